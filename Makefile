@@ -1,0 +1,55 @@
+# Everything a user or CI needs; `make help` lists it. Needs Python 3.11–3.14 and make, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help install demo test test-nojit test-long bench lint ui clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 15) else f"lambdaflow needs Python 3.11 to 3.14, this is {v[0]}.{v[1]}; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[benchmark]'
+	@touch $@
+
+install: $(VENV)/.installed  ## .venv with the pinned dependencies
+
+demo: $(VENV)/.installed  ## the whole flow on generated data with clicks
+	$(BIN)/lambdaflow run conf/demo.yaml
+
+test: $(VENV)/.installed-dev lint  ## ruff, mypy and the test suite
+	$(BIN)/python -m pytest
+
+test-nojit: $(VENV)/.installed-dev  ## the core's tests once more without compilation
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/ltr
+
+test-long: $(VENV)/.installed-dev  ## the heavy cases too
+	$(BIN)/python -m pytest -m "long or not long"
+
+bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
+	$(BIN)/python benchmarks/ingest.py
+
+lint: $(VENV)/.installed-dev  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+ui: $(VENV)/.installed  ## MLflow and Prefect on loopback
+	$(BIN)/lambdaflow ui
+
+clean:  ## remove the environment and caches, never mlruns/ or .lambdaflow/
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

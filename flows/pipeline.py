@@ -1,0 +1,254 @@
+"""The main flow: files → data → sweep → the best of each ranker → optimality → significance → report, all of it in MLflow.
+
+    ingest ─ labels ─ check ─ split ─┬─ train cell ─┐
+                                     ├─ train cell ─┼─ choose on validation ─ certify ─ compare ─ report
+                                     └─ train cell ─┘
+
+Running it again with the same configuration, data and code finds what is finished and does the rest.
+"""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.runtime import flow_run
+
+import ltr
+from flows.progress import Steps, steps
+from flows.sweep import Cell, cells_of, choose, train_all
+from tasks import store
+from tasks.check import check, refuse, shared_queries
+from tasks.config import Data, RunConfig
+from tasks.generate import generate
+from tasks.ingest import DataError, ingest
+from tasks.labels import fit_together, prepare, rotate, split
+from tasks.optimality import certify
+from tasks.report import label_of, write_report
+from tasks.significance import standings
+from tasks.tracking import Tracker
+from tasks.train import folder_of
+
+MLFLOW_UI, PREFECT_UI = "http://127.0.0.1:5000", "http://127.0.0.1:4200"
+"""Where `lambdaflow ui` shows them."""
+
+
+class ExpectationError(ValueError):
+    """A number that the configuration expects did not come out."""
+
+
+@flow(name="lambdaflow", flow_run_name="{config.name}", validate_parameters=True)
+def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
+    """One run of a configuration; `fresh` trains every cell again."""
+    with steps() as progress:
+        progress.begin("data")
+        folds, findings = ready_data(config)
+        for finding in findings:
+            progress.say(f"{finding['subject']}: {finding['text']}", {"warning": "yellow", "error": "red"}.get(finding["level"], "dim"))
+        refuse(findings)
+        require_sources(config, folds)
+        data = [_about(f"{role}{f' {k + 1}' if len(folds) > 1 else ''}", role, name) for k, fold in enumerate(folds) for role, name in fold.items()]
+        run_key = store.digest_of([config.digest, folds, store.core_digest()])
+        tracker = Tracker(config.name, run_key, fresh)
+        with tracker.running():
+            tracker.describe(*_description(config, run_key, folds), data)
+            results = sweep(config, folds, tracker, fresh, progress)
+            chosen = list(choose(results, ltr.Measure.of(config.select).key))
+            certificates = optimality(config, chosen, progress)
+            progress.begin("significance")
+            measures = list(dict.fromkeys(ltr.Measure.of(m).key for m in config.measures))
+            table = standings({r: [str(folder_of(result["key"]) / "values.parquet") for ranker, _, _, result in chosen if ranker == r] for r in config.rankers}, measures)
+            meet_expectations(config, table)
+            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table)
+            progress.begin("report")
+            publish(config, tracker, outcome)
+    return {name: outcome[name] for name in ("run_id", "models", "standings", "certificates", "report", "summary")}
+
+
+def ready_data(config: RunConfig) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Folds of data set names, and what the doctor found in them."""
+    data = Data(**generate(config.data.generate, config.scale)) if config.data.generate else config.data
+    roles = {"train": data.train, "valid": data.valid, "test": data.test} if data.train else {}
+    groups = roles or ({f"part {k + 1}": [part] for k, part in enumerate(data.parts)} if data.parts else {"data": data.files})
+    sets, findings = {}, []
+    for label, paths in groups.items():
+        read = ingest(paths, data, label)
+        prepared = prepare(read["data"][0], data, label)
+        sets[label] = prepared["data"][0]
+        findings += check(sets[label], read["split_queries"], label, config.conventions.model_dump())  # type: ignore[attr-defined]
+        findings += [{"level": "note", "subject": label, "text": note} for note in prepared["notes"]]
+    names = list(sets.values())
+    for k, name in enumerate(names):
+        for other in list(sets)[k + 1 :]:
+            findings += [vars(f) for f in shared_queries(store.open_queries(name), store.open_queries(sets[other]), other)]
+    refuse(findings)
+    folds = [sets] if roles else rotate(names) if data.parts else split(names[0], data, config.seed)
+    scale = 1.0 if config.data.generate else config.scale
+    return [fit_together(fold, scale, config.seed) for fold in folds], findings
+
+
+def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
+    """Every measure that is reported, selects or trains reads a label source the data have."""
+    sources = {"label", *store.open_queries(folds[0]["train"]).sources}
+    trained = [str(term.measure) for ranker in config.rankers.values() for term in getattr(ranker, "objective", ())]
+    for measure in map(ltr.Measure.of, [*config.measures, config.select, *trained]):
+        if measure.source not in sources:
+            raise DataError(f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)")
+
+
+def sweep(config: RunConfig, folds: list[dict[str, str]], tracker: Tracker, fresh: bool, progress: Steps) -> list[tuple[Cell, dict[str, Any]]]:
+    """Trains all cells and notes each in MLflow; results in the order of the grid."""
+    cells = cells_of(config, folds)
+    progress.begin("training", len(cells))
+    results: dict[int, dict[str, Any]] = {}
+    order = {id(cell): k for k, cell in enumerate(cells)}
+    select = ltr.Measure.of(config.select).key
+
+    def finished(cell: Cell, result: dict[str, Any]) -> None:
+        results[order[id(cell)]] = result
+        data = [_about(role, role, cell[role]) for role in ("train", "valid", "test")]
+        params = {"ranker": cell["ranker"], "fold": cell["fold"] + 1, **cell["section"]}
+        tags = {"ranker": cell["ranker"], "digest": result["digest"], **_prefect_tags()}
+        tracker.cell(result, cell["label"], params, tags, folder_of(result["key"]), data)
+        value = result["metrics"].get(f"valid_{select}")
+        progress.done(f"{cell['label']}: validation {label_of(select)} {'undefined' if value is None else f'{value:.4f}'} ({result['seconds']:.1f} s)")
+
+    train_all(cells, config.workers, fresh, finished)
+    return [(cell, results[k]) for k, cell in enumerate(cells)]
+
+
+def optimality(config: RunConfig, chosen: list[Any], progress: Steps) -> list[dict[str, Any]]:
+    """A certificate for each net asked for, of its first fold."""
+    if config.optimality is None:
+        return []
+    nets = [name for name, ranker in config.rankers.items() if ranker.kind == "lambdarank"]  # type: ignore[attr-defined]
+    wanted = config.optimality.rankers or nets
+    progress.begin("optimality", len(wanted))
+    certificates = []
+    for ranker, fold, cell, result in chosen:
+        if ranker in wanted and fold == 0:
+            found = certify(result["key"], cell["train"], config.optimality, cell["conventions"], config.seed, ranker)
+            certificates.append({"ranker": ranker, "key": result["key"], **found})
+            progress.done(f"{ranker}: {found['verdict']}")
+    return certificates
+
+
+def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
+    """Raises where a mean is not what the configuration expects."""
+    if config.expect is None:
+        return
+    wrong = []
+    for ranker, values in config.expect.values.items():
+        for metric, value in values.items():
+            cell = table["rows"][ranker]["cells"].get(ltr.Measure.of(metric.removeprefix("test_")).key)
+            if cell is None or cell["mean"] is None or not abs(cell["mean"] - value) <= config.expect.tolerance + 1e-12:
+                came = "was not measured" if cell is None else f"is {cell['mean']:.5f}" if cell["mean"] is not None else "is undefined"
+                wrong.append(f"{ranker}: {metric} {came}, expected {value:g} ± {config.expect.tolerance:g}")
+    if wrong:
+        raise ExpectationError("\n".join(wrong))
+
+
+def _outcome(
+    config: RunConfig, tracker: Tracker, folds: list[Any], findings: list[Any], results: list[Any], chosen: list[Any],
+    certificates: list[Any], table: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """Everything the report, MLflow and the terminal show of a run."""
+    select = ltr.Measure.of(config.select).key
+    keys = {(ranker, fold, result["key"]) for ranker, fold, _, result in chosen}
+    models = {}
+    for name in config.rankers:
+        own = [result for ranker, _, _, result in chosen if ranker == name]
+        digest = own[0]["digest"] if len(own) == 1 else store.digest_of([result["digest"] for result in own])
+        metrics = {metric: float(np.mean([r["metrics"][metric] for r in own if metric in r["metrics"]])) for metric in own[0]["metrics"]}
+        models[name] = {"digest": digest, "metrics": metrics}
+    best = max(models, key=lambda name: models[name]["metrics"][f"valid_{select}"])
+    sizes = [store.about_queries(folds[0][role]) for role in ("train", "valid", "test")]
+    return {
+        "name": config.name,
+        "run_id": tracker.run_id,
+        "models": models,
+        "best": best,
+        "standings": table,
+        "certificates": certificates,
+        "facts": [
+            f"{len(folds)} fold{'s' if len(folds) > 1 else ''}",
+            " / ".join(f"{about['queries']:,}" for about in sizes) + " training / validation / test queries",
+            f"{len(results)} cells",
+            f"run {tracker.run_id[:8]}",
+        ],
+        "summary": f"Best on validation {label_of(select)}: {best}.",
+        "n_folds": len(folds),
+        "conventions": config.conventions.model_dump(mode="json"),  # type: ignore[attr-defined]
+        "curves": {name: [str(folder_of(r["key"]) / "curve.json") for ranker, _, _, r in chosen if ranker == name] for name in config.rankers},
+        "cells": [{"label": cell["label"], "chosen": (cell["ranker"], cell["fold"], r["key"]) in keys, **r} for cell, r in results],
+        "select": select,
+        "findings": findings,
+        "config": yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False),
+    }
+
+
+def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> None:
+    """The report, the parent run's numbers and the Prefect artifact that links them."""
+    path = write_report(outcome, store.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "report.html")
+    outcome["report"] = str(path)
+    metrics = dict(outcome["models"][outcome["best"]]["metrics"])
+    for name, row in outcome["standings"]["rows"].items():
+        metrics |= {f"{name}/test_{m}": cell["mean"] for m, cell in row["cells"].items() if cell["mean"] is not None}
+    tags = {"best": outcome["best"], "digest": outcome["models"][outcome["best"]]["digest"]}
+    tags |= {f"optimality.{c['ranker']}": c["verdict"] for c in outcome["certificates"]}
+    if not tracker.was_finished:
+        tracker.summary(metrics, tags, [path])
+        tracker.text(outcome["config"], "config.yaml")
+    link = f"{MLFLOW_UI}/#/experiments/{tracker.experiment_id}/runs/{tracker.run_id}"
+    create_markdown_artifact(
+        key="report",
+        description=f"Report of {config.name}",
+        markdown=f"# {config.name}\n\n{outcome['summary']}\n\n{_markdown(outcome['standings'])}\n\n[Run in MLflow]({link}) · report: `{path}`\n",
+    )
+
+
+def _markdown(table: dict[str, Any]) -> str:
+    head = "| ranker | " + " | ".join(label_of(m) for m in table["measures"]) + " |\n|---|" + "---|" * len(table["measures"])
+    rows = [
+        f"| {name} | " + " | ".join("–" if (c := row["cells"][m])["mean"] is None else f"{c['mean']:.4f}" for m in table["measures"]) + " |"
+        for name, row in table["rows"].items()
+    ]
+    return "\n".join([head, *rows])
+
+
+def _about(name: str, role: str, stored: str) -> dict[str, str]:
+    about = store.about_queries(stored)
+    profile = f'{{"queries": {about["queries"]}, "documents": {about["documents"]}, "features": {len(about["names"])}}}'
+    return {"name": name, "role": role, "digest": about["content"], "source": f'{{"store": "{stored}"}}', "profile": profile}
+
+
+def _description(config: RunConfig, run_key: str, folds: list[dict[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
+    params = {
+        "name": config.name,
+        "rankers": ", ".join(config.rankers),
+        "select": config.select,
+        "seed": config.seed,
+        "scale": config.scale,
+        "folds": len(folds),
+        **{f"conventions.{k}": v for k, v in config.conventions.model_dump(mode="json").items()},  # type: ignore[attr-defined]
+    }
+    tags = {"config_digest": config.digest, "core_digest": store.core_digest(), **_prefect_tags()}
+    if commit := _commit():
+        tags["mlflow.source.git.commit"] = commit
+    return params, tags
+
+
+def _prefect_tags() -> dict[str, str]:
+    return {"prefect.flow_run_id": str(flow_run.id), "prefect.flow_run_url": f"{PREFECT_UI}/runs/flow-run/{flow_run.id}"} if flow_run.id else {}
+
+
+def _commit() -> str | None:
+    """Commit of the checkout this code runs from, where it is one."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,72 @@
+"""A grid of cells over one data set's folds: what there is to train, training it, and choosing on validation."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from prefect.futures import as_completed
+
+from tasks.config import RunConfig
+from tasks.train import cell_key, train
+
+Cell = dict[str, Any]
+
+
+def cells_of(config: RunConfig, folds: list[dict[str, str]]) -> list[Cell]:
+    """Every cell of the run: ranker × grid point × fold, with the label people know it by."""
+    conventions = config.conventions.model_dump(mode="json")  # type: ignore[attr-defined]
+    return [
+        {
+            "label": _label(ranker, point, fold if len(folds) > 1 else None),
+            "ranker": ranker,
+            "point": point,
+            "fold": fold,
+            "section": section.model_dump(mode="json", exclude={"sweep"}),
+            **names,
+            "measures": config.all_measures,
+            "conventions": conventions,
+        }
+        for ranker in config.rankers
+        for point, section in config.cells(ranker)
+        for fold, names in enumerate(folds)
+    ]
+
+
+def _label(ranker: str, point: dict[str, Any], fold: int | None) -> str:
+    settings = ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
+    return ranker + (f" · {settings}" if settings else "") + (f" · fold {fold + 1}" if fold is not None else "")
+
+
+def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[Cell, dict[str, Any]], None]) -> None:
+    """Trains what is not there yet; `finished` sees each cell with its result as soon as it is done.
+
+    Two cells that decide the same (the same parameters under two names) are trained once.
+    """
+    threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else 0
+    step = train.with_options(refresh_cache=True) if fresh else train
+    same: dict[str, list[Cell]] = {}
+    for cell in cells:
+        same.setdefault(cell_key(cell), []).append(cell)
+    futures = {step.submit(alike[0], threads, fresh): alike for alike in same.values()}
+    for future in as_completed(list(futures)):
+        result = future.result()
+        for cell in futures[future]:
+            finished(cell, result)
+
+
+def choose(results: list[tuple[Cell, dict[str, Any]]], select: str) -> Iterator[tuple[str, int, Cell, dict[str, Any]]]:
+    """For each ranker and fold the cell with the highest validation value; the first in the grid where several tie.
+
+    Raises:
+        ValueError: where the measure is undefined on every validation query.
+    """
+    best: dict[tuple[str, int], tuple[Cell, dict[str, Any]]] = {}
+    for cell, result in results:
+        value = result["metrics"].get(f"valid_{select}")
+        if value is None:
+            raise ValueError(f"{select} is undefined on every validation query: no relevant document there")
+        place = (cell["ranker"], cell["fold"])
+        if place not in best or value > best[place][1]["metrics"][f"valid_{select}"]:
+            best[place] = (cell, result)
+    for (ranker, fold), (cell, result) in best.items():
+        yield ranker, fold, cell, result

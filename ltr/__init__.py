@@ -1,0 +1,33 @@
+"""The numba core of lambdaflow: measures, λ's, trees, nets and their certificates. Arrays in, arrays out.
+
+>>> import ltr
+>>> queries = ltr.Queries(features, labels, offsets)            # doctest: +SKIP
+>>> model = ltr.LambdaMART(n_trees=100).fit(queries)            # doctest: +SKIP
+>>> ltr.evaluate(labels, model.predict(features), offsets, ["ndcg@10", "map"])  # doctest: +SKIP
+"""
+
+from pathlib import Path
+
+from ltr import models
+from ltr.boosting import LambdaMART
+from ltr.lambdas import Objective, Schedule, Term
+from ltr.least_squares import LeastSquares
+from ltr.measures import MEASURES, Conventions, Measure, evaluate
+from ltr.models import Model, save
+from ltr.nets import LambdaRank
+from ltr.optimality import Certificate, certify
+from ltr.queries import Queries
+
+KINDS: dict[str, type] = {model.kind: model for model in (LambdaMART, LambdaRank, LeastSquares)}
+"""Every ranker by the name configurations and model files call it."""
+
+
+def load(folder: str | Path) -> Model:
+    """The model saved in `folder`; see `ltr.models.load`."""
+    return models.load(folder, KINDS)
+
+
+__all__ = [
+    "KINDS", "MEASURES", "Certificate", "Conventions", "LambdaMART", "LambdaRank", "LeastSquares", "Measure", "Model", "Objective",
+    "Queries", "Schedule", "Term", "certify", "evaluate", "load", "save",
+]  # fmt: skip

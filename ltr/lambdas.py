@@ -1,0 +1,318 @@
+"""λ-gradients: the forces that move documents, and the objective that models are trained on.
+
+For a pair of documents with gains g_i > g_j and o = s_i − s_j, the force +σ·|ΔM(i,j)|·ρ with ρ = 1/(1 + e^{σo}) is added to i and
+subtracted from j (Donmez 2009 eq. 7; scores move *along* the force), the curvature σ²·|ΔM|·ρ(1 − ρ) is added to both (Svore
+2011 eq. 8). A *construction* turns one ranked query into forces, given a measure's swap changes and a *pair cost*; all three are
+plain functions that are combined here, so the code costs their sum and not their product.
+
+`Objective` is the one seam between measures and models: closed over a data set and a list of terms, it maps ``(scores,
+iteration)`` to ``(force, curvature)``. Several label sources, graded objectives (Svore 2011 eq. 10) and schedules (eq. 12) are
+only lists of terms: a term's *tiers* say which pairs it may look at (equal and not NaN), its *weight* how much it counts when.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import NDArray
+
+from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.measures import N_AUX, PREPARE, ROW, Conventions, Measure, curve_of, gains_of
+from ltr.queries import Queries
+
+COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
+_POINTERS = (types.FunctionType(PREPARE), types.FunctionType(ROW), types.FunctionType(COST))
+CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, *_POINTERS, F8_1D, F8_1D)
+
+
+# --- pair costs: derivative and second derivative at score differences o[first:] ----------------------------------------
+
+
+@njit(cache=True)
+def logistic(first, sigma, o, slope, bend):
+    """RankNet's cost log(1 + e^{−σo}) (B section 2): slope σρ, bend σ²ρ(1 − ρ), ρ = 1/(1 + e^{σo}); finite at any gap."""
+    for k in range(first, len(o)):
+        e = np.exp(-abs(sigma * o[k]))
+        rho = e / (1.0 + e) if o[k] > 0.0 else 1.0 / (1.0 + e)
+        slope[k] = sigma * rho
+        bend[k] = sigma * sigma * e / ((1.0 + e) * (1.0 + e))
+
+
+@njit(cache=True)
+def sigmoid(first, sigma, o, slope, bend):
+    """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its curvature changes sign,
+    so there is none: gradient leaves only."""
+    for k in range(first, len(o)):
+        e = np.exp(-abs(sigma * o[k]))
+        slope[k] = sigma * e / ((1.0 + e) * (1.0 + e))
+        bend[k] = 0.0
+
+
+COSTS = {"logistic": logistic, "sigmoid": sigmoid}
+
+
+# --- constructions: one ranked query → forces and curvatures (ranked too), and the number of effective pairs -------------
+
+
+@njit(cache=True)
+def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature):
+    """Every pair of different gain in one tier, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
+    n = len(scores)
+    aux = np.empty((N_AUX, n + 1))
+    change, o, slope, bend = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    effective = 0
+    for t in range(prepare(gains, curve, cutoff, aux)):
+        row(t, gains, curve, cutoff, aux, change)
+        for b in range(t + 1, n):
+            o[b] = scores[t] - scores[b] if gains[t] > gains[b] else scores[b] - scores[t]
+        cost(t + 1, sigma, o, slope, bend)
+        for b in range(t + 1, n):
+            if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
+                pull = change[b] * slope[b] if gains[t] > gains[b] else -change[b] * slope[b]
+                force[t] += pull
+                force[b] -= pull
+                curvature[t] += change[b] * bend[b]
+                curvature[b] += change[b] * bend[b]
+                effective += 1
+    return effective
+
+
+@njit(cache=True)
+def ranknet(scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature):
+    """Every pair of different gain in one tier, all alike: |ΔM| = 1 (B section 2)."""
+    n = len(scores)
+    o, slope, bend = np.empty(n), np.empty(n), np.empty(n)
+    effective = 0
+    for t in range(n):
+        for b in range(t + 1, n):
+            o[b] = scores[t] - scores[b] if gains[t] > gains[b] else scores[b] - scores[t]
+        cost(t + 1, sigma, o, slope, bend)
+        for b in range(t + 1, n):
+            if gains[t] != gains[b] and tiers[t] == tiers[b]:
+                pull = slope[b] if gains[t] > gains[b] else -slope[b]
+                force[t] += pull
+                force[b] -= pull
+                curvature[t] += bend[b]
+                curvature[b] += bend[b]
+                effective += 1
+    return effective
+
+
+CONSTRUCTIONS = {"ranknet_weighted": ranknet_weighted, "ranknet": ranknet}
+
+
+# --- terms and schedules ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A weight that grows with the iteration, clipped to [0, 1] (S eq. 12 and section 6.2).
+
+    Args:
+        start: w_0.
+        kind: ``linear``: w_m = w_{m−1} + η; ``exponential``: w_m = w_{m−1} + e^{−η/m}.
+        eta: η.
+    """
+
+    start: float
+    kind: Literal["linear", "exponential"]
+    eta: float
+
+    def at(self, iteration: int) -> float:
+        return _schedule(self, iteration)
+
+
+@lru_cache(maxsize=4096)
+def _schedule(schedule: Schedule, iteration: int) -> float:
+    weight = schedule.start
+    for m in range(1, iteration + 1):
+        weight += schedule.eta if schedule.kind == "linear" else float(np.exp(-schedule.eta / m))
+    return min(max(weight, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of an objective.
+
+    Args:
+        measure: whose swap changes weight the pairs; it names its label source (``cndcg`` reads ``click``).
+        weight: in [0, 1], or a schedule; None is what the other terms leave: 1 − Σ.
+        pairs: ``all`` pairs of different gain, or ``same_label``: documents with a non-zero label of the measure's source and
+            equal judged relevance (S section 4.2).
+        cost: a name in `COSTS`.
+        construction: a name in `CONSTRUCTIONS`.
+    """
+
+    measure: str | Measure = "ndcg"
+    weight: float | Schedule | None = None
+    pairs: Literal["all", "same_label"] = "all"
+    cost: str = "logistic"
+    construction: str = "ranknet_weighted"
+
+    def __post_init__(self) -> None:
+        Measure.of(self.measure)
+        for name, known in ((self.cost, COSTS), (self.construction, CONSTRUCTIONS)):
+            if name not in known:
+                raise ValueError(f"unknown {'cost' if known is COSTS else 'construction'} {name!r}; known: {', '.join(known)}")
+        if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
+            raise ValueError(f"term weight {self.weight} is outside [0, 1]")
+
+
+def weights_at(terms: Sequence[Term], iteration: int) -> NDArray[np.float64]:
+    """Weight of each term at an iteration, ``float64 [terms]``; a term without a weight gets what the others leave."""
+    given = [w.at(iteration) if isinstance(w, Schedule) else w for w in (term.weight for term in terms)]
+    rest = max(1.0 - sum(w for w in given if w is not None), 0.0) / max(given.count(None), 1)
+    return np.array([rest if w is None else w for w in given], np.float64)
+
+
+# --- the driver ---------------------------------------------------------------------------------------------------------
+
+NORMALISE = {"none": 0, "query": 1, "term": 2}
+
+
+def _plan_parts(n_terms: int) -> list[Any]:
+    pointers = (types.FunctionType(CONSTRUCTION), *_POINTERS)
+    return [I8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *(types.UniTuple(pointer, n_terms) for pointer in pointers)]
+
+
+def plan_type(n_terms: int) -> Any:
+    """Type of the tuple that `query_forces` reads, for so many terms."""
+    return types.Tuple(_plan_parts(n_terms))
+
+
+def forces_signature(n_terms: int) -> Any:
+    return I8(I8, F8_1D, plan_type(n_terms), F8_1D, F8_1D)
+
+
+@njit(cache=True)
+def _by_deviation(values, also):
+    """Both divided by the population standard deviation of `values`; left alone where it is zero (S section 5.3)."""
+    deviation = np.sqrt(((values - values.mean()) ** 2).mean())
+    if deviation > 0.0:
+        values /= deviation
+        also /= deviation
+
+
+@njit(cache=True)
+def query_forces(q, scores, plan, force, curvature):
+    """Forces and curvatures ``[documents of q]`` at the query's `scores`; the number of effective pairs.
+
+    Documents with equal scores rank in canonical order.
+    """
+    offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, prepares, rows, costs = plan
+    first, last = offsets[q], offsets[q + 1]
+    order = np.argsort(-scores, kind="mergesort")
+    ranked = scores[order]
+    n = len(scores)
+    force[:] = 0.0
+    curvature[:] = 0.0
+    effective = 0
+    for k in range(len(constructions)):
+        if weights[k] == 0.0:
+            continue
+        pull, bend = np.zeros(n), np.zeros(n)
+        effective += constructions[k](
+            ranked, gains[k, first:last][order], tiers[k, first:last][order], curves[k], cutoffs[k], sigma,
+            prepares[k], rows[k], costs[k], pull, bend,
+        )  # fmt: skip
+        if normalise == 2:
+            _by_deviation(pull, bend)
+        for r in range(n):
+            force[order[r]] += weights[k] * pull[r]
+            curvature[order[r]] += weights[k] * bend[r]
+    if normalise == 1:
+        _by_deviation(force, curvature)
+    return effective
+
+
+@njit(cache=True, parallel=True)
+def _all_forces(
+    scores, offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, prepares, rows, costs,
+    forces, force, curvature, effective,
+):  # fmt: skip
+    for q in prange(len(offsets) - 1):
+        plan = (offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, prepares, rows, costs)
+        first, last = offsets[q], offsets[q + 1]
+        effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
+
+
+class Objective:
+    """``objective(scores, iteration) → (force, curvature)`` over one data set: all that a model learns about measures.
+
+    Args:
+        queries: the data set; its labels are read once.
+        terms: what is to be improved, and how much each counts.
+        conventions: label rules (threshold, gain, scale).
+        sigma: steepness of the pair costs.
+        normalise: divide a query's mixed forces by their standard deviation (``query``), each term's (``term``), or ``none``.
+
+    Raises:
+        ValueError: naming an unknown name, a missing label source or a weight out of range.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        terms: Sequence[Term] = (Term(),),
+        conventions: Conventions | None = None,
+        sigma: float = 1.0,
+        normalise: str = "none",
+    ) -> None:
+        conventions = conventions or Conventions()
+        if normalise not in NORMALISE:
+            raise ValueError(f"unknown normalise {normalise!r}; known: {', '.join(NORMALISE)}")
+        if not terms:
+            raise ValueError("an objective needs at least one term")
+        measures = [Measure.of(term.measure) for term in terms]
+        longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
+        labels = [queries.source(measure.source) for measure in measures]
+        curves = [curve_of(measure, longest) for measure in measures]
+        self.queries = queries
+        self.terms = tuple(terms)
+        self._static = (
+            queries.offsets,
+            np.array([gains_of(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
+            np.array([_tiers(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
+            np.array([curve for curve, _ in curves]),
+            np.array([cutoff for _, cutoff in curves]),
+        )
+        self._sigma, self._normalise = float(sigma), NORMALISE[normalise]
+        self._kernels = (
+            tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in terms),
+            tuple(ready(measure.kind.prepare, PREPARE) for measure in measures),
+            tuple(ready(measure.kind.row, ROW) for measure in measures),
+            tuple(ready(COSTS[term.cost], COST) for term in terms),
+        )
+        self.forces_type = forces_signature(len(terms))
+        self.forces = ready(query_forces, self.forces_type)
+        pointer = types.FunctionType(self.forces_type)
+        self._all_forces = ready(_all_forces, types.void(F8_1D, *_plan_parts(len(terms)), pointer, F8_1D, F8_1D, I8_1D))
+
+    def plan(self, iteration: int) -> tuple[Any, ...]:
+        """What ``self.forces(query, scores, plan, force, curvature)`` reads: for models that update after each query."""
+        return (*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels)
+
+    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Force and curvature ``float64 [documents]`` at `scores`; scores move along the force."""
+        force, curvature, _ = self._drive(scores, iteration)
+        return force, curvature
+
+    def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
+        """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
+        return self._drive(scores, iteration)[2]
+
+    def _drive(self, scores: NDArray[np.float64], iteration: int) -> tuple[Any, Any, Any]:
+        force, curvature = np.empty(len(scores)), np.empty(len(scores))
+        effective = np.empty(self.queries.n_queries, np.int64)
+        self._all_forces(scores, *self.plan(iteration), self.forces, force, curvature, effective)
+        return force, curvature, effective
+
+
+def _tiers(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pairs are formed of documents whose tiers are equal; NaN equals nothing and forms none."""
+    if term.pairs == "same_label":
+        return np.where(labels > 0, judged, np.nan)
+    return np.where(np.isnan(labels), np.nan, 0.0)

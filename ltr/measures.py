@@ -1,0 +1,545 @@
+"""Ranking measures: their values, and what they change by when two documents trade places.
+
+Sources: Donmez 2009 eq. 1–3 (AP, RR, NDCG), Burges 2010 section 3 (ERR), Svore 2011 eq. 9 (CNDCG), Dubey 2009 section 1.6.3
+(the Järvelin–Kekäläinen discount, LETOR's NDCG); ties by McSherry & Najork 2008.
+
+Three layers. A *kernel* sees one query in ranked order, as gains: ``value(gains, ends, curve, cutoff)``, where ``ends`` are the
+ends of the groups of tied documents; ``prepare`` and ``row`` write ``|ΔM(t, b)|`` for one upper rank t and all lower ranks b
+(brute force over every pair is in the tests). `Kind` names the kernels of a measure with the gain and the discount curve they
+work on. `evaluate` checks its arguments and drives the kernels over all queries in parallel, each writing its own cell.
+
+A query on which a measure is undefined (no relevant document) yields NaN inside and what `Conventions.empty` says outside.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
+
+VALUE = F8(F8_1D, I8_1D, F8_1D, I8)
+PREPARE = I8(F8_1D, F8_1D, I8, F8_2D)
+ROW = types.void(I8, F8_1D, F8_1D, I8, F8_2D, F8_1D)
+N_AUX = 3
+"""Rows of the scratch array ``aux [N_AUX, documents + 1]`` that `prepare` fills for `row`."""
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """The choices a number depends on beside its name (README, *conventions*).
+
+    Args:
+        ties: ``expected`` over random order within ties (McSherry & Najork 2008), ``stable`` (file order), ``worst``, or
+            ``docid`` (by document id, descending, as trec_eval does).
+        empty: a query on which the measure is undefined counts nothing (``skip``), 0 (``zero``) or 1 (``one``).
+        threshold: for binary measures, the smallest relevant label.
+        max_label: top of the label scale (ERR).
+        gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).
+        unlabelled: a document nobody judged counts as label 0 (``zero``) or is left out (``condensed``).
+    """
+
+    ties: Literal["expected", "stable", "worst", "docid"] = "expected"
+    empty: Literal["skip", "zero", "one"] = "skip"
+    threshold: float = 2
+    max_label: float = 4
+    gain: Literal["exp2", "linear"] = "exp2"
+    unlabelled: Literal["zero", "condensed"] = "zero"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a measure is made of; `MEASURES` holds one for each name."""
+
+    gain: Callable[[NDArray[np.float64], Conventions], NDArray[np.float64]]
+    curve: Callable[[int, int], NDArray[np.float64]]
+    value: Any
+    prepare: Any
+    row: Any
+    source: str = "label"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its cutoff and label source: ``Measure.of("ndcg@10")``; `key` is its name in the store, ``ndcg_10``."""
+
+    name: str
+    cutoff: int | None = None
+    other_source: str | None = None
+
+    @property
+    def key(self) -> str:
+        return "_".join(str(part) for part in (self.name, self.cutoff, self.other_source) if part is not None)
+
+    @property
+    def kind(self) -> Kind:
+        return MEASURES[self.name]
+
+    @property
+    def source(self) -> str:
+        """The label source it reads: its kind's own unless another one is named."""
+        return self.other_source or self.kind.source
+
+    @staticmethod
+    def of(text: "str | Measure") -> "Measure":
+        """Reads ``ndcg``, ``ndcg_10``, ``NDCG@10``, and ``ndcg@10:freshness`` for labels of another source.
+
+        Raises:
+            ValueError: listing the known names.
+        """
+        if isinstance(text, Measure):
+            return text
+        match = re.fullmatch(r"([a-zA-Z_]+?)(?:[@_](\d+))?(?::(\w+))?", text.strip())
+        if match is None or match[1].lower() not in MEASURES:
+            raise ValueError(f"unknown measure {text!r}; known: {', '.join(MEASURES)}, each with @K or _K for a cutoff")
+        cutoff = None if match[2] is None else int(match[2])
+        if cutoff == 0:
+            raise ValueError(f"measure {text!r}: the cutoff must be at least 1")
+        if match[1].lower() == "p" and cutoff is None:
+            raise ValueError(f"measure {text!r}: precision needs a cutoff, such as p@10")
+        return Measure(match[1].lower(), cutoff, match[3])
+
+
+# --- discounted gain: NDCG, its J–K and click forms, precision, WTA ------------------------------------------------------
+
+
+@njit(cache=True)
+def _gain_sum(gains, ends, curve):
+    """Σ gain · curve, a tied document counting the mean gain of its group."""
+    total, start = 0.0, 0
+    for end in ends:
+        gain, weight = 0.0, 0.0
+        for k in range(start, end):
+            gain += gains[k]
+            weight += curve[k]
+        total += gain * weight / (end - start)
+        start = end
+    return total
+
+
+@njit(cache=True)
+def _ideal(gains, curve):
+    best = np.sort(gains)[::-1]
+    total = 0.0
+    for k in range(len(best)):
+        total += best[k] * curve[k]
+    return total
+
+
+@njit(cache=True)
+def _any(gains):
+    for gain in gains:
+        if gain > 0.0:
+            return True
+    return False
+
+
+@njit(cache=True)
+def dcg_share_value(gains, ends, curve, cutoff):
+    """DCG over ideal DCG (D eq. 3, S eq. 1 and 9)."""
+    ideal = _ideal(gains, curve)
+    return _gain_sum(gains, ends, curve) / ideal if ideal > 0.0 else np.nan
+
+
+@njit(cache=True)
+def dcg_share_prepare(gains, curve, cutoff, aux):
+    ideal = _ideal(gains, curve)
+    aux[0, 0] = 1.0 / ideal if ideal > 0.0 else 0.0
+    return min(cutoff, len(gains)) if ideal > 0.0 else 0
+
+
+@njit(cache=True)
+def gain_row(t, gains, curve, cutoff, aux, out):
+    """|(g_t − g_b)(D_t − D_b)| / ideal (D eq. 7)."""
+    for b in range(t + 1, len(gains)):
+        out[b] = abs((gains[t] - gains[b]) * (curve[t] - curve[b])) * aux[0, 0]
+
+
+@njit(cache=True)
+def gain_mean_value(gains, ends, curve, cutoff):
+    return _gain_sum(gains, ends, curve) if _any(gains) else np.nan
+
+
+@njit(cache=True)
+def gain_mean_prepare(gains, curve, cutoff, aux):
+    aux[0, 0] = 1.0
+    return min(cutoff, len(gains))
+
+
+# --- average precision --------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def ap_value(gains, ends, curve, cutoff):
+    """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it."""
+    total, found, start = 0.0, 0.0, 0
+    for end in ends:
+        relevant, size = 0.0, end - start
+        for k in range(start, end):
+            relevant += gains[k]
+        others = (relevant - 1.0) / (size - 1.0) if size > 1 else 0.0
+        for k in range(start, min(end, cutoff)):
+            total += relevant / size * (found + 1.0 + (k - start) * others) / (k + 1.0)
+        found += relevant
+        start = end
+    return total / found if found > 0.0 else np.nan
+
+
+@njit(cache=True)
+def ap_prepare(gains, curve, cutoff, aux):
+    """aux[0, k]: relevant in the top k. aux[1, k]: Σ l(r)/r over the top k, no further than the cutoff. aux[2, 0]: 1/R."""
+    for k in range(len(gains)):
+        aux[0, k + 1] = aux[0, k] + gains[k] if k else gains[0]
+        before = aux[1, k] if k else 0.0
+        aux[1, k + 1] = before + (gains[k] / (k + 1.0) if k < cutoff else 0.0)
+    aux[0, 0] = aux[1, 0] = 0.0
+    relevant = aux[0, len(gains)]
+    aux[2, 0] = 1.0 / relevant if relevant > 0.0 else 0.0
+    return min(cutoff, len(gains)) if 0.0 < relevant < len(gains) else 0
+
+
+@njit(cache=True)
+def ap_row(t, gains, curve, cutoff, aux, out):
+    """(1/R)·[(n + 1)/t − m/b + Σ_{t<k<b} l(k)/k], either of the two on top (D eq. 9); b beyond the cutoff loses its own term."""
+    for b in range(t + 1, len(gains)):
+        if gains[t] == gains[b]:
+            out[b] = 0.0
+        else:
+            change = (aux[0, t] + 1.0) / (t + 1.0) + aux[1, b] - aux[1, t + 1]
+            if b < cutoff:
+                change -= aux[0, b + 1] / (b + 1.0)
+            out[b] = abs(change) * aux[2, 0]
+
+
+# --- reciprocal rank ----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def rr_value(gains, ends, curve, cutoff):
+    """1 / rank of the first relevant document (D eq. 2); in a tied group, its expectation."""
+    start = 0
+    for end in ends:
+        relevant, size = 0.0, end - start
+        for k in range(start, end):
+            relevant += gains[k]
+        if relevant > 0.0:
+            total, none_yet = 0.0, 1.0
+            for k in range(start, min(end, cutoff)):
+                first = relevant / (size - (k - start))
+                if first >= 1.0:
+                    return total + none_yet / (k + 1.0)
+                total += none_yet * first / (k + 1.0)
+                none_yet *= 1.0 - first
+            return total
+        start = end
+    return np.nan
+
+
+@njit(cache=True)
+def rr_prepare(gains, curve, cutoff, aux):
+    """aux[0, 0] and aux[0, 1]: ranks (from 0) of the first two relevant documents, the number of documents where missing."""
+    first = second = len(gains)
+    for k in range(len(gains)):
+        if gains[k] > 0.0:
+            if first == len(gains):
+                first = k
+            else:
+                second = k
+                break
+    aux[0, 0], aux[0, 1] = first, second
+    return min(first + 1, cutoff, len(gains)) if first < len(gains) else 0
+
+
+@njit(cache=True)
+def rr_seed_row(t, gains, curve, cutoff, aux, out):
+    """1/t − 1/r where a relevant document at b climbs over the first relevant rank r, t < r ≤ b (D eq. 11); else 0."""
+    first = int(aux[0, 0])
+    before = 1.0 / (first + 1.0) if first < cutoff else 0.0
+    for b in range(t + 1, len(gains)):
+        out[b] = 1.0 / (t + 1.0) - before if t < first and gains[b] > 0.0 else 0.0
+
+
+@njit(cache=True)
+def rr_exact_row(t, gains, curve, cutoff, aux, out):
+    """`rr_seed_row`, and what D eq. 11 leaves out: the first relevant document itself sinks, to b or below the second."""
+    rr_seed_row(t, gains, curve, cutoff, aux, out)
+    if t == int(aux[0, 0]):
+        for b in range(t + 1, len(gains)):
+            if gains[b] == 0.0:
+                rank = min(int(aux[0, 1]), b)
+                out[b] = 1.0 / (t + 1.0) - (1.0 / (rank + 1.0) if rank < cutoff else 0.0)
+
+
+# --- expected reciprocal rank -------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def err_value(gains, ends, curve, cutoff):
+    """Σ_r (1/r) R_r Π_{i<r} (1 − R_i) (B section 3).
+
+    In a tied group, E[Π of the first k factors 1 − R] is the mean over all k-subsets, built up one document at a time.
+    """
+    if not _any(gains):
+        return np.nan
+    total, passed, start = 0.0, 1.0, 0
+    means = np.zeros(len(gains) + 1)
+    for end in ends:
+        size = end - start
+        means[0] = 1.0
+        for n in range(size):
+            means[n + 1] = 0.0
+            for k in range(n + 1, 0, -1):
+                means[k] = ((n + 1 - k) * means[k] + k * (1.0 - gains[start + n]) * means[k - 1]) / (n + 1.0)
+        for k in range(size):
+            total += passed * curve[start + k] * (means[k] - means[k + 1])
+        passed *= means[size]
+        start = end
+    return total
+
+
+@njit(cache=True)
+def err_prepare(gains, curve, cutoff, aux):
+    """aux[0, k]: ERR down to rank k. aux[1, k]: Π over the top k of 1 − R."""
+    aux[0, 0], aux[1, 0] = 0.0, 1.0
+    for k in range(len(gains)):
+        aux[0, k + 1] = aux[0, k] + curve[k] * gains[k] * aux[1, k]
+        aux[1, k + 1] = aux[1, k] * (1.0 - gains[k])
+    return min(cutoff, len(gains)) if _any(gains) else 0
+
+
+@njit(cache=True)
+def err_row(t, gains, curve, cutoff, aux, out):
+    """The three places where ERR changes: at t, between the two by the factor (1 − R_b)/(1 − R_t), and at b (B section 3)."""
+    for b in range(t + 1, len(gains)):
+        factor = (1.0 - gains[b]) / (1.0 - gains[t])
+        change = curve[t] * (gains[b] - gains[t]) * aux[1, t]
+        change += (factor - 1.0) * (aux[0, b] - aux[0, t + 1])
+        change += curve[b] * aux[1, b] * (factor * gains[t] - gains[b])
+        out[b] = abs(change)
+
+
+# --- area under the ROC curve -------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def auc_value(gains, ends, curve, cutoff):
+    """Share of (relevant, not relevant) pairs in order; a tie is half a pair."""
+    pairs, above, start = 0.0, 0.0, 0
+    for end in ends:
+        relevant = 0.0
+        for k in range(start, end):
+            relevant += gains[k]
+        pairs += (end - start - relevant) * (above + 0.5 * relevant)
+        above += relevant
+        start = end
+    total = above * (len(gains) - above)
+    return pairs / total if total > 0.0 else np.nan
+
+
+@njit(cache=True)
+def auc_prepare(gains, curve, cutoff, aux):
+    relevant = gains.sum()
+    total = relevant * (len(gains) - relevant)
+    aux[0, 0] = 1.0 / total if total > 0.0 else 0.0
+    return len(gains) if total > 0.0 else 0
+
+
+@njit(cache=True)
+def auc_row(t, gains, curve, cutoff, aux, out):
+    """(b − t)/(n⁺ n⁻)."""
+    for b in range(t + 1, len(gains)):
+        out[b] = (b - t) * aux[0, 0] if gains[t] != gains[b] else 0.0
+
+
+# --- the registry -------------------------------------------------------------------------------------------------------
+
+
+def _graded(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    return np.exp2(labels) - 1.0 if conventions.gain == "exp2" else labels
+
+
+def _clicked(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    return np.exp2(4.0 * labels) - 1.0
+
+
+def _binary(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    return (labels >= conventions.threshold).astype(np.float64)
+
+
+def _stop_probability(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    if labels.max(initial=0.0) > conventions.max_label:
+        raise ValueError(f"ERR: label {labels.max():g} is above max_label {conventions.max_label:g}, the top of the label scale")
+    return (np.exp2(labels) - 1.0) / np.exp2(conventions.max_label)
+
+
+def _ranks(longest: int) -> NDArray[np.float64]:
+    return np.arange(1.0, longest + 1.0)
+
+
+def _log_discount(longest: int, cutoff: int) -> NDArray[np.float64]:
+    return np.where(_ranks(longest) <= cutoff, 1.0 / np.log2(1.0 + _ranks(longest)), 0.0)
+
+
+def _jk_discount(longest: int, cutoff: int) -> NDArray[np.float64]:
+    return np.where(_ranks(longest) <= cutoff, 1.0 / np.log2(np.maximum(_ranks(longest), 2.0)), 0.0)
+
+
+def _share(longest: int, cutoff: int) -> NDArray[np.float64]:
+    return np.where(_ranks(longest) <= cutoff, 1.0 / cutoff, 0.0)
+
+
+def _first(longest: int, cutoff: int) -> NDArray[np.float64]:
+    return (_ranks(longest) == 1.0).astype(np.float64)
+
+
+def _reciprocal(longest: int, cutoff: int) -> NDArray[np.float64]:
+    return np.where(_ranks(longest) <= cutoff, 1.0 / _ranks(longest), 0.0)
+
+
+_DCG = (dcg_share_value, dcg_share_prepare, gain_row)
+_MEAN = (gain_mean_value, gain_mean_prepare, gain_row)
+
+MEASURES: dict[str, Kind] = {
+    "ndcg": Kind(_graded, _log_discount, *_DCG),
+    "jk_ndcg": Kind(_graded, _jk_discount, *_DCG),
+    "cndcg": Kind(_clicked, _log_discount, *_DCG, source="click"),
+    "map": Kind(_binary, _reciprocal, ap_value, ap_prepare, ap_row),
+    "mrr": Kind(_binary, _reciprocal, rr_value, rr_prepare, rr_seed_row),
+    "mrr_exact": Kind(_binary, _reciprocal, rr_value, rr_prepare, rr_exact_row),
+    "err": Kind(_stop_probability, _reciprocal, err_value, err_prepare, err_row),
+    "p": Kind(_binary, _share, *_MEAN),
+    "wta": Kind(_binary, _first, *_MEAN),
+    "auc": Kind(_binary, _reciprocal, auc_value, auc_prepare, auc_row),
+}
+
+
+def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    """Gains ``float64 [documents]`` of a measure; a document without a label gains nothing."""
+    return np.ascontiguousarray(measure.kind.gain(np.nan_to_num(labels, nan=0.0), conventions), np.float64)
+
+
+def curve_of(measure: Measure, longest: int) -> tuple[NDArray[np.float64], int]:
+    """Discount by rank ``float64 [longest]`` and the cutoff as a number (`longest` where there is none)."""
+    cutoff = longest if measure.cutoff is None else measure.cutoff
+    return measure.kind.curve(longest, cutoff), cutoff
+
+
+# --- driving the kernels over all queries -------------------------------------------------------------------------------
+
+
+@njit(cache=True, parallel=True)
+def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
+    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied."""
+    for q in prange(len(offsets) - 1):
+        first, last = offsets[q], offsets[q + 1]
+        by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
+        ranked = by_tie_breaker[np.argsort(-scores[first:last][by_tie_breaker], kind="mergesort")]
+        groups = 0
+        for k in range(last - first):
+            order[first + k] = first + ranked[k]
+            next_differs = k + 1 == last - first or scores[first + ranked[k + 1]] != scores[first + ranked[k]]
+            if next_differs or not group_ties:
+                ends[first + groups] = k + 1
+                groups += 1
+        n_groups[q] = groups
+
+
+@njit(cache=True, parallel=True)
+def _values(gains, offsets, order, ends, n_groups, curve, cutoff, value, values):
+    for q in prange(len(offsets) - 1):
+        first, last = offsets[q], offsets[q + 1]
+        values[q] = value(gains[order[first:last]], ends[first : first + n_groups[q]], curve, cutoff)
+
+
+_VALUES = types.void(F8_1D, I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D)
+
+
+def evaluate(
+    labels: ArrayLike | Mapping[str, ArrayLike],
+    scores: ArrayLike,
+    offsets: ArrayLike,
+    measures: Iterable[str | Measure],
+    conventions: Conventions | None = None,
+    position: ArrayLike | None = None,
+    documents: NDArray[np.bytes_] | None = None,
+) -> dict[str, NDArray[np.float64]]:
+    """Measures of each query.
+
+    Args:
+        labels: judged relevance ``[documents]`` (NaN: not judged), or several label sources by name
+            (``{"label": …, "click": …}``).
+        scores: ``[documents]``, higher is better; finite.
+        offsets: ``[queries + 1]``, first document of each query, then the number of documents.
+        measures: names such as ``ndcg@10`` or ``map``.
+        conventions: tie, empty-query and label rules.
+        position: original row of each document, for ``ties="stable"`` (default: as given).
+        documents: document ids, for ``ties="docid"``.
+
+    Returns:
+        ``{key: float64 [queries]}``; with ``empty="skip"`` an undefined query is NaN: average with ``numpy.nanmean``.
+
+    Raises:
+        ValueError: for shapes that do not fit, a score that is not finite, an unknown measure or label source.
+
+    >>> evaluate([2, 0, 1], [0.1, 0.3, 0.2], [0, 3], ["ndcg@10", "mrr"])["mrr"]
+    array([0.33333333])
+    """
+    conventions = conventions or Conventions()
+    sources = {k: np.asarray(v, np.float64) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
+    scores = np.ascontiguousarray(scores, np.float64)
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    position = np.arange(len(scores)) if position is None else np.asarray(position)
+    if offsets.ndim != 1 or len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(scores) or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores")
+    if not np.isfinite(scores).all():
+        raise ValueError(f"score {scores[~np.isfinite(scores)][0]} of document {np.flatnonzero(~np.isfinite(scores))[0]}: scores must be finite")
+    for name, values in sources.items():
+        if values.shape != scores.shape:
+            raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
+    values = {}
+    for measure in map(Measure.of, measures):
+        if measure.source not in sources:
+            raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
+        values[measure.key] = _evaluate_one(measure, sources[measure.source], scores, offsets, conventions, position, documents)
+    return values
+
+
+def _evaluate_one(
+    measure: Measure,
+    labels: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    conventions: Conventions,
+    position: NDArray[Any],
+    documents: NDArray[np.bytes_] | None,
+) -> NDArray[np.float64]:
+    if conventions.unlabelled == "condensed":
+        judged = ~np.isnan(labels)
+        counts = np.concatenate(([0], np.cumsum(judged)))
+        labels, scores, position, offsets = labels[judged], scores[judged], position[judged], counts[offsets]
+        documents = None if documents is None else documents[judged]
+    order, ends = np.empty(len(scores), np.int64), np.empty(len(scores), np.int64)
+    n_groups = np.zeros(len(offsets) - 1, np.int64)
+    tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
+    _rank(scores, tie_breaker, offsets, conventions.ties == "expected", order, ends, n_groups)
+    curve, cutoff = curve_of(measure, max(int(np.diff(offsets).max(initial=0)), 1))
+    values = np.empty(len(offsets) - 1)
+    kernel = ready(measure.kind.value, VALUE)
+    ready(_values, _VALUES)(gains_of(measure, labels, conventions), offsets, order, ends, n_groups, curve, cutoff, kernel, values)
+    return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
+
+
+def _tie_breaker(
+    ties: str, labels: NDArray[np.float64], position: NDArray[Any], documents: NDArray[np.bytes_] | None
+) -> NDArray[np.float64]:
+    if ties == "worst":
+        return np.nan_to_num(labels, nan=0.0)
+    if ties == "docid":
+        if documents is None:
+            raise ValueError("ties='docid' needs document ids")
+        return -np.unique(documents, return_inverse=True)[1].astype(np.float64)
+    return position.astype(np.float64)

@@ -1,0 +1,105 @@
+"""A fitted model on disk and its digest: JSON for what a person reads, npz for the arrays, no pickle.
+
+Every ranker is a dataclass of its parameters with the fitted `arrays`; `KINDS` lists them. The digest is the sha256 of kind and
+arrays: two models with one digest give the same scores to the bit.
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = 1
+
+
+class Model(Protocol):
+    """What every ranker offers once fitted."""
+
+    kind: ClassVar[str]
+    names: tuple[str, ...]
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+
+    def predict(self, features: Any) -> NDArray[np.float64]: ...
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Model": ...
+
+
+def digest_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    hasher = sha256(kind.encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        hasher.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        hasher.update(array.tobytes())
+    return hasher.hexdigest()
+
+
+def checked_features(features: Any, names: tuple[str, ...]) -> NDArray[np.float32]:
+    """``float32 [documents, features]`` of an array, or of a frame whose columns bear the model's feature names.
+
+    Raises:
+        ValueError: when the model is not fitted, the width differs or a named feature is missing.
+    """
+    if not names:
+        raise ValueError("this model is not fitted")
+    columns = getattr(features, "columns", None)
+    if columns is not None:
+        missing = [name for name in names if name not in list(columns)]
+        if missing:
+            raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
+        features = features[list(names)].to_numpy()
+    array = np.ascontiguousarray(features, np.float32)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
+    return array
+
+
+def save(model: Model, folder: str | Path) -> None:
+    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {
+        "format": FORMAT,
+        "kind": model.kind,
+        "digest": model.digest,
+        "parameters": model.parameters,
+        "features": list(model.names),
+    }
+    with open(folder / "model.npz", "wb") as file:
+        np.savez(file, allow_pickle=False, **model.arrays)
+    (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
+
+
+def load(folder: str | Path, kinds: Mapping[str, type]) -> Model:
+    """The model that `save` wrote into `folder`.
+
+    Raises:
+        ValueError: for a folder without a model, another format, an unknown kind, or bytes that do not match the digest.
+    """
+    folder = Path(folder)
+    try:
+        about = json.loads((folder / "model.json").read_text())
+        with np.load(folder / "model.npz", allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, json.JSONDecodeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{folder}: no readable model.json and model.npz ({error})") from error
+    if about.get("format") != FORMAT:
+        raise ValueError(f"{folder}: model format {about.get('format')}, this version reads {FORMAT}")
+    if about["kind"] not in kinds:
+        raise ValueError(f"{folder}: unknown kind of model {about['kind']!r}; known: {', '.join(kinds)}")
+    model = kinds[about["kind"]](**about["parameters"]).restored(arrays, tuple(about["features"]))
+    if model.digest != about["digest"]:
+        raise ValueError(f"{folder}: the arrays do not match the digest in model.json; the files were changed or are damaged")
+    return model

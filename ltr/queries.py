@@ -1,0 +1,234 @@
+"""A judged data set in memory: queries, their documents, features and label sources.
+
+Documents of one query are neighbours: rows ``offsets[q]:offsets[q + 1]``. Everything computed from a `Queries` in
+*canonical order* is independent of the order of rows in the file it came from: queries stand by the digest of their id,
+documents of a query by the digest of their content. The digest knows no label, so documents with equal scores, which keep
+this order, are not sorted by relevance by accident (at the first iteration all scores are equal).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Queries with their documents.
+
+    Args:
+        features: ``float32 [documents, features]``; NaN is a missing value.
+        labels: ``float64 [documents]``, the judged relevance, 0 and up; NaN is a document nobody judged.
+        offsets: ``int64 [queries + 1]``, first document of each query, then the number of documents.
+        keys: ``uint64 [queries]``, digest of each query's id; random numbers are keyed by it. Left out, it is made from
+            the documents' contents.
+        sources: further label sources by name, each ``float64 [documents]`` with NaN for "no label" (``click``: the
+            click label in [0, 1]).
+        position: ``int64 [documents]``, the row in the original file, for the ``stable`` tie rule.
+        names: feature names; left out, ``f1, f2, …``.
+        ids: ``bytes [queries]``, query ids as written.
+        documents: ``bytes [documents]``, document ids as written.
+
+    Raises:
+        ValueError: naming the array, the value and the rule, when shapes or values do not fit.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.uint64] = None  # type: ignore[assignment]
+    sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    position: NDArray[np.int64] = None  # type: ignore[assignment]
+    names: tuple[str, ...] = ()
+    ids: NDArray[np.bytes_] | None = None
+    documents: NDArray[np.bytes_] | None = None
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("features", np.ascontiguousarray(self.features, np.float32))
+        put("labels", np.ascontiguousarray(self.labels, np.float64))
+        put("offsets", np.ascontiguousarray(self.offsets, np.int64))
+        put("sources", {name: np.ascontiguousarray(values, np.float64) for name, values in self.sources.items()})
+        n_documents = len(self.labels)
+        if self.features.ndim != 2 or len(self.features) != n_documents:
+            raise ValueError(f"features: shape {self.features.shape}, but there are {n_documents} labels: one row a document")
+        if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != n_documents or (np.diff(self.offsets) < 1).any():
+            raise ValueError(f"offsets: must rise from 0 to {n_documents} (the number of documents), at least one document a query")
+        for name, values in self.sources.items():
+            if values.shape != (n_documents,):
+                raise ValueError(f"source {name!r}: shape {values.shape}, expected ({n_documents},)")
+        put("position", np.arange(n_documents) if self.position is None else np.ascontiguousarray(self.position, np.int64))
+        put("names", tuple(self.names) or tuple(f"f{k + 1}" for k in range(self.features.shape[1])))
+        if len(self.names) != self.features.shape[1]:
+            raise ValueError(f"names: {len(self.names)} names for {self.features.shape[1]} features")
+        if self.keys is None:
+            rows = row_digests(self.features)
+            put("keys", mix(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
+        if len(self.keys) != self.n_queries:
+            raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_features(self) -> int:
+        return self.features.shape[1]
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the content in canonical order: the same for any order of the same rows."""
+        queries = canonical(self)
+        hasher = sha256(repr((queries.names, sorted(queries.sources), queries.features.shape)).encode())
+        arrays = (queries.offsets, queries.keys, queries.labels, *(queries.sources[name] for name in sorted(queries.sources)))
+        for array in (*arrays, queries.features):
+            hasher.update(array.data)
+        return hasher.hexdigest()
+
+    def source(self, name: str) -> NDArray[np.float64]:
+        """Labels of one source; ``label`` is the judged relevance.
+
+        Raises:
+            ValueError: naming the sources there are.
+        """
+        if name == "label":
+            return self.labels
+        if name not in self.sources:
+            raise ValueError(f"no label source {name!r} in this data set; there are: label{''.join(', ' + s for s in self.sources)}")
+        return self.sources[name]
+
+
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Finalizer of splitmix64: every input bit reaches every output bit."""
+    values = (values ^ (values >> _SHIFTS[0])) * _MIX[0]
+    values = (values ^ (values >> _SHIFTS[1])) * _MIX[1]
+    return values ^ (values >> _SHIFTS[2])
+
+
+def row_digests(features: NDArray[np.float32], rows_at_once: int = 1 << 16) -> NDArray[np.uint64]:
+    """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal."""
+    digests = np.empty(len(features), np.uint64)
+    for start in range(0, len(features), rows_at_once):
+        block = features[start : start + rows_at_once].T + np.float32(0)
+        words = np.where(np.isnan(block), np.float32(np.nan), block).view(np.uint32).astype(np.uint64)
+        digest = np.full(block.shape[1], _MULTIPLIER)
+        for column in words:
+            digest = (digest ^ column) * _MULTIPLIER
+            digest ^= digest >> np.uint64(32)
+        digests[start : start + rows_at_once] = mix(digest)
+    return digests
+
+
+def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
+    """Every array that has one entry a document, at `rows`."""
+    return {
+        "features": queries.features[rows],
+        "labels": queries.labels[rows],
+        "sources": {name: values[rows] for name, values in queries.sources.items()},
+        "position": queries.position[rows],
+        "documents": None if queries.documents is None else queries.documents[rows],
+    }
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+
+
+def canonical(queries: Queries) -> Queries:
+    """`queries` in canonical order; the same object where it already is."""
+    of_document = np.repeat(queries.keys, np.diff(queries.offsets))
+    labels = np.column_stack([queries.labels, *(queries.sources[name] for name in sorted(queries.sources))])
+    order = np.lexsort((row_digests(labels.astype(np.float32)), row_digests(queries.features), of_document))
+    if (order == np.arange(queries.n_documents)).all():
+        return queries
+    by_key = np.argsort(queries.keys, kind="stable")
+    return replace(
+        queries,
+        **_rows(queries, order),
+        offsets=_starts(np.diff(queries.offsets)[by_key]),
+        keys=queries.keys[by_key],
+        ids=None if queries.ids is None else queries.ids[by_key],
+    )
+
+
+def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:
+    """The data set of the `selected` queries (indices), in their order."""
+    spans = [np.arange(queries.offsets[q], queries.offsets[q + 1]) for q in selected]
+    return replace(
+        queries,
+        **_rows(queries, np.concatenate(spans) if spans else np.empty(0, np.intp)),
+        offsets=_starts(np.diff(queries.offsets)[selected]),
+        keys=queries.keys[selected],
+        ids=None if queries.ids is None else queries.ids[selected],
+    )
+
+
+def keep(queries: Queries, documents: NDArray[np.bool_]) -> Queries:
+    """The data set without the documents where the mask is False, and without the queries that are left empty."""
+    sizes = np.add.reduceat(documents.astype(np.int64), queries.offsets[:-1]) if queries.n_queries else np.empty(0, np.int64)
+    alive = sizes > 0
+    return replace(
+        queries,
+        **_rows(queries, np.flatnonzero(documents)),
+        offsets=_starts(sizes[alive]),
+        keys=queries.keys[alive],
+        ids=None if queries.ids is None else queries.ids[alive],
+    )
+
+
+def concatenate(parts: Sequence[Queries]) -> Queries:
+    """The parts behind one another, in canonical order. Sparse parts may differ in width: missing columns are zero.
+
+    Raises:
+        ValueError: when a query is in two parts, or a label source is not in all of them.
+    """
+    widest = max(parts, key=lambda part: part.n_features)
+    for part in parts:
+        if part.names != widest.names[: part.n_features]:
+            raise ValueError(f"feature names differ between the parts: {part.names[:3]} … and {widest.names[:3]} …")
+        if set(part.sources) != set(widest.sources):
+            raise ValueError(f"label sources differ between the parts: {sorted(part.sources)} and {sorted(widest.sources)}")
+    keys = np.concatenate([part.keys for part in parts])
+    if len(np.unique(keys)) < len(keys):
+        raise ValueError("a query is in two of the parts to be joined")
+
+    def joined(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+        present = [array for array in arrays if array is not None]
+        return np.concatenate(present) if len(present) == len(arrays) else None
+
+    before = _starts(np.array([part.n_documents for part in parts]))
+    return canonical(
+        Queries(
+            features=np.concatenate([widen(part, widest.n_features).features for part in parts]),
+            labels=np.concatenate([part.labels for part in parts]),
+            offsets=_starts(np.concatenate([np.diff(part.offsets) for part in parts])),
+            keys=keys,
+            sources={name: np.concatenate([part.sources[name] for part in parts]) for name in widest.sources},
+            position=np.concatenate([part.position + start for part, start in zip(parts, before, strict=False)]),
+            names=widest.names,
+            ids=joined([part.ids for part in parts]),
+            documents=joined([part.documents for part in parts]),
+        )
+    )
+
+
+def widen(queries: Queries, n_features: int) -> Queries:
+    """`queries` with columns of zeros up to `n_features`: what a sparse file means by features it never mentions."""
+    missing = n_features - queries.n_features
+    if missing <= 0:
+        return queries
+    names = queries.names + tuple(f"f{k + 1}" for k in range(queries.n_features, n_features))
+    return replace(queries, features=np.pad(queries.features, ((0, 0), (0, missing))), names=names)

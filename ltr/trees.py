@@ -1,0 +1,345 @@
+"""Regression trees on forces: grown leaf by leaf on histograms of integers, the same for any number of threads.
+
+A tree sees only force and curvature of each document (Friedman 2001; Burges 2010 section 6; Svore 2011 section 3), in fixed
+point: one 64-bit integer a document carries the force in its high half and the curvature (Newton gain) or 1 (least squares) in
+its low half, so that one addition updates a histogram bin and sums are exact in any order.
+
+    packed  =  force · 2^f  |  curvature · 2^c            Σ packed  =  Σ force  |  Σ curvature
+               high 32 bits    low 32 bits                            (no carry: the low sum stays below 2^32)
+
+A child's histogram is built for the smaller child only; its sibling's is the parent's less that.
+
+Newton histograms hold no counts, and the minimum number of documents in a leaf is still exact: the best split of a leaf is
+taken as found, its feature alone is counted, and where a side is too small that feature is searched again with its counts and
+must then win against the other features' bests.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.binning import BLOCK, MISSING, Bins
+
+_LOW = np.int64(0xFFFFFFFF)
+_BINS = 256
+
+
+@dataclass(frozen=True)
+class Trees:
+    """An ensemble as flat arrays; tree k has the nodes ``node_starts[k]:node_starts[k + 1]`` and likewise leaves.
+
+    A row goes ``left`` where ``x ≤ threshold``, and with a missing value where `missing_left` says so. A child c ≥ 0 is a node,
+    c < 0 the leaf ``~c``, both counted within the tree. The score is the sum of one `value` a tree.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: NDArray[np.float64]
+    node_starts: NDArray[np.int64]
+    leaf_starts: NDArray[np.int64]
+    gain: NDArray[np.float64]
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.node_starts) - 1
+
+    def first(self, n_trees: int) -> "Trees":
+        """The first `n_trees` trees."""
+        nodes, leaves = self.node_starts[n_trees], self.leaf_starts[n_trees]
+        node_arrays = (a[:nodes] for a in (self.feature, self.threshold, self.missing_left, self.left, self.right))
+        starts = self.node_starts[: n_trees + 1], self.leaf_starts[: n_trees + 1]
+        return Trees(*node_arrays, self.value[:leaves], *starts, self.gain[:nodes])  # type: ignore[arg-type]
+
+    def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]`` of ``features float32 [documents, features]``."""
+        scores = np.zeros(len(features))
+        _predict(
+            np.ascontiguousarray(features, np.float32), self.feature, self.threshold, self.missing_left, self.left, self.right,
+            self.value, self.node_starts, self.leaf_starts, scores,
+        )  # fmt: skip
+        return scores
+
+
+def join(trees: list[Trees]) -> Trees:
+    """One ensemble of many."""
+
+    def starts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)]))))
+
+    def flat(name: str, dtype: type) -> NDArray[np.generic]:
+        return np.concatenate([getattr(t, name) for t in trees] or [np.empty(0, dtype)])
+
+    return Trees(
+        feature=flat("feature", np.int32),
+        threshold=flat("threshold", np.float32),
+        missing_left=flat("missing_left", np.bool_),
+        left=flat("left", np.int32),
+        right=flat("right", np.int32),
+        value=flat("value", np.float64),
+        node_starts=starts([t.node_starts for t in trees]),
+        leaf_starts=starts([t.leaf_starts for t in trees]),
+        gain=flat("gain", np.float64),
+    )  # type: ignore[arg-type]
+
+
+@njit(cache=True, parallel=True)
+def _predict(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores):
+    for row in prange(len(features)):
+        total = 0.0
+        for tree in range(len(node_starts) - 1):
+            base = node_starts[tree]
+            node = 0 if node_starts[tree + 1] > base else -1
+            while node >= 0:
+                x = features[row, feature[base + node]]
+                goes_left = missing_left[base + node] if np.isnan(x) else x <= threshold[base + node]
+                node = left[base + node] if goes_left else right[base + node]
+            total += value[leaf_starts[tree] + ~node]
+        scores[row] = total
+
+
+# --- growing ------------------------------------------------------------------------------------------------------------
+
+
+def power_of_two_scale(values: NDArray[np.float64], bits: int) -> float:
+    """The largest power of two that keeps Σ |values · scale|, rounded, below 2^bits, from exact integer sums."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0:
+        return 1.0
+    room = 61 - int(np.ceil(np.log2(max(len(values), 2))))
+    coarse = 2.0 ** (room - int(np.ceil(np.log2(largest))))
+    total = int(np.abs(np.rint(values * coarse)).astype(np.int64).sum()) + len(values)
+    return float(coarse * 2.0 ** (bits - total.bit_length() - 1))
+
+
+@dataclass(frozen=True)
+class Grown:
+    """One tree and where its documents fell: ``leaf int32 [documents]``."""
+
+    tree: Trees
+    leaf: NDArray[np.int32]
+
+
+def grow(
+    binned: NDArray[np.uint8],
+    bins: Bins,
+    has_missing: NDArray[np.bool_],
+    force: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    n_leaves: int,
+    min_docs_in_leaf: int,
+    newton_gain: bool,
+    newton_leaf: bool,
+    learning_rate: float,
+    largest_leaf: float,
+) -> Grown | None:
+    """One tree along the force; None where no split gains anything (all forces zero, or no admissible split).
+
+    Args:
+        binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
+        has_missing: ``bool [features]``.
+        force, curvature: ``float64 [documents]``.
+        newton_gain: split by Σforce²/Σcurvature, otherwise by least squares, Σforce²/count.
+        newton_leaf: leaf Σforce/Σcurvature (S section 3), otherwise Σforce/count; times the learning rate.
+        largest_leaf: bound on a leaf's size before the learning rate: on badly misranked pairs Σcurvature vanishes.
+    """
+    n_documents = len(force)
+    weight = curvature if newton_gain else np.ones(n_documents)
+    force_scale, weight_scale = power_of_two_scale(force, 31), (power_of_two_scale(weight, 32) if newton_gain else 1.0)
+    packed = (np.rint(force * force_scale).astype(np.int64) << 32) + np.rint(weight * weight_scale).astype(np.int64)
+    exact_scale = power_of_two_scale(force, 62), power_of_two_scale(curvature, 62)
+    exact_force, exact_curvature = (np.rint(v * s).astype(np.int64) for v, s in zip((force, curvature), exact_scale, strict=True))
+    feature, split, missing_left, left, right, gain, rows, leaf_starts = _grow(
+        binned, np.diff(bins.starts), has_missing, packed, n_leaves, max(min_docs_in_leaf, 1), newton_gain, weight_scale / force_scale**2
+    )
+    if len(feature) == 0:
+        return None
+    leaf = np.empty(n_documents, np.int32)
+    values = np.empty(len(leaf_starts) - 1)
+    for k in range(len(values)):
+        members = rows[leaf_starts[k] : leaf_starts[k + 1]]
+        leaf[members] = k
+        push = int(exact_force[members].sum()) / exact_scale[0]
+        mass = int(exact_curvature[members].sum()) / exact_scale[1] if newton_leaf else float(len(members))
+        size = push / mass if mass > 0.0 else 0.0 if push == 0.0 else np.copysign(np.inf, push)
+        values[k] = learning_rate * min(max(size, -largest_leaf), largest_leaf)
+    tree = Trees(
+        feature=feature.astype(np.int32),
+        threshold=_threshold(bins, feature, split),
+        missing_left=missing_left,
+        left=left.astype(np.int32),
+        right=right.astype(np.int32),
+        value=values,
+        node_starts=np.array([0, len(feature)]),
+        leaf_starts=np.array([0, len(values)]),
+        gain=gain,
+    )
+    return Grown(tree, leaf)
+
+
+def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The edge above bin `split`; infinity above the last bin, where a split parts values from missing ones."""
+    padded = np.append(bins.edges, np.float32(np.inf))
+    last = split == np.diff(bins.starts)[feature]
+    return padded[np.where(last, len(bins.edges), bins.starts[feature] + split)]
+
+
+@njit(cache=True, parallel=True)
+def _histogram(binned, rows, packed, histogram):
+    """histogram[f, bin] = Σ packed over `rows`; one thread a block of features, rows in order."""
+    for block in prange(binned.shape[0]):
+        flat = np.zeros(BLOCK * _BINS, np.int64)
+        columns = binned[block]
+        for row in rows:
+            word = packed[row]
+            for k in range(BLOCK):
+                flat[k * _BINS + columns[row, k]] += word
+        first = block * BLOCK
+        for k in range(min(BLOCK, histogram.shape[0] - first)):
+            histogram[first + k] = flat[k * _BINS : (k + 1) * _BINS]
+
+
+@njit(cache=True)
+def _score(force, weight):
+    """force²/weight; without weight there is nothing to move."""
+    return force * force / weight if weight > 0.0 else 0.0
+
+
+@njit(cache=True)
+def _search(column, counts, counted, n_edges, has_missing, min_docs, by_count):
+    """Best split of one feature: (gain, bin, missing goes left), in packed units; gain 0 where none is admissible.
+
+    `counts` per bin are looked at where `counted`; with least squares the low half of a word is the count (`by_count`).
+    """
+    total = np.int64(0)
+    n_total = 0
+    for k in range(_BINS):
+        total += column[k]
+        n_total += counts[k]
+    all_force, all_weight = float(total >> 32), float(total & _LOW)
+    parent = _score(all_force, all_weight)
+    best, best_bin, best_left = 0.0, -1, False
+    for missing_left in (False, True):
+        if missing_left and not has_missing:
+            break
+        left = column[MISSING] if missing_left else np.int64(0)
+        n_left = counts[MISSING] if missing_left else 0
+        for k in range(n_edges + (has_missing and not missing_left)):
+            left += column[k]
+            n_left += counts[k]
+            weight = left & _LOW
+            if by_count and (weight < min_docs or all_weight - weight < min_docs):
+                continue
+            if counted and (n_left < min_docs or n_total - n_left < min_docs):
+                continue
+            force = float(left >> 32)
+            gain = _score(force, float(weight)) + _score(all_force - force, all_weight - float(weight)) - parent
+            if gain > best:
+                best, best_bin, best_left = gain, k, missing_left
+    return best, best_bin, best_left
+
+
+@njit(cache=True, parallel=True)
+def _search_all(histogram, n_edges, has_missing, min_docs, by_count, gains, splits, lefts):
+    for f in prange(len(n_edges)):
+        gains[f], splits[f], lefts[f] = _search(
+            histogram[f], np.zeros(_BINS, np.int64), False, n_edges[f], has_missing[f], min_docs, by_count
+        )
+
+
+@njit(cache=True)
+def _best_split(binned, rows, histogram, n_edges, has_missing, min_docs, newton):
+    """Best admissible split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin."""
+    n_features = len(n_edges)
+    gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
+    if len(rows) < 2 * min_docs:
+        return 0.0, -1, -1, False
+    _search_all(histogram, n_edges, has_missing, min_docs, not newton, gains, splits, lefts)
+    counted = np.zeros(n_features, np.bool_)
+    while True:
+        f = np.argmax(gains)
+        if gains[f] <= 0.0:
+            return 0.0, -1, -1, False
+        if not newton or counted[f]:
+            return gains[f], f, splits[f], lefts[f]
+        counts = np.zeros(_BINS, np.int64)
+        for row in rows:
+            counts[binned[f // BLOCK, row, f % BLOCK]] += 1
+        gains[f], splits[f], lefts[f] = _search(histogram[f], counts, True, n_edges[f], has_missing[f], min_docs, False)
+        counted[f] = True
+
+
+@njit(cache=True)
+def _partition(binned, rows, buffer, f, split, missing_left):
+    """Rows that go left to the front, both sides in their order; how many went left."""
+    n_left, n_right = 0, 0
+    for row in rows:
+        b = binned[f // BLOCK, row, f % BLOCK]
+        if (b == MISSING and missing_left) or b <= split:
+            rows[n_left] = row
+            n_left += 1
+        else:
+            buffer[n_right] = row
+            n_right += 1
+    rows[n_left:] = buffer[:n_right]
+    return n_left
+
+
+@njit(cache=True)
+def _grow(binned, n_edges, has_missing, packed, n_leaves, min_docs, newton, unit):
+    """Best-first growth. Leaf k owns ``rows[starts[k]:starts[k] + sizes[k]]``; splitting it keeps k for the left child and
+    gives the next free number to the right one. ``owner[k]``: the node and side that point at leaf k."""
+    n_documents, n_features = binned.shape[1], len(n_edges)
+    rows, buffer = np.arange(n_documents), np.empty(n_documents, np.int64)
+    histograms = np.zeros((n_leaves, n_features, _BINS), np.int64)
+    starts, sizes = np.zeros(n_leaves, np.int64), np.zeros(n_leaves, np.int64)
+    owner, on_right = np.full(n_leaves, -1), np.zeros(n_leaves, np.bool_)
+    gains, features, splits = np.zeros(n_leaves), np.full(n_leaves, -1), np.full(n_leaves, -1)
+    lefts = np.zeros(n_leaves, np.bool_)
+    node_feature, node_split = np.empty(n_leaves - 1, np.int64), np.empty(n_leaves - 1, np.int64)
+    node_missing, node_gain = np.zeros(n_leaves - 1, np.bool_), np.zeros(n_leaves - 1)
+    children = np.zeros((n_leaves - 1, 2), np.int64)
+    sizes[0] = n_documents
+    _histogram(binned, rows, packed, histograms[0])
+    gains[0], features[0], splits[0], lefts[0] = _best_split(binned, rows, histograms[0], n_edges, has_missing, min_docs, newton)
+    grown, node = 1, 0
+    while grown < n_leaves:
+        leaf = np.argmax(gains[:grown])
+        if gains[leaf] <= 0.0:
+            break
+        members = rows[starts[leaf] : starts[leaf] + sizes[leaf]]
+        n_left = _partition(binned, members, buffer, features[leaf], splits[leaf], lefts[leaf])
+        node_feature[node], node_split[node], node_missing[node] = features[leaf], splits[leaf], lefts[leaf]
+        node_gain[node] = gains[leaf] * unit
+        if owner[leaf] >= 0:
+            children[owner[leaf], int(on_right[leaf])] = node
+        children[node, 0], children[node, 1] = ~leaf, ~grown
+        owner[leaf], on_right[leaf], owner[grown], on_right[grown] = node, False, node, True
+        starts[grown], sizes[grown] = starts[leaf] + n_left, sizes[leaf] - n_left
+        sizes[leaf] = n_left
+        small, large = (leaf, grown) if sizes[leaf] <= sizes[grown] else (grown, leaf)
+        parent = histograms[leaf].copy()
+        _histogram(binned, rows[starts[small] : starts[small] + sizes[small]], packed, histograms[small])
+        histograms[large] = parent - histograms[small]
+        for k in (leaf, grown):
+            gains[k], features[k], splits[k], lefts[k] = _best_split(
+                binned, rows[starts[k] : starts[k] + sizes[k]], histograms[k], n_edges, has_missing, min_docs, newton
+            )
+        grown += 1
+        node += 1
+    order = np.argsort(starts[:grown])
+    number = np.empty(grown, np.int64)
+    number[order] = np.arange(grown)
+    for k in range(node):
+        for side in range(2):
+            if children[k, side] < 0:
+                children[k, side] = ~number[~children[k, side]]
+    leaf_starts = np.append(starts[:grown][order], n_documents)
+    return (
+        node_feature[:node], node_split[:node], node_missing[:node], children[:node, 0].copy(), children[:node, 1].copy(),
+        node_gain[:node], rows, leaf_starts,
+    )  # fmt: skip

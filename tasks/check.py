@@ -1,0 +1,154 @@
+"""The data doctor: what is wrong, or worth knowing, about a data set before anything is trained on it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr.queries import Queries, row_digests
+from tasks import store
+from tasks.ingest import DataError
+
+ALIKE = 0.999
+"""A feature whose correlation with a label is at least this encodes it."""
+LARGEST_LABEL = 30
+"""2^label − 1 of larger labels leaves nothing of the others in a sum."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor's report. An ``error`` stops training."""
+
+    level: Literal["error", "warning", "note"]
+    subject: str
+    text: str
+
+
+@task(cache_policy=NO_CACHE, name="check", task_run_name="check {label}")
+def check(name: str, split_queries: int = 0, label: str = "data", conventions: dict[str, Any] | None = None) -> list[dict[str, str]]:
+    """Findings about a stored data set, as plain dictionaries (`Finding`)."""
+    return [asdict(finding) for finding in findings(store.open_queries(name), split_queries, label, (conventions or {}).get("gain", "exp2"))]
+
+
+def findings(queries: Queries, split_queries: int = 0, subject: str = "data", gain: str = "exp2") -> list[Finding]:
+    """Everything the doctor has to say about one data set."""
+    found: list[Finding] = []
+
+    def say(level: Literal["error", "warning", "note"], text: str) -> None:
+        found.append(Finding(level, subject, text))
+
+    labels, sizes = queries.labels, np.diff(queries.offsets)
+    say("note", f"{queries.n_queries:,} queries, {queries.n_documents:,} documents, {queries.n_features} features; labels {_counts(labels)}")
+    if split_queries:
+        say("warning", f"{split_queries} queries stood in several places of a file; their documents were brought together")
+    if not (np.nan_to_num(labels) > 0).any():
+        say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
+    if gain == "exp2" and (labels > LARGEST_LABEL).any():
+        where = _query_of(queries, int(np.flatnonzero(labels > LARGEST_LABEL)[0]))
+        say("error", f"label {np.nanmax(labels):g} (query {where}): 2^label − 1 overflows above {LARGEST_LABEL}; rescale the labels or set conventions.gain: linear")
+    single = int((sizes == 1).sum())
+    if single:
+        say("warning", f"{single} queries have one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})")
+    flat = _per_query(queries, labels, np.fmax.reduceat) == _per_query(queries, labels, np.fmin.reduceat)
+    if flat[sizes > 1].any():
+        say("note", f"{int(flat[sizes > 1].sum())} queries have one label only: no pair to learn from ({_examples(queries, flat & (sizes > 1))})")
+    if np.isnan(labels).any():
+        say("note", f"{int(np.isnan(labels).sum()):,} documents have no label")
+    _look_at_features(queries, say)
+    _look_at_duplicates(queries, say)
+    return found
+
+
+def shared_queries(train: Queries, other: Queries, subject: str) -> list[Finding]:
+    """An error where a query is in both: the test would be on what was learned."""
+    shared = np.intersect1d(train.keys, other.keys)
+    if not len(shared):
+        return []
+    return [Finding("error", subject, f"{len(shared)} queries are in the training data too ({_examples(other, np.isin(other.keys, shared))})")]
+
+
+def refuse(found: list[dict[str, str]]) -> None:
+    """Raises the errors among the findings, if any, in one."""
+    errors = [f"{f['subject']}: {f['text']}" for f in found if f["level"] == "error"]
+    if errors:
+        raise DataError("\n".join(errors))
+
+
+def _look_at_features(queries: Queries, say: Any) -> None:
+    features = queries.features
+    if queries.n_features == 0:
+        say("error", "there is no feature")
+        return
+    infinite = np.isinf(features).any(axis=0)
+    if infinite.any():
+        row = int(np.flatnonzero(np.isinf(features[:, np.argmax(infinite)]))[0])
+        say("error", f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {int(infinite.sum())} features are, somewhere")
+    missing = np.isnan(features)
+    if missing.any():
+        say("note", f"{missing.mean():.1%} of the feature values are missing, in {int(missing.any(axis=0).sum())} features")
+    low, high = np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0)
+    constant = ~(low < high)
+    if constant.any():
+        say("note", f"{int(constant.sum())} features are constant: {_names(queries, constant)}")
+    for source, labels in (("label", queries.labels), *queries.sources.items()):
+        telling = np.abs(_correlations(features, labels)) >= ALIKE
+        if telling.any():
+            say("warning", f"features that (nearly) equal the {source}: {_names(queries, telling)}; leave them out with data.drop")
+
+
+def _look_at_duplicates(queries: Queries, say: Any) -> None:
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    by_id = queries.documents is not None
+    content = np.unique(queries.documents, return_inverse=True)[1] if by_id else row_digests(queries.features)
+    order = np.lexsort((content, of_query))
+    same = (of_query[order][1:] == of_query[order][:-1]) & (content[order][1:] == content[order][:-1])
+    if not same.any():
+        return
+    a, b = queries.labels[order][1:], queries.labels[order][:-1]
+    conflict = same & (a != b) & ~(np.isnan(a) & np.isnan(b))
+    what = "document ids" if by_id else "feature vectors"
+    first = _query_of(queries, int(order[1:][same][0]))
+    say("warning", f"{int(same.sum())} documents repeat another one's {what} in their query (query {first} for one); {int(conflict.sum())} of them with another label")
+
+
+def _correlations(features: NDArray[np.float32], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pearson correlation of every feature with the labels over documents with a label; 0 where undefined or incomplete."""
+    judged = ~np.isnan(labels)
+    if judged.sum() < 3:
+        return np.zeros(features.shape[1])
+    x = features[judged].astype(np.float64)
+    y = labels[judged] - labels[judged].mean()
+    with np.errstate(all="ignore"):
+        x -= x.mean(axis=0)
+        correlation = (x * y[:, None]).sum(axis=0) / np.sqrt((x * x).sum(axis=0) * (y * y).sum())
+    return np.nan_to_num(correlation, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _per_query(queries: Queries, values: NDArray[np.float64], reduceat: Any) -> NDArray[np.float64]:
+    return reduceat(values, queries.offsets[:-1])
+
+
+def _counts(labels: NDArray[np.float64]) -> str:
+    values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
+    if len(values) > 8:
+        return f"from {values[0]:g} to {values[-1]:g}"
+    return ", ".join(f"{value:g}: {count:,}" for value, count in zip(values, counts, strict=True))
+
+
+def _query_of(queries: Queries, row: int) -> str:
+    q = int(np.searchsorted(queries.offsets, row, side="right")) - 1
+    return str(q + 1) if queries.ids is None else queries.ids[q].decode("utf-8", "replace")
+
+
+def _examples(queries: Queries, which: NDArray[np.bool_]) -> str:
+    picked = np.flatnonzero(which)[:3]
+    names = [_query_of(queries, int(queries.offsets[q])) for q in picked]
+    return "query " + ", ".join(names) + (" …" if which.sum() > 3 else "")
+
+
+def _names(queries: Queries, which: NDArray[np.bool_]) -> str:
+    picked = [queries.names[k] for k in np.flatnonzero(which)]
+    return ", ".join(picked[:6]) + (f" and {len(picked) - 6} more" if len(picked) > 6 else "")

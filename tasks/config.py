@@ -1,0 +1,342 @@
+"""The configuration of a run: the only schema, for YAML files, ``--set`` on the command line and Prefect's form.
+
+A configuration file is a short difference from good defaults; a user's first one names data files and nothing else.
+Unknown keys are errors that name the near misses. Ranker sections have exactly the parameters of the core's models.
+"""
+
+import difflib
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Union, get_type_hints
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
+
+import ltr
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Section(Strict):
+    """The configuration form of a dataclass of the core: the same parameters and defaults, unknown keys refused."""
+
+    core: ClassVar[type]
+
+    def build(self) -> Any:
+        """The core's object; the core's own checks raise ValueError."""
+        return self.core(**{f.name: _built(getattr(self, f.name)) for f in fields(self.core) if f.name in type(self).model_fields})
+
+    @model_validator(mode="after")
+    def _check(self) -> "Section":
+        self.build()
+        return self
+
+
+def _built(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_built(item) for item in value)
+    return value.build() if isinstance(value, Section) else value
+
+
+def section_of(core: type, base: type[Section] = Section, leave_out: frozenset[str] = frozenset(), **changed: Any) -> Any:
+    """The section of a dataclass: its fields but those left out, with `changed` types and defaults."""
+    hints = get_type_hints(core)
+    parameters = {f.name: (hints[f.name], f.default) for f in fields(core) if f.name not in leave_out and f.name not in changed}
+    required = {name: (hint, ...) if default is MISSING else (hint, default) for name, (hint, default) in parameters.items()}
+    made = create_model(f"{core.__name__}Section", __base__=base, __doc__=core.__doc__, **(required | changed))
+    made.core = core
+    return made
+
+
+Conventions = section_of(ltr.Conventions)
+Schedule = section_of(ltr.Schedule)
+Term = section_of(
+    ltr.Term, measure=(str, "ndcg"), weight=(Annotated[float, Field(ge=0, le=1)] | Schedule | None, None)  # type: ignore[valid-type]
+)
+
+
+class RankerSection(Section):
+    """A ranker: its model's own parameters, and what is swept of them."""
+
+    sweep: dict[str, list[Any]] = {}
+
+    def model(self, conventions: ltr.Conventions) -> Any:
+        """The unfitted model."""
+        model = self.build()
+        return replace(model, conventions=conventions) if hasattr(model, "conventions") else model
+
+
+_FITTED = frozenset({"trees", "weights", "scaling", "names", "curve", "remarks", "conventions"})
+
+
+def _ranker_section(core: type) -> Any:
+    changed: dict[str, Any] = {"kind": (Literal[core.kind], ...)}  # type: ignore[attr-defined]
+    if "objective" in get_type_hints(core):
+        changed["objective"] = (tuple[Term, ...], (Term(),))
+    return section_of(core, RankerSection, _FITTED, **changed)
+
+
+SECTIONS: dict[str, Any] = {kind: _ranker_section(core) for kind, core in ltr.KINDS.items()}
+Ranker = Annotated[Union[tuple(SECTIONS.values())], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
+
+
+class ClickLog(Strict):
+    """A session log, one row a shown result, as CSV, TSV or Parquet.
+
+    `session` and `interaction` name the columns whose values together are one result page; `click` the order of clicks on a
+    result (``2`` or ``1,3``; empty or 0: not clicked).
+    """
+
+    log: Path
+    query: str = "query"
+    document: str = "document"
+    session: str = "session"
+    interaction: str | None = None
+    click: str = "click"
+    min_impressions: int = Field(1, ge=1)
+
+
+class Generate(Strict):
+    """Artificial data with simulated sessions (`ltr.synthetic`): training, validation and test queries."""
+
+    queries: tuple[int, int, int] = (1000, 500, 1000)
+    documents: int = Field(50, ge=2)
+    features: int = Field(300, ge=2)
+    noise: float = Field(0.3, ge=0)
+    sessions: int = Field(20, ge=1)
+    seed: int = 1
+
+
+class Data(Strict):
+    """Where the data are and how they are cut into training, validation and test queries. One of:
+
+    - ``train``, ``valid`` and ``test``: files of each;
+    - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
+    - ``files``: cut by query into `folds` folds, or once by `shares`;
+    - ``generate``: artificial data.
+    """
+
+    train: list[Path] = []
+    valid: list[Path] = []
+    test: list[Path] = []
+    parts: list[Path] = []
+    files: list[Path] = []
+    generate: Generate | None = None
+    folds: int = Field(1, ge=1)
+    shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    query: str = "query"
+    document: str = "document"
+    label: str = "label"
+    first_feature: Literal[0, 1] = 1
+    drop: list[str] = []
+    clean: bool = False
+    binarise: float | None = None
+    clicks: ClickLog | None = None
+
+    @field_validator("train", "valid", "test", "parts", "files", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str | Path) else value
+
+    @model_validator(mode="after")
+    def _check(self) -> "Data":
+        ways = {"train": self.train, "parts": self.parts, "files": self.files, "generate": self.generate}
+        given = [name for name, value in ways.items() if value]
+        if len(given) != 1:
+            raise ValueError(f"name the data by exactly one of {', '.join(ways)}; given: {', '.join(given) or 'none'}")
+        if self.train and not (self.valid and self.test):
+            raise ValueError("train needs valid and test beside it (or use files, which are cut by query)")
+        if 0 < len(self.parts) < 3:
+            raise ValueError(f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3")
+        if self.folds == 2:
+            raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
+        if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
+        return self
+
+
+class Optimality(Strict):
+    """The certificate of local optimality for nets; `rankers` empty: every net."""
+
+    measure: str = "ndcg"
+    rankers: list[str] = []
+    epsilon: float = Field(0.01, gt=0, lt=1)
+    delta: float = Field(0.01, gt=0, lt=1)
+    steps: tuple[float, ...] = tuple(round(0.1 * k, 1) for k in range(1, 11))
+
+
+class Expect(Strict):
+    """Numbers that must come out, or the run fails: ``{ranker: {test_ndcg_10: 0.41}}``."""
+
+    tolerance: float = Field(0.0001, gt=0)
+    values: dict[str, dict[str, float]]
+
+
+def _default_rankers() -> dict[str, Any]:
+    return {"lambdamart": SECTIONS["lambdamart"](kind="lambdamart"), "linear": SECTIONS["lambdarank"](kind="lambdarank")}
+
+
+class RunConfig(Strict):
+    """One run: data, rankers and what is swept, measured, tested and certified."""
+
+    name: str = "run"
+    data: Data
+    rankers: dict[str, Ranker] = Field(default_factory=_default_rankers, min_length=1)  # type: ignore[valid-type]
+    sweep: dict[str, list[Any]] = {}
+    select: str = "ndcg_10"
+    measures: list[str] = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
+    conventions: Conventions = Conventions()  # type: ignore[valid-type]
+    optimality: Optimality | None = None
+    expect: Expect | None = None
+    seed: int = 1
+    scale: float = Field(1.0, gt=0, le=1)
+    workers: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> "RunConfig":
+        for measure in (self.select, *self.measures, *([self.optimality.measure] if self.optimality else [])):
+            ltr.Measure.of(measure)
+        for path in self.sweep:
+            if not any(path.split(".")[0] in type(ranker).model_fields for ranker in self.rankers.values()):
+                raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{_near(path.split('.')[0])}")
+        for name in self.optimality.rankers if self.optimality else []:
+            if name not in self.rankers:
+                raise ValueError(f"optimality.rankers: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+        for name in self.expect.values if self.expect else {}:
+            if name not in self.rankers:
+                raise ValueError(f"expect.values: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+        for name in self.rankers:
+            self.cells(name)
+        return self
+
+    @property
+    def core_conventions(self) -> ltr.Conventions:
+        return self.conventions.build()  # type: ignore[attr-defined]
+
+    @property
+    def all_measures(self) -> list[str]:
+        """Keys of all measures to take: those reported and the one that selects."""
+        return list(dict.fromkeys(ltr.Measure.of(m).key for m in (*self.measures, self.select)))
+
+    def cells(self, ranker: str) -> list[tuple[dict[str, Any], RankerSection]]:
+        """Every point of a ranker's grid: what was set, and the section with it set. The ranker's own sweep wins over the
+        run's; `scale` shrinks trees and epochs."""
+        section: RankerSection = self.rankers[ranker]
+        grid = {path: values for path, values in self.sweep.items() if path.split(".")[0] in type(section).model_fields}
+        grid |= section.sweep
+        points = []
+        for values in itertools.product(*grid.values()):
+            point = dict(zip(grid, values, strict=True))
+            written = section.model_dump(mode="json", exclude={"sweep"})
+            for name, value in (("seed", self.seed), ("stop_on", self.select)):
+                if name in written and name not in section.model_fields_set:
+                    written[name] = value
+            for path, value in point.items():
+                _put(written, path, value, f"rankers.{ranker}.sweep")
+            for length in ("n_trees", "epochs"):
+                if length in written:
+                    written[length] = max(1, round(written[length] * self.scale))
+            points.append((point, type(section).model_validate(written)))
+        return points
+
+    @property
+    def digest(self) -> str:
+        """sha256 of everything that can change a number (not the number of workers)."""
+        written = self.model_dump(mode="json", exclude={"workers"})
+        return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+
+
+def _put(written: Any, path: str, value: Any, where: str) -> None:
+    """Sets the field at a dotted path (``objective.1.weight``) of a written section."""
+    *parents, last = path.split(".")
+    at = written
+    try:
+        for key in parents:
+            at = at[int(key)] if isinstance(at, list) else at[key]
+        if isinstance(at, list):
+            at[int(last)] = value
+        elif last in at:
+            at[last] = value
+        else:
+            raise KeyError(last)
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise ValueError(f"{where}.{path}: there is no such parameter{_near(last)}") from error
+
+
+# --- reading, with one clear line for whatever is wrong ------------------------------------------------------------------
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; one line a fault."""
+
+
+def _vocabulary() -> list[str]:
+    models = (RunConfig, Data, Generate, ClickLog, Optimality, Expect, Term, Conventions, Schedule, *SECTIONS.values())
+    return sorted({name for model in models for name in model.model_fields})
+
+
+def _near(key: str) -> str:
+    near = difflib.get_close_matches(str(key), _vocabulary(), n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _explain(error: ValidationError, where: str) -> ConfigError:
+    lines = []
+    for fault in error.errors():
+        path = ".".join(str(part) for part in fault["loc"] if str(part) not in SECTIONS or part not in fault["loc"][2:3])
+        if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+            lines.append(f"{where}: unknown key {path!r}{_near(str(fault['loc'][-1]))}")
+        elif fault["type"] == "value_error":
+            lines.append(f"{where}: {path + ': ' if path else ''}{fault['ctx']['error']}")
+        else:
+            shown = json.dumps(fault["input"], default=str)
+            lines.append(f"{where}: {path}: {fault['msg'].lower()} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
+    return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def parse(written: Mapping[str, Any], where: str = "configuration") -> RunConfig:
+    """A `RunConfig` of plain values.
+
+    Raises:
+        ConfigError: one line a fault, each with the key, the value and the rule.
+    """
+    try:
+        return RunConfig.model_validate(written)
+    except ValidationError as error:
+        raise _explain(error, where) from None
+
+
+def read(path: str | Path, overrides: Iterable[str] = ()) -> RunConfig:
+    """Reads a YAML file; `overrides` are ``key.path=value`` with values in YAML. Paths are relative to the working directory.
+
+    Raises:
+        ConfigError: for a file that is missing or not YAML, and for whatever `parse` refuses.
+    """
+    try:
+        written = yaml.safe_load(Path(path).read_text()) or {}
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise ConfigError(f"{path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(written, dict):
+        raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {override}: write it as key.path=value")
+        at = written
+        *parents, last = key.split(".")
+        if parents and parents[0] == "sweep":
+            parents, last = ["sweep"], ".".join([*parents[1:], last])
+        for part in parents:
+            at = at.setdefault(part, {})
+            if not isinstance(at, dict):
+                raise ConfigError(f"--set {override}: {part!r} is not a section")
+        at[last] = yaml.safe_load(value)
+    return parse(written, str(path))

@@ -1,0 +1,38 @@
+"""Per-query values of measures: taken once, kept as a table, averaged and compared later without scoring again."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import ltr
+from ltr.queries import Queries
+
+
+def evaluate(model: ltr.Model, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions) -> dict[str, NDArray[np.float64]]:
+    """Values ``{key: float64 [queries]}`` of a model's ranking of a data set."""
+    labels = {"label": queries.labels, **queries.sources}
+    scores = model.predict(queries.features)
+    return ltr.evaluate(labels, scores, queries.offsets, measures, conventions, queries.position, queries.documents)
+
+
+def table(values: Mapping[str, NDArray[np.float64]], queries: Queries, split: str) -> pl.DataFrame:
+    """One row a query: split, query id and the measures; an undefined value is null."""
+    ids = [key.decode("utf-8", "replace") for key in queries.ids.tolist()] if queries.ids is not None else [f"{key:016x}" for key in queries.keys]
+    columns = {key: pl.Series(array).fill_nan(None) for key, array in values.items()}
+    return pl.DataFrame({"split": [split] * queries.n_queries, "query": ids, **columns})
+
+
+def means(frame: pl.DataFrame, measures: Sequence[str]) -> dict[str, float]:
+    """``{split}_{measure}`` → mean over the queries where it is defined; left out where there is none."""
+    averages = frame.group_by("split", maintain_order=True).agg(pl.col(measure).mean() for measure in measures)
+    return {
+        f"{row['split']}_{measure}": row[measure] for row in averages.iter_rows(named=True) for measure in measures if row[measure] is not None
+    }
+
+
+def read_values(path: str | Path, split: str) -> pl.DataFrame:
+    """The stored per-query values of one split, by query."""
+    return pl.read_parquet(path).filter(pl.col("split") == split).sort("query")

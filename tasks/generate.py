@@ -1,0 +1,53 @@
+"""Artificial data as files, so that a run on them goes through the same door as a user's own: tables and a session log."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr.synthetic import World, simulate_sessions
+from tasks import store
+from tasks.config import ClickLog, Data, Generate
+
+
+@task(cache_policy=NO_CACHE, name="generate", task_run_name="generate")
+def generate(config: Generate, scale: float = 1.0) -> dict[str, Any]:
+    """Writes training, validation and test tables and the session log; the ``data`` section that reads them, as plain values."""
+    sizes = tuple(max(2, round(n * scale)) for n in config.queries)
+    written = {"generator": 1, "core": store.core_digest(), **config.model_dump(mode="json"), "queries": sizes}
+    folder = store.STATE / "generated" / store.digest_of(written)[:32]
+    if not folder.is_dir():
+        with store.made_whole(folder) as partial:
+            _write(partial, config, sizes)
+    log = ClickLog(log=folder / "sessions.parquet", click="click")
+    tables = {role: [folder / f"{role}.parquet"] for role in ("train", "valid", "test")}
+    return Data(**tables, clicks=log).model_dump(mode="json")  # type: ignore[arg-type]
+
+
+def _write(folder: Path, config: Generate, sizes: tuple[int, ...]) -> None:
+    world = World(n_features=config.features, noise=config.noise, seed=config.seed)
+    logs, sessions_before = [], 0
+    for stream, (role, size) in enumerate(zip(("train", "valid", "test"), sizes, strict=True)):
+        queries, users = world.queries(size, config.documents, stream)
+        of_query = np.repeat(np.arange(size), config.documents)
+        query_ids = [f"{role}-{q + 1}" for q in range(size)]
+        names = pl.DataFrame({
+            "query": pl.Series([query_ids[q] for q in of_query]),
+            "document": pl.Series([f"{query_ids[q]}-{k}" for q in range(size) for k in range(config.documents)]),
+            "label": pl.Series(queries.labels.astype(np.int8)),
+        })  # fmt: skip
+        features = pl.DataFrame(queries.features, schema=list(queries.names))
+        names.hstack(features).write_parquet(folder / f"{role}.parquet", compression="uncompressed")
+        shown = simulate_sessions(queries.offsets, queries.labels, users, config.sessions, seed=config.seed + stream)
+        logs.append(pl.DataFrame({
+            "session": shown.session + sessions_before,
+            "query": names["query"].gather(shown.document),
+            "rank": shown.rank,
+            "document": names["document"].gather(shown.document),
+            "click": shown.click,
+        }))  # fmt: skip
+        sessions_before += int(shown.session.max()) + 1
+    pl.concat(logs).write_parquet(folder / "sessions.parquet")

@@ -1,0 +1,200 @@
+"""Files → data sets: LETOR/SVMlight text, Parquet and CSV, read once and kept by content.
+
+Text goes through the core's parallel byte parser, tables through polars. Rows of one query that stand apart are brought
+together, and that is reported. A second run with the same bytes reads nothing again.
+"""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr import letor
+from ltr.queries import Queries, concatenate
+from tasks import store
+from tasks.config import Data
+
+TABLES = {".parquet", ".csv", ".tsv"}
+_READER = 1
+"""Raised when the readers change what they make of the same bytes."""
+
+
+class DataError(ValueError):
+    """Data that cannot be used: file, line or query, value and rule."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What one file says, in file order."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    keys: NDArray[np.uint64]
+    ids: NDArray[np.bytes_]
+    documents: NDArray[np.bytes_] | None
+    names: tuple[str, ...]
+
+
+@task(cache_policy=NO_CACHE, name="ingest", task_run_name="ingest {label}")
+def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, Any]:
+    """Reads files into one stored data set.
+
+    Returns:
+        ``{"data": [name in the store], "split_queries": n, "read": False where the store had it}``.
+
+    Raises:
+        DataError: for a file that is missing, empty or wrong.
+    """
+    for path in paths:
+        if not Path(path).is_file():
+            raise DataError(f"{path}: no such file")
+    sidecars = [side for path in paths if (side := _sidecar(Path(path))).is_file()]
+    recipe = {
+        "reader": _READER,
+        "files": [[Path(p).name, store.digest_of_file(Path(p))] for p in (*paths, *sidecars)],
+        "columns": [data.query, data.document, data.label],
+        "first_feature": data.first_feature,
+        "drop": sorted(data.drop),
+    }
+    if noted := store.remembered(recipe):
+        return {**noted, "read": False}
+    parts, split = [], 0
+    for path in paths:
+        queries, apart = _regrouped(_read(Path(path), data))
+        parts.append(_without(queries, data.drop))
+        split += apart
+    try:
+        joined = concatenate(parts)
+    except ValueError as error:
+        raise DataError(f"{', '.join(str(p) for p in paths)}: {error}") from None
+    noted = {"data": [store.keep_queries(joined)], "split_queries": split}
+    store.remember(recipe, noted)
+    return {**noted, "read": True}
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".query")
+
+
+def _read(path: Path, data: Data) -> Rows:
+    if path.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty")
+    return _read_table(path, data) if path.suffix in TABLES else _read_text(path, data)
+
+
+def _read_text(path: Path, data: Data) -> Rows:
+    text = np.memmap(path, np.uint8, "r")
+    try:
+        lines = letor.parse(text, data.first_feature)
+    except letor.LineError as error:
+        raise DataError(f"{path}, line {error.line}: {error.text!r}: {error.rule}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+    names = tuple(f"f{k + data.first_feature}" for k in range(lines.features.shape[1]))
+    spans = lines.document_spans
+    documents = letor.cut(text, spans) if (spans[:, 1] > spans[:, 0]).all() else None
+    if lines.query_keys is not None:
+        return Rows(lines.features, lines.labels, lines.query_keys, letor.cut(text, lines.query_spans), documents, names)
+    sizes = _group_sizes(path, len(lines.labels))
+    ids = np.repeat(np.array([f"{path.name}:{k + 1}".encode() for k in range(len(sizes))]), sizes)
+    return Rows(lines.features, lines.labels, _keys(ids), ids, documents, names)
+
+
+def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
+    """Sizes of the queries from the ``.query`` file beside a text without qid."""
+    sidecar = _sidecar(path)
+    if not sidecar.is_file():
+        raise DataError(f"{path}: no line has a qid and there is no {sidecar.name} with the sizes of the queries")
+    sizes = []
+    for number, line in enumerate(sidecar.read_text().split("\n"), 1):
+        if line.strip():
+            if not line.strip().isdigit() or int(line) == 0:
+                raise DataError(f"{sidecar}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more")
+            sizes.append(int(line))
+    if sum(sizes) != n_documents:
+        raise DataError(f"{sidecar}: the sizes sum to {sum(sizes)}, but {path.name} has {n_documents} documents")
+    return np.array(sizes, np.int64)
+
+
+def _read_table(path: Path, data: Data) -> Rows:
+    try:
+        if path.suffix == ".parquet":
+            frame = pl.read_parquet(path)
+        else:
+            frame = pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema_length=10_000, null_values=["NULL", "", "NA"])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {str(error).splitlines()[0]}") from None
+    if frame.height == 0:
+        raise DataError(f"{path}: no document in it")
+    for column in (data.query, data.label):
+        if column not in frame.columns:
+            near = difflib.get_close_matches(column, frame.columns, n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
+            raise DataError(f"{path}: no column {column!r}{hint} (data.query and data.label name the columns)")
+    names = tuple(name for name in frame.columns if name not in (data.query, data.label, data.document))
+    for name in (data.label, *names):
+        _require_numbers(path, frame, name)
+    labels = frame[data.label].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
+    if len(wrong):
+        raise DataError(f"{path}, row {wrong[0] + 1}: label {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
+    ids = np.array([str(value).encode() for value in frame[data.query].to_list()])
+    documents = np.array([str(v).encode() for v in frame[data.document].to_list()]) if data.document in frame.columns else None
+    features = np.empty((frame.height, len(names)), np.float32)
+    for k, name in enumerate(names):
+        features[:, k] = frame[name].cast(pl.Float32).fill_null(float("nan")).to_numpy()
+    return Rows(features, labels, _keys(ids), ids, documents, names)
+
+
+def _require_numbers(path: Path, frame: pl.DataFrame, name: str) -> None:
+    column = frame[name]
+    if column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null):
+        return
+    as_numbers = column.cast(pl.String, strict=False).cast(pl.Float64, strict=False)
+    row = int((as_numbers.is_null() & column.is_not_null()).arg_max() or 0)
+    raise DataError(f"{path}, row {row + 1}: column {name!r} has {str(column[row])[:40]!r}: labels and features are numbers")
+
+
+def _keys(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    return np.array([letor.key_of(query) for query in distinct.tolist()], np.uint64)[inverse]
+
+
+def _regrouped(rows: Rows) -> tuple[Queries, int]:
+    """The rows as queries, in the order queries first appear, and how many queries stood in several places."""
+    starts = np.flatnonzero(np.concatenate(([True], rows.keys[1:] != rows.keys[:-1])))
+    first, split = np.unique(rows.keys, return_index=True)[1], len(starts) - len(np.unique(rows.keys))
+    order = np.argsort(rows.keys, kind="stable") if split else np.arange(len(rows.keys))
+    keys = rows.keys[order]
+    offsets = np.append(np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))), len(keys))
+    if len(np.unique(rows.ids)) != len(first):
+        raise DataError("two query ids have the same 64-bit digest; rename one of them")
+    queries = Queries(
+        features=rows.features[order],
+        labels=rows.labels[order],
+        offsets=offsets,
+        keys=keys[offsets[:-1]],
+        position=order,
+        names=rows.names,
+        ids=rows.ids[order][offsets[:-1]],
+        documents=None if rows.documents is None else rows.documents[order],
+    )
+    sizes_in_runs = np.unique(rows.keys[starts], return_counts=True)[1]
+    return queries, int((sizes_in_runs > 1).sum())
+
+
+def _without(queries: Queries, drop: Sequence[str]) -> Queries:
+    unknown = [name for name in drop if name not in queries.names]
+    if unknown:
+        raise DataError(f"data.drop: no feature {unknown[0]!r}; there are: {', '.join(queries.names[:8])} …")
+    kept = [k for k, name in enumerate(queries.names) if name not in drop]
+    if len(kept) == queries.n_features:
+        return queries
+    return replace(queries, features=queries.features[:, kept], names=tuple(queries.names[k] for k in kept))

@@ -1,0 +1,149 @@
+"""One page a run, self-contained: who is better and by how much, with what certainty, at an optimum or not, from which data."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.significance import marks
+
+_COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227")
+
+
+@task(cache_policy=NO_CACHE, name="report", task_run_name="report")
+def write_report(run: dict[str, Any], path: Path) -> Path:
+    """Writes the page of a run; see `flows.pipeline` for what a run holds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(Path(__file__).with_name("report.html").read_text())
+    path.write_text(template.render(**page(run)))
+    return path
+
+
+def page(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What the template shows, formatted."""
+    standings = run["standings"]
+    highest = {m: max((row["cells"][m]["mean"] or 0.0) for row in standings["rows"].values()) for m in standings["measures"]}
+    verdicts = {c["ranker"]: c["verdict"] for c in run["certificates"]}
+    return {
+        "name": run["name"],
+        "facts": run["facts"],
+        "summary": run["summary"],
+        "measures": [label_of(m) for m in standings["measures"]],
+        "rows": [
+            {
+                "name": name,
+                "letter": row["letter"],
+                "verdict": verdicts.get(name),
+                "cells": [_cell(row["cells"][m], highest[m]) for m in standings["measures"]],
+            }
+            for name, row in standings["rows"].items()
+        ],
+        "n_folds": run["n_folds"],
+        "conventions": "Conventions: " + ", ".join(f"{k} {v}" for k, v in run["conventions"].items()) + ".",
+        "certificates": [{**c, "label": c["ranker"], "text": certificate_text(c), "figure": optimality_figure(c)} for c in run["certificates"]],
+        "optimality_measure": label_of(run["certificates"][0]["measure"]) if run["certificates"] else "",
+        "curves": [figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))],
+        "cells": [_row(cell, run["select"]) for cell in run["cells"]],
+        "select": label_of(run["select"]),
+        "pairs": standings["pairs"],
+        "findings": run["findings"],
+        "config": run["config"],
+    }
+
+
+def label_of(key: str) -> str:
+    """``ndcg_10`` → ``NDCG@10``, as people write it."""
+    name, _, rest = key.rpartition("_") if key[-1].isdigit() else (key, "", "")
+    return f"{name.upper()}@{rest}" if rest else key.upper()
+
+
+def certificate_text(certificate: Mapping[str, Any]) -> str:
+    """What the test found, in one sentence."""
+    c = certificate
+    steps = f"{len(c['steps'])} steps of η from {c['steps'][0]:g} to {c['steps'][-1]:g} (‖w‖ = {c['norm']:.3g})"
+    found = {
+        "optimum": f"no direction rises: with confidence {1 - c['delta']:.0%} fewer than {c['epsilon']:.0%} do",
+        "not": f"{c['rising']} directions rise; at most {c['upper_bound']:.1%} of all do (confidence {1 - c['delta']:.0%})",
+        "inconclusive": f"{c['tie_share']:.1%} of the evaluations tie, so that nothing rises says little",
+    }[c["verdict"]]
+    return f"{found}. {c['directions']} random directions, {steps}; {label_of(c['measure'])} {c['value']:.4f} on the training queries."
+
+
+def _cell(cell: Mapping[str, Any], highest: float) -> dict[str, Any]:
+    if cell["mean"] is None:
+        return {"mean": "–", "se": "–", "marks": "", "best": False}
+    se = "–" if cell["se"] is None else f"{cell['se']:.4f}"
+    return {"mean": f"{cell['mean']:.4f}", "se": se, "marks": marks(cell["beats"]), "best": cell["mean"] == highest}
+
+
+def _row(cell: Mapping[str, Any], select: str) -> dict[str, Any]:
+    def shown(split: str) -> str:
+        value = cell["metrics"].get(f"{split}_{select}")
+        return "–" if value is None else f"{value:.4f}"
+
+    return {
+        "label": cell["label"],
+        "chosen": cell["chosen"],
+        "valid": shown("valid"),
+        "test": shown("test"),
+        "seconds": f"{cell['seconds']:.1f}",
+        "digest": cell["digest"][:12],
+    }
+
+
+def _svg(draw: Any) -> str:
+    """A figure as inline SVG, the same bytes for the same numbers."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "lambdaflow", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(5.6, 3.3), layout="constrained")
+        draw(figure.add_subplot())
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+def optimality_figure(certificate: Mapping[str, Any]) -> str:
+    """The measure against η: four directions drawn, the envelope of all (D figures 1–4)."""
+
+    def draw(axes: Any) -> None:
+        eta = [0.0, *certificate["steps"]]
+        low, high = ([certificate["value"], *line] for line in certificate["envelope"])
+        axes.fill_between(eta, low, high, color="#22577a", alpha=0.13, linewidth=0, label=f"all {certificate['directions']} directions")
+        for k, line in enumerate(certificate["curves"]):
+            axes.plot(eta, [certificate["value"], *line], color=_COLOURS[k], linewidth=1.1, marker=".", markersize=3)
+        axes.axhline(certificate["value"], color="#1b2430", linewidth=0.7, linestyle=":")
+        axes.set(xlabel="step η along a unit direction", ylabel=f"{label_of(certificate['measure'])}, training")
+        axes.set_title(certificate["ranker"], loc="left", fontweight="bold")
+        axes.legend(frameon=False, loc="lower left")
+
+    return _svg(draw)
+
+
+def curve_figure(name: str, files: Sequence[str]) -> str | None:
+    """The selecting measure along training, a line a fold."""
+    curves = [json.loads(Path(file).read_text()) for file in files if Path(file).is_file()]
+    curves = [curve for curve in curves if curve["iteration"]]
+    if not curves:
+        return None
+
+    def draw(axes: Any) -> None:
+        for k, curve in enumerate(curves):
+            for split, style in (("train", "-"), ("valid", "--")):
+                points = [(i, v) for i, v in zip(curve["iteration"], curve[split], strict=True) if v is not None]
+                if points:
+                    label = {"train": "training", "valid": "validation"}[split] if k == 0 else None
+                    axes.plot(*zip(*points, strict=True), style, color=_COLOURS[k % len(_COLOURS)], linewidth=1.2, label=label)
+        axes.set(xlabel="iteration", ylabel=label_of(curves[0]["measure"]))
+        axes.set_title(name, loc="left", fontweight="bold")
+        axes.legend(frameon=False, loc="lower right")
+
+    return _svg(draw)

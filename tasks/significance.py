@@ -1,0 +1,81 @@
+"""Every pair of models compared on the same test queries, and the standings as one table."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr import significance
+from tasks.evaluate import read_values
+
+
+@task(cache_policy=NO_CACHE, name="significance", task_run_name="significance")
+def standings(paths: Mapping[str, Sequence[str]], measures: Sequence[str]) -> dict[str, Any]:
+    """Means, standard errors and paired tests of several rankers.
+
+    Args:
+        paths: for each ranker the per-query value files of its chosen cells, one a fold.
+        measures: keys.
+
+    Returns:
+        ``rows``: for each ranker its ``letter`` and, by measure, ``mean`` (mean of the folds' means), ``se`` (over all
+        queries), ``n`` and ``beats`` ({letter: 95 or 90} of rankers it is significantly better than); ``pairs``: each
+        comparison with difference, standard error, z, p and Holm's p over the pairs of a measure.
+    """
+    values = {name: [read_values(Path(path), "test") for path in files] for name, files in paths.items()}
+    letters = {name: chr(ord("a") + k) for k, name in enumerate(paths)}
+    rows = {name: {"letter": letters[name], "cells": {}} for name in paths}
+    pairs = []
+    for measure in measures:
+        pooled = {name: _pooled(frames, measure) for name, frames in values.items()}
+        for name, frames in values.items():
+            defined = pooled[name][~np.isnan(pooled[name])]
+            folds = [mean for frame in frames if (mean := frame[measure].mean()) is not None]
+            rows[name]["cells"][measure] = {
+                "mean": float(np.mean(folds)) if folds else None,
+                "se": float(defined.std(ddof=1) / np.sqrt(len(defined))) if len(defined) > 1 else None,
+                "n": len(defined),
+                "beats": {},
+            }
+        compared = [_pair(a, b, measure, pooled[a], pooled[b]) for k, a in enumerate(paths) for b in list(paths)[k + 1 :]]
+        compared = [pair for pair in compared if pair is not None]
+        for pair, adjusted in zip(compared, significance.holm([pair["p"] for pair in compared]) if compared else [], strict=True):
+            pair["holm_p"] = float(adjusted)
+            if pair["level"]:
+                better, worse = (pair["a"], pair["b"]) if pair["difference"] > 0 else (pair["b"], pair["a"])
+                rows[better]["cells"][measure]["beats"][letters[worse]] = pair["level"]
+        pairs += compared
+    return {"measures": list(measures), "rows": rows, "pairs": pairs}
+
+
+def _pooled(frames: Sequence[pl.DataFrame], measure: str) -> NDArray[np.float64]:
+    """Values of all folds behind one another, each fold by query id; NaN where undefined."""
+    return pl.concat([frame[measure].cast(pl.Float64) for frame in frames]).fill_null(float("nan")).to_numpy()
+
+
+def _pair(a: str, b: str, measure: str, of_a: NDArray[np.float64], of_b: NDArray[np.float64]) -> dict[str, Any] | None:
+    try:
+        found = significance.paired_t(of_a, of_b)
+    except ValueError:
+        return None
+    return {
+        "measure": measure,
+        "a": a,
+        "b": b,
+        "difference": found.difference,
+        "se": found.standard_error,
+        "z": found.z if np.isfinite(found.z) else None,
+        "p": found.p_value,
+        "n": found.n_queries,
+        "level": found.level,
+    }
+
+
+def marks(beats: Mapping[str, int]) -> str:
+    """Letters of the rankers that are beaten: plain at 95 %, in brackets at 90 %."""
+    return "".join(letter if level == 95 else f"({letter})" for letter, level in sorted(beats.items()))

@@ -1,0 +1,153 @@
+"""The only room that knows MLflow: one parent run, a child for each cell, the best cell's numbers on the parent.
+
+Runs are found again by tags (`RUN_KEY` on the parent, `CELL_KEY` on a child), so a command that is run again continues where it
+was: finished children are left alone, half-made ones are made anew, nothing appears twice. Curves go in one batch, models as
+code-based pyfuncs without pickle.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import mlflow
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunStatus, RunTag
+from mlflow.tracking import MlflowClient
+
+import ltr
+
+RUN_KEY, CELL_KEY, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "mlflow.parentRunId"
+EXPERIMENT = "lambdaflow"
+_SERVED = Path(__file__).with_name("served_model.py")
+
+
+def tracking_uri() -> str:
+    """``MLFLOW_TRACKING_URI`` where set, otherwise SQLite below ``mlruns/`` in the working directory."""
+    uri = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+    if uri is None:
+        Path("mlruns").mkdir(exist_ok=True)
+        uri = f"sqlite:///{Path('mlruns/mlflow.db').absolute()}"
+    return uri
+
+
+class Tracker:
+    """Writes one run and its cells."""
+
+    def __init__(self, name: str, run_key: str, fresh: bool = False) -> None:
+        mlflow.set_tracking_uri(tracking_uri())
+        self.client = MlflowClient()
+        self.experiment_id = self._experiment()
+        found = None if fresh else self._find(RUN_KEY, run_key)
+        self.resumed = found is not None
+        self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
+        self.was_finished = bool(found and found.info.status == "FINISHED")
+        if self.resumed and not self.was_finished:
+            self.client.update_run(self.run_id, RunStatus.to_string(RunStatus.RUNNING))
+
+    def _experiment(self) -> str:
+        found = self.client.get_experiment_by_name(EXPERIMENT)
+        if found:
+            return found.experiment_id
+        local = tracking_uri().startswith("sqlite:")
+        return self.client.create_experiment(EXPERIMENT, Path("mlruns/artifacts").absolute().as_uri() if local else None)
+
+    def _find(self, tag: str, value: str, parent: str | None = None) -> Any:
+        also = f" and tags.`{PARENT}` = '{parent}'" if parent else ""
+        runs = self.client.search_runs([self.experiment_id], f"tags.`{tag}` = '{value}'{also}", order_by=["attributes.start_time DESC"])
+        return runs[0] if runs else None
+
+    def _create(self, name: str, tags: Mapping[str, str]) -> str:
+        return self.client.create_run(self.experiment_id, run_name=name, tags=dict(tags)).info.run_id
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Whatever happens inside, no run is left RUNNING."""
+        try:
+            yield
+        except BaseException as error:
+            self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
+            self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
+            raise
+        self._end(self.run_id, RunStatus.FINISHED)
+
+    def _end(self, run_id: str, status: int) -> None:
+        self.client.set_terminated(run_id, RunStatus.to_string(status))
+
+    def describe(self, params: Mapping[str, Any], tags: Mapping[str, str], data: Sequence[Mapping[str, Any]]) -> None:
+        """Parameters, tags and data sets of the parent run."""
+        self.client.log_batch(self.run_id, params=_params(params), tags=[RunTag(k, v) for k, v in tags.items()])
+        self.client.log_inputs(self.run_id, [_dataset(entry) for entry in data])
+
+    def cell(self, result: Mapping[str, Any], name: str, params: Mapping[str, Any], tags: Mapping[str, str], folder: Path, data: Sequence[Mapping[str, Any]]) -> str:
+        """The child run of a finished cell; made once, found afterwards."""
+        found = self._find(CELL_KEY, result["key"], self.run_id)
+        if found and found.info.status == "FINISHED":
+            return found.info.run_id
+        if found:
+            self.client.delete_run(found.info.run_id)
+        run_id = self._create(name, {PARENT: self.run_id, CELL_KEY: result["key"], **tags})
+        try:
+            now = int(time.time() * 1000)
+            metrics = [Metric(key, value, now, 0) for key, value in result["metrics"].items()]
+            metrics.append(Metric("train_seconds", result["seconds"], now, 0))
+            self.client.log_batch(run_id, metrics=metrics + _curve(folder / "curve.json", now), params=_params(params))
+            self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
+            self.client.log_artifact(run_id, str(folder / "values.parquet"))
+            self._log_model(run_id, folder / "model")
+        except BaseException:
+            self._end(run_id, RunStatus.FAILED)
+            raise
+        self._end(run_id, RunStatus.FINISHED)
+        return run_id
+
+    def _log_model(self, run_id: str, folder: Path) -> None:
+        """The model as a pyfunc made of code and arrays: it carries the core along and needs no pickle."""
+        requirements = ["numpy", "numba", "scipy"]
+        with mlflow.start_run(run_id=run_id):
+            mlflow.pyfunc.log_model(
+                name="model",
+                python_model=str(_SERVED),
+                artifacts={"model": str(folder)},
+                code_paths=[str(Path(ltr.__file__).parent)],
+                pip_requirements=requirements,
+            )
+
+    def summary(self, metrics: Mapping[str, float], tags: Mapping[str, str], artifacts: Sequence[Path]) -> None:
+        """The best cell's numbers, verdicts and the report, on the parent run."""
+        now = int(time.time() * 1000)
+        self.client.log_batch(self.run_id, metrics=[Metric(k, v, now, 0) for k, v in metrics.items()], tags=[RunTag(k, v) for k, v in tags.items()])
+        for path in artifacts:
+            self.client.log_artifact(self.run_id, str(path))
+
+    def text(self, text: str, name: str) -> None:
+        """A text artifact of the parent run."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.write_text(text)
+            self.client.log_artifact(self.run_id, str(path))
+
+
+def _params(params: Mapping[str, Any]) -> list[Param]:
+    return [Param(key, str(value)[:6000]) for key, value in params.items()]
+
+
+def _dataset(entry: Mapping[str, Any]) -> DatasetInput:
+    """``{"role", "name", "digest", "source", "profile"}`` → MLflow's data set; its digest field holds 36 characters."""
+    dataset = Dataset(entry["name"], entry["digest"][:36], "local", entry["source"], profile=entry["profile"])
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", entry["role"])])
+
+
+def _curve(path: Path, now: int) -> list[Metric]:
+    """Points of a training curve, ``curve_train_ndcg_10`` and ``curve_valid_ndcg_10``, thinned to 200 a line."""
+    if not path.is_file():
+        return []
+    curve = json.loads(path.read_text())
+    step = max(1, len(curve["iteration"]) // 200)
+    points = []
+    for split in ("train", "valid"):
+        taken = [(i, v) for i, v in zip(curve["iteration"], curve[split], strict=True) if v is not None]
+        points += [Metric(f"curve_{split}_{curve['measure']}", v, now, i) for k, (i, v) in enumerate(taken) if k % step == 0 or k == len(taken) - 1]
+    return points[:900]

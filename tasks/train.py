@@ -1,0 +1,83 @@
+"""One cell of a sweep: a ranker with its parameters set, trained on one fold, its values taken on validation and test.
+
+A cell is known by the digest of everything that decides its outcome (parameters, data, measures, conventions, the core's
+sources), so running a command again finds finished cells and trains only what is missing.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import polars as pl
+from prefect import task
+
+import ltr
+from tasks import store
+from tasks.config import SECTIONS, Conventions
+from tasks.evaluate import evaluate, means, table
+
+
+def cell_key(cell: dict[str, Any]) -> str:
+    """Key of a cell, independent of its name and place in a sweep."""
+    decides = {name: cell[name] for name in ("section", "train", "valid", "test", "measures", "conventions")}
+    return store.digest_of({"cell": 1, "core": store.core_digest(), **decides})[:32]
+
+
+def folder_of(key: str) -> Path:
+    return store.STATE / "cells" / key
+
+
+def _cached(_: Any, arguments: dict[str, Any]) -> str | None:
+    """Prefect's cache key; none where the cell's folder is gone, so that it is trained again."""
+    key = cell_key(arguments["cell"])
+    return key if (folder_of(key) / "result.json").is_file() else None
+
+
+@task(name="train", task_run_name="train {cell[label]}", cache_key_fn=_cached, persist_result=True, result_serializer="json")
+def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[str, Any]:
+    """Trains one cell.
+
+    Args:
+        cell: ``section`` (a ranker's parameters), ``train``, ``valid``, ``test`` (names in the store), ``measures`` (keys),
+            ``conventions``, ``label`` (for people).
+        threads: threads of the kernels, 0 for all; it changes the time and nothing else.
+        fresh: train even if it is there.
+
+    Returns:
+        ``{"key", "digest", "metrics": {"valid_ndcg_10": …}, "seconds", "remarks"}``; model, per-query values and curve lie in
+        the cell's folder.
+    """
+    key = cell_key(cell)
+    folder = folder_of(key)
+    if (folder / "result.json").is_file() and not fresh:
+        return json.loads((folder / "result.json").read_text())
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS) if threads else numba.config.NUMBA_NUM_THREADS)
+    conventions = Conventions(**cell["conventions"]).build()
+    model = SECTIONS[cell["section"]["kind"]](**cell["section"]).model(conventions)
+    sets = {role: store.open_queries(cell[role]) for role in ("train", "valid", "test")}
+    started = time.perf_counter()
+    fitted = model.fit(sets["train"], sets["valid"])
+    seconds = time.perf_counter() - started
+    values = pl.concat(table(evaluate(fitted, sets[role], cell["measures"], conventions), sets[role], role) for role in ("valid", "test"))
+    result = {
+        "key": key,
+        "digest": fitted.digest,
+        "metrics": means(values, cell["measures"]),
+        "seconds": round(seconds, 3),
+        "remarks": list(fitted.remarks),
+    }
+    with store.made_whole(folder, replace=fresh) as partial:
+        _write(partial, fitted, values, result)
+    return result
+
+
+def _write(folder: Path, fitted: Any, values: pl.DataFrame, result: dict[str, Any]) -> None:
+    ltr.save(fitted, folder / "model")
+    values.write_parquet(folder / "values.parquet")
+    if fitted.curve is not None:
+        curve = {name: [None if np.isnan(v) else v for v in getattr(fitted.curve, name).tolist()] for name in ("iteration", "train", "valid")}
+        store.write_json(folder / "curve.json", {"measure": ltr.Measure.of(fitted.stop_on).key if fitted.stop_on else None, **curve})
+    store.write_json(folder / "result.json", result)
