@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lambdaflow", description="Ranking models you can trust: trained, compared, certified, tracked.")
+    parser = argparse.ArgumentParser(
+        prog="lambdaflow", description="Ranking models you can trust: trained, compared, certified, tracked."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, does: Any, text: str) -> argparse.ArgumentParser:
@@ -41,14 +43,18 @@ def _parser() -> argparse.ArgumentParser:
 
     run = command("run", _run, "run a configuration, or continue it where it was")
     run.add_argument("config", metavar="CONF.yaml")
-    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key, such as sweep.learning_rate=[0.1,0.2]")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a key, such as sweep.learning_rate=[0.1,0.2]"
+    )
     run.add_argument("--fresh", action="store_true", help="train every cell again")
     run.add_argument("--runner", default=None, metavar="threads[=N]", help="cells at a time (default: the configuration's workers)")
     run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="+", metavar="FILE")
-    check.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as label=grade")
+    check.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as label=grade"
+    )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
@@ -74,7 +80,8 @@ def _run(given: argparse.Namespace) -> int:
     from flows.pipeline import run
     from flows.terminal import show
 
-    outcome = run.with_options(task_runner=ThreadPoolTaskRunner(max_workers=config.workers))(config, given.fresh)
+    runner: Any = ThreadPoolTaskRunner(max_workers=config.workers)
+    outcome = run.with_options(task_runner=runner)(config, given.fresh)
     show(outcome, config.name)
     if given.json:
         print(json.dumps({"run_id": outcome["run_id"], "models": outcome["models"]}))

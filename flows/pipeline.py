@@ -47,10 +47,16 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
         progress.begin("data")
         folds, findings = ready_data(config)
         for finding in findings:
-            progress.say(f"{finding['subject']}: {finding['text']}", {"warning": "yellow", "error": "red"}.get(finding["level"], "dim"))
+            progress.say(
+                f"{finding['subject']}: {finding['text']}", {"warning": "yellow", "error": "red"}.get(finding["level"], "dim")
+            )
         refuse(findings)
         require_sources(config, folds)
-        data = [_about(f"{role}{f' {k + 1}' if len(folds) > 1 else ''}", role, name) for k, fold in enumerate(folds) for role, name in fold.items()]
+        data = [
+            _about(f"{role}{f' {k + 1}' if len(folds) > 1 else ''}", role, name)
+            for k, fold in enumerate(folds)
+            for role, name in fold.items()
+        ]
         run_key = store.digest_of([config.digest, folds, store.core_digest()])
         tracker = Tracker(config.name, run_key, fresh)
         with tracker.running():
@@ -60,7 +66,13 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             certificates = optimality(config, chosen, progress)
             progress.begin("significance")
             measures = list(dict.fromkeys(ltr.Measure.of(m).key for m in config.measures))
-            table = standings({r: [str(folder_of(result["key"]) / "values.parquet") for ranker, _, _, result in chosen if ranker == r] for r in config.rankers}, measures)
+            table = standings(
+                {
+                    r: [str(folder_of(result["key"]) / "values.parquet") for ranker, _, _, result in chosen if ranker == r]
+                    for r in config.rankers
+                },
+                measures,
+            )
             meet_expectations(config, table)
             outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table)
             progress.begin("report")
@@ -96,10 +108,14 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
     trained = [str(term.measure) for ranker in config.rankers.values() for term in getattr(ranker, "objective", ())]
     for measure in map(ltr.Measure.of, [*config.measures, config.select, *trained]):
         if measure.source not in sources:
-            raise DataError(f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)")
+            raise DataError(
+                f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
+            )
 
 
-def sweep(config: RunConfig, folds: list[dict[str, str]], tracker: Tracker, fresh: bool, progress: Steps) -> list[tuple[Cell, dict[str, Any]]]:
+def sweep(
+    config: RunConfig, folds: list[dict[str, str]], tracker: Tracker, fresh: bool, progress: Steps
+) -> list[tuple[Cell, dict[str, Any]]]:
     """Trains all cells and notes each in MLflow; results in the order of the grid."""
     cells = cells_of(config, folds)
     progress.begin("training", len(cells))
@@ -114,7 +130,9 @@ def sweep(config: RunConfig, folds: list[dict[str, str]], tracker: Tracker, fres
         tags = {"ranker": cell["ranker"], "digest": result["digest"], **_prefect_tags()}
         tracker.cell(result, cell["label"], params, tags, folder_of(result["key"]), data)
         value = result["metrics"].get(f"valid_{select}")
-        progress.done(f"{cell['label']}: validation {label_of(select)} {'undefined' if value is None else f'{value:.4f}'} ({result['seconds']:.1f} s)")
+        progress.done(
+            f"{cell['label']}: validation {label_of(select)} {'undefined' if value is None else f'{value:.4f}'} ({result['seconds']:.1f} s)"
+        )
 
     train_all(cells, config.workers, fresh, finished)
     return [(cell, results[k]) for k, cell in enumerate(cells)]
@@ -145,7 +163,9 @@ def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
         for metric, value in values.items():
             cell = table["rows"][ranker]["cells"].get(ltr.Measure.of(metric.removeprefix("test_")).key)
             if cell is None or cell["mean"] is None or not abs(cell["mean"] - value) <= config.expect.tolerance + 1e-12:
-                came = "was not measured" if cell is None else f"is {cell['mean']:.5f}" if cell["mean"] is not None else "is undefined"
+                came = (
+                    "was not measured" if cell is None else f"is {cell['mean']:.5f}" if cell["mean"] is not None else "is undefined"
+                )
                 wrong.append(f"{ranker}: {metric} {came}, expected {value:g} ± {config.expect.tolerance:g}")
     if wrong:
         raise ExpectationError("\n".join(wrong))
@@ -158,11 +178,12 @@ def _outcome(
     """Everything the report, MLflow and the terminal show of a run."""
     select = ltr.Measure.of(config.select).key
     keys = {(ranker, fold, result["key"]) for ranker, fold, _, result in chosen}
-    models = {}
+    models: dict[str, dict[str, Any]] = {}
     for name in config.rankers:
         own = [result for ranker, _, _, result in chosen if ranker == name]
         digest = own[0]["digest"] if len(own) == 1 else store.digest_of([result["digest"] for result in own])
-        metrics = {metric: float(np.mean([r["metrics"][metric] for r in own if metric in r["metrics"]])) for metric in own[0]["metrics"]}
+        names = sorted({metric for result in own for metric in result["metrics"]})
+        metrics = {metric: float(np.mean([r["metrics"][metric] for r in own if metric in r["metrics"]])) for metric in names}
         models[name] = {"digest": digest, "metrics": metrics}
     best = max(models, key=lambda name: models[name]["metrics"][f"valid_{select}"])
     sizes = [store.about_queries(folds[0][role]) for role in ("train", "valid", "test")]
@@ -182,7 +203,10 @@ def _outcome(
         "summary": f"Best on validation {label_of(select)}: {best}.",
         "n_folds": len(folds),
         "conventions": config.conventions.model_dump(mode="json"),  # type: ignore[attr-defined]
-        "curves": {name: [str(folder_of(r["key"]) / "curve.json") for ranker, _, _, r in chosen if ranker == name] for name in config.rankers},
+        "curves": {
+            name: [str(folder_of(r["key"]) / "curve.json") for ranker, _, _, r in chosen if ranker == name]
+            for name in config.rankers
+        },
         "cells": [{"label": cell["label"], "chosen": (cell["ranker"], cell["fold"], r["key"]) in keys, **r} for cell, r in results],
         "select": select,
         "findings": findings,
@@ -213,7 +237,9 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
 def _markdown(table: dict[str, Any]) -> str:
     head = "| ranker | " + " | ".join(label_of(m) for m in table["measures"]) + " |\n|---|" + "---|" * len(table["measures"])
     rows = [
-        f"| {name} | " + " | ".join("–" if (c := row["cells"][m])["mean"] is None else f"{c['mean']:.4f}" for m in table["measures"]) + " |"
+        f"| {name} | "
+        + " | ".join("–" if (c := row["cells"][m])["mean"] is None else f"{c['mean']:.4f}" for m in table["measures"])
+        + " |"
         for name, row in table["rows"].items()
     ]
     return "\n".join([head, *rows])
@@ -242,13 +268,19 @@ def _description(config: RunConfig, run_key: str, folds: list[dict[str, str]]) -
 
 
 def _prefect_tags() -> dict[str, str]:
-    return {"prefect.flow_run_id": str(flow_run.id), "prefect.flow_run_url": f"{PREFECT_UI}/runs/flow-run/{flow_run.id}"} if flow_run.id else {}
+    return (
+        {"prefect.flow_run_id": str(flow_run.id), "prefect.flow_run_url": f"{PREFECT_UI}/runs/flow-run/{flow_run.id}"}
+        if flow_run.id
+        else {}
+    )
 
 
 def _commit() -> str | None:
     """Commit of the checkout this code runs from, where it is one."""
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10, check=False
+        )
     except OSError:
         return None
     return done.stdout.strip() or None

@@ -38,7 +38,9 @@ def show(outcome: dict[str, Any], name: str) -> None:
             cells.append("\n".join((mean, f"±{_short(cell['se'] or 0.0)}", marks(cell["beats"]))))
         colour = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
         verdict = verdicts.get(ranker)
-        table.add_row(f"{row['letter']}  {ranker}", *cells, *([f"[{colour[verdict]}]{verdict}[/]" if verdict else "–"] if verdicts else []))
+        table.add_row(
+            f"{row['letter']}  {ranker}", *cells, *([f"[{colour[verdict]}]{verdict}[/]" if verdict else "–"] if verdicts else [])
+        )
     table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %."
     console.print(table)
     console.print(outcome["summary"], f"Report: {outcome['report']}", sep="\n", highlight=False)

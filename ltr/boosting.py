@@ -95,7 +95,7 @@ class LambdaMART:
         objective = Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
         bins = find_bins(queries.features, self.max_bins)
         binned = apply_bins(queries.features, bins)
-        has_missing = np.isnan(queries.features).any(axis=0)
+        has_missing = np.asarray(np.isnan(queries.features).any(axis=0))
         watch = _Watch(self, queries, canonical(valid) if valid is not None else None)
         scores = np.zeros(queries.n_documents)
         trees: list[Trees] = []

@@ -47,7 +47,7 @@ class LeastSquares:
         if self.ridge:
             root = np.sqrt(self.ridge) * np.eye(queries.n_features, queries.n_features + 1)
             design, labels = np.vstack((design, root)), np.concatenate((labels, np.zeros(queries.n_features)))
-        return replace(self, weights=np.linalg.lstsq(design, labels, rcond=None)[0], names=queries.names)
+        return replace(self, weights=np.asarray(np.linalg.lstsq(design, labels, rcond=None)[0], np.float64), names=queries.names)
 
     def predict(self, features: Any) -> NDArray[np.float64]:
         """Scores ``float64 [documents]``, higher is better."""

@@ -119,6 +119,11 @@ def _blank(byte):
     return byte == _SPACE or byte == _TAB or byte == _RETURN
 
 
+@njit(cache=True, inline="always")
+def _digit(byte):
+    return np.int64(byte) - 48
+
+
 @njit(cache=True)
 def _line_end(text, at, stop):
     while at < stop and text[at] != _NEWLINE:
@@ -151,7 +156,7 @@ def _count(text, starts, first_feature):
                 colon -= 1
             index, place, k = 0, 1, colon - 1
             while k >= begin and 48 <= text[k] <= 57 and place < 10**12:
-                index += place * (text[k] - 48)
+                index += place * _digit(text[k])
                 place *= 10
                 k -= 1
             if place > 1:
@@ -180,7 +185,7 @@ def _number(text, at, end):
     while at < end and 48 <= text[at] <= 57:
         any_digit = True
         if n_digits < 18:
-            mantissa = mantissa * 10 + (text[at] - 48)
+            mantissa = mantissa * 10 + _digit(text[at])
             n_digits += mantissa > 0
         else:
             exponent += 1
@@ -190,7 +195,7 @@ def _number(text, at, end):
         while at < end and 48 <= text[at] <= 57:
             any_digit = True
             if n_digits < 18:
-                mantissa = mantissa * 10 + (text[at] - 48)
+                mantissa = mantissa * 10 + _digit(text[at])
                 n_digits += mantissa > 0
                 exponent -= 1
             at += 1
@@ -203,7 +208,7 @@ def _number(text, at, end):
             k += 1
         if k < end and 48 <= text[k] <= 57:
             while k < end and 48 <= text[k] <= 57:
-                power = min(power * 10 + (text[k] - 48), 400)
+                power = min(power * 10 + _digit(text[k]), 400)
                 k += 1
             exponent += sign * power
             at = k
@@ -279,7 +284,7 @@ def _line(text, at, end, first_feature, has_qid, features, labels, keys, spans, 
     while at < end and text[at] != _HASH:
         index, start = 0, at
         while at < end and 48 <= text[at] <= 57 and index < 10**12:
-            index = index * 10 + (text[at] - 48)
+            index = index * 10 + _digit(text[at])
             at += 1
         if at == start or at >= end or text[at] != _COLON:
             return 3
@@ -328,5 +333,3 @@ def _cut(text, spans, letters):
     for row in prange(len(spans)):
         for k in range(spans[row, 1] - spans[row, 0]):
             letters[row, k] = text[spans[row, 0] + k]
-
-

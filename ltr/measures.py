@@ -65,14 +65,20 @@ class Kind:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure with its cutoff and label source: ``Measure.of("ndcg@10")``; `key` is its name in the store, ``ndcg_10``."""
+    """A measure with its cutoff and label source: ``Measure.of("ndcg@10")`` has the key ``ndcg_10``."""
 
     name: str
     cutoff: int | None = None
     other_source: str | None = None
 
+    def __str__(self) -> str:
+        """The form that `of` reads."""
+        cutoff, source = "" if self.cutoff is None else f"@{self.cutoff}", f":{self.other_source}" if self.other_source else ""
+        return f"{self.name}{cutoff}{source}"
+
     @property
     def key(self) -> str:
+        """Its name in the store."""
         return "_".join(str(part) for part in (self.name, self.cutoff, self.other_source) if part is not None)
 
     @property
@@ -496,16 +502,18 @@ def evaluate(
     if offsets.ndim != 1 or len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(scores) or (np.diff(offsets) < 0).any():
         raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores")
     if not np.isfinite(scores).all():
-        raise ValueError(f"score {scores[~np.isfinite(scores)][0]} of document {np.flatnonzero(~np.isfinite(scores))[0]}: scores must be finite")
+        raise ValueError(
+            f"score {scores[~np.isfinite(scores)][0]} of document {np.flatnonzero(~np.isfinite(scores))[0]}: scores must be finite"
+        )
     for name, values in sources.items():
         if values.shape != scores.shape:
             raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
-    values = {}
+    per_query = {}
     for measure in map(Measure.of, measures):
         if measure.source not in sources:
             raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
-        values[measure.key] = _evaluate_one(measure, sources[measure.source], scores, offsets, conventions, position, documents)
-    return values
+        per_query[measure.key] = _evaluate_one(measure, sources[measure.source], scores, offsets, conventions, position, documents)
+    return per_query
 
 
 def _evaluate_one(

@@ -93,7 +93,7 @@ def load(folder: str | Path, kinds: Mapping[str, type]) -> Model:
         about = json.loads((folder / "model.json").read_text())
         with np.load(folder / "model.npz", allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, json.JSONDecodeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{folder}: no readable model.json and model.npz ({error})") from error
     if about.get("format") != FORMAT:
         raise ValueError(f"{folder}: model format {about.get('format')}, this version reads {FORMAT}")

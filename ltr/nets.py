@@ -199,7 +199,9 @@ class LambdaRank:
             weights = self._pass(weights, features, queries, objective, epoch, rate, rng)
             scores = weights.scores(features)
             if not np.isfinite(scores).all():
-                raise ValueError(f"LambdaRank: scores are no longer finite in epoch {epoch + 1}; learning_rate={self.learning_rate:g} is too large")
+                raise ValueError(
+                    f"LambdaRank: scores are no longer finite in epoch {epoch + 1}; learning_rate={self.learning_rate:g} is too large"
+                )
             train = self._mean(queries, scores)
             value = train if valid is queries else self._mean(valid, weights.scores(valid_features))
             rows.append((epoch + 1, train, value))
@@ -234,11 +236,29 @@ class LambdaRank:
             n_terms = len(self.objective)
             pointer = types.FunctionType(forces_signature(n_terms))
             signature = types.void(
-                types.Array(types.float32, 2, "C"), I8_1D, I8_1D, plan_type(n_terms), pointer, F8_2D, F8_1D, F8_1D, types.boolean, F8
+                types.Array(types.float32, 2, "C"),
+                I8_1D,
+                I8_1D,
+                plan_type(n_terms),
+                pointer,
+                F8_2D,
+                F8_1D,
+                F8_1D,
+                types.boolean,
+                F8,
             )
             visits = rng.permutation(queries.n_queries)
             ready(_epoch, signature)(
-                features, queries.offsets, visits, objective.plan(epoch), objective.forces, inner, bias, outer, self.hidden > 0, rate
+                features,
+                queries.offsets,
+                visits,
+                objective.plan(epoch),
+                objective.forces,
+                inner,
+                bias,
+                outer,
+                self.hidden > 0,
+                rate,
             )
         return Weights(inner, bias, outer, self.hidden)
 

@@ -14,7 +14,7 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 from scipy import stats
 
-from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.jit import F8_1D, F8_2D, I8, I8_1D, ready
 from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of
 from ltr.nets import Weights
 from ltr.queries import Queries
@@ -161,7 +161,9 @@ def _walk(
             own = np.ascontiguousarray(weights.inner.T), weights.bias, weights.outer
             kernel = ready(
                 _walk_two_layers,
-                types.void(_FEATURES, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_2D, F8_1D, F8_1D, F8_2D, F8_2D, F8_2D, F8_2D, I8_1D),
+                types.void(
+                    _FEATURES, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_2D, F8_1D, F8_1D, F8_2D, F8_2D, F8_2D, F8_2D, I8_1D
+                ),
             )
             kernel(features, queries.offsets, gains, curve, cutoff, value, ladder, *own, inner, bias, outer, sums, counts)
         if counts.sum() == 0:

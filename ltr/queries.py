@@ -95,7 +95,7 @@ class Queries:
         hasher = sha256(repr((queries.names, sorted(queries.sources), queries.features.shape)).encode())
         arrays = (queries.offsets, queries.keys, queries.labels, *(queries.sources[name] for name in sorted(queries.sources)))
         for array in (*arrays, queries.features):
-            hasher.update(array.data)
+            hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
         return hasher.hexdigest()
 
     def source(self, name: str) -> NDArray[np.float64]:
@@ -107,7 +107,9 @@ class Queries:
         if name == "label":
             return self.labels
         if name not in self.sources:
-            raise ValueError(f"no label source {name!r} in this data set; there are: label{''.join(', ' + s for s in self.sources)}")
+            raise ValueError(
+                f"no label source {name!r} in this data set; there are: label{''.join(', ' + s for s in self.sources)}"
+            )
         return self.sources[name]
 
 

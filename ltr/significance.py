@@ -68,7 +68,9 @@ def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_00
     return (extreme + 1) / (draws + 1)
 
 
-def bootstrap(challenger: ArrayLike, baseline: ArrayLike, level: float = 0.95, draws: int = 10_000, seed: int = 1) -> tuple[float, float]:
+def bootstrap(
+    challenger: ArrayLike, baseline: ArrayLike, level: float = 0.95, draws: int = 10_000, seed: int = 1
+) -> tuple[float, float]:
     """Percentile interval of the mean difference."""
     paired = differences(challenger, baseline)
     rng = np.random.default_rng(seed)

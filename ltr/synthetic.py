@@ -38,7 +38,7 @@ class World:
 
     n_features: int = 300
     n_monomials: int = 100
-    active: int = 6
+    active: int = 5
     noise: float = 0.3
     agreement: float = 0.7
     seed: int = 1

@@ -15,6 +15,7 @@ must then win against the other features' bests.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
@@ -51,9 +52,9 @@ class Trees:
     def first(self, n_trees: int) -> "Trees":
         """The first `n_trees` trees."""
         nodes, leaves = self.node_starts[n_trees], self.leaf_starts[n_trees]
-        node_arrays = (a[:nodes] for a in (self.feature, self.threshold, self.missing_left, self.left, self.right))
-        starts = self.node_starts[: n_trees + 1], self.leaf_starts[: n_trees + 1]
-        return Trees(*node_arrays, self.value[:leaves], *starts, self.gain[:nodes])  # type: ignore[arg-type]
+        of_nodes = {name: getattr(self, name)[:nodes] for name in ("feature", "threshold", "missing_left", "left", "right", "gain")}
+        starts = {name: getattr(self, name)[: n_trees + 1] for name in ("node_starts", "leaf_starts")}
+        return Trees(**of_nodes, **starts, value=self.value[:leaves])
 
     def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Scores ``float64 [documents]`` of ``features float32 [documents, features]``."""
@@ -69,9 +70,11 @@ def join(trees: list[Trees]) -> Trees:
     """One ensemble of many."""
 
     def starts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)]))))
+        return np.concatenate(
+            (np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)])))
+        )
 
-    def flat(name: str, dtype: type) -> NDArray[np.generic]:
+    def flat(name: str, dtype: type) -> NDArray[Any]:
         return np.concatenate([getattr(t, name) for t in trees] or [np.empty(0, dtype)])
 
     return Trees(
@@ -84,7 +87,7 @@ def join(trees: list[Trees]) -> Trees:
         node_starts=starts([t.node_starts for t in trees]),
         leaf_starts=starts([t.leaf_starts for t in trees]),
         gain=flat("gain", np.float64),
-    )  # type: ignore[arg-type]
+    )
 
 
 @njit(cache=True, parallel=True)
@@ -154,7 +157,14 @@ def grow(
     exact_scale = power_of_two_scale(force, 62), power_of_two_scale(curvature, 62)
     exact_force, exact_curvature = (np.rint(v * s).astype(np.int64) for v, s in zip((force, curvature), exact_scale, strict=True))
     feature, split, missing_left, left, right, gain, rows, leaf_starts = _grow(
-        binned, np.diff(bins.starts), has_missing, packed, n_leaves, max(min_docs_in_leaf, 1), newton_gain, weight_scale / force_scale**2
+        binned,
+        np.diff(bins.starts),
+        has_missing,
+        packed,
+        n_leaves,
+        max(min_docs_in_leaf, 1),
+        newton_gain,
+        weight_scale / force_scale**2,
     )
     if len(feature) == 0:
         return None
@@ -197,7 +207,7 @@ def _histogram(binned, rows, packed, histogram):
         for row in rows:
             word = packed[row]
             for k in range(BLOCK):
-                flat[k * _BINS + columns[row, k]] += word
+                flat[k * _BINS + np.int64(columns[row, k])] += word
         first = block * BLOCK
         for k in range(min(BLOCK, histogram.shape[0] - first)):
             histogram[first + k] = flat[k * _BINS : (k + 1) * _BINS]

@@ -28,9 +28,14 @@ class Finding:
 
 
 @task(cache_policy=NO_CACHE, name="check", task_run_name="check {label}")
-def check(name: str, split_queries: int = 0, label: str = "data", conventions: dict[str, Any] | None = None) -> list[dict[str, str]]:
+def check(
+    name: str, split_queries: int = 0, label: str = "data", conventions: dict[str, Any] | None = None
+) -> list[dict[str, str]]:
     """Findings about a stored data set, as plain dictionaries (`Finding`)."""
-    return [asdict(finding) for finding in findings(store.open_queries(name), split_queries, label, (conventions or {}).get("gain", "exp2"))]
+    return [
+        asdict(finding)
+        for finding in findings(store.open_queries(name), split_queries, label, (conventions or {}).get("gain", "exp2"))
+    ]
 
 
 def findings(queries: Queries, split_queries: int = 0, subject: str = "data", gain: str = "exp2") -> list[Finding]:
@@ -41,20 +46,32 @@ def findings(queries: Queries, split_queries: int = 0, subject: str = "data", ga
         found.append(Finding(level, subject, text))
 
     labels, sizes = queries.labels, np.diff(queries.offsets)
-    say("note", f"{queries.n_queries:,} queries, {queries.n_documents:,} documents, {queries.n_features} features; labels {_counts(labels)}")
+    say(
+        "note",
+        f"{queries.n_queries:,} queries, {queries.n_documents:,} documents, {queries.n_features} features; labels {_counts(labels)}",
+    )
     if split_queries:
         say("warning", f"{split_queries} queries stood in several places of a file; their documents were brought together")
     if not (np.nan_to_num(labels) > 0).any():
         say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
     if gain == "exp2" and (labels > LARGEST_LABEL).any():
         where = _query_of(queries, int(np.flatnonzero(labels > LARGEST_LABEL)[0]))
-        say("error", f"label {np.nanmax(labels):g} (query {where}): 2^label − 1 overflows above {LARGEST_LABEL}; rescale the labels or set conventions.gain: linear")
+        say(
+            "error",
+            f"label {np.nanmax(labels):g} (query {where}): 2^label − 1 overflows above {LARGEST_LABEL}; rescale the labels or set conventions.gain: linear",
+        )
     single = int((sizes == 1).sum())
     if single:
-        say("warning", f"{single} queries have one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})")
+        say(
+            "warning",
+            f"{single} queries have one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})",
+        )
     flat = _per_query(queries, labels, np.fmax.reduceat) == _per_query(queries, labels, np.fmin.reduceat)
     if flat[sizes > 1].any():
-        say("note", f"{int(flat[sizes > 1].sum())} queries have one label only: no pair to learn from ({_examples(queries, flat & (sizes > 1))})")
+        say(
+            "note",
+            f"{int(flat[sizes > 1].sum())} queries have one label only: no pair to learn from ({_examples(queries, flat & (sizes > 1))})",
+        )
     if np.isnan(labels).any():
         say("note", f"{int(np.isnan(labels).sum()):,} documents have no label")
     _look_at_features(queries, say)
@@ -67,7 +84,13 @@ def shared_queries(train: Queries, other: Queries, subject: str) -> list[Finding
     shared = np.intersect1d(train.keys, other.keys)
     if not len(shared):
         return []
-    return [Finding("error", subject, f"{len(shared)} queries are in the training data too ({_examples(other, np.isin(other.keys, shared))})")]
+    return [
+        Finding(
+            "error",
+            subject,
+            f"{len(shared)} queries are in the training data too ({_examples(other, np.isin(other.keys, shared))})",
+        )
+    ]
 
 
 def refuse(found: list[dict[str, str]]) -> None:
@@ -85,7 +108,10 @@ def _look_at_features(queries: Queries, say: Any) -> None:
     infinite = np.isinf(features).any(axis=0)
     if infinite.any():
         row = int(np.flatnonzero(np.isinf(features[:, np.argmax(infinite)]))[0])
-        say("error", f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {int(infinite.sum())} features are, somewhere")
+        say(
+            "error",
+            f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {int(infinite.sum())} features are, somewhere",
+        )
     missing = np.isnan(features)
     if missing.any():
         say("note", f"{missing.mean():.1%} of the feature values are missing, in {int(missing.any(axis=0).sum())} features")
@@ -102,7 +128,7 @@ def _look_at_features(queries: Queries, say: Any) -> None:
 def _look_at_duplicates(queries: Queries, say: Any) -> None:
     of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     by_id = queries.documents is not None
-    content = np.unique(queries.documents, return_inverse=True)[1] if by_id else row_digests(queries.features)
+    content = row_digests(queries.features) if queries.documents is None else np.unique(queries.documents, return_inverse=True)[1]
     order = np.lexsort((content, of_query))
     same = (of_query[order][1:] == of_query[order][:-1]) & (content[order][1:] == content[order][:-1])
     if not same.any():
@@ -111,7 +137,10 @@ def _look_at_duplicates(queries: Queries, say: Any) -> None:
     conflict = same & (a != b) & ~(np.isnan(a) & np.isnan(b))
     what = "document ids" if by_id else "feature vectors"
     first = _query_of(queries, int(order[1:][same][0]))
-    say("warning", f"{int(same.sum())} documents repeat another one's {what} in their query (query {first} for one); {int(conflict.sum())} of them with another label")
+    say(
+        "warning",
+        f"{int(same.sum())} documents repeat another one's {what} in their query (query {first} for one); {int(conflict.sum())} of them with another label",
+    )
 
 
 def _correlations(features: NDArray[np.float32], labels: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from ltr.queries import Queries
 from tasks.config import ClickLog
-from tasks.ingest import DataError
+from tasks.ingest import DataError, located
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,12 @@ def click_table(log: ClickLog) -> pl.DataFrame:
     Raises:
         DataError: for a missing file or column, or a click that is not a whole number or several with commas.
     """
-    if not log.log.is_file():
-        raise DataError(f"{log.log}: no such file")
+    path = located(log.log)
     try:
-        if log.log.suffix == ".parquet":
-            frame = pl.scan_parquet(log.log)
+        if path.suffix == ".parquet":
+            frame = pl.scan_parquet(path)
         else:
-            frame = pl.scan_csv(log.log, separator="," if log.log.suffix == ".csv" else "\t", infer_schema=False, quote_char=None)
+            frame = pl.scan_csv(path, separator="," if path.suffix == ".csv" else "\t", infer_schema=False, quote_char=None)
         columns = frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{log.log}: cannot be read: {str(error).splitlines()[0]}") from None
@@ -57,13 +56,17 @@ def click_table(log: ClickLog) -> pl.DataFrame:
     for column in (*page, log.query, log.document, log.click):
         if column not in columns:
             near = difflib.get_close_matches(column, columns.names(), n=2)
-            raise DataError(f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'there are: ' + ', '.join(columns.names())}")
+            raise DataError(
+                f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'there are: ' + ', '.join(columns.names())}"
+            )
     order = pl.col(log.click)
     if not columns[log.click].is_numeric():
         _check_clicks(log, frame)
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
     shown = (
-        frame.with_columns(order.fill_null(0).alias("_order"), pl.col(log.query).cast(pl.String), pl.col(log.document).cast(pl.String))
+        frame.with_columns(
+            order.fill_null(0).alias("_order"), pl.col(log.query).cast(pl.String), pl.col(log.document).cast(pl.String)
+        )
         .group_by([*page, log.query, log.document])
         .agg(pl.col("_order").max())
     )
@@ -88,7 +91,9 @@ def _check_clicks(log: ClickLog, frame: pl.LazyFrame) -> None:
         .collect()
     )
     if wrong.height:
-        raise DataError(f"{log.log}, line {wrong['row'][0]}: click {wrong['click'][0][:40]!r}: the order of the clicks on a result, such as 2 or 1,3, or nothing")
+        raise DataError(
+            f"{log.log}, line {wrong['row'][0]}: click {wrong['click'][0][:40]!r}: the order of the clicks on a result, such as 2 or 1,3, or nothing"
+        )
 
 
 def attach(queries: Queries, table: pl.DataFrame, label: str = "the data") -> tuple[Queries, ClickFacts]:
@@ -106,7 +111,9 @@ def attach(queries: Queries, table: pl.DataFrame, label: str = "the data") -> tu
     joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
     clicks = joined["click"].fill_null(float("nan")).to_numpy().copy()
     if np.isnan(clicks).all():
-        ours, theirs = (", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table))
+        ours, theirs = (
+            ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table)
+        )
         raise DataError(f"{label}: no document of the click log is in the data; query/document there: {theirs}; here: {ours}")
     both = ~np.isnan(clicks) & ~np.isnan(queries.labels)
     facts = ClickFacts(

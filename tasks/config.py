@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 import ltr
 
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,8 +56,10 @@ def section_of(core: type, base: type[Section] = Section, leave_out: frozenset[s
 
 Conventions = section_of(ltr.Conventions)
 Schedule = section_of(ltr.Schedule)
-Term = section_of(
-    ltr.Term, measure=(str, "ndcg"), weight=(Annotated[float, Field(ge=0, le=1)] | Schedule | None, None)  # type: ignore[valid-type]
+Term: Any = section_of(
+    ltr.Term,
+    measure=(str, "ndcg"),
+    weight=(Annotated[float, Field(ge=0, le=1)] | Schedule | None, None),
 )
 
 
@@ -152,7 +155,9 @@ class Data(Strict):
         if self.train and not (self.valid and self.test):
             raise ValueError("train needs valid and test beside it (or use files, which are cut by query)")
         if 0 < len(self.parts) < 3:
-            raise ValueError(f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3")
+            raise ValueError(
+                f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3"
+            )
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
@@ -202,7 +207,7 @@ class RunConfig(Strict):
         for measure in (self.select, *self.measures, *([self.optimality.measure] if self.optimality else [])):
             ltr.Measure.of(measure)
         for path in self.sweep:
-            if not any(path.split(".")[0] in type(ranker).model_fields for ranker in self.rankers.values()):
+            if not any(_has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{_near(path.split('.')[0])}")
         for name in self.optimality.rankers if self.optimality else []:
             if name not in self.rankers:
@@ -220,14 +225,14 @@ class RunConfig(Strict):
 
     @property
     def all_measures(self) -> list[str]:
-        """Keys of all measures to take: those reported and the one that selects."""
-        return list(dict.fromkeys(ltr.Measure.of(m).key for m in (*self.measures, self.select)))
+        """All measures to take: those reported and the one that selects."""
+        return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select)))
 
     def cells(self, ranker: str) -> list[tuple[dict[str, Any], RankerSection]]:
         """Every point of a ranker's grid: what was set, and the section with it set. The ranker's own sweep wins over the
         run's; `scale` shrinks trees and epochs."""
         section: RankerSection = self.rankers[ranker]
-        grid = {path: values for path, values in self.sweep.items() if path.split(".")[0] in type(section).model_fields}
+        grid = {path: values for path, values in self.sweep.items() if _has(section, path)}
         grid |= section.sweep
         points = []
         for values in itertools.product(*grid.values()):
@@ -249,6 +254,11 @@ class RunConfig(Strict):
         """sha256 of everything that can change a number (not the number of workers)."""
         written = self.model_dump(mode="json", exclude={"workers"})
         return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+
+
+def _has(section: Any, path: str) -> bool:
+    """Whether a section has the parameter that a dotted path begins with."""
+    return path.split(".")[0] in type(section).model_fields
 
 
 def _put(written: Any, path: str, value: Any, where: str) -> None:
@@ -323,7 +333,9 @@ def read(path: str | Path, overrides: Iterable[str] = ()) -> RunConfig:
         raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise ConfigError(f"{path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {getattr(error, 'problem', error)}") from None
+        raise ConfigError(
+            f"{path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {getattr(error, 'problem', error)}"
+        ) from None
     if not isinstance(written, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
     for override in overrides:

@@ -11,7 +11,9 @@ import ltr
 from ltr.queries import Queries
 
 
-def evaluate(model: ltr.Model, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions) -> dict[str, NDArray[np.float64]]:
+def evaluate(
+    model: ltr.Model, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions
+) -> dict[str, NDArray[np.float64]]:
     """Values ``{key: float64 [queries]}`` of a model's ranking of a data set."""
     labels = {"label": queries.labels, **queries.sources}
     scores = model.predict(queries.features)
@@ -20,16 +22,23 @@ def evaluate(model: ltr.Model, queries: Queries, measures: Sequence[str], conven
 
 def table(values: Mapping[str, NDArray[np.float64]], queries: Queries, split: str) -> pl.DataFrame:
     """One row a query: split, query id and the measures; an undefined value is null."""
-    ids = [key.decode("utf-8", "replace") for key in queries.ids.tolist()] if queries.ids is not None else [f"{key:016x}" for key in queries.keys]
+    ids = (
+        [key.decode("utf-8", "replace") for key in queries.ids.tolist()]
+        if queries.ids is not None
+        else [f"{key:016x}" for key in queries.keys]
+    )
     columns = {key: pl.Series(array).fill_nan(None) for key, array in values.items()}
     return pl.DataFrame({"split": [split] * queries.n_queries, "query": ids, **columns})
 
 
-def means(frame: pl.DataFrame, measures: Sequence[str]) -> dict[str, float]:
+def means(frame: pl.DataFrame) -> dict[str, float]:
     """``{split}_{measure}`` → mean over the queries where it is defined; left out where there is none."""
-    averages = frame.group_by("split", maintain_order=True).agg(pl.col(measure).mean() for measure in measures)
+    averages = frame.group_by("split", maintain_order=True).agg(pl.exclude("split", "query").mean())
     return {
-        f"{row['split']}_{measure}": row[measure] for row in averages.iter_rows(named=True) for measure in measures if row[measure] is not None
+        f"{row['split']}_{key}": value
+        for row in averages.iter_rows(named=True)
+        for key, value in row.items()
+        if key != "split" and value is not None
     }
 
 

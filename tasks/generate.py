@@ -24,7 +24,7 @@ def generate(config: Generate, scale: float = 1.0) -> dict[str, Any]:
             _write(partial, config, sizes)
     log = ClickLog(log=folder / "sessions.parquet", click="click")
     tables = {role: [folder / f"{role}.parquet"] for role in ("train", "valid", "test")}
-    return Data(**tables, clicks=log).model_dump(mode="json")  # type: ignore[arg-type]
+    return Data(**tables, clicks=log).model_dump(mode="json")
 
 
 def _write(folder: Path, config: Generate, sizes: tuple[int, ...]) -> None:

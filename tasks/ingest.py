@@ -5,6 +5,7 @@ together, and that is reported. A second run with the same bytes reads nothing a
 """
 
 import difflib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,23 @@ class Rows:
     names: tuple[str, ...]
 
 
+def located(path: Path) -> Path:
+    """A path as it can be opened: environment variables filled in. ``LAMBDAFLOW_DATA``, where public data sets lie, falls
+    back to ``../shared/data``.
+
+    Raises:
+        DataError: where there is no such file.
+    """
+    text = str(path)
+    if "LAMBDAFLOW_DATA" not in os.environ:
+        text = text.replace("$LAMBDAFLOW_DATA", "../shared/data")
+    found = Path(os.path.expandvars(text))
+    if not found.is_file():
+        hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
+        raise DataError(f"{found}: no such file{hint}")
+    return found
+
+
 @task(cache_policy=NO_CACHE, name="ingest", task_run_name="ingest {label}")
 def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, Any]:
     """Reads files into one stored data set.
@@ -52,13 +70,11 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
     Raises:
         DataError: for a file that is missing, empty or wrong.
     """
-    for path in paths:
-        if not Path(path).is_file():
-            raise DataError(f"{path}: no such file")
-    sidecars = [side for path in paths if (side := _sidecar(Path(path))).is_file()]
+    paths = [located(Path(path)) for path in paths]
+    sidecars = [side for path in paths if (side := _sidecar(path)).is_file()]
     recipe = {
         "reader": _READER,
-        "files": [[Path(p).name, store.digest_of_file(Path(p))] for p in (*paths, *sidecars)],
+        "files": [[path.name, store.digest_of_file(path)] for path in (*paths, *sidecars)],
         "columns": [data.query, data.document, data.label],
         "first_feature": data.first_feature,
         "drop": sorted(data.drop),
@@ -67,7 +83,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
         return {**noted, "read": False}
     parts, split = [], 0
     for path in paths:
-        queries, apart = _regrouped(_read(Path(path), data))
+        queries, apart = _regrouped(_read(path, data))
         parts.append(_without(queries, data.drop))
         split += apart
     try:
@@ -116,7 +132,9 @@ def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
     for number, line in enumerate(sidecar.read_text().split("\n"), 1):
         if line.strip():
             if not line.strip().isdigit() or int(line) == 0:
-                raise DataError(f"{sidecar}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more")
+                raise DataError(
+                    f"{sidecar}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more"
+                )
             sizes.append(int(line))
     if sum(sizes) != n_documents:
         raise DataError(f"{sidecar}: the sizes sum to {sum(sizes)}, but {path.name} has {n_documents} documents")
@@ -128,7 +146,9 @@ def _read_table(path: Path, data: Data) -> Rows:
         if path.suffix == ".parquet":
             frame = pl.read_parquet(path)
         else:
-            frame = pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema_length=10_000, null_values=["NULL", "", "NA"])
+            frame = pl.read_csv(
+                path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema_length=10_000, null_values=["NULL", "", "NA"]
+            )
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {str(error).splitlines()[0]}") from None
     if frame.height == 0:

@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.queries import Queries, concatenate, keep, mix, row_digests, select, widen
 from tasks import clicks, store
 from tasks.config import Data
-from tasks.ingest import DataError
+from tasks.ingest import DataError, located
 
 
 @task(cache_policy=NO_CACHE, name="labels", task_run_name="labels {label}")
@@ -30,7 +30,7 @@ def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
         "data": name,
         "clean": data.clean,
         "binarise": data.binarise,
-        "clicks": log and {**log.model_dump(mode="json"), "log": store.digest_of_file(log.log) if log.log.is_file() else None},
+        "clicks": log and {**log.model_dump(mode="json"), "log": store.digest_of_file(located(log.log))},
     }
     if noted := store.remembered(recipe):
         return dict(noted)
@@ -40,11 +40,15 @@ def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
         notes.append(f"click labels: {facts}")
     if data.clean:
         queries, dropped = cleaned(queries, data.binarise or 1.0)
-        notes.append(f"cleaning dropped {dropped[0]:,} documents with conflicting labels and {dropped[1]:,} queries without a relevant document")
+        notes.append(
+            f"cleaning dropped {dropped[0]:,} documents with conflicting labels and {dropped[1]:,} queries without a relevant document"
+        )
     if data.binarise is not None:
         binary = np.where(np.isnan(queries.labels), np.nan, queries.labels >= data.binarise)
         queries = replace(queries, sources={**queries.sources, "binary": binary})
-        notes.append(f"binary labels: {int(np.nansum(binary)):,} of {queries.n_documents:,} documents have a label of at least {data.binarise:g}")
+        notes.append(
+            f"binary labels: {int(np.nansum(binary)):,} of {queries.n_documents:,} documents have a label of at least {data.binarise:g}"
+        )
     noted = {"data": [store.keep_queries(queries)], "notes": notes}
     store.remember(recipe, noted)
     return noted
@@ -80,7 +84,12 @@ def split(name: str, data: Data, seed: int) -> list[dict[str, str]]:
     if data.folds == 1:
         ends = np.maximum(1, np.round(np.cumsum(data.shares) * len(order))).astype(int)
         cut = np.split(order, [min(ends[0], len(order) - 2), min(max(ends[1], ends[0] + 1), len(order) - 1)])
-        folds = [{role: store.keep_queries(select(queries, np.sort(part))) for role, part in zip(("train", "valid", "test"), cut, strict=True)}]
+        folds = [
+            {
+                role: store.keep_queries(select(queries, np.sort(part)))
+                for role, part in zip(("train", "valid", "test"), cut, strict=True)
+            }
+        ]
     else:
         parts = [store.keep_queries(select(queries, np.sort(part))) for part in np.array_split(order, data.folds)]
         folds = _rotate(parts, len(parts))

@@ -26,7 +26,9 @@ def certify(key: str, train: str, config: Optimality, conventions: dict[str, Any
         ValueError: for a cell that is not a net.
     """
     about = {"certificate": 1, "core": store.core_digest(), "train": train, "conventions": conventions, "seed": seed}
-    path = folder_of(key) / f"optimality-{store.digest_of({**about, **config.model_dump(mode='json', exclude={'rankers'})})[:16]}.json"
+    path = (
+        folder_of(key) / f"optimality-{store.digest_of({**about, **config.model_dump(mode='json', exclude={'rankers'})})[:16]}.json"
+    )
     if path.is_file():
         return json.loads(path.read_text())
     model = ltr.load(folder_of(key) / "model")

@@ -19,7 +19,9 @@ _COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227")
 def write_report(run: dict[str, Any], path: Path) -> Path:
     """Writes the page of a run; see `flows.pipeline` for what a run holds."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(Path(__file__).with_name("report.html").read_text())
+    template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(
+        Path(__file__).with_name("report.html").read_text()
+    )
     path.write_text(template.render(**page(run)))
     return path
 
@@ -45,7 +47,9 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "n_folds": run["n_folds"],
         "conventions": "Conventions: " + ", ".join(f"{k} {v}" for k, v in run["conventions"].items()) + ".",
-        "certificates": [{**c, "label": c["ranker"], "text": certificate_text(c), "figure": optimality_figure(c)} for c in run["certificates"]],
+        "certificates": [
+            {**c, "label": c["ranker"], "text": certificate_text(c), "figure": optimality_figure(c)} for c in run["certificates"]
+        ],
         "optimality_measure": label_of(run["certificates"][0]["measure"]) if run["certificates"] else "",
         "curves": [figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))],
         "cells": [_row(cell, run["select"]) for cell in run["cells"]],
@@ -68,10 +72,12 @@ def certificate_text(certificate: Mapping[str, Any]) -> str:
     steps = f"{len(c['steps'])} steps of η from {c['steps'][0]:g} to {c['steps'][-1]:g} (‖w‖ = {c['norm']:.3g})"
     found = {
         "optimum": f"no direction rises: with confidence {1 - c['delta']:.0%} fewer than {c['epsilon']:.0%} do",
-        "not": f"{c['rising']} directions rise; at most {c['upper_bound']:.1%} of all do (confidence {1 - c['delta']:.0%})",
+        "not": f"{c['rising']} {'direction rises' if c['rising'] == 1 else 'directions rise'}; at most {c['upper_bound']:.1%} of all do (confidence {1 - c['delta']:.0%})",
         "inconclusive": f"{c['tie_share']:.1%} of the evaluations tie, so that nothing rises says little",
     }[c["verdict"]]
-    return f"{found}. {c['directions']} random directions, {steps}; {label_of(c['measure'])} {c['value']:.4f} on the training queries."
+    return (
+        f"{found}. {c['directions']} random directions, {steps}; {label_of(c['measure'])} {c['value']:.4f} on the training queries."
+    )
 
 
 def _cell(cell: Mapping[str, Any], highest: float) -> dict[str, Any]:
@@ -103,7 +109,9 @@ def _svg(draw: Any) -> str:
     matplotlib.use("svg")
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "lambdaflow", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+    with matplotlib.rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "lambdaflow", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    ):
         figure = Figure(figsize=(5.6, 3.3), layout="constrained")
         draw(figure.add_subplot())
         out = io.StringIO()
@@ -117,7 +125,9 @@ def optimality_figure(certificate: Mapping[str, Any]) -> str:
     def draw(axes: Any) -> None:
         eta = [0.0, *certificate["steps"]]
         low, high = ([certificate["value"], *line] for line in certificate["envelope"])
-        axes.fill_between(eta, low, high, color="#22577a", alpha=0.13, linewidth=0, label=f"all {certificate['directions']} directions")
+        axes.fill_between(
+            eta, low, high, color="#22577a", alpha=0.13, linewidth=0, label=f"all {certificate['directions']} directions"
+        )
         for k, line in enumerate(certificate["curves"]):
             axes.plot(eta, [certificate["value"], *line], color=_COLOURS[k], linewidth=1.1, marker=".", markersize=3)
         axes.axhline(certificate["value"], color="#1b2430", linewidth=0.7, linestyle=":")

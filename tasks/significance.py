@@ -29,21 +29,21 @@ def standings(paths: Mapping[str, Sequence[str]], measures: Sequence[str]) -> di
     """
     values = {name: [read_values(Path(path), "test") for path in files] for name, files in paths.items()}
     letters = {name: chr(ord("a") + k) for k, name in enumerate(paths)}
-    rows = {name: {"letter": letters[name], "cells": {}} for name in paths}
-    pairs = []
+    rows: dict[str, Any] = {name: {"letter": letters[name], "cells": {}} for name in paths}
+    pairs: list[dict[str, Any]] = []
     for measure in measures:
         pooled = {name: _pooled(frames, measure) for name, frames in values.items()}
         for name, frames in values.items():
             defined = pooled[name][~np.isnan(pooled[name])]
-            folds = [mean for frame in frames if (mean := frame[measure].mean()) is not None]
+            folds = [_mean(frame[measure]) for frame in frames if frame[measure].count()]
             rows[name]["cells"][measure] = {
                 "mean": float(np.mean(folds)) if folds else None,
                 "se": float(defined.std(ddof=1) / np.sqrt(len(defined))) if len(defined) > 1 else None,
                 "n": len(defined),
                 "beats": {},
             }
-        compared = [_pair(a, b, measure, pooled[a], pooled[b]) for k, a in enumerate(paths) for b in list(paths)[k + 1 :]]
-        compared = [pair for pair in compared if pair is not None]
+        both = [_pair(a, b, measure, pooled[a], pooled[b]) for k, a in enumerate(paths) for b in list(paths)[k + 1 :]]
+        compared = [pair for pair in both if pair is not None]
         for pair, adjusted in zip(compared, significance.holm([pair["p"] for pair in compared]) if compared else [], strict=True):
             pair["holm_p"] = float(adjusted)
             if pair["level"]:
@@ -51,6 +51,10 @@ def standings(paths: Mapping[str, Sequence[str]], measures: Sequence[str]) -> di
                 rows[better]["cells"][measure]["beats"][letters[worse]] = pair["level"]
         pairs += compared
     return {"measures": list(measures), "rows": rows, "pairs": pairs}
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.cast(pl.Float64).drop_nulls().to_numpy().mean())
 
 
 def _pooled(frames: Sequence[pl.DataFrame], measure: str) -> NDArray[np.float64]:

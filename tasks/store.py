@@ -83,7 +83,12 @@ def keep_queries(queries: Queries) -> str:
     folder = STATE / "data" / name
     if not folder.is_dir():
         with made_whole(folder) as partial:
-            arrays = {"features": queries.features, "labels": queries.labels, "offsets": queries.offsets, "keys": queries.keys}
+            arrays: dict[str, Any] = {
+                "features": queries.features,
+                "labels": queries.labels,
+                "offsets": queries.offsets,
+                "keys": queries.keys,
+            }
             arrays |= {"position": queries.position}
             arrays |= {"ids": queries.ids} if queries.ids is not None else {}
             arrays |= {"documents": queries.documents} if queries.documents is not None else {}

@@ -56,7 +56,9 @@ class Tracker:
 
     def _find(self, tag: str, value: str, parent: str | None = None) -> Any:
         also = f" and tags.`{PARENT}` = '{parent}'" if parent else ""
-        runs = self.client.search_runs([self.experiment_id], f"tags.`{tag}` = '{value}'{also}", order_by=["attributes.start_time DESC"])
+        runs = self.client.search_runs(
+            [self.experiment_id], f"tags.`{tag}` = '{value}'{also}", order_by=["attributes.start_time DESC"]
+        )
         return runs[0] if runs else None
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
@@ -81,7 +83,15 @@ class Tracker:
         self.client.log_batch(self.run_id, params=_params(params), tags=[RunTag(k, v) for k, v in tags.items()])
         self.client.log_inputs(self.run_id, [_dataset(entry) for entry in data])
 
-    def cell(self, result: Mapping[str, Any], name: str, params: Mapping[str, Any], tags: Mapping[str, str], folder: Path, data: Sequence[Mapping[str, Any]]) -> str:
+    def cell(
+        self,
+        result: Mapping[str, Any],
+        name: str,
+        params: Mapping[str, Any],
+        tags: Mapping[str, str],
+        folder: Path,
+        data: Sequence[Mapping[str, Any]],
+    ) -> str:
         """The child run of a finished cell; made once, found afterwards."""
         found = self._find(CELL_KEY, result["key"], self.run_id)
         if found and found.info.status == "FINISHED":
@@ -118,7 +128,9 @@ class Tracker:
     def summary(self, metrics: Mapping[str, float], tags: Mapping[str, str], artifacts: Sequence[Path]) -> None:
         """The best cell's numbers, verdicts and the report, on the parent run."""
         now = int(time.time() * 1000)
-        self.client.log_batch(self.run_id, metrics=[Metric(k, v, now, 0) for k, v in metrics.items()], tags=[RunTag(k, v) for k, v in tags.items()])
+        self.client.log_batch(
+            self.run_id, metrics=[Metric(k, v, now, 0) for k, v in metrics.items()], tags=[RunTag(k, v) for k, v in tags.items()]
+        )
         for path in artifacts:
             self.client.log_artifact(self.run_id, str(path))
 
@@ -149,5 +161,9 @@ def _curve(path: Path, now: int) -> list[Metric]:
     points = []
     for split in ("train", "valid"):
         taken = [(i, v) for i, v in zip(curve["iteration"], curve[split], strict=True) if v is not None]
-        points += [Metric(f"curve_{split}_{curve['measure']}", v, now, i) for k, (i, v) in enumerate(taken) if k % step == 0 or k == len(taken) - 1]
+        points += [
+            Metric(f"curve_{split}_{curve['measure']}", v, now, i)
+            for k, (i, v) in enumerate(taken)
+            if k % step == 0 or k == len(taken) - 1
+        ]
     return points[:900]

@@ -41,7 +41,7 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[s
     """Trains one cell.
 
     Args:
-        cell: ``section`` (a ranker's parameters), ``train``, ``valid``, ``test`` (names in the store), ``measures`` (keys),
+        cell: ``section`` (a ranker's parameters), ``train``, ``valid``, ``test`` (names in the store), ``measures``,
             ``conventions``, ``label`` (for people).
         threads: threads of the kernels, 0 for all; it changes the time and nothing else.
         fresh: train even if it is there.
@@ -61,11 +61,13 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[s
     started = time.perf_counter()
     fitted = model.fit(sets["train"], sets["valid"])
     seconds = time.perf_counter() - started
-    values = pl.concat(table(evaluate(fitted, sets[role], cell["measures"], conventions), sets[role], role) for role in ("valid", "test"))
+    values = pl.concat(
+        table(evaluate(fitted, sets[role], cell["measures"], conventions), sets[role], role) for role in ("valid", "test")
+    )
     result = {
         "key": key,
         "digest": fitted.digest,
-        "metrics": means(values, cell["measures"]),
+        "metrics": means(values),
         "seconds": round(seconds, 3),
         "remarks": list(fitted.remarks),
     }
@@ -78,6 +80,11 @@ def _write(folder: Path, fitted: Any, values: pl.DataFrame, result: dict[str, An
     ltr.save(fitted, folder / "model")
     values.write_parquet(folder / "values.parquet")
     if fitted.curve is not None:
-        curve = {name: [None if np.isnan(v) else v for v in getattr(fitted.curve, name).tolist()] for name in ("iteration", "train", "valid")}
-        store.write_json(folder / "curve.json", {"measure": ltr.Measure.of(fitted.stop_on).key if fitted.stop_on else None, **curve})
+        curve = {
+            name: [None if np.isnan(v) else v for v in getattr(fitted.curve, name).tolist()]
+            for name in ("iteration", "train", "valid")
+        }
+        store.write_json(
+            folder / "curve.json", {"measure": ltr.Measure.of(fitted.stop_on).key if fitted.stop_on else None, **curve}
+        )
     store.write_json(folder / "result.json", result)

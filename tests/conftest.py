@@ -1,0 +1,63 @@
+"""Shared fixtures: where real data are, small data sets, a clean working directory, one Prefect server a session."""
+
+import os
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import flows
+from ltr.queries import Queries, canonical
+
+JIT = not numba.config.DISABLE_JIT
+
+
+def data_folder() -> Path | None:
+    """``LAMBDAFLOW_DATA``, or ``../shared/data`` beside the checkout; None where neither is there."""
+    for candidate in (os.environ.get("LAMBDAFLOW_DATA"), Path(__file__).parents[2] / "shared" / "data"):
+        if candidate and Path(candidate).is_dir():
+            return Path(candidate)
+    return None
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    folder = data_folder()
+    if folder is None:
+        pytest.skip("no real data: set LAMBDAFLOW_DATA to their folder (README, *Real data*)")
+    return folder
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """An empty working directory: state, runs and reports of a test go there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory):
+    flows.make_state_folder()
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+def make_queries(n_queries=12, n_features=4, seed=0, largest=9, levels=5, clicks=True) -> Queries:
+    """Random queries of 1 to `largest` documents in canonical order, with labels that the features explain a little."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, largest + 1, n_queries)
+    n = int(sizes.sum())
+    features = rng.normal(size=(n, n_features)).astype(np.float32)
+    value = features[:, 0] + 0.5 * rng.normal(size=n)
+    labels = np.searchsorted(np.quantile(value, np.linspace(0, 1, levels + 1)[1:-1]), value).astype(float)
+    sources = {"click": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 4, n) / 4)} if clicks else {}
+    return canonical(Queries(features, labels, np.concatenate(([0], np.cumsum(sizes))), sources=sources))
+
+
+@pytest.fixture
+def queries() -> Queries:
+    return make_queries()

@@ -1,0 +1,147 @@
+"""Forces against a naive twin, against finite differences, and what every construction must keep."""
+
+import numpy as np
+import pytest
+
+from ltr.lambdas import Objective, Schedule, Term, weights_at
+from ltr.measures import Conventions, Measure, gains_of
+from ltr.queries import Queries
+from tests import naive
+from tests.conftest import make_queries
+
+TERMS = [
+    Term("ndcg"), Term("ndcg@3"), Term("map"), Term("mrr"), Term("mrr_exact"), Term("err"), Term("auc"), Term("cndcg"),
+    Term("cndcg", pairs="same_label"), Term("ndcg", construction="ranknet"), Term("ndcg", cost="sigmoid"),
+]  # fmt: skip
+
+
+def naive_forces(queries, term, scores, sigma):
+    measure, conventions = Measure.of(term.measure), Conventions()
+    labels = queries.source(measure.source)
+    gains = gains_of(measure, labels, conventions)
+    tiers = np.where(labels > 0, queries.labels, np.nan) if term.pairs == "same_label" else np.where(np.isnan(labels), np.nan, 0.0)
+    force, curvature = np.zeros(len(scores)), np.zeros(len(scores))
+    for q in range(queries.n_queries):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        own = np.nan_to_num(labels[rows])
+        order = np.argsort(-scores[rows], kind="stable")
+        rank = np.argsort(order)
+
+        def change(i, j, own=own, order=order, rank=rank):
+            if term.construction == "ranknet":
+                return 1.0
+            ranked = own[order]
+            swapped = ranked.copy()
+            swapped[[rank[i], rank[j]]] = swapped[[rank[j], rank[i]]]
+            before, after = naive.value(measure.name, ranked, measure.cutoff), naive.value(measure.name, swapped, measure.cutoff)
+            if before is None or (measure.name == "mrr" and rank[i] < rank[j]):
+                return 0.0
+            return abs(after - before)
+
+        force[rows], curvature[rows] = naive.forces(scores[rows], own, gains[rows], tiers[rows], change, sigma, term.cost)
+    return force, curvature
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda t: f"{t.measure}-{t.pairs}-{t.cost}-{t.construction}")
+@pytest.mark.parametrize("scores_of", ["random", "tied"])
+def test_forces_are_the_naive_ones(term, scores_of):
+    queries = make_queries(8, seed=2)
+    rng = np.random.default_rng(4)
+    scores = (
+        rng.normal(size=queries.n_documents) if scores_of == "random" else rng.integers(0, 2, queries.n_documents).astype(float)
+    )
+    force, curvature = Objective(queries, [term], sigma=1.7)(scores, 0)
+    want_force, want_curvature = naive_forces(queries, term, scores, 1.7)
+    assert force == pytest.approx(want_force, abs=1e-12)
+    assert curvature == pytest.approx(want_curvature, abs=1e-12)
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda t: f"{t.measure}-{t.pairs}-{t.cost}-{t.construction}")
+def test_pairwise_forces_sum_to_zero_in_a_query(term):
+    queries = make_queries(20, seed=5)
+    force, _ = Objective(queries, [term])(np.random.default_rng(1).normal(size=queries.n_documents), 0)
+    assert np.add.reduceat(force, queries.offsets[:-1]) == pytest.approx(np.zeros(20), abs=1e-12)
+
+
+def test_ranknet_force_is_minus_the_gradient_of_its_cost_and_curvature_its_second_derivative():
+    queries = make_queries(6, seed=3, clicks=False)
+    scores, sigma, h = np.random.default_rng(2).normal(size=queries.n_documents), 1.3, 1e-5
+
+    def cost(s):
+        total = 0.0
+        for q in range(queries.n_queries):
+            for i in range(queries.offsets[q], queries.offsets[q + 1]):
+                for j in range(queries.offsets[q], queries.offsets[q + 1]):
+                    if queries.labels[i] > queries.labels[j]:
+                        total += np.log1p(np.exp(-sigma * (s[i] - s[j])))
+        return total
+
+    objective = Objective(queries, [Term("ndcg", construction="ranknet")], sigma=sigma)
+    force, curvature = objective(scores, 0)
+    for d in range(queries.n_documents):
+        step = np.zeros(len(scores))
+        step[d] = h
+        assert force[d] == pytest.approx(-(cost(scores + step) - cost(scores - step)) / (2 * h), abs=1e-6)
+        bend = -(objective(scores + step, 0)[0][d] - objective(scores - step, 0)[0][d]) / (2 * h)
+        assert curvature[d] == pytest.approx(bend, abs=1e-6)
+
+
+def test_scores_far_apart_stay_finite():
+    queries = Queries(np.zeros((2, 1), np.float32), np.array([4.0, 0.0]), np.array([0, 2]))
+    for gap in (1e3, -1e3, 1e8, -1e8):
+        force, curvature = Objective(queries, [Term("ndcg")])(np.array([gap, 0.0]), 0)
+        assert np.isfinite(force).all()
+        assert np.isfinite(curvature).all()
+
+
+def test_graded_mixture_and_per_query_normalisation():
+    queries = make_queries(10, seed=8)
+    scores = np.random.default_rng(0).normal(size=queries.n_documents)
+    first, second = Term("ndcg"), Term("cndcg", weight=0.3, pairs="same_label")
+    mixed, _ = Objective(queries, [first, second])(scores, 0)
+    a, b = Objective(queries, [first])(scores, 0)[0], Objective(queries, [Term("cndcg", pairs="same_label")])(scores, 0)[0]
+    assert mixed == pytest.approx(0.7 * a + 0.3 * b, abs=1e-12)
+    normalised, _ = Objective(queries, [first], normalise="query")(scores, 0)
+    for q in range(10):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        if a[rows].std() > 0:
+            assert normalised[rows].std() == pytest.approx(1)
+
+
+def test_schedules_by_their_recurrence():
+    linear, exponential = Schedule(0.1, "linear", 0.25), Schedule(0.1, "exponential", 100)
+    assert [linear.at(m) for m in range(5)] == pytest.approx([0.1, 0.35, 0.6, 0.85, 1.0])
+    weight = 0.1
+    for m in range(1, 60):
+        weight = min(1.0, weight + np.exp(-100 / m))
+        assert exponential.at(m) == pytest.approx(weight)
+    saturated = [
+        next(m for m in range(200) if Schedule(w, "exponential", eta).at(m) >= 1) for eta in (100, 250) for w in (0.1, 0.25, 0.5)
+    ]
+    assert (min(saturated[:3]), max(saturated[:3])) == (36, 41)
+    assert (min(saturated[3:]), max(saturated[3:])) == (74, 84)
+    assert weights_at([Term("ndcg"), Term("ndcg", weight=linear)], 2) == pytest.approx([0.4, 0.6])
+
+
+def test_effective_pairs_of_ndcg_at_1_involve_the_top_document_only():
+    queries = make_queries(10, seed=1)
+    scores = np.random.default_rng(3).normal(size=queries.n_documents)
+    pairs = Objective(queries, [Term("ndcg@1")]).effective_pairs(scores)
+    for q in range(10):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        ranked = queries.labels[rows][np.argsort(-scores[rows], kind="stable")]
+        assert pairs[q] == (ranked[1:] != ranked[0]).sum()
+
+
+def test_unknown_names_list_the_known_ones():
+    queries = make_queries(3, clicks=False)
+    for build, rule in (
+        (lambda: Term("ndcg", cost="hinge"), "unknown cost 'hinge'; known: logistic"),
+        (lambda: Term("ndcg", construction="x"), "unknown construction 'x'"),
+        (lambda: Term("ndcg", weight=1.5), r"outside \[0, 1\]"),
+        (lambda: Objective(queries, [Term("cndcg")]), "no label source 'click'"),
+        (lambda: Objective(queries, []), "at least one term"),
+        (lambda: Objective(queries, normalise="always"), "unknown normalise"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            build()

@@ -1,0 +1,101 @@
+"""Slow and obvious twins of the kernels: formulas written out, nothing shared with the code they check."""
+
+import itertools
+import math
+
+import numpy as np
+
+
+def dcg(gains, cutoff, discount):
+    return sum(g * discount(r) for r, g in enumerate(gains, 1) if r <= cutoff)
+
+
+def log_discount(rank):
+    return 1 / math.log2(1 + rank)
+
+
+def jk_discount(rank):
+    return 1.0 if rank < 3 else 1 / math.log2(rank)
+
+
+def value(name, labels, cutoff=None, threshold=2, max_label=4):
+    """A measure of one ranked list of labels without ties; None where undefined."""
+    cutoff = cutoff or len(labels)
+    relevant = [1 if label >= threshold else 0 for label in labels]
+    if name in ("ndcg", "jk_ndcg", "cndcg"):
+        discount = jk_discount if name == "jk_ndcg" else log_discount
+        gains = [2 ** (4 * label if name == "cndcg" else label) - 1 for label in labels]
+        best = dcg(sorted(gains, reverse=True), cutoff, discount)
+        return dcg(gains, cutoff, discount) / best if best else None
+    if name == "err":
+        if not any(labels):
+            return None
+        total, go_on = 0.0, 1.0
+        for r, label in enumerate(labels, 1):
+            stop = (2**label - 1) / 2**max_label
+            total += go_on * stop / r if r <= cutoff else 0
+            go_on *= 1 - stop
+        return total
+    if sum(relevant) == 0:
+        return None
+    if name == "map":
+        return sum(sum(relevant[:r]) / r for r in range(1, min(cutoff, len(labels)) + 1) if relevant[r - 1]) / sum(relevant)
+    if name in ("mrr", "mrr_exact"):
+        first = relevant.index(1) + 1
+        return 1 / first if first <= cutoff else 0.0
+    if name == "p":
+        return sum(relevant[:cutoff]) / cutoff
+    if name == "wta":
+        return float(relevant[0])
+    if name == "auc":
+        pairs = [(i, j) for i in range(len(labels)) for j in range(len(labels)) if relevant[i] and not relevant[j]]
+        return sum(i < j for i, j in pairs) / len(pairs) if pairs else None
+    raise AssertionError(name)
+
+
+def orders_within_ties(scores):
+    """Every ranking that the scores allow."""
+    groups = [[i for i in range(len(scores)) if scores[i] == s] for s in sorted(set(scores), reverse=True)]
+    for arrangement in itertools.product(*(itertools.permutations(group) for group in groups)):
+        yield [i for group in arrangement for i in group]
+
+
+def expected(name, labels, scores, **conventions):
+    """Mean of a measure over every order of the ties."""
+    values = [value(name, [labels[i] for i in order], **conventions) for order in orders_within_ties(scores)]
+    return None if values[0] is None else sum(values) / len(values)
+
+
+def forces(scores, labels, gains, tiers, change, sigma=1.0, cost="logistic"):
+    """Force and curvature of each document of one query; `change(i, j)` is |ΔM| of a pair."""
+    n = len(scores)
+    force, curvature = np.zeros(n), np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            if gains[i] > gains[j] and tiers[i] == tiers[j]:
+                o = scores[i] - scores[j]
+                rho = 1 / (1 + math.exp(sigma * o))
+                slope = sigma * rho if cost == "logistic" else sigma * rho * (1 - rho)
+                bend = sigma**2 * rho * (1 - rho) if cost == "logistic" else 0.0
+                force[i] += change(i, j) * slope
+                force[j] -= change(i, j) * slope
+                curvature[i] += change(i, j) * bend
+                curvature[j] += change(i, j) * bend
+    return force, curvature
+
+
+def best_split(features, force, weight, min_docs):
+    """The best admissible split ``x ≤ threshold`` of one leaf over all features: (gain, feature, threshold)."""
+    best = (0.0, None, None)
+    total = force.sum() ** 2 / weight.sum() if weight.sum() > 0 else 0.0
+    for f in range(features.shape[1]):
+        values = np.unique(features[:, f])
+        for threshold in (values[:-1] + values[1:]) / 2:
+            left = features[:, f] <= threshold
+            if min(left.sum(), (~left).sum()) < min_docs:
+                continue
+            sides = [(force[s].sum(), weight[s].sum()) for s in (left, ~left)]
+            gain = sum(g * g / w if w > 0 else 0.0 for g, w in sides) - total
+            if gain > best[0] * (1 + 1e-6) + 1e-9:
+                best = (gain, f, threshold)
+    return best
