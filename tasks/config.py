@@ -291,7 +291,7 @@ def _vocabulary() -> list[str]:
 
 
 def _near(key: str) -> str:
-    near = difflib.get_close_matches(str(key), _vocabulary(), n=3)
+    near = difflib.get_close_matches(str(key), _vocabulary(), n=2, cutoff=0.7)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -1,13 +1,17 @@
 """Shared fixtures: where real data are, small data sets, a clean working directory, one Prefect server a session."""
 
 import os
+import tempfile
 from pathlib import Path
+
+os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="prefect-")
+os.environ["PREFECT_LOCAL_STORAGE_PATH"] = tempfile.mkdtemp(prefix="results-")
 
 import numba
 import numpy as np
 import pytest
 
-import flows
+import flows  # noqa: F401  (quiet settings, before Prefect is imported)
 from ltr.queries import Queries, canonical
 
 JIT = not numba.config.DISABLE_JIT
@@ -39,7 +43,6 @@ def workplace(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory):
-    flows.make_state_folder()
     from prefect.testing.utilities import prefect_test_harness
 
     with prefect_test_harness(server_startup_timeout=120):

@@ -1,0 +1,72 @@
+"""The command line from outside: codes, messages, JSON."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from flows.cli import main
+
+
+def lambdaflow(*arguments, cwd):
+    return subprocess.run([sys.executable, "-m", "flows.cli", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def test_help_is_instant_and_wrong_usage_is_2(tmp_path):
+    started = time.perf_counter()
+    done = lambdaflow("--help", cwd=tmp_path)
+    assert time.perf_counter() - started < 2
+    assert done.returncode == 0
+    assert {"run", "check", "ui"} <= set(done.stdout.split())
+    assert lambdaflow("fly", cwd=tmp_path).returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_wrong_configuration_is_one_line_and_leaves_nothing(tmp_path):
+    (tmp_path / "c.yaml").write_text("data: {files: a.txt}\nranker: 1\n")
+    done = lambdaflow("run", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["error: c.yaml: unknown key 'ranker'; did you mean rankers?"]
+    assert [p.name for p in tmp_path.iterdir()] == ["c.yaml"]
+    assert "Traceback" in lambdaflow("run", "c.yaml", "--debug", cwd=tmp_path).stderr
+    assert "c2.yaml: no such file" in lambdaflow("run", "c2.yaml", cwd=tmp_path).stderr
+
+
+def test_runner_forms(workplace, capsys):
+    (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
+    assert main(["run", "c.yaml", "--runner", "rocket"]) == 1
+    assert "--runner rocket: threads or threads=N" in capsys.readouterr().err
+
+
+def test_check_prints_findings_and_its_code_tells_errors(workplace, capsys):
+    (workplace / "good.txt").write_text("".join(f"{k % 3} qid:{k // 4} 1:{k} 2:{-k}\n" for k in range(40)))
+    (workplace / "bad.txt").write_text("0 qid:1 1:1\n0 qid:1 1:2\n")
+    assert main(["check", "good.txt"]) == 0
+    assert "10 queries, 40 documents, 2 features" in capsys.readouterr().out
+    assert main(["check", "bad.txt", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {"error"} <= {f["level"] for f in found}
+    assert main(["check", "none.txt"]) == 1
+    assert capsys.readouterr().err == "error: none.txt: no such file\n"
+
+
+def test_check_takes_column_names(workplace, capsys):
+    (workplace / "a.csv").write_text("q,grade,f\n1,2,0.5\n1,0,0.1\n")
+    assert main(["check", "a.csv"]) == 1
+    assert "no column 'query'" in capsys.readouterr().err
+    assert main(["check", "a.csv", "--set", "query=q", "--set", "label=grade"]) == 0
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_json_is_the_last_line_of_standard_output(workplace, capsys):
+    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "c.yaml").write_text("data: {files: a.txt}\nrankers: {linear: {kind: lambdarank, epochs: 2}}\n")
+    assert main(["run", "c.yaml", "--json"]) == 0
+    out, err = capsys.readouterr()
+    written = json.loads(out.splitlines()[-1])
+    assert set(written) == {"run_id", "models"}
+    assert set(written["models"]["linear"]) == {"digest", "metrics"}
+    assert "test_ndcg_10" in written["models"]["linear"]["metrics"]
+    assert "lambdaflow ui" in err

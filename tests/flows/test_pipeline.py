@@ -1,0 +1,180 @@
+"""The main flow end to end on small generated data, under Prefect's own server and a real MLflow store."""
+
+import json
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import polars as pl
+import pytest
+from mlflow.tracking import MlflowClient
+
+import ltr
+from flows.cli import main
+from flows.pipeline import run
+from tasks.config import parse
+from tasks.tracking import CELL_KEY, EXPERIMENT, tracking_uri
+from tasks.train import folder_of
+
+CONFIG = {
+    "name": "small",
+    "data": {"generate": {"queries": [40, 20, 30], "documents": 12, "features": 12, "sessions": 30}},
+    "rankers": {
+        "trees": {"kind": "lambdamart", "n_trees": 6, "n_leaves": 6, "min_docs_in_leaf": 5, "sweep": {"learning_rate": [0.1, 0.3]}},
+        "graded": {
+            "kind": "lambdamart", "n_trees": 6, "n_leaves": 6, "min_docs_in_leaf": 5,
+            "objective": [{}, {"measure": "cndcg", "pairs": "same_label", "weight": 0.3}],
+        },
+        "linear": {"kind": "lambdarank", "epochs": 5},
+    },
+    "measures": ["ndcg_3", "ndcg_10", "map", "cndcg_10"],
+    "optimality": {"measure": "ndcg", "epsilon": 0.1, "delta": 0.1},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(prefect_server, tmp_path_factory):
+    """One finished run; its folder and outcome."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("run")
+        patch.chdir(folder)
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        yield folder, run(parse(CONFIG))
+
+
+def children(outcome):
+    client = MlflowClient(tracking_uri())
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    return client, client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{outcome['run_id']}'")
+
+
+def test_every_cell_is_a_finished_child_with_numbers_curve_values_and_data(finished):
+    client, runs = children(finished[1])
+    assert len(runs) == 4
+    for child in runs:
+        assert child.info.status == "FINISHED"
+        assert {"test_ndcg_10", "valid_ndcg_10", "test_cndcg_10", "train_seconds"} <= set(child.data.metrics)
+        assert client.get_metric_history(child.info.run_id, "curve_valid_ndcg_10")
+        assert [i.dataset.digest for i in child.inputs.dataset_inputs]
+        values = pl.read_parquet(client.download_artifacts(child.info.run_id, "values.parquet"))
+        defined = values.filter(pl.col("split") == "test")["ndcg_10"].drop_nulls()
+        assert defined.mean() == pytest.approx(child.data.metrics["test_ndcg_10"])
+
+
+def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
+    client, _ = children(finished[1])
+    outcome = finished[1]
+    parent = client.get_run(outcome["run_id"])
+    best = outcome["models"][parent.data.tags["best"]]
+    assert parent.info.status == "FINISHED"
+    assert parent.data.metrics["test_ndcg_10"] == pytest.approx(best["metrics"]["test_ndcg_10"])
+    assert best["metrics"]["valid_ndcg_10"] == max(m["metrics"]["valid_ndcg_10"] for m in outcome["models"].values())
+    assert parent.data.tags["prefect.flow_run_id"]
+    assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {"report.html", "config.yaml"}
+
+
+def test_models_in_mlflow_are_code_and_arrays_and_score_the_same(finished):
+    client, runs = children(finished[1])
+    features = np.random.default_rng(0).normal(size=(5, 12)).astype(np.float32)
+    for child in runs:
+        (output,) = child.outputs.model_outputs
+        loaded = mlflow.pyfunc.load_model(f"models:/{output.model_id}")
+        ours = ltr.load(folder_of(child.data.tags[CELL_KEY]) / "model")
+        assert np.array_equal(loaded.predict(features), ours.predict(features))
+    assert not [p for p in Path("mlruns").glob("**/*") if p.suffix in (".pkl", ".pickle")]
+
+
+def test_the_report_is_one_page_with_every_part(finished):
+    page = Path(finished[1]["report"]).read_text()
+    for part in (
+        "<h1>small</h1>",
+        "NDCG@10",
+        "CNDCG@10",
+        "Local optimality",
+        "<svg",
+        "graded",
+        "last clicks",
+        "Configuration as resolved",
+    ):
+        assert part in page
+    assert 'src="http' not in page
+    assert "href=" not in page.split("<body>")[0]
+
+
+def test_running_again_finds_everything_and_adds_nothing(finished, monkeypatch):
+    _, before = children(finished[1])
+    for kind in (ltr.LambdaMART, ltr.LambdaRank):
+        monkeypatch.setattr(kind, "fit", lambda *_: pytest.fail("trained again"))
+    again = run(parse(CONFIG))
+    _, after = children(again)
+    assert again["run_id"] == finished[1]["run_id"]
+    assert again["models"] == finished[1]["models"]
+    assert {r.info.run_id for r in after} == {r.info.run_id for r in before}
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(prefect_server, workplace, monkeypatch):
+    fit, calls = ltr.LambdaRank.fit, []
+
+    def interrupted(self, *sets):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ltr.LambdaRank, "fit", interrupted)
+    with pytest.raises(BaseException):  # noqa: B017, PT011
+        run(parse(CONFIG))
+    client = MlflowClient(tracking_uri())
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    assert not client.search_runs([experiment], "attributes.status = 'RUNNING'")
+    monkeypatch.setattr(ltr.LambdaRank, "fit", lambda self, *sets: calls.append(1) or fit(self, *sets))
+    monkeypatch.setattr(ltr.LambdaMART, "fit", lambda *_: pytest.fail("trained again"))
+    outcome = run(parse(CONFIG))
+    assert calls == [1]
+    assert len(children(outcome)[1]) == 4
+
+
+def test_numbers_are_the_same_with_two_workers(finished, workplace, prefect_server):
+    from prefect.task_runners import ThreadPoolTaskRunner
+
+    outcome = run.with_options(task_runner=ThreadPoolTaskRunner(max_workers=2))(parse({**CONFIG, "workers": 2}))
+    assert outcome["models"] == finished[1]["models"]
+
+
+def test_expectations_fail_the_run_with_the_number(prefect_server, workplace, capsys):
+    expected = {**CONFIG, "optimality": None, "expect": {"values": {"trees": {"test_ndcg_10": 0.1}}}}
+    path = workplace / "c.yaml"
+    path.write_text(json.dumps(expected))
+    assert main(["run", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert "error: trees: test_ndcg_10 is 0." in error
+    assert "expected 0.1" in error
+    assert "Traceback" not in error
+    client = MlflowClient(tracking_uri())
+    runs = client.search_runs([client.get_experiment_by_name(EXPERIMENT).experiment_id])
+    assert not [r for r in runs if r.info.status == "RUNNING"]
+    assert [r for r in runs if r.info.status == "FAILED" and "expected" in r.data.tags["lambdaflow.error"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("1 qid:1 1:1\n0 qid:1 1:x\n", "a.txt, line 2: '0 qid:1 1:x': a field reads FEATURE:VALUE"),
+        ("".join(f"0 qid:{k} 1:1\n0 qid:{k} 1:2\n" for k in range(9)), "no document anywhere has a label above 0"),
+        ("".join(f"31 qid:{k} 1:1\n0 qid:{k} 1:2\n" for k in range(9)), "label 31"),
+        ("", "a.txt: the file is empty"),
+        ("1 qid:1 1:1\n0 qid:2 1:1\n", "2 queries cannot be cut into 3 parts"),
+    ],
+)
+def test_bad_data_end_a_run_with_one_clear_line(prefect_server, workplace, capsys, content, says):
+    (workplace / "a.txt").write_text(content)
+    (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
+    assert main(["run", "c.yaml"]) == 1
+    error = capsys.readouterr().err
+    assert says in error
+    assert "Traceback" not in error
+    assert not (workplace / "mlruns" / "mlflow.db").exists() or "RUNNING" not in error
+
+
+def test_clicks_are_asked_for_where_a_measure_needs_them(prefect_server, workplace, capsys):
+    (workplace / "a.txt").write_text("".join(f"{k % 3} qid:{k // 4} 1:{k}\n" for k in range(60)))
+    (workplace / "c.yaml").write_text("data: {files: a.txt}\nmeasures: [cndcg_3]\n")
+    assert main(["run", "c.yaml"]) == 1
+    assert "cndcg_3 reads the label source 'click'" in capsys.readouterr().err

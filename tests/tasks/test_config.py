@@ -1,0 +1,130 @@
+"""Configurations: short ones work, wrong ones are told apart in one line each."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import ltr
+from tasks.config import ConfigError, parse, read
+
+SHORT = {"data": {"files": "judged.txt"}}
+
+
+def test_a_first_configuration_names_data_and_nothing_else():
+    config = parse(SHORT)
+    assert set(config.rankers) == {"lambdamart", "linear"}
+    assert config.cells("linear")[0][1].build() == ltr.LambdaRank()
+    assert config.cells("lambdamart")[0][1].build() == ltr.LambdaMART()
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ({"data": {"fils": "a"}}, "unknown key 'data.fils'; did you mean files"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamort"}}}, "rankers.m: input tag 'lambdamort'"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": "many"}}}, r'n_trees: .*valid integer.*given: "many"'),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": 0}}}, "n_trees=0 is out of range"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"measure": "ndgc"}]}}},
+            "objective.0: unknown measure 'ndgc'",
+        ),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"weight": 2}]}}}, "weight"),
+        ({**SHORT, "sweep": {"learnin_rate": [1]}}, "no ranker has a parameter 'learnin_rate'; did you mean learning_rate"),
+        ({**SHORT, "sweep": {"learning_rate": [0.1, -1]}}, "learning_rate=-1"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "lambdamart", "sweep": {"objective.3.weight": [0.1]}}}},
+            "objective.3.weight: there is no",
+        ),
+        ({**SHORT, "select": "ndgc"}, "unknown measure 'ndgc'"),
+        ({**SHORT, "conventions": {"ties": "random"}}, "conventions.ties"),
+        ({"data": {}}, "exactly one of train, parts, files, generate; given: none"),
+        ({"data": {"files": "a", "parts": ["b", "c", "d"]}}, "given: parts, files"),
+        ({"data": {"train": "a"}}, "train needs valid and test"),
+        ({"data": {"parts": ["a", "b"]}}, "at least 3"),
+        ({"data": {"files": "a", "folds": 2}}, "folds: 2 leaves nothing"),
+        ({"data": {"files": "a", "shares": [0.5, 0.2, 0.2]}}, "sum to 1"),
+        ({**SHORT, "optimality": {"rankers": ["nobody"]}}, "no ranker 'nobody'"),
+        ({**SHORT, "expect": {"values": {"nobody": {}}}}, "no ranker 'nobody'"),
+    ],
+)
+def test_what_is_wrong_is_said(written, says):
+    with pytest.raises(ConfigError, match=says) as caught:
+        parse(written, "x.yaml")
+    assert all(line.startswith("x.yaml: ") for line in str(caught.value).splitlines())
+
+
+def test_several_faults_are_said_at_once():
+    with pytest.raises(ConfigError) as caught:
+        parse({"data": {"files": "a"}, "nam": "x", "sede": 3})
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match="no such file"):
+        read(tmp_path / "none.yaml")
+    path = tmp_path / "c.yaml"
+    path.write_text("data: {files: [a\n")
+    with pytest.raises(ConfigError, match="line 2: not YAML"):
+        read(path)
+    path.write_text("- a\n")
+    with pytest.raises(ConfigError, match="mapping of keys, not list"):
+        read(path)
+
+
+def test_overrides(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump(SHORT))
+    config = read(path, ["sweep.learning_rate=[0.1,0.2]", "scale=0.5", "rankers.m={kind: lambdamart, n_trees: 10}"])
+    assert [section.n_trees for _, section in config.cells("m")] == [5, 5]
+    assert [point for point, _ in config.cells("m")] == [{"learning_rate": 0.1}, {"learning_rate": 0.2}]
+    with pytest.raises(ConfigError, match=r"key.path=value"):
+        read(path, ["scale"])
+    with pytest.raises(ConfigError, match="not a section"):
+        read(path, ["data.files.x=1"])
+
+
+def test_sweeps_reach_into_terms_and_the_rankers_own_wins():
+    graded = {
+        "kind": "lambdamart",
+        "objective": [{}, {"measure": "cndcg"}],
+        "sweep": {"objective.1.weight": [0.1, 0.5], "n_leaves": [4]},
+    }
+    config = parse(
+        {**SHORT, "rankers": {"g": graded, "ls": {"kind": "least_squares"}}, "sweep": {"n_leaves": [8, 16], "learning_rate": [0.3]}}
+    )
+    built = [section.build() for _, section in config.cells("g")]
+    assert [(m.objective[1].weight, m.n_leaves, m.learning_rate) for m in built] == [(0.1, 4, 0.3), (0.5, 4, 0.3)]
+    assert len(config.cells("ls")) == 1
+
+
+def test_a_schedule_can_be_swept():
+    term = {"measure": "ndcg", "cost": "sigmoid", "weight": {"start": 0.1, "kind": "linear", "eta": 0.01}}
+    ranker = {"kind": "lambdamart", "objective": [{}, term], "sweep": {"objective.1.weight.eta": [0.1, 0.01]}}
+    config = parse({**SHORT, "rankers": {"s": ranker}})
+    assert [section.build().objective[1].weight.eta for _, section in config.cells("s")] == [0.1, 0.01]
+
+
+def test_digest_sees_what_matters_and_not_the_workers():
+    a = parse(SHORT)
+    assert a.digest == parse({**SHORT, "workers": 3}).digest
+    assert a.digest != parse({**SHORT, "seed": 2}).digest
+
+
+def test_run_seed_and_measure_reach_the_rankers_that_name_none():
+    config = parse(
+        {
+            **SHORT,
+            "seed": 7,
+            "select": "map",
+            "rankers": {"a": {"kind": "lambdarank"}, "b": {"kind": "lambdarank", "seed": 2, "stop_on": "mrr"}},
+        }
+    )
+    a, b = config.cells("a")[0][1], config.cells("b")[0][1]
+    assert (a.seed, a.stop_on, b.seed, b.stop_on) == (7, "map", 2, "mrr")
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[2].glob("conf/**/*.yaml")), ids=lambda p: p.name)
+def test_the_configurations_of_the_project_are_valid(path):
+    assert read(path).name

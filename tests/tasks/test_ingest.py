@@ -1,0 +1,136 @@
+"""Files of every kind become the same data set, once; a wrong one is named with file, place, value and rule."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tasks import store
+from tasks.config import Data
+from tasks.ingest import DataError, ingest
+
+ROWS = [
+    ("1", "a", 2, 0.5, 0.0),
+    ("1", "b", 0, 0.25, 1.0),
+    ("2", "c", 1, -1.0, 2.0),
+    ("2", "d", 0, 0.0, 0.0),
+    ("2", "e", 0, 3.0, 0.5),
+]
+
+
+def letor(rows=ROWS, end="\n"):
+    return end.join(f"{label} qid:{q} 1:{x} 2:{y} #docid = {d}" for q, d, label, x, y in rows) + end
+
+
+def read(paths, **options):
+    data = Data(files=list(paths), **options)
+    noted = ingest.fn(data.files, data)
+    return store.open_queries(noted["data"][0]), noted
+
+
+def frame():
+    return pl.DataFrame(ROWS, schema=["query", "document", "label", "f1", "f2"], orient="row")
+
+
+def test_text_parquet_csv_and_tsv_are_one_data_set(workplace):
+    frame().write_parquet("a.parquet")
+    frame().write_csv("a.csv")
+    frame().write_csv("a.tsv", separator="\t")
+    (workplace / "a.txt").write_text(letor())
+    (workplace / "b.txt").write_text(letor(end="\r\n"))
+    digests = {read([name])[0].digest for name in ("a.txt", "b.txt", "a.parquet", "a.csv", "a.tsv")}
+    assert len(digests) == 1
+    queries, _ = read(["a.txt"])
+    assert sorted(queries.ids.tolist()) == [b"1", b"2"]
+    assert sorted(queries.documents.tolist()) == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_the_order_of_rows_changes_nothing_and_split_queries_are_told(workplace):
+    (workplace / "a.txt").write_text(letor())
+    (workplace / "b.txt").write_text(letor([ROWS[k] for k in (4, 0, 2, 1, 3)]))
+    a, noted_a = read(["a.txt"])
+    b, noted_b = read(["b.txt"])
+    assert a.digest == b.digest
+    assert (noted_a["split_queries"], noted_b["split_queries"]) == (0, 2)
+    assert a.position.tolist() != b.position.tolist()
+
+
+def test_the_same_bytes_are_read_once(workplace, monkeypatch):
+    (workplace / "a.txt").write_text(letor())
+    assert read(["a.txt"])[1]["read"]
+    monkeypatch.setattr("tasks.ingest._read", lambda *_: pytest.fail("read again"))
+    assert not read(["a.txt"])[1]["read"]
+
+
+def test_several_files_are_one_data_set_of_the_widest(workplace):
+    (workplace / "a.txt").write_text("1 qid:1 1:1\n0 qid:1 2:1\n")
+    (workplace / "b.txt").write_text("1 qid:2 4:1\n0 qid:2 1:1\n")
+    queries, _ = read(["a.txt", "b.txt"])
+    assert (queries.n_queries, queries.n_features) == (2, 4)
+    (workplace / "c.txt").write_text("1 qid:1 4:1\n0 qid:1 1:1\n")
+    with pytest.raises(DataError, match="a query is in two of the parts"):
+        read(["a.txt", "c.txt"])
+
+
+def test_group_sizes_beside_a_text_without_qid(workplace):
+    (workplace / "rank.train").write_text("1 1:1\n0 1:2\n2 1:3\n0 1:4\n0 1:5\n")
+    with pytest.raises(DataError, match=r"no line has a qid and there is no rank.train.query"):
+        read(["rank.train"])
+    sizes = workplace / "rank.train.query"
+    sizes.write_text("2\n3\n")
+    assert sorted(np.diff(read(["rank.train"])[0].offsets).tolist()) == [2, 3]
+    sizes.write_text("2\n2\n")
+    with pytest.raises(DataError, match="sum to 4, but rank.train has 5"):
+        read(["rank.train"])
+    sizes.write_text("2\nx\n")
+    with pytest.raises(DataError, match=r"line 2: 'x'"):
+        read(["rank.train"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.txt", "1 qid:1 1:1\n1 qid:1 1:abc\n", r"a.txt, line 2: '1 qid:1 1:abc': a field reads FEATURE:VALUE"),
+        ("a.txt", "good qid:1 1:1\n", "a line starts with the label"),
+        ("a.txt", "-2 qid:1 1:1\n", "must not be negative"),
+        ("a.txt", "", "a.txt: the file is empty"),
+        ("a.txt", "# nothing\n", "no document in it"),
+        ("a.csv", "query,label,f\n1,good,2\n", "row 1: column 'label' has 'good': labels and features are numbers"),
+        ("a.csv", "query,label,f\n1,1,2\n1,0,x\n", "row 2: column 'f' has 'x'"),
+        ("a.csv", "query,label,f\n1,-1,2\n", "row 1: label -1"),
+        ("a.csv", "qid,label,f\n1,1,2\n", "no column 'query'.*data.query and data.label name the columns"),
+        ("a.csv", "query,label,f\n", "no document"),
+        ("a.parquet", "not parquet", "cannot be read as parquet"),
+    ],
+)
+def test_a_wrong_file_is_named(workplace, name, content, says):
+    (workplace / name).write_text(content)
+    with pytest.raises(DataError, match=says):
+        read([name])
+    assert not list((workplace / ".lambdaflow").glob("data/*")), "nothing half-written"
+
+
+def test_a_missing_file_says_where_public_data_are_looked_for(workplace, monkeypatch):
+    with pytest.raises(DataError, match="none.txt: no such file"):
+        read(["none.txt"])
+    monkeypatch.delenv("LAMBDAFLOW_DATA", raising=False)
+    with pytest.raises(DataError, match="set LAMBDAFLOW_DATA"):
+        read(["$LAMBDAFLOW_DATA/none.txt"])
+    (workplace / "d").mkdir()
+    (workplace / "d" / "a.txt").write_text(letor())
+    monkeypatch.setenv("LAMBDAFLOW_DATA", str(workplace / "d"))
+    assert read(["$LAMBDAFLOW_DATA/a.txt"])[0].n_queries == 2
+
+
+def test_dropped_features_are_gone_and_unknown_ones_an_error(workplace):
+    (workplace / "a.txt").write_text(letor())
+    queries, _ = read(["a.txt"], drop=["f1"])
+    assert queries.names == ("f2",)
+    with pytest.raises(DataError, match="no feature 'f9'"):
+        read(["a.txt"], drop=["f9"])
+
+
+def test_missing_values_stay_missing(workplace):
+    (workplace / "a.csv").write_text("query,label,f,g\n1,1,NULL,2\n1,,3,\n")
+    queries, _ = read(["a.csv"])
+    assert np.isnan(queries.features).sum() == 2
+    assert np.isnan(queries.labels).sum() == 1

@@ -1,0 +1,41 @@
+"""The page: the same bytes for the same run, and text that is escaped."""
+
+from tasks.report import certificate_text, optimality_figure, page, write_report
+
+CERTIFICATE = {
+    "ranker": "linear", "verdict": "optimum", "measure": "ndcg", "value": 0.8, "steps": [0.1, 0.2], "norm": 2.0,
+    "curves": [[0.79, 0.78]] * 4, "envelope": [[0.78, 0.77], [0.795, 0.79]], "rising": 0, "rising_or_tied": 0, "tie_share": 0.0,
+    "upper_bound": 0.0099, "epsilon": 0.01, "delta": 0.01, "directions": 459,
+}  # fmt: skip
+CELL = {"mean": 0.5, "se": 0.01, "n": 10, "beats": {"b": 95}}
+RUN = {
+    "name": "<script>alert(1)</script>", "facts": ["1 fold"], "summary": "Best: linear.", "n_folds": 1, "conventions": {"ties": "expected"},
+    "standings": {
+        "measures": ["ndcg_10"],
+        "rows": {"linear": {"letter": "a", "cells": {"ndcg_10": CELL}}, "other": {"letter": "b", "cells": {"ndcg_10": {**CELL, "mean": None}}}},
+        "pairs": [{"measure": "ndcg_10", "a": "linear", "b": "other", "difference": 0.1, "se": 0.0, "z": None, "p": 0.0, "holm_p": 0.0, "n": 9}],
+    },
+    "certificates": [CERTIFICATE], "curves": {}, "select": "ndcg_10", "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
+    "cells": [{"label": "linear", "chosen": True, "metrics": {"valid_ndcg_10": 0.5}, "seconds": 1.0, "digest": "ab" * 32}],
+}  # fmt: skip
+
+
+def test_the_page_is_reproducible_and_escaped(tmp_path):
+    first = write_report.fn(RUN, tmp_path / "a.html").read_bytes()
+    assert write_report.fn(RUN, tmp_path / "b" / "b.html").read_bytes() == first
+    assert b"<script>alert" not in first
+    assert b"&lt;script&gt;" in first
+    assert b"0.5000<sup>b</sup>" in first
+
+
+def test_undefined_means_are_dashes():
+    rows = page(RUN)["rows"]
+    assert rows[1]["cells"][0]["mean"] == "–"
+    assert rows[0]["cells"][0]["best"]
+
+
+def test_what_a_certificate_says():
+    assert "no direction rises: with confidence 99% fewer than 1% do" in certificate_text(CERTIFICATE)
+    assert "1 direction rises" in certificate_text({**CERTIFICATE, "verdict": "not", "rising": 1})
+    assert "40.0% of the evaluations tie" in certificate_text({**CERTIFICATE, "verdict": "inconclusive", "tie_share": 0.4})
+    assert optimality_figure(CERTIFICATE).count("<path") > 5

@@ -1,0 +1,75 @@
+"""MLflow: found again, never twice, never left running."""
+
+import json
+
+import pytest
+from mlflow.tracking import MlflowClient
+
+import ltr
+from tasks.evaluate import table
+from tasks.tracking import Tracker, tracking_uri
+from tests.conftest import make_queries
+
+DATA = [{"name": "train", "role": "train", "digest": "ab" * 32, "source": "{}", "profile": "{}"}]
+
+
+@pytest.fixture
+def cell(workplace):
+    queries = make_queries(10)
+    folder = workplace / "cell"
+    ltr.save(ltr.LeastSquares().fit(queries), folder / "model")
+    table({"map": queries.labels[: queries.n_queries]}, queries, "test").write_parquet(folder / "values.parquet")
+    points = {"measure": "map", "iteration": list(range(1000)), "train": [None] * 1000, "valid": [0.5] * 1000}
+    (folder / "curve.json").write_text(json.dumps(points))
+    return {"key": "k1", "metrics": {"test_map": 0.5}, "seconds": 1.0}, "cell", {"a": 1}, {}, folder, DATA
+
+
+def runs(status=None):
+    client = MlflowClient(tracking_uri())
+    experiment = client.get_experiment_by_name("lambdaflow").experiment_id
+    return client.search_runs([experiment], f"attributes.status = '{status}'" if status else "")
+
+
+def test_a_run_is_found_by_its_key_and_a_fresh_one_is_another(cell):
+    first = Tracker("x", "key")
+    assert Tracker("x", "key").run_id == first.run_id
+    assert Tracker("x", "key", fresh=True).run_id != first.run_id
+    assert Tracker("x", "other").run_id != first.run_id
+
+
+def test_a_finished_cell_is_logged_once_and_a_half_made_one_again(cell):
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    assert tracker.cell(*cell) == run_id
+    assert len(tracker.client.get_metric_history(run_id, "curve_valid_map")) <= 201
+    tracker.client.update_run(run_id, "RUNNING")
+    again = tracker.cell(*cell)
+    assert again != run_id
+    assert {r.info.run_id for r in runs()} == {tracker.run_id, again}
+
+
+@pytest.mark.parametrize(("error", "status"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
+def test_whatever_happens_no_run_is_left_running(cell, error, status):
+    tracker = Tracker("x", "key")
+    with pytest.raises(type(error)), tracker.running():
+        raise error
+    assert not runs("RUNNING")
+    assert runs(status)[0].info.run_id == tracker.run_id
+    with Tracker("x", "key").running():
+        pass
+    assert not runs(status)
+
+
+def test_a_cell_that_cannot_be_logged_is_failed_not_running(cell, monkeypatch):
+    tracker = Tracker("x", "key")
+    monkeypatch.setattr(Tracker, "_log_model", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        tracker.cell(*cell)
+    assert [r.info.run_id for r in runs("RUNNING")] == [tracker.run_id]
+    assert len(runs("FAILED")) == 1
+
+
+def test_the_environment_chooses_the_server(workplace, monkeypatch):
+    assert tracking_uri().startswith("sqlite:///")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    assert tracking_uri() == "http://127.0.0.1:1"
