@@ -6,6 +6,7 @@ and, unlike passing a dispatcher or a closure, is found in numba's cache by the 
 function for exactly one signature the first time somebody asks for it.
 """
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ F8_1D = types.Array(F8, 1, "C")
 F8_2D = types.Array(F8, 2, "C")
 I8_1D = types.Array(I8, 1, "C")
 
+_COMPILING = threading.Lock()
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -31,8 +34,11 @@ def ready(function: _Function, *signatures: Any) -> _Function:
     if numba.config.DISABLE_JIT:
         return function
     dispatcher: Any = function
-    dispatcher.disable_compile(False)
-    for signature in signatures:
-        dispatcher.compile(signature.args)
-    dispatcher.disable_compile()
+    with _COMPILING:
+        missing = [signature.args for signature in signatures if tuple(signature.args) not in dispatcher.overloads]
+        if missing:
+            dispatcher.disable_compile(False)
+            for arguments in missing:
+                dispatcher.compile(arguments)
+            dispatcher.disable_compile()
     return function

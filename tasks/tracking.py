@@ -6,6 +6,7 @@ code-based pyfuncs without pickle.
 """
 
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,19 +27,29 @@ _SERVED = Path(__file__).with_name("served_model.py")
 
 def tracking_uri() -> str:
     """``MLFLOW_TRACKING_URI`` where set, otherwise SQLite below ``mlruns/`` in the working directory."""
-    uri = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-    if uri is None:
-        Path("mlruns").mkdir(exist_ok=True)
-        uri = f"sqlite:///{Path('mlruns/mlflow.db').absolute()}"
-    return uri
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    if given:
+        return given
+    Path("mlruns").mkdir(exist_ok=True)
+    return f"sqlite:///{Path('mlruns/mlflow.db').absolute()}"
+
+
+@contextmanager
+def fluent() -> Iterator[None]:
+    """MLflow's fluent calls go to `tracking_uri` inside, and nothing of it stays: MLflow keeps the address in the environment."""
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    mlflow.set_tracking_uri(tracking_uri())
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(given)  # type: ignore[arg-type]
 
 
 class Tracker:
     """Writes one run and its cells."""
 
     def __init__(self, name: str, run_key: str, fresh: bool = False) -> None:
-        mlflow.set_tracking_uri(tracking_uri())
-        self.client = MlflowClient()
+        self.client = MlflowClient(tracking_uri())
         self.experiment_id = self._experiment()
         found = None if fresh else self._find(RUN_KEY, run_key)
         self.resumed = found is not None
@@ -116,7 +127,7 @@ class Tracker:
     def _log_model(self, run_id: str, folder: Path) -> None:
         """The model as a pyfunc made of code and arrays: it carries the core along and needs no pickle."""
         requirements = ["numpy", "numba", "scipy"]
-        with mlflow.start_run(run_id=run_id):
+        with fluent(), mlflow.start_run(run_id=run_id):
             mlflow.pyfunc.log_model(
                 name="model",
                 python_model=str(_SERVED),

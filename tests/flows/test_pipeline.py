@@ -13,7 +13,7 @@ import ltr
 from flows.cli import main
 from flows.pipeline import run
 from tasks.config import parse
-from tasks.tracking import CELL_KEY, EXPERIMENT, tracking_uri
+from tasks.tracking import CELL_KEY, EXPERIMENT, fluent, tracking_uri
 from tasks.train import folder_of
 
 CONFIG = {
@@ -74,11 +74,12 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
 
 
 def test_models_in_mlflow_are_code_and_arrays_and_score_the_same(finished):
-    client, runs = children(finished[1])
+    _, runs = children(finished[1])
     features = np.random.default_rng(0).normal(size=(5, 12)).astype(np.float32)
     for child in runs:
         (output,) = child.outputs.model_outputs
-        loaded = mlflow.pyfunc.load_model(f"models:/{output.model_id}")
+        with fluent():
+            loaded = mlflow.pyfunc.load_model(f"models:/{output.model_id}")
         ours = ltr.load(folder_of(child.data.tags[CELL_KEY]) / "model")
         assert np.array_equal(loaded.predict(features), ours.predict(features))
     assert not [p for p in Path("mlruns").glob("**/*") if p.suffix in (".pkl", ".pickle")]

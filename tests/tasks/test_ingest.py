@@ -79,7 +79,7 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
     sizes.write_text("2\n3\n")
     assert sorted(np.diff(read(["rank.train"])[0].offsets).tolist()) == [2, 3]
     sizes.write_text("2\n2\n")
-    with pytest.raises(DataError, match="sum to 4, but rank.train has 5"):
+    with pytest.raises(DataError, match=r"sum to 4, but rank\.train has 5"):
         read(["rank.train"])
     sizes.write_text("2\nx\n")
     with pytest.raises(DataError, match=r"line 2: 'x'"):
@@ -110,7 +110,7 @@ def test_a_wrong_file_is_named(workplace, name, content, says):
 
 
 def test_a_missing_file_says_where_public_data_are_looked_for(workplace, monkeypatch):
-    with pytest.raises(DataError, match="none.txt: no such file"):
+    with pytest.raises(DataError, match=r"none\.txt: no such file"):
         read(["none.txt"])
     monkeypatch.delenv("LAMBDAFLOW_DATA", raising=False)
     with pytest.raises(DataError, match="set LAMBDAFLOW_DATA"):
