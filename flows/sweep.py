@@ -40,17 +40,23 @@ def _label(ranker: str, point: dict[str, Any], fold: int | None) -> str:
 def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[Cell, dict[str, Any]], None]) -> None:
     """Trains what is not there yet; `finished` sees each cell with its result as soon as it is done.
 
-    Two cells that decide the same (the same parameters under two names) are trained once.
+    `workers` cells are under way at a time. Two cells that decide the same (the same parameters under two names) are trained
+    once.
     """
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else 0
     step = train.with_options(refresh_cache=True) if fresh else train
     same: dict[str, list[Cell]] = {}
     for cell in cells:
         same.setdefault(cell_key(cell), []).append(cell)
-    futures = {step.submit(alike[0], threads, fresh): alike for alike in same.values()}
-    for future in as_completed(list(futures)):
+    waiting = list(same.values())
+    running: dict[Any, list[Cell]] = {}
+    while waiting or running:
+        while waiting and len(running) < workers:
+            alike = waiting.pop(0)
+            running[step.submit(alike[0], threads, fresh)] = alike
+        future = next(as_completed(list(running)))
         result = future.result()
-        for cell in futures[future]:
+        for cell in running.pop(future):
             finished(cell, result)
 
 

@@ -1,0 +1,1 @@
+"""Measurements beside peers, in alternating runs on the same data; peers come with the extra ``benchmark``."""
