@@ -17,7 +17,7 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 
 from ltr.boosting import Curve, term_of
-from ltr.jit import F8, F8_1D, F8_2D, I8_1D, ready
+from ltr.jit import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
 from ltr.lambdas import Objective, Term, forces_signature, plan_type
 from ltr.measures import Conventions, evaluate
 from ltr.models import checked_features, digest_of
@@ -236,7 +236,7 @@ class LambdaRank:
             n_terms = len(self.objective)
             pointer = types.FunctionType(forces_signature(n_terms))
             signature = types.void(
-                types.Array(types.float32, 2, "C"),
+                F4_2D,
                 I8_1D,
                 I8_1D,
                 plan_type(n_terms),
