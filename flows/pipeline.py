@@ -27,7 +27,7 @@ from tasks.generate import generate
 from tasks.ingest import DataError, ingest
 from tasks.labels import fit_together, prepare, rotate, split
 from tasks.optimality import certify
-from tasks.report import label_of, write_report
+from tasks.report import label_of, write_plots, write_report
 from tasks.significance import standings
 from tasks.tracking import Tracker
 from tasks.train import folder_of
@@ -61,19 +61,11 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
         tracker = Tracker(config.name, run_key, fresh)
         with tracker.running():
             tracker.describe(*_description(config, run_key, folds), data)
-            results = sweep(config, folds, tracker, fresh, progress)
+            results = sweep(config, cells_of(config, folds), tracker, fresh, progress)
             chosen = list(choose(results, ltr.Measure.of(config.select).key))
             certificates = optimality(config, chosen, progress)
             progress.begin("significance")
-            measures = list(dict.fromkeys(ltr.Measure.of(m).key for m in config.measures))
-            table = standings(
-                {
-                    r: [str(folder_of(result["key"]) / "values.parquet") for ranker, _, _, result in chosen if ranker == r]
-                    for r in config.rankers
-                },
-                measures,
-            )
-            meet_expectations(config, table)
+            table = compare(config, chosen)
             outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table)
             progress.begin("report")
             publish(config, tracker, outcome)
@@ -114,10 +106,10 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
 
 
 def sweep(
-    config: RunConfig, folds: list[dict[str, str]], tracker: Tracker, fresh: bool, progress: Steps
+    config: RunConfig, cells: list[Cell], tracker: Tracker, fresh: bool, progress: Steps
 ) -> list[tuple[Cell, dict[str, Any]]]:
-    """Trains all cells and notes each in MLflow; results in the order of the grid."""
-    cells = cells_of(config, folds)
+    """Trains all cells and notes each in MLflow; results in the order of the grid. Rankers with expected numbers come first, and
+    nothing else is trained where those do not come out."""
     progress.begin("training", len(cells))
     results: dict[int, dict[str, Any]] = {}
     order = {id(cell): k for k, cell in enumerate(cells)}
@@ -134,7 +126,12 @@ def sweep(
             f"{cell['label']}: validation {label_of(select)} {'undefined' if value is None else f'{value:.4f}'} ({result['seconds']:.1f} s)"
         )
 
-    train_all(cells, config.workers, fresh, finished)
+    expected = config.expect.values if config.expect else {}
+    first = [cell for cell in cells if cell["ranker"] in expected]
+    if first:
+        train_all(first, config.workers, fresh, finished)
+        meet_expectations(config, compare(config, list(choose([(cell, results[order[id(cell)]]) for cell in first], select))))
+    train_all([cell for cell in cells if cell["ranker"] not in expected], config.workers, fresh, finished)
     return [(cell, results[k]) for k, cell in enumerate(cells)]
 
 
@@ -152,6 +149,14 @@ def optimality(config: RunConfig, chosen: list[Any], progress: Steps) -> list[di
             certificates.append({"ranker": ranker, "key": result["key"], **found})
             progress.done(f"{ranker}: {found['verdict']}")
     return certificates
+
+
+def compare(config: RunConfig, chosen: list[Any]) -> dict[str, Any]:
+    """Standings of the chosen cells' rankers on the test queries."""
+    paths: dict[str, list[str]] = {}
+    for ranker, _, _, result in chosen:
+        paths.setdefault(ranker, []).append(str(folder_of(result["key"]) / "values.parquet"))
+    return standings(paths, list(dict.fromkeys(ltr.Measure.of(m).key for m in config.measures)))
 
 
 def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
@@ -224,7 +229,7 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
     tags = {"best": outcome["best"], "digest": outcome["models"][outcome["best"]]["digest"]}
     tags |= {f"optimality.{c['ranker']}": c["verdict"] for c in outcome["certificates"]}
     if not tracker.was_finished:
-        tracker.summary(metrics, tags, [path])
+        tracker.summary(metrics, tags, [path, *write_plots(outcome, path.parent / "plots")])
         tracker.text(outcome["config"], "config.yaml")
     link = f"{MLFLOW_UI}/#/experiments/{tracker.experiment_id}/runs/{tracker.run_id}"
     create_markdown_artifact(

@@ -14,7 +14,7 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 from scipy import stats
 
-from ltr.jit import F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.jit import F4_2D, F8_1D, F8_2D, I8, I8_1D, ready
 from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of
 from ltr.nets import Weights
 from ltr.queries import Queries
@@ -152,7 +152,7 @@ def _walk(
         counts = np.zeros(n_blocks, np.int64)
         if weights.hidden == 0:
             start, slopes = weights.inner[0], np.ascontiguousarray(chunk.T)
-            kernel = ready(_walk_linear, types.void(_FEATURES, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_1D, F8_2D, F8_2D, I8_1D))
+            kernel = ready(_walk_linear, types.void(F4_2D, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_1D, F8_2D, F8_2D, I8_1D))
             kernel(features, queries.offsets, gains, curve, cutoff, value, ladder, start, slopes, sums, counts)
         else:
             moved = [weights.moved(chunk_row) for chunk_row in chunk]
@@ -161,18 +161,13 @@ def _walk(
             own = np.ascontiguousarray(weights.inner.T), weights.bias, weights.outer
             kernel = ready(
                 _walk_two_layers,
-                types.void(
-                    _FEATURES, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_2D, F8_1D, F8_1D, F8_2D, F8_2D, F8_2D, F8_2D, I8_1D
-                ),
+                types.void(F4_2D, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_2D, F8_1D, F8_1D, F8_2D, F8_2D, F8_2D, F8_2D, I8_1D),
             )
             kernel(features, queries.offsets, gains, curve, cutoff, value, ladder, *own, inner, bias, outer, sums, counts)
         if counts.sum() == 0:
             raise ValueError(f"{measure.key} is undefined on every query: no relevant document anywhere")
         result[first : first + len(chunk)] = (sums.sum(axis=0) / counts.sum()).reshape(len(chunk), len(ladder))
     return float(result[0, 0]), result[:, 1:]
-
-
-_FEATURES = types.Array(types.float32, 2, "C")
 
 
 @njit(cache=True)

@@ -60,6 +60,19 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def write_plots(run: Mapping[str, Any], folder: Path) -> list[Path]:
+    """The page's figures as files of their own: a training curve for each ranker, a plot for each certificate."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {f"curve-{name}": curve_figure(name, files) for name, files in run["curves"].items()}
+    figures |= {f"optimality-{c['ranker']}": optimality_figure(c) for c in run["certificates"]}
+    paths = []
+    for name, figure in figures.items():
+        if figure:
+            paths.append(folder / f"{name}.svg")
+            paths[-1].write_text(figure)
+    return paths
+
+
 def label_of(key: str) -> str:
     """``ndcg_10`` → ``NDCG@10``, as people write it."""
     name, _, rest = key.rpartition("_") if key[-1].isdigit() else (key, "", "")

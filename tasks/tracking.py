@@ -143,7 +143,7 @@ class Tracker:
             self.run_id, metrics=[Metric(k, v, now, 0) for k, v in metrics.items()], tags=[RunTag(k, v) for k, v in tags.items()]
         )
         for path in artifacts:
-            self.client.log_artifact(self.run_id, str(path))
+            self.client.log_artifact(self.run_id, str(path), "plots" if path.suffix == ".svg" else None)
 
     def text(self, text: str, name: str) -> None:
         """A text artifact of the parent run."""
