@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.binning import apply_bins, find_bins
-from ltr.lambdas import Objective, Schedule, Term
+from ltr.lambdas import WITHOUT_CURVATURE, Objective, Schedule, Term
 from ltr.measures import Conventions, evaluate
 from ltr.models import checked_features, digest_of
 from ltr.queries import Queries, canonical
@@ -79,6 +79,9 @@ class LambdaMART:
             "leaf": self.leaf in ("newton", "gradient"),
             "patience": self.patience >= 0,
         }
+        flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_CURVATURE]
+        if flat and "newton" in (self.gain, self.leaf):
+            raise ValueError(f"LambdaMART: {flat[0]!r} has no curvature; take gain: least_squares and leaf: gradient with it")
         for name, holds in rules.items():
             if not holds:
                 raise ValueError(f"LambdaMART: {name}={getattr(self, name)!r} is out of range")
@@ -141,16 +144,19 @@ class LambdaMART:
         fitted = ("trees", "names", "curve", "remarks")
         return {name: value for name, value in asdict(replace(self, trees=None, curve=None)).items() if name not in fitted}
 
-    def restored(self, arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaMART":
-        terms = tuple(term_of(t) if isinstance(t, dict) else t for t in self.objective)
-        conventions = self.conventions if isinstance(self.conventions, Conventions) else Conventions(**self.conventions)
-        return replace(self, trees=Trees(**arrays), names=names, objective=terms, conventions=conventions)
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaMART":
+        return cls(**{**parameters, **written_objective(parameters)}, trees=Trees(**arrays), names=names)
 
 
-def term_of(written: Mapping[str, Any]) -> Term:
-    """A term from its written form."""
-    weight = written.get("weight")
-    return Term(**{**written, "weight": Schedule(**weight) if isinstance(weight, Mapping) else weight})
+def written_objective(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Terms and conventions of a model's written parameters."""
+
+    def term(written: Mapping[str, Any]) -> Term:
+        weight = written["weight"]
+        return Term(**{**written, "weight": Schedule(**weight) if isinstance(weight, Mapping) else weight})
+
+    return {"objective": tuple(map(term, parameters["objective"])), "conventions": Conventions(**parameters["conventions"])}
 
 
 class _Watch:

@@ -20,11 +20,11 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 
 from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
-from ltr.measures import N_AUX, PREPARE, ROW, Conventions, Measure, curve_of, gains_of
+from ltr.measures import N_AUX, PREPARE, ROW, VALUE, Conventions, Measure, curve_of, gains_of
 from ltr.queries import Queries
 
 COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
-_POINTERS = (types.FunctionType(PREPARE), types.FunctionType(ROW), types.FunctionType(COST))
+_POINTERS = tuple(types.FunctionType(kernel) for kernel in (VALUE, PREPARE, ROW, COST))
 CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, *_POINTERS, F8_1D, F8_1D)
 
 
@@ -58,7 +58,7 @@ COSTS = {"logistic": logistic, "sigmoid": sigmoid}
 
 
 @njit(cache=True)
-def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature):
+def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
     """Every pair of different gain in one tier, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
     n = len(scores)
     aux = np.empty((N_AUX, n + 1))
@@ -81,7 +81,7 @@ def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, prepare, row, c
 
 
 @njit(cache=True)
-def ranknet(scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature):
+def ranknet(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
     """Every pair of different gain in one tier, all alike: |ΔM| = 1 (B section 2)."""
     n = len(scores)
     o, slope, bend = np.empty(n), np.empty(n), np.empty(n)
@@ -101,7 +101,119 @@ def ranknet(scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, forc
     return effective
 
 
-CONSTRUCTIONS = {"ranknet_weighted": ranknet_weighted, "ranknet": ranknet}
+@njit(cache=True)
+def spring_smooth(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """`ranknet_weighted` with |ΔM| replaced by max(1, 100·|ΔM|): every pair of different gain pulls (D section 7)."""
+    n = len(scores)
+    aux = np.empty((N_AUX, n + 1))
+    change, o, slope, bend = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
+    rows = prepare(gains, curve, cutoff, aux)
+    effective = 0
+    for t in range(n):
+        if t < rows:
+            row(t, gains, curve, cutoff, aux, change)
+        else:
+            change[:] = 0.0
+        for b in range(t + 1, n):
+            o[b] = scores[t] - scores[b] if gains[t] > gains[b] else scores[b] - scores[t]
+        cost(t + 1, sigma, o, slope, bend)
+        for b in range(t + 1, n):
+            if gains[t] != gains[b] and tiers[t] == tiers[b]:
+                weight = max(1.0, 100.0 * change[b])
+                pull = weight * slope[b] if gains[t] > gains[b] else -weight * slope[b]
+                force[t] += pull
+                force[b] -= pull
+                curvature[t] += weight * bend[b]
+                curvature[b] += weight * bend[b]
+                effective += 1
+    return effective
+
+
+@njit(cache=True)
+def local_cost(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """`ranknet_weighted` over neighbours in the ranking only (D section 7)."""
+    n = len(scores)
+    aux = np.empty((N_AUX, n + 1))
+    change, o, slope, bend = np.empty(n), np.zeros(n), np.empty(n), np.empty(n)
+    effective = 0
+    for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
+        b = t + 1
+        row(t, gains, curve, cutoff, aux, change)
+        if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
+            up = 1.0 if gains[t] > gains[b] else -1.0
+            o[b] = up * (scores[t] - scores[b])
+            cost(b, sigma, o[: b + 1], slope, bend)
+            force[t] += up * change[b] * slope[b]
+            force[b] -= up * change[b] * slope[b]
+            curvature[t] += change[b] * bend[b]
+            curvature[b] += change[b] * bend[b]
+            effective += 1
+    return effective
+
+
+@njit(cache=True)
+def local_gradient(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """Neighbours u above v: δ = (M − M with the two swapped)/(s_u − s_v + 1/σ) is added to u and taken from v (D section 7).
+
+    The margin 1/σ keeps close scores apart. There is no curvature.
+    """
+    n = len(scores)
+    aux = np.empty((N_AUX, n + 1))
+    change = np.empty(n)
+    effective = 0
+    for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
+        b = t + 1
+        row(t, gains, curve, cutoff, aux, change)
+        if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
+            delta = change[b] / (scores[t] - scores[b] + 1.0 / sigma)
+            delta = delta if gains[t] > gains[b] else -delta
+            force[t] += delta
+            force[b] -= delta
+            effective += 1
+    return effective
+
+
+@njit(cache=True)
+def discrete_bounded(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """Each document towards its ideal rank r*: sign(r − r*)·min(1, 100·|M(moved to r*) − M|) (D section 7).
+
+    The ideal ranking is by gain, equal gains as they stand; the documents between r and r* move up by one. Forces do not sum to
+    zero, there is no curvature, and a document without a tier feels no force. Counts documents, not pairs.
+    """
+    n = len(scores)
+    ends = np.arange(1, n + 1)
+    before = value(gains, ends, curve, cutoff)
+    if np.isnan(before):
+        return 0
+    ideal = np.argsort(-gains, kind="mergesort")
+    moved = np.empty(n)
+    effective = 0
+    for target in range(n):
+        r = ideal[target]
+        if r == target or np.isnan(tiers[r]):
+            continue
+        moved[:] = gains
+        if target < r:
+            moved[target + 1 : r + 1] = gains[target:r]
+        else:
+            moved[r:target] = gains[r + 1 : target + 1]
+        moved[target] = gains[r]
+        push = min(1.0, 100.0 * abs(value(moved, ends, curve, cutoff) - before))
+        force[r] += push if r > target else -push
+        effective += push > 0.0
+    return effective
+
+
+CONSTRUCTIONS = {
+    "ranknet_weighted": ranknet_weighted,
+    "spring_smooth": spring_smooth,
+    "local_gradient": local_gradient,
+    "local_cost": local_cost,
+    "discrete_bounded": discrete_bounded,
+    "ranknet": ranknet,
+}
+WITHOUT_CURVATURE = {"sigmoid", "local_gradient", "discrete_bounded"}
+"""Pair costs and constructions that give no curvature: trees take gradient leaves and least-squares gain with them."""
 
 
 # --- terms and schedules ------------------------------------------------------------------------------------------------
@@ -202,7 +314,7 @@ def query_forces(q, scores, plan, force, curvature):
 
     Documents with equal scores rank in canonical order.
     """
-    offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, prepares, rows, costs = plan
+    offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan
     first, last = offsets[q], offsets[q + 1]
     order = np.argsort(-scores, kind="mergesort")
     ranked = scores[order]
@@ -216,7 +328,7 @@ def query_forces(q, scores, plan, force, curvature):
         pull, bend = np.zeros(n), np.zeros(n)
         effective += constructions[k](
             ranked, gains[k, first:last][order], tiers[k, first:last][order], curves[k], cutoffs[k], sigma,
-            prepares[k], rows[k], costs[k], pull, bend,
+            values[k], prepares[k], rows[k], costs[k], pull, bend,
         )  # fmt: skip
         if normalise == 2:
             _by_deviation(pull, bend)
@@ -230,11 +342,11 @@ def query_forces(q, scores, plan, force, curvature):
 
 @njit(cache=True, parallel=True)
 def _all_forces(
-    scores, offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, prepares, rows, costs,
-    forces, force, curvature, effective,
+    scores, offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
+    costs, forces, force, curvature, effective,
 ):  # fmt: skip
     for q in prange(len(offsets) - 1):
-        plan = (offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, prepares, rows, costs)
+        plan = (offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs)
         first, last = offsets[q], offsets[q + 1]
         effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
 
@@ -282,6 +394,7 @@ class Objective:
         self._sigma, self._normalise = float(sigma), NORMALISE[normalise]
         self._kernels = (
             tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in terms),
+            tuple(ready(measure.kind.value, VALUE) for measure in measures),
             tuple(ready(measure.kind.prepare, PREPARE) for measure in measures),
             tuple(ready(measure.kind.row, ROW) for measure in measures),
             tuple(ready(COSTS[term.cost], COST) for term in terms),

@@ -69,5 +69,6 @@ class LeastSquares:
     def parameters(self) -> dict[str, Any]:
         return {"ridge": asdict(replace(self, curve=None))["ridge"]}
 
-    def restored(self, arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LeastSquares":
-        return replace(self, weights=arrays["weights"], names=names)
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LeastSquares":
+        return cls(**parameters, weights=arrays["weights"], names=names)

@@ -34,7 +34,8 @@ class Model(Protocol):
 
     def predict(self, features: Any) -> NDArray[np.float64]: ...
 
-    def restored(self, arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Model": ...
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Model": ...
 
 
 def digest_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -82,7 +83,7 @@ def save(model: Model, folder: str | Path) -> None:
     (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
-def load(folder: str | Path, kinds: Mapping[str, type]) -> Model:
+def load(folder: str | Path, kinds: Mapping[str, Any]) -> Model:
     """The model that `save` wrote into `folder`.
 
     Raises:
@@ -99,7 +100,7 @@ def load(folder: str | Path, kinds: Mapping[str, type]) -> Model:
         raise ValueError(f"{folder}: model format {about.get('format')}, this version reads {FORMAT}")
     if about["kind"] not in kinds:
         raise ValueError(f"{folder}: unknown kind of model {about['kind']!r}; known: {', '.join(kinds)}")
-    model = kinds[about["kind"]](**about["parameters"]).restored(arrays, tuple(about["features"]))
+    model = kinds[about["kind"]].restored(about["parameters"], arrays, tuple(about["features"]))
     if model.digest != about["digest"]:
         raise ValueError(f"{folder}: the arrays do not match the digest in model.json; the files were changed or are damaged")
     return model

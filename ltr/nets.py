@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import NDArray
 
-from ltr.boosting import Curve, term_of
+from ltr.boosting import Curve, written_objective
 from ltr.jit import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
 from ltr.lambdas import Objective, Term, forces_signature, plan_type
 from ltr.measures import Conventions, evaluate
@@ -295,11 +295,11 @@ class LambdaRank:
         plain = replace(self, weights=None, scaling=None, curve=None)
         return {name: value for name, value in asdict(plain).items() if name not in fitted}
 
-    def restored(self, arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaRank":
-        terms = tuple(term_of(t) if isinstance(t, dict) else t for t in self.objective)
-        conventions = self.conventions if isinstance(self.conventions, Conventions) else Conventions(**self.conventions)
-        weights = Weights(arrays["inner"], arrays["bias"], arrays["outer"], self.hidden)
-        return replace(self, weights=weights, scaling=arrays["scaling"], names=names, objective=terms, conventions=conventions)
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaRank":
+        weights = Weights(arrays["inner"], arrays["bias"], arrays["outer"], parameters["hidden"])
+        given = {**parameters, **written_objective(parameters)}
+        return cls(**given, weights=weights, scaling=arrays["scaling"], names=names)
 
 
 def _scaling(features: NDArray[np.float32]) -> NDArray[np.float64]:

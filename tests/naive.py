@@ -84,6 +84,34 @@ def forces(scores, labels, gains, tiers, change, sigma=1.0, cost="logistic"):
     return force, curvature
 
 
+def constructed(construction, measure, cutoff, scores, labels, gains, sigma=1.0):
+    """Forces of the constructions that look at neighbours or single documents, from values alone; one tier."""
+    order = np.argsort(-scores, kind="stable")
+    ranked, ranked_gains = [labels[i] for i in order], [gains[i] for i in order]
+    before, force = value(measure, ranked, cutoff), np.zeros(len(scores))
+    if before is None:
+        return force
+    for u in range(len(order) - 1) if construction.startswith("local") else ():
+        v = u + 1
+        swapped = ranked.copy()
+        swapped[u], swapped[v] = swapped[v], swapped[u]
+        loss = before - value(measure, swapped, cutoff)
+        if construction == "local_gradient":
+            delta = loss / (scores[order[u]] - scores[order[v]] + 1 / sigma)
+        else:
+            up = np.sign(ranked_gains[u] - ranked_gains[v])
+            delta = up * abs(loss) * sigma / (1 + math.exp(sigma * up * (scores[order[u]] - scores[order[v]])))
+        force[order[u]] += delta
+        force[order[v]] -= delta
+    if construction == "discrete_bounded":
+        ideal = sorted(range(len(order)), key=lambda r: -ranked_gains[r])
+        for target, r in enumerate(ideal):
+            moved = ranked[:r] + ranked[r + 1 :]
+            moved.insert(target, ranked[r])
+            force[order[r]] = np.sign(r - target) * min(1, 100 * abs(value(measure, moved, cutoff) - before))
+    return force
+
+
 def best_split(features, force, weight, min_docs):
     """The best admissible split ``x ≤ threshold`` of one leaf over all features: (gain, feature, threshold)."""
     best = (0.0, None, None)

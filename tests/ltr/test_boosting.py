@@ -9,6 +9,7 @@ import pytest
 import ltr
 from ltr.lambdas import Term
 from ltr.queries import Queries
+from ltr.synthetic import World
 from tests.conftest import JIT, make_queries
 from tests.ltr.test_queries import shuffled
 
@@ -52,7 +53,7 @@ def test_one_digest_for_any_order_of_rows_and_any_threads():
 
 @pytest.mark.skipif(not JIT, reason="50,000 rows are for compiled code")
 def test_one_digest_on_fifty_thousand_rows():
-    world = ltr.synthetic.World(n_features=20)
+    world = World(n_features=20)
     queries, _ = world.queries(1000, 50, 1)
     model = ltr.LambdaMART(n_trees=5, stop_on=None)
     reference = model.fit(queries).digest
@@ -83,6 +84,10 @@ def test_bad_input_is_named():
     for change, rule in (({"n_trees": 0}, "n_trees=0"), ({"n_leaves": 1}, "n_leaves=1"), ({"gain": "x"}, "gain='x'")):
         with pytest.raises(ValueError, match=rule):
             ltr.LambdaMART(**change)
+    with pytest.raises(ValueError, match="'sigmoid' has no curvature"):
+        ltr.LambdaMART(objective=(Term("ndcg", cost="sigmoid"),))
+    with pytest.raises(ValueError, match="'local_gradient' has no curvature"):
+        ltr.LambdaMART(objective=(Term("ndcg", construction="local_gradient"),), gain="least_squares")
     with pytest.raises(ValueError, match="cannot make two leaves"):
         ltr.LambdaMART(min_docs_in_leaf=10_000).fit(train)
     features = train.features.copy()

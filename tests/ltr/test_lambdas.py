@@ -86,6 +86,47 @@ def test_ranknet_force_is_minus_the_gradient_of_its_cost_and_curvature_its_secon
         assert curvature[d] == pytest.approx(bend, abs=1e-6)
 
 
+@pytest.mark.parametrize("construction", ["local_gradient", "local_cost", "discrete_bounded"])
+@pytest.mark.parametrize("measure", ["ndcg", "ndcg@3", "map", "mrr_exact", "err", "auc"])
+def test_constructions_on_neighbours_and_single_documents_are_the_naive_ones(construction, measure):
+    queries, sigma = make_queries(12, seed=6), 1.4
+    scores = np.random.default_rng(4).normal(size=queries.n_documents)
+    force, _ = Objective(queries, [Term(measure, construction=construction)], sigma=sigma)(scores, 0)
+    read = Measure.of(measure)
+    gains = gains_of(read, queries.labels, Conventions())
+    for q in range(queries.n_queries):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        want = naive.constructed(construction, read.name, read.cutoff, scores[rows], queries.labels[rows], gains[rows], sigma)
+        assert force[rows] == pytest.approx(want, abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["ndcg@3", "map", "mrr_exact"])
+def test_spring_smooth_pulls_every_pair_by_at_least_a_point(measure):
+    queries = make_queries(8, seed=2)
+    scores = np.random.default_rng(4).normal(size=queries.n_documents)
+    objective = Objective(queries, [Term(measure, construction="spring_smooth")])
+    force, curvature = objective(scores, 0)
+    read = Measure.of(measure)
+    gains = gains_of(read, queries.labels, Conventions())
+    pairs = 0
+    for q in range(queries.n_queries):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        own, order = queries.labels[rows], np.argsort(-scores[rows], kind="stable")
+        rank = np.argsort(order)
+
+        def change(i, j, own=own, order=order, rank=rank):
+            swapped = own[order].copy()
+            swapped[[rank[i], rank[j]]] = swapped[[rank[j], rank[i]]]
+            before, after = naive.value(read.name, own[order], read.cutoff), naive.value(read.name, swapped, read.cutoff)
+            return max(1.0, 100 * abs(after - before)) if before is not None else 1.0
+
+        want = naive.forces(scores[rows], own, gains[rows], np.zeros(len(own)), change)
+        assert force[rows] == pytest.approx(want[0], abs=1e-10)
+        assert curvature[rows] == pytest.approx(want[1], abs=1e-10)
+        pairs += sum(a != b for k, a in enumerate(gains[rows]) for b in gains[rows][k + 1 :])
+    assert objective.effective_pairs(scores).sum() == pairs
+
+
 def test_scores_far_apart_stay_finite():
     queries = Queries(np.zeros((2, 1), np.float32), np.array([4.0, 0.0]), np.array([0, 2]))
     for gap in (1e3, -1e3, 1e8, -1e8):

@@ -6,6 +6,8 @@ import pytest
 
 import ltr
 from ltr.nets import _backward, random_weights
+from ltr.significance import paired_t
+from ltr.synthetic import World
 from tests.conftest import JIT, make_queries
 from tests.ltr.test_queries import shuffled
 
@@ -84,12 +86,12 @@ def test_missing_features_are_the_mean_and_infinite_ones_an_error():
 @pytest.mark.skipif(not JIT, reason="a thousand queries are for compiled code")
 def test_generated_data_need_two_layers():
     """The condition on which the generator is accepted (SPEC: two layers clearly beat one on test data)."""
-    world = ltr.synthetic.World()
+    world = World()
     (train, _), (valid, _), (test, _) = world.queries(1000, 50, 1), world.queries(300, 50, 2), world.queries(500, 50, 3)
     values = {}
     for hidden, rate, epochs in ((0, 0.001, 20), (10, 0.002, 40)):
         model = ltr.LambdaRank(hidden=hidden, learning_rate=rate, epochs=epochs).fit(train, valid)
         values[hidden] = ltr.evaluate(test.labels, model.predict(test.features), test.offsets, ["ndcg_10"])["ndcg_10"]
-    found = ltr.significance.paired_t(values[10], values[0])
+    found = paired_t(values[10], values[0])
     assert found.difference > 0.1
     assert found.z > 10

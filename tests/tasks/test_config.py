@@ -101,7 +101,13 @@ def test_sweeps_reach_into_terms_and_the_rankers_own_wins():
 
 def test_a_schedule_can_be_swept():
     term = {"measure": "ndcg", "cost": "sigmoid", "weight": {"start": 0.1, "kind": "linear", "eta": 0.01}}
-    ranker = {"kind": "lambdamart", "objective": [{}, term], "sweep": {"objective.1.weight.eta": [0.1, 0.01]}}
+    ranker = {
+        "kind": "lambdamart",
+        "gain": "least_squares",
+        "leaf": "gradient",
+        "objective": [{}, term],
+        "sweep": {"objective.1.weight.eta": [0.1, 0.01]},
+    }
     config = parse({**SHORT, "rankers": {"s": ranker}})
     assert [section.build().objective[1].weight.eta for _, section in config.cells("s")] == [0.1, 0.01]
 
