@@ -8,6 +8,8 @@ from typing import Any
 
 from flows import make_state_folder
 
+MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code: 0 done, 1 failed or refused by the data, 2 wrong usage."""
@@ -57,6 +59,33 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
+    def over(sub: argparse.ArgumentParser, *measures: str) -> None:
+        sub.add_argument("--model", required=True, metavar="M", help="a model's folder, or an MLflow run")
+        sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
+        sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
+        sub.add_argument(
+            "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the configuration, such as data.label=grade"
+        )
+        sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
+    evaluate = command(
+        "evaluate", _evaluate, "measure a model on data, by the rules of any tool, and say which rule moves the number"
+    )
+    over(evaluate, *MEASURES)
+    evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
+
+    optimality = command("optimality", _optimality, "test whether a linear model or a net is a local optimum of a measure")
+    over(optimality, "ndcg_10")
+    optimality.add_argument("--epsilon", type=float, default=0.01)
+    optimality.add_argument("--delta", type=float, default=0.01)
+    optimality.add_argument("--seed", type=int, default=1)
+    optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
+
+    compare = command("compare", _compare, "paired tests of finished runs from their stored per-query values")
+    compare.add_argument("runs", nargs="+", metavar="RUN[:RANKER]")
+    compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
+    compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=int, default=5000)
     ui.add_argument("--prefect-port", type=int, default=4200)
@@ -91,16 +120,15 @@ def _run(given: argparse.Namespace) -> int:
 def _check(given: argparse.Namespace) -> int:
     from pathlib import Path
 
-    import yaml
-
     make_state_folder()
     from tasks import store
     from tasks.check import findings
-    from tasks.config import parse
+    from tasks.config import override_all, parse
     from tasks.ingest import ingest
 
-    pairs = (override.partition("=") for override in given.set)
-    data = parse({"data": {"files": given.files, **{key: yaml.safe_load(value) for key, _, value in pairs}}}, "check").data
+    written: dict[str, Any] = {"data": {"files": given.files}}
+    override_all(written, [f"data.{override}" for override in given.set])
+    data = parse(written, "check").data
     found = []
     for file in given.files:
         read = ingest.fn([Path(file)], data, file)
@@ -111,6 +139,82 @@ def _check(given: argparse.Namespace) -> int:
         for finding in found:
             print(f"{finding.level:8} {finding.subject}: {finding.text}")
     return 1 if any(finding.level == "error" for finding in found) else 0
+
+
+def _opened(given: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Model, data set and configuration of a command that works on a model and files."""
+    from pathlib import Path
+
+    make_state_folder()
+    from tasks import store
+    from tasks.config import override_all, parse
+    from tasks.ingest import ingest
+    from tasks.labels import prepare
+    from tasks.lookup import find_model
+
+    written: dict[str, Any] = {"data": {"files": given.data}}
+    override_all(written, given.set)
+    config = parse(written, "--set")
+    model = find_model(given.model)
+    read = ingest.fn([Path(file) for file in given.data], config.data)
+    return model, store.open_queries(prepare.fn(read["data"][0], config.data)["data"][0]), config
+
+
+def _evaluate(given: argparse.Namespace) -> int:
+    model, queries, config = _opened(given)
+    from tasks.evaluate import explained
+
+    rows = explained(model, queries, given.measure or MEASURES, config.core_conventions, given.convention)
+    for row in rows:
+        print(
+            f"{row['measure']:14} {row['value']:.5f}"
+            + (f"   by {given.convention}'s rules {row['theirs']:.5f}" if given.convention else "")
+        )
+        before, still = row["value"], []
+        for shift in row["shifts"]:
+            if shift["alone"] or shift["value"] != before:
+                change = f"{shift['rule']}: {shift['ours']} → {shift['theirs']}"
+                print(f"  {change}   alone {shift['alone']:+.5f}, so far {shift['value']:.5f}")
+            else:
+                still.append(f"{shift['rule']} ({shift['theirs']})")
+            before = shift["value"]
+        if still:
+            print(f"  nothing moves by: {', '.join(still)}")
+    if given.json:
+        print(json.dumps({row["measure"]: row for row in rows}))
+    return 0
+
+
+def _optimality(given: argparse.Namespace) -> int:
+    model, queries, config = _opened(given)
+    from pathlib import Path
+
+    from tasks.optimality import examine
+    from tasks.report import certificate_text, write_certificates
+
+    measure = (given.measure or ["ndcg_10"])[0]
+    found = examine(model, queries, measure, config.core_conventions, given.epsilon, given.delta, given.seed)
+    for certificate in found:
+        print(f"{certificate['ranker']}: {certificate['verdict']}. {certificate_text(certificate)}")
+    if given.output:
+        page = write_certificates(found, f"{given.model} on {' '.join(given.data)}", Path(given.output))
+        print(f"page: {page}")
+    if given.json:
+        print(json.dumps(found))
+    return 0
+
+
+def _compare(given: argparse.Namespace) -> int:
+    make_state_folder()
+    from flows.terminal import show_comparison
+    from tasks.lookup import find_values
+    from tasks.significance import compare_stored
+
+    table = compare_stored([find_values(run) for run in given.runs], given.measure)
+    show_comparison(table)
+    if given.json:
+        print(json.dumps(table))
+    return 0
 
 
 def _ui(given: argparse.Namespace) -> int:

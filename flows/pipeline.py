@@ -7,6 +7,7 @@
 Running it again with the same configuration, data and code finds what is finished and does the rest.
 """
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,7 @@ def _outcome(
             for name in config.rankers
         },
         "cells": [{"label": cell["label"], "chosen": (cell["ranker"], cell["fold"], r["key"]) in keys, **r} for cell, r in results],
+        "chosen": {name: [r["key"] for ranker, _, _, r in chosen if ranker == name] for name in config.rankers},
         "select": select,
         "findings": findings,
         "config": yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False),
@@ -226,7 +228,11 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
     metrics = dict(outcome["models"][outcome["best"]]["metrics"])
     for name, row in outcome["standings"]["rows"].items():
         metrics |= {f"{name}/test_{m}": cell["mean"] for m, cell in row["cells"].items() if cell["mean"] is not None}
-    tags = {"best": outcome["best"], "digest": outcome["models"][outcome["best"]]["digest"]}
+    tags = {
+        "best": outcome["best"],
+        "digest": outcome["models"][outcome["best"]]["digest"],
+        "chosen": json.dumps(outcome["chosen"]),
+    }
     tags |= {f"optimality.{c['ranker']}": c["verdict"] for c in outcome["certificates"]}
     if not tracker.was_finished:
         tracker.summary(metrics, tags, [path, *write_plots(outcome, path.parent / "plots")])

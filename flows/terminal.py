@@ -45,3 +45,45 @@ def show(outcome: dict[str, Any], name: str) -> None:
     console.print(table)
     console.print(outcome["summary"], f"Report: {outcome['report']}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome['run_id'][:8]})", highlight=False)
+
+
+def show_comparison(table: dict[str, Any]) -> None:
+    """Prints the standings of stored runs, and every pair with its tests."""
+    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+    means = Table(title="Test queries", title_justify="left", title_style="bold")
+    means.add_column("run")
+    for measure in table["measures"]:
+        means.add_column(label_of(measure), justify="right")
+    for name, row in table["rows"].items():
+        cells = [row["cells"][measure] for measure in table["measures"]]
+        means.add_row(
+            f"{row['letter']}  {name}",
+            *("–" if c["mean"] is None else f"{_short(c['mean'])} {marks(c['beats'])}\n±{_short(c['se'] or 0.0)}" for c in cells),
+        )
+    console.print(means)
+    tests = Table(
+        "measure",
+        "difference of",
+        "mean",
+        "SE",
+        "z",
+        "p",
+        "Holm p",
+        "randomisation p",
+        title="Paired tests",
+        title_justify="left",
+        title_style="bold",
+    )
+    for p in table["pairs"]:
+        z = "∞" if p["z"] is None else f"{p['z']:.2f}"
+        tests.add_row(
+            label_of(p["measure"]),
+            f"{p['a']} − {p['b']}",
+            f"{p['difference']:+.4f}",
+            f"{p['se']:.4f}",
+            z,
+            f"{p['p']:.2g}",
+            f"{p['holm_p']:.2g}",
+            f"{p['randomisation_p']:.2g}",
+        )
+    console.print(tests)

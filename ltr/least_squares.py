@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ltr.boosting import Curve
 from ltr.models import checked_features, digest_of
+from ltr.nets import Weights
 from ltr.queries import Queries, canonical
 
 
@@ -54,6 +55,12 @@ class LeastSquares:
         array = checked_features(features, self.names)
         assert self.weights is not None
         return (array * self.weights[:-1]).sum(axis=1) + self.weights[-1]
+
+    @property
+    def net(self) -> Weights:
+        """The same ranking as a linear net on the features as they are, for the certificate."""
+        assert self.weights is not None
+        return Weights(self.weights[None, :-1].copy(), np.zeros(1), np.ones(1), 0)
 
     @property
     def digest(self) -> str:

@@ -13,7 +13,7 @@ A query on which a measure is undefined (no relevant document) yields NaN inside
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -41,6 +41,7 @@ class Conventions:
         max_label: top of the label scale (ERR).
         gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).
         unlabelled: a document nobody judged counts as label 0 (``zero``) or is left out (``condensed``).
+        short: a query with fewer documents than the cutoff of an NDCG counts as it is (``plain``) or 0 (``zero``, LETOR 4.0's tool).
     """
 
     ties: Literal["expected", "stable", "worst", "docid"] = "expected"
@@ -49,6 +50,19 @@ class Conventions:
     max_label: float = 4
     gain: Literal["exp2", "linear"] = "exp2"
     unlabelled: Literal["zero", "condensed"] = "zero"
+    short: Literal["plain", "zero"] = "plain"
+
+
+PRESETS: dict[str, tuple[Conventions, str]] = {
+    "lightgbm": (Conventions(ties="stable", empty="one", threshold=1), "ndcg"),
+    "xgboost": (Conventions(ties="stable", empty="one", threshold=1), "ndcg"),
+    "sklearn": (Conventions(empty="zero", threshold=1, gain="linear"), "ndcg"),
+    "ranklib": (Conventions(ties="stable", empty="zero", threshold=1), "ndcg"),
+    "letor3": (Conventions(ties="stable", empty="zero", threshold=1), "jk_ndcg"),
+    "letor4": (Conventions(ties="stable", empty="zero", threshold=1, short="zero"), "jk_ndcg"),
+    "trec": (Conventions(ties="docid", empty="zero", threshold=1, gain="linear"), "ndcg"),
+}
+"""Rules of other tools, and what they mean by NDCG."""
 
 
 @dataclass(frozen=True)
@@ -538,6 +552,8 @@ def _evaluate_one(
     values = np.empty(len(offsets) - 1)
     kernel = ready(measure.kind.value, VALUE)
     ready(_values, _VALUES)(gains_of(measure, labels, conventions), offsets, order, ends, n_groups, curve, cutoff, kernel, values)
+    if conventions.short == "zero" and measure.cutoff and measure.name in ("ndcg", "jk_ndcg", "cndcg"):
+        values[np.diff(offsets) < measure.cutoff] = 0.0
     return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
 
 
@@ -551,3 +567,49 @@ def _tie_breaker(
             raise ValueError("ties='docid' needs document ids")
         return -np.unique(documents, return_inverse=True)[1].astype(np.float64)
     return position.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What one rule does to the mean of a measure: changed alone, and on top of those before it."""
+
+    rule: str
+    ours: str
+    theirs: str
+    alone: float
+    value: float
+    """Mean after this rule and all before it were changed."""
+
+
+def explain(
+    measure: str | Measure, ours: Conventions, tool: str, value: Callable[[Measure, Conventions], float]
+) -> tuple[float, list[Shift]]:
+    """Why another tool's number differs: our mean, and the shift of every rule in which the tool differs.
+
+    Args:
+        measure: in our terms; the tool may mean another form of NDCG by it.
+        ours: our conventions.
+        tool: a name in `PRESETS`.
+        value: mean of a measure under conventions, for instance over `evaluate`.
+
+    Raises:
+        ValueError: listing the known tools.
+    """
+    if tool not in PRESETS:
+        raise ValueError(f"unknown convention {tool!r}; known: {', '.join(PRESETS)}")
+    measure = Measure.of(measure)
+    theirs, ndcg = PRESETS[tool]
+    start = value(measure, ours)
+    shifts: list[Shift] = []
+    current_measure, current = measure, ours
+    if measure.name in ("ndcg", "jk_ndcg") and measure.name != ndcg:
+        current_measure = replace(measure, name=ndcg)
+        after = value(current_measure, ours)
+        shifts.append(Shift("discount", measure.name, ndcg, after - start, after))
+    for rule in fields(Conventions):
+        mine, other = getattr(ours, rule.name), getattr(theirs, rule.name)
+        if mine != other and rule.name != "max_label":  # no tool fixes the scale of the labels
+            current = replace(current, **{rule.name: other})
+            alone = value(measure, replace(ours, **{rule.name: other})) - start
+            shifts.append(Shift(rule.name, str(mine), str(other), alone, value(current_measure, current)))
+    return start, shifts

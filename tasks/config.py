@@ -338,6 +338,12 @@ def read(path: str | Path, overrides: Iterable[str] = ()) -> RunConfig:
         ) from None
     if not isinstance(written, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
+    override_all(written, overrides)
+    return parse(written, str(path))
+
+
+def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
+    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves."""
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
@@ -351,4 +357,3 @@ def read(path: str | Path, overrides: Iterable[str] = ()) -> RunConfig:
             if not isinstance(at, dict):
                 raise ConfigError(f"--set {override}: {part!r} is not a section")
         at[last] = yaml.safe_load(value)
-    return parse(written, str(path))

@@ -1,13 +1,16 @@
 """Per-query values of measures: taken once, kept as a table, averaged and compared later without scoring again."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 import ltr
+from ltr.measures import explain
 from ltr.queries import Queries
 
 
@@ -45,3 +48,25 @@ def means(frame: pl.DataFrame) -> dict[str, float]:
 def read_values(path: str | Path, split: str) -> pl.DataFrame:
     """The stored per-query values of one split, by query."""
     return pl.read_parquet(path).filter(pl.col("split") == split).sort("query")
+
+
+def explained(
+    model: ltr.Model, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions, tool: str | None = None
+) -> list[dict[str, Any]]:
+    """Means of a model on a data set; with `tool`, its number by that tool's rules and what each rule moves.
+
+    Returns:
+        For each measure ``measure``, ``value``, ``theirs`` and ``shifts`` (`ltr.measures.Shift` as plain values).
+    """
+    labels, scores = {"label": queries.labels, **queries.sources}, model.predict(queries.features)
+
+    def mean(measure: ltr.Measure, rules: ltr.Conventions) -> float:
+        values = ltr.evaluate(labels, scores, queries.offsets, [measure], rules, queries.position, queries.documents)[measure.key]
+        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+
+    rows = []
+    for measure in map(ltr.Measure.of, measures):
+        value, shifts = explain(measure, conventions, tool, mean) if tool else (mean(measure, conventions), [])
+        theirs = shifts[-1].value if shifts else value
+        rows.append({"measure": measure.key, "value": value, "theirs": theirs, "shifts": [asdict(shift) for shift in shifts]})
+    return rows

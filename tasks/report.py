@@ -1,5 +1,6 @@
 """One page a run, self-contained: who is better and by how much, with what certainty, at an optimum or not, from which data."""
 
+import html
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -58,6 +59,19 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
         "findings": run["findings"],
         "config": run["config"],
     }
+
+
+def write_certificates(certificates: Sequence[Mapping[str, Any]], title: str, path: Path) -> Path:
+    """A page of certificates alone: verdicts and figures."""
+    parts = [
+        f"<h2>{html.escape(c['ranker'])}: {c['verdict']}</h2><p>{html.escape(certificate_text(c))}</p>{optimality_figure(c)}"
+        for c in certificates
+    ]
+    style = "body { font: 15px/1.5 system-ui, sans-serif; max-width: 760px; margin: 2rem auto; padding: 0 1rem } svg { max-width: 100% }"
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Local optimality</title><style>{style}</style>'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{head}<h1>Local optimality</h1><p>{html.escape(title)}</p>{''.join(parts)}</html>\n")
+    return path
 
 
 def write_plots(run: Mapping[str, Any], folder: Path) -> list[Path]:

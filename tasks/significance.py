@@ -11,7 +11,10 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr import significance
+from ltr.measures import Measure
 from tasks.evaluate import read_values
+from tasks.ingest import DataError
+from tasks.lookup import Stored
 
 
 @task(cache_policy=NO_CACHE, name="significance", task_run_name="significance")
@@ -83,3 +86,32 @@ def _pair(a: str, b: str, measure: str, of_a: NDArray[np.float64], of_b: NDArray
 def marks(beats: Mapping[str, int]) -> str:
     """Letters of the rankers that are beaten: plain at 95 %, in brackets at 90 %."""
     return "".join(letter if level == 95 else f"({letter})" for letter, level in sorted(beats.items()))
+
+
+def compare_stored(stored: Sequence[Stored], measures: Sequence[str]) -> dict[str, Any]:
+    """`standings` of finished runs from their stored values, with a randomisation test for each pair.
+
+    Raises:
+        DataError: for fewer than two runs, one named twice, different test queries, or a measure that not all have.
+    """
+    if len(stored) < 2 or len({s.name for s in stored}) < len(stored):
+        raise DataError("compare needs two or more different runs")
+    frames = {s.name: [read_values(path, "test") for path in s.paths] for s in stored}
+    asked = {name: [frame["query"].to_list() for frame in parts] for name, parts in frames.items()}
+    first = stored[0].name
+    for name, queries in asked.items():
+        if queries != asked[first]:
+            common = len({q for part in queries for q in part} & {q for part in asked[first] for q in part})
+            raise DataError(f"{name} and {first} were not tested on the same queries in the same folds ({common} in common)")
+    shared = [
+        c for c in frames[first][0].columns if c not in ("split", "query") and all(c in f[0].columns for f in frames.values())
+    ]
+    wanted = [Measure.of(m).key for m in measures] or shared
+    for measure in wanted:
+        if measure not in shared:
+            raise DataError(f"not all of these runs have {measure}; they share: {', '.join(shared)}")
+    table: dict[str, Any] = standings.fn({s.name: s.paths for s in stored}, wanted)
+    for pair in table["pairs"]:
+        a, b = (_pooled(frames[pair[side]], pair["measure"]) for side in ("a", "b"))
+        pair["randomisation_p"] = significance.randomisation(a, b)
+    return table

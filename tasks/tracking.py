@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,45 @@ def _curve(path: Path, now: int) -> list[Metric]:
             if k % step == 0 or k == len(taken) - 1
         ]
     return points[:900]
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A run as it stands in the store."""
+
+    id: str
+    name: str
+    tags: Mapping[str, str]
+    client: MlflowClient
+
+    def children(self) -> list["Tracked"]:
+        """The cells of this run."""
+        return [run for run in tracked() if run.tags.get(PARENT) == self.id]
+
+    def download(self, path: str) -> Path:
+        """An artifact as a local file."""
+        return Path(self.client.download_artifacts(self.id, path))
+
+    def download_model(self, folder: Path) -> Path:
+        """The folder of the logged model's own files."""
+        outputs = self.client.get_run(self.id).outputs
+        if outputs is None or len(outputs.model_outputs) != 1:
+            raise ValueError(f"run {self.id[:8]} has no model")
+        with fluent():
+            path = mlflow.artifacts.download_artifacts(f"models:/{outputs.model_outputs[0].model_id}", dst_path=str(folder))
+        return Path(path) / "artifacts" / "model"
+
+
+def tracked() -> list[Tracked]:
+    """Every run of the project, newest first."""
+    client = MlflowClient(tracking_uri())
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    if experiment is None:
+        return []
+    runs, token = [], None
+    while True:
+        page = client.search_runs([experiment.experiment_id], max_results=1000, page_token=token)
+        runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, client) for run in page]
+        token = page.token
+        if not token:
+            return runs

@@ -13,6 +13,7 @@ import ltr
 from flows.cli import main
 from flows.pipeline import run
 from tasks.config import parse
+from tasks.lookup import find_model
 from tasks.tracking import CELL_KEY, EXPERIMENT, fluent, tracking_uri
 from tasks.train import folder_of
 
@@ -185,3 +186,68 @@ def test_clicks_are_asked_for_where_a_measure_needs_them(prefect_server, workpla
     (workplace / "c.yaml").write_text("data: {files: a.txt}\nmeasures: [cndcg_3]\n")
     assert main(["run", "c.yaml"]) == 1
     assert "cndcg_3 reads the label source 'click'" in capsys.readouterr().err
+
+
+def test_models_are_found_by_run_even_without_their_cell_folder(finished):
+    _, runs = children(finished[1])
+    outcome = finished[1]
+    best = find_model(outcome["run_id"])
+    assert best.digest == MlflowClient(tracking_uri()).get_run(outcome["run_id"]).data.tags["digest"]
+    cell = runs[0]
+    folder = folder_of(cell.data.tags[CELL_KEY])
+    moved = folder.with_name("moved")
+    folder.rename(moved)
+    try:
+        assert find_model(cell.info.run_id[:12]).digest == cell.data.tags["digest"]
+    finally:
+        moved.rename(folder)
+
+
+def test_compare_reads_stored_values_and_scores_nothing(finished, capsys, monkeypatch):
+    monkeypatch.setattr(ltr, "evaluate", lambda *_, **__: pytest.fail("scored again"))
+    run_id = finished[1]["run_id"]
+    assert main(["compare", f"{run_id}:trees", f"{run_id}:linear", "--measure", "ndcg@10", "--json"]) == 0
+    out, err = capsys.readouterr()
+    (pair,) = json.loads(out.splitlines()[-1])["pairs"]
+    known = next(p for p in finished[1]["standings"]["pairs"] if (p["measure"], p["a"], p["b"]) == ("ndcg_10", "trees", "linear"))
+    assert pair["p"] == pytest.approx(known["p"])
+    assert 0 < pair["randomisation_p"] <= 1
+    assert "Paired tests" in err
+    assert main(["compare", f"{run_id}:trees", f"{run_id}:trees"]) == 1
+    assert main(["compare", f"{run_id}:trees", f"{run_id}:linear", "--measure", "p@5"]) == 1
+    assert "not all of these runs have p_5; they share: ndcg_3, ndcg_10" in capsys.readouterr().err
+
+
+def test_evaluate_gives_the_runs_number_and_explains_another_tools(finished, capsys):
+    outcome = finished[1]
+    (folder,) = Path(".lambdaflow/generated").iterdir()
+    best = outcome["models"][MlflowClient(tracking_uri()).get_run(outcome["run_id"]).data.tags["best"]]
+    command = ["evaluate", "--model", outcome["run_id"], "--data", str(folder / "test.parquet"), "--measure", "ndcg_10", "--json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]["value"] == pytest.approx(
+        best["metrics"]["test_ndcg_10"]
+    )
+    assert main([*command, "--convention", "sklearn"]) == 0
+    row = json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]
+    assert {shift["rule"] for shift in row["shifts"]} == {"gain", "empty", "threshold"}
+    assert row["theirs"] == row["shifts"][-1]["value"] != row["value"]
+    assert main([*command, "--convention", "excel"]) == 1
+    assert "unknown convention 'excel'; known: lightgbm" in capsys.readouterr().err
+
+
+def test_optimality_of_a_stored_net(finished, capsys):
+    run_id = finished[1]["run_id"]
+    _, runs = children(finished[1])
+    linear = next(r for r in runs if r.data.tags["ranker"] == "linear").info.run_id
+    (folder,) = Path(".lambdaflow/generated").iterdir()
+    command = ["optimality", "--data", str(folder / "train.parquet"), "--epsilon", "0.1", "--delta", "0.1", "--measure", "ndcg"]
+    assert main([*command, "--model", linear, "-o", "page.html", "--json"]) == 0
+    certificates = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [c["directions"] for c in certificates] == [22, 22, 24]
+    assert certificates[0]["verdict"] == finished[1]["certificates"][0]["verdict"]
+    assert certificates[0]["value"] == pytest.approx(finished[1]["certificates"][0]["value"], abs=1e-12)
+    assert Path("page.html").read_text().count("<svg") == 3
+    trees = next(r for r in runs if r.data.tags["ranker"] == "trees").info.run_id
+    assert main([*command, "--model", trees]) == 1
+    assert "certificate is for linear models and nets, this is a lambdamart" in capsys.readouterr().err
+    assert run_id

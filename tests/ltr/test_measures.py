@@ -7,7 +7,7 @@ import pytest
 
 import ltr
 from ltr.jit import ready
-from ltr.measures import MEASURES, N_AUX, PREPARE, ROW, Conventions, Measure, curve_of, evaluate, gains_of
+from ltr.measures import MEASURES, N_AUX, PREPARE, PRESETS, ROW, Conventions, Measure, curve_of, evaluate, explain, gains_of
 from tests import naive
 
 GRADED = [0, 1, 2, 3, 4]
@@ -150,3 +150,53 @@ def test_arguments_are_checked():
     with pytest.raises(ValueError, match="above max_label"):
         evaluate([5.0, 0.0], [1.0, 0.0], [0, 2], ["err"])
     assert ltr.evaluate([], [], [0], ["ndcg"])["ndcg"].shape == (0,)
+
+
+def test_conventions_of_other_tools_are_what_those_tools_say():
+    """scikit-learn's and LightGBM's own NDCG on the same data, ties included."""
+    sklearn = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(11)
+    labels, scores = rng.integers(0, 4, (20, 8)).astype(float), rng.integers(0, 5, (20, 8)).astype(float)
+    labels[3] = 0
+    offsets = np.arange(0, 161, 8)
+    ours = evaluate(labels.ravel(), scores.ravel(), offsets, ["ndcg@5"], PRESETS["sklearn"][0])["ndcg_5"]
+    assert ours == pytest.approx([sklearn.ndcg_score(labels[[q]], scores[[q]], k=5) for q in range(20)])
+
+    lightgbm = pytest.importorskip("lightgbm")
+    features = scores.reshape(-1, 1)
+    data = lightgbm.Dataset(features, labels.ravel(), group=[8] * 20, free_raw_data=False)
+    recorded = {}
+    options = {
+        "objective": "lambdarank",
+        "metric": ["ndcg", "map"],
+        "eval_at": [5],
+        "verbose": -1,
+        "min_data_in_leaf": 1,
+        "num_leaves": 4,
+    }
+    watch = [lightgbm.record_evaluation(recorded)]
+    booster = lightgbm.train(options, data, 1, valid_sets=[data], valid_names=["d"], callbacks=watch)
+    predicted = booster.predict(features)
+    mine = evaluate(labels.ravel(), predicted, offsets, ["ndcg@5", "map@5"], PRESETS["lightgbm"][0])
+    assert recorded["d"]["ndcg@5"][0] == pytest.approx(mine["ndcg_5"].mean(), abs=1e-6)
+
+
+def test_an_explanation_ends_at_the_other_tools_number():
+    rng = np.random.default_rng(1)
+    labels, scores, offsets = rng.integers(0, 3, 200).astype(float), rng.integers(0, 9, 200).astype(float), np.arange(0, 201, 8)
+    labels[:8] = 0
+
+    def mean(measure, rules):
+        documents = np.array([f"d{k}".encode() for k in range(200)])
+        return float(np.nanmean(evaluate(labels, scores, offsets, [measure], rules, documents=documents)[measure.key]))
+
+    for tool, (rules, ndcg) in PRESETS.items():
+        for name in ("ndcg@10", "map"):
+            start, shifts = explain(name, Conventions(), tool, mean)
+            measure = Measure.of(name) if name == "map" else Measure(ndcg, 10)
+            assert start == mean(Measure.of(name), Conventions())
+            assert shifts[-1].value == pytest.approx(mean(measure, rules))
+            assert len({shift.rule for shift in shifts}) == len(shifts)
+    assert next(s for s in explain("ndcg@10", Conventions(), "letor4", mean)[1] if s.rule == "short").alone < 0
+    with pytest.raises(ValueError, match="unknown convention 'x'; known: lightgbm"):
+        explain("map", Conventions(), "x", mean)

@@ -90,3 +90,23 @@ def test_nothing_to_measure_is_an_error():
         certify(random_weights(2, 0, np.random.default_rng(0)), queries.features, queries, **QUICK)
     with pytest.raises(ValueError, match="rows of features"):
         certify(random_weights(2, 0, np.random.default_rng(0)), queries.features[:2], queries, **QUICK)
+
+
+def test_one_weight_at_a_time_moves_each_up_and_down():
+    queries = make_queries(30, seed=3)
+    weights = random_weights(4, 0, np.random.default_rng(1))
+    found = certify(weights, queries.features, queries, "ndcg", steps=(0.5,), one_at_a_time=True, **QUICK)
+    assert len(found.curves) == 8
+    moved = weights.flat
+    moved[2] -= 0.5
+    want = np.nanmean(
+        ltr.evaluate(queries.labels, weights.moved(moved).scores(queries.features), queries.offsets, ["ndcg"])["ndcg"]
+    )
+    assert found.curves[4 + 2, 0] == pytest.approx(want, abs=1e-9)
+
+
+def test_least_squares_is_a_linear_net():
+    queries = make_queries(30, seed=3)
+    fitted = ltr.LeastSquares().fit(queries)
+    order = np.argsort(fitted.predict(queries.features))
+    assert np.array_equal(order, np.argsort(fitted.net.scores(queries.features)))
