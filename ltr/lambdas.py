@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
 from ltr.measures import N_AUX, PREPARE, ROW, VALUE, Conventions, Measure, curve_of, gains_of
 from ltr.queries import Queries
+from ltr.ranking import by_score
 
 COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
 _POINTERS = tuple(types.FunctionType(kernel) for kernel in (VALUE, PREPARE, ROW, COST))
@@ -316,7 +317,7 @@ def query_forces(q, scores, plan, force, curvature):
     """
     offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan
     first, last = offsets[q], offsets[q + 1]
-    order = np.argsort(-scores, kind="mergesort")
+    order = by_score(scores)
     ranked = scores[order]
     n = len(scores)
     force[:] = 0.0

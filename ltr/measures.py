@@ -21,6 +21,7 @@ from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.ranking import by_score
 
 VALUE = F8(F8_1D, I8_1D, F8_1D, I8)
 PREPARE = I8(F8_1D, F8_1D, I8, F8_2D)
@@ -451,13 +452,24 @@ def curve_of(measure: Measure, longest: int) -> tuple[NDArray[np.float64], int]:
 # --- driving the kernels over all queries -------------------------------------------------------------------------------
 
 
+@njit(cache=True)
+def _in_order(values):
+    for k in range(1, len(values)):
+        if values[k] < values[k - 1]:
+            return False
+    return True
+
+
 @njit(cache=True, parallel=True)
 def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
     """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied."""
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
-        by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
-        ranked = by_tie_breaker[np.argsort(-scores[first:last][by_tie_breaker], kind="mergesort")]
+        if _in_order(tie_breaker[first:last]):
+            ranked = by_score(scores[first:last])
+        else:
+            by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
+            ranked = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
         groups = 0
         for k in range(last - first):
             order[first + k] = first + ranked[k]
@@ -522,23 +534,36 @@ def evaluate(
     for name, values in sources.items():
         if values.shape != scores.shape:
             raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
-    per_query = {}
+    per_query: dict[str, NDArray[np.float64]] = {}
+    ranked: dict[str, _Ranked] = {}
     for measure in map(Measure.of, measures):
         if measure.source not in sources:
             raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
-        per_query[measure.key] = _evaluate_one(measure, sources[measure.source], scores, offsets, conventions, position, documents)
+        if measure.source not in ranked:
+            ranked[measure.source] = _ranked(sources[measure.source], scores, offsets, conventions, position, documents)
+        per_query[measure.key] = _take(measure, ranked[measure.source], conventions)
     return per_query
 
 
-def _evaluate_one(
-    measure: Measure,
+@dataclass(frozen=True)
+class _Ranked:
+    """Queries in ranked order: what every measure of one label source starts from."""
+
+    labels: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    order: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    n_groups: NDArray[np.int64]
+
+
+def _ranked(
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],
     conventions: Conventions,
     position: NDArray[Any],
     documents: NDArray[np.bytes_] | None,
-) -> NDArray[np.float64]:
+) -> _Ranked:
     if conventions.unlabelled == "condensed":
         judged = ~np.isnan(labels)
         counts = np.concatenate(([0], np.cumsum(judged)))
@@ -548,18 +573,25 @@ def _evaluate_one(
     n_groups = np.zeros(len(offsets) - 1, np.int64)
     tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
     _rank(scores, tie_breaker, offsets, conventions.ties == "expected", order, ends, n_groups)
-    curve, cutoff = curve_of(measure, max(int(np.diff(offsets).max(initial=0)), 1))
-    values = np.empty(len(offsets) - 1)
-    kernel = ready(measure.kind.value, VALUE)
-    ready(_values, _VALUES)(gains_of(measure, labels, conventions), offsets, order, ends, n_groups, curve, cutoff, kernel, values)
+    return _Ranked(labels, offsets, order, ends, n_groups)
+
+
+def _take(measure: Measure, ranked: _Ranked, conventions: Conventions) -> NDArray[np.float64]:
+    sizes = np.diff(ranked.offsets)
+    curve, cutoff = curve_of(measure, max(int(sizes.max(initial=0)), 1))
+    values = np.empty(len(sizes))
+    kernel, gains = ready(measure.kind.value, VALUE), gains_of(measure, ranked.labels, conventions)
+    ready(_values, _VALUES)(gains, ranked.offsets, ranked.order, ranked.ends, ranked.n_groups, curve, cutoff, kernel, values)
     if conventions.short == "zero" and measure.cutoff and measure.name in ("ndcg", "jk_ndcg", "cndcg"):
-        values[np.diff(offsets) < measure.cutoff] = 0.0
+        values[sizes < measure.cutoff] = 0.0
     return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
 
 
 def _tie_breaker(
     ties: str, labels: NDArray[np.float64], position: NDArray[Any], documents: NDArray[np.bytes_] | None
 ) -> NDArray[np.float64]:
+    if ties == "expected":
+        return np.zeros(len(labels))
     if ties == "worst":
         return np.nan_to_num(labels, nan=0.0)
     if ties == "docid":

@@ -18,6 +18,7 @@ from ltr.jit import F4_2D, F8_1D, F8_2D, I8, I8_1D, ready
 from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of
 from ltr.nets import Weights
 from ltr.queries import Queries
+from ltr.ranking import by_score
 
 COARSE = tuple(round(0.1 * k, 1) for k in range(1, 11))
 FINE = tuple(round(0.001 * k, 3) for k in range(1, 11))
@@ -177,7 +178,7 @@ def _walk(
 def _value_at(scores, gains, curve, cutoff, value):
     """The measure with ties in expectation."""
     n = len(scores)
-    order = np.argsort(-scores, kind="mergesort")
+    order = by_score(scores)
     ends = np.empty(n, np.int64)
     groups = 0
     for k in range(n):
