@@ -142,11 +142,31 @@ def _gain_sum(gains, ends, curve):
     return total
 
 
+_LEVELS = 12
+
+
 @njit(cache=True)
 def _ideal(gains, curve):
+    """Σ gain · curve of the best ranking. Labels have few levels, so the highest gain left is looked for level by level; a query
+    with many different gains is sorted."""
+    total, rank, above = 0.0, 0, np.inf
+    for _ in range(_LEVELS):
+        highest, count = 0.0, 0
+        for gain in gains:
+            if gain < above:
+                if gain > highest:
+                    highest, count = gain, 1
+                elif gain == highest:
+                    count += 1
+        if highest == 0.0 or curve[rank] == 0.0:
+            return total
+        for k in range(rank, rank + count):
+            total += highest * curve[k]
+        rank, above = rank + count, highest
+        if rank == len(gains):
+            return total
     best = np.sort(gains)[::-1]
-    total = 0.0
-    for k in range(len(best)):
+    for k in range(rank, len(best)):
         total += best[k] * curve[k]
     return total
 
@@ -440,7 +460,7 @@ MEASURES: dict[str, Kind] = {
 
 def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
     """Gains ``float64 [documents]`` of a measure; a document without a label gains nothing."""
-    return np.ascontiguousarray(measure.kind.gain(np.nan_to_num(labels, nan=0.0), conventions), np.float64)
+    return np.ascontiguousarray(measure.kind.gain(np.where(np.isnan(labels), 0.0, labels), conventions), np.float64)
 
 
 def curve_of(measure: Measure, longest: int) -> tuple[NDArray[np.float64], int]:
