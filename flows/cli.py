@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +19,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return given.command(given)
     except KeyboardInterrupt:
-        print("interrupted; run the same command again to continue", file=sys.stderr)
         return 130
     except BrokenPipeError:
         return 1
@@ -108,6 +109,15 @@ def _run(given: argparse.Namespace) -> int:
 
     from flows.pipeline import run
     from flows.terminal import show
+    from tasks.train import STOP
+
+    def interrupted(*_: Any) -> None:
+        STOP.set()
+        print("interrupted: ending the current tree or epoch; run the same command again to continue", file=sys.stderr)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupted)
 
     runner: Any = ThreadPoolTaskRunner(max_workers=config.workers)
     outcome = run.with_options(task_runner=runner)(config, given.fresh)
@@ -122,17 +132,22 @@ def _check(given: argparse.Namespace) -> int:
 
     make_state_folder()
     from tasks import store
-    from tasks.check import findings
+    from tasks.check import findings, shared_queries
     from tasks.config import override_all, parse
     from tasks.ingest import ingest
 
     written: dict[str, Any] = {"data": {"files": given.files}}
     override_all(written, [f"data.{override}" for override in given.set])
     data = parse(written, "check").data
-    found = []
+    found: list[Any] = []
+    seen: dict[str, Any] = {}
     for file in given.files:
         read = ingest.fn([Path(file)], data, file)
-        found += findings(store.open_queries(read["data"][0]), read["split_queries"], file)
+        queries = store.open_queries(read["data"][0])
+        found += findings(queries, read["split_queries"], file)
+        for earlier, other in seen.items():
+            found += shared_queries(other, queries, file, earlier)
+        seen[file] = queries
     if given.json:
         print(json.dumps([vars(finding) for finding in found]))
     else:

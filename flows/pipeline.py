@@ -9,6 +9,7 @@ Running it again with the same configuration, data and code finds what is finish
 
 import json
 import subprocess
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ from flows.progress import Steps, steps
 from flows.sweep import Cell, cells_of, choose, train_all
 from tasks import store
 from tasks.check import check, refuse, shared_queries
-from tasks.config import Data, RunConfig
+from tasks.config import CERTIFIABLE, Data, RunConfig
 from tasks.generate import generate
-from tasks.ingest import DataError, ingest
+from tasks.ingest import DataError, ingest, is_table
 from tasks.labels import fit_together, prepare, rotate, split
 from tasks.optimality import certify
 from tasks.report import label_of, write_plots, write_report
@@ -88,22 +89,40 @@ def ready_data(config: RunConfig) -> tuple[list[dict[str, str]], list[dict[str, 
     names = list(sets.values())
     for k, name in enumerate(names):
         for other in list(sets)[k + 1 :]:
-            findings += [vars(f) for f in shared_queries(store.open_queries(name), store.open_queries(sets[other]), other)]
+            findings += [
+                vars(f) for f in shared_queries(store.open_queries(name), store.open_queries(sets[other]), other, list(sets)[k])
+            ]
     refuse(findings)
     folds = [sets] if roles else rotate(names) if data.parts else split(names[0], data, config.seed)
     scale = 1.0 if config.data.generate else config.scale
-    return [fit_together(fold, scale, config.seed) for fold in folds], findings
+    sparse = not any(is_table(path) for path in chain(*groups.values()))
+    return [fit_together(fold, scale, config.seed, sparse) for fold in folds], findings
 
 
 def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
-    """Every measure that is reported, selects or trains reads a label source the data have."""
-    sources = {"label", *store.open_queries(folds[0]["train"]).sources}
-    trained = [str(term.measure) for ranker in config.rankers.values() for term in getattr(ranker, "objective", ())]
-    for measure in map(ltr.Measure.of, [*config.measures, config.select, *trained]):
+    """What rankers and measures read is there: label sources, labels within ERR's scale, no missing feature for least squares.
+
+    Raises:
+        DataError: before anything is trained.
+    """
+    train = store.open_queries(folds[0]["train"])
+    sources = {"label", *train.sources}
+    sections = list(config.rankers.values())
+    trained = [str(term.measure) for section in sections for term in getattr(section, "objective", ())]
+    stops = [section.stop_on for section in sections if getattr(section, "stop_on", None)]  # type: ignore[attr-defined]
+    certified = [config.optimality.measure] if config.optimality else []
+    for measure in map(ltr.Measure.of, [*config.measures, config.select, *trained, *stops, *certified]):
         if measure.source not in sources:
             raise DataError(
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
             )
+        for fold in folds:
+            for name in fold.values():
+                measure.kind.gain(np.nan_to_num(store.open_queries(name).source(measure.source)), config.core_conventions)
+    if any(section.kind == "least_squares" for section in sections):  # type: ignore[attr-defined]
+        missing = np.isnan(train.features).any(axis=0)
+        if missing.any():
+            raise DataError(f"least squares needs complete features; {train.names[int(np.argmax(missing))]!r} has missing values")
 
 
 def sweep(
@@ -123,9 +142,9 @@ def sweep(
         tags = {"ranker": cell["ranker"], "digest": result["digest"], **_prefect_tags()}
         tracker.cell(result, cell["label"], params, tags, folder_of(result["key"]), data)
         value = result["metrics"].get(f"valid_{select}")
-        progress.done(
-            f"{cell['label']}: validation {label_of(select)} {'undefined' if value is None else f'{value:.4f}'} ({result['seconds']:.1f} s)"
-        )
+        seconds = f"{result['seconds']:.1f} s"
+        shown = "undefined" if value is None else f"{value:.4f}"
+        progress.done(f"{cell['label']}: validation {label_of(select)} {shown} ({'; '.join((seconds, *result['remarks']))})")
 
     expected = config.expect.values if config.expect else {}
     first = [cell for cell in cells if cell["ranker"] in expected]
@@ -140,7 +159,7 @@ def optimality(config: RunConfig, chosen: list[Any], progress: Steps) -> list[di
     """A certificate for each net asked for, of its first fold."""
     if config.optimality is None:
         return []
-    nets = [name for name, ranker in config.rankers.items() if ranker.kind == "lambdarank"]  # type: ignore[attr-defined]
+    nets = [name for name, ranker in config.rankers.items() if ranker.kind in CERTIFIABLE]  # type: ignore[attr-defined]
     wanted = config.optimality.rankers or nets
     progress.begin("optimality", len(wanted))
     certificates = []
@@ -167,7 +186,7 @@ def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
     wrong = []
     for ranker, values in config.expect.values.items():
         for metric, value in values.items():
-            cell = table["rows"][ranker]["cells"].get(ltr.Measure.of(metric.removeprefix("test_")).key)
+            cell = table["rows"][ranker]["cells"].get(metric.removeprefix("test_"))
             if cell is None or cell["mean"] is None or not abs(cell["mean"] - value) <= config.expect.tolerance + 1e-12:
                 came = (
                     "was not measured" if cell is None else f"is {cell['mean']:.5f}" if cell["mean"] is not None else "is undefined"

@@ -9,6 +9,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 console = Console(stderr=True)
 
 
+def _print(text: str, style: str = "") -> None:
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+
+
 class Steps:
     """Names the current step and counts its parts."""
 
@@ -20,16 +24,16 @@ class Steps:
         if self._progress is not None and self._task is not None:
             self._progress.reset(self._task, total=parts, description=text)
         else:
-            console.print(f"{text}{f' ({parts})' if parts else ''}", highlight=False)
+            _print(f"{text}{f' ({parts})' if parts else ''}")
 
     def done(self, text: str) -> None:
         """One part is finished."""
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task)
-        console.print(f"  {text}", highlight=False, style="dim")
+        _print(f"  {text}", "dim")
 
     def say(self, text: str, style: str = "") -> None:
-        console.print(f"  {text}", highlight=False, style=style)
+        _print(f"  {text}", style)
 
 
 @contextmanager

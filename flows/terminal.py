@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from tasks.report import label_of
@@ -20,7 +21,7 @@ def show(outcome: dict[str, Any], name: str) -> None:
     console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
     standings = outcome["standings"]
     verdicts = {c["ranker"]: c["verdict"] for c in outcome["certificates"]}
-    table = Table(title=f"{name}: test queries", title_justify="left", title_style="bold", caption_justify="left")
+    table = Table(title=f"{escape(name)}: test queries", title_justify="left", title_style="bold", caption_justify="left")
     table.add_column("ranker")
     for measure in standings["measures"]:
         table.add_column(label_of(measure), justify="right")
@@ -39,7 +40,9 @@ def show(outcome: dict[str, Any], name: str) -> None:
         colour = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
         verdict = verdicts.get(ranker)
         table.add_row(
-            f"{row['letter']}  {ranker}", *cells, *([f"[{colour[verdict]}]{verdict}[/]" if verdict else "–"] if verdicts else [])
+            escape(f"{row['letter']}  {ranker}"),
+            *cells,
+            *([f"[{colour[verdict]}]{verdict}[/]" if verdict else "–"] if verdicts else []),
         )
     table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %."
     console.print(table)
@@ -57,7 +60,7 @@ def show_comparison(table: dict[str, Any]) -> None:
     for name, row in table["rows"].items():
         cells = [row["cells"][measure] for measure in table["measures"]]
         means.add_row(
-            f"{row['letter']}  {name}",
+            escape(f"{row['letter']}  {name}"),
             *("–" if c["mean"] is None else f"{_short(c['mean'])} {marks(c['beats'])}\n±{_short(c['se'] or 0.0)}" for c in cells),
         )
     console.print(means)

@@ -4,7 +4,7 @@ At each iteration the objective gives force and curvature of every document at t
 force, and the scores move by its leaves. The trees never hear of a measure; a measure is looked at only to stop.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -12,20 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.binning import apply_bins, find_bins
-from ltr.lambdas import WITHOUT_CURVATURE, Objective, Schedule, Term
-from ltr.measures import Conventions, evaluate
+from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Objective, Term
+from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.queries import Queries, canonical
-from ltr.trees import Trees, grow, join
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A measure along training, ``float64 [evaluations]`` each; NaN where it was not taken."""
-
-    iteration: NDArray[np.int64]
-    train: NDArray[np.float64]
-    valid: NDArray[np.float64]
+from ltr.training import Curve, mean_measure, written_objective
+from ltr.trees import VANISHED, Trees, grow, join
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class LambdaMART:
     largest_leaf: float = 10.0
     max_bins: int = 255
     sigma: float = 1.0
-    normalise: str = "none"
+    normalise: Literal["none", "query", "term"] = "none"
     conventions: Conventions = Conventions()
     stop_on: str | None = "ndcg_10"
     patience: int = 50
@@ -78,7 +70,12 @@ class LambdaMART:
             "gain": self.gain in ("newton", "least_squares"),
             "leaf": self.leaf in ("newton", "gradient"),
             "patience": self.patience >= 0,
+            "max_bins": 2 <= self.max_bins <= 255,
+            "sigma": self.sigma > 0,
+            "normalise": self.normalise in NORMALISE,
         }
+        if self.stop_on is not None:
+            Measure.of(self.stop_on)
         flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_CURVATURE]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no curvature; take gain: least_squares and leaf: gradient with it")
@@ -86,8 +83,8 @@ class LambdaMART:
             if not holds:
                 raise ValueError(f"LambdaMART: {name}={getattr(self, name)!r} is out of range")
 
-    def fit(self, queries: Queries, valid: Queries | None = None) -> "LambdaMART":
-        """A fitted copy of this model.
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "LambdaMART":
+        """A fitted copy of this model. `tick` is called after every tree; what it raises ends the training.
 
         Raises:
             ValueError: for fewer documents than two leaves need, infinite features, or an objective that does not fit the data.
@@ -110,11 +107,13 @@ class LambdaMART:
                 self.gain == "newton", self.leaf == "newton", self.learning_rate, self.largest_leaf,
             )  # fmt: skip
             if grown is None:
-                why = "all forces are zero" if not force.any() else "no split is admissible"
+                why = "all forces are zero" if np.abs(force).max(initial=0.0) < VANISHED else "no split is admissible"
                 remarks = (f"stopped after {iteration} trees: {why}",)
                 break
             trees.append(grown.tree)
             scores += grown.tree.value[grown.leaf]
+            if tick is not None:
+                tick()
             if watch.seen(iteration + 1, scores, grown.tree):
                 break
         ensemble = join(trees)
@@ -149,16 +148,6 @@ class LambdaMART:
         return cls(**{**parameters, **written_objective(parameters)}, trees=Trees(**arrays), names=names)
 
 
-def written_objective(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Terms and conventions of a model's written parameters."""
-
-    def term(written: Mapping[str, Any]) -> Term:
-        weight = written["weight"]
-        return Term(**{**written, "weight": Schedule(**weight) if isinstance(weight, Mapping) else weight})
-
-    return {"objective": tuple(map(term, parameters["objective"])), "conventions": Conventions(**parameters["conventions"])}
-
-
 class _Watch:
     """The measure along training: on validation queries after every tree, on training queries after every tenth."""
 
@@ -173,11 +162,11 @@ class _Watch:
         measure = self.model.stop_on
         if measure is None:
             return False
-        train = self._mean(measure, self.queries, scores) if n_trees % 10 == 0 else np.nan
+        train = mean_measure(measure, self.queries, scores, self.model.conventions) if n_trees % 10 == 0 else np.nan
         value = np.nan
         if self.valid is not None:
             self.valid_scores += tree.scores(self.valid.features)
-            value = self._mean(measure, self.valid, self.valid_scores)
+            value = mean_measure(measure, self.valid, self.valid_scores, self.model.conventions)
             if value > self.best_value:
                 self.best, self.best_value = n_trees, value
         self.rows.append((n_trees, train, value))
@@ -186,8 +175,3 @@ class _Watch:
     def curve(self) -> Curve:
         iteration, train, valid = zip(*self.rows, strict=True) if self.rows else ((), (), ())
         return Curve(np.array(iteration, np.int64), np.array(train, np.float64), np.array(valid, np.float64))
-
-    def _mean(self, measure: str, queries: Queries, scores: NDArray[np.float64]) -> float:
-        labels = {"label": queries.labels, **queries.sources}
-        values = evaluate(labels, scores, queries.offsets, [measure], self.model.conventions, queries.position)
-        return float(np.nanmean(next(iter(values.values()))))

@@ -234,7 +234,12 @@ class Schedule:
     kind: Literal["linear", "exponential"]
     eta: float
 
+    def __post_init__(self) -> None:
+        if self.kind not in ("linear", "exponential"):
+            raise ValueError(f"schedule kind {self.kind!r} is not linear or exponential")
+
     def at(self, iteration: int) -> float:
+        """Weight at an iteration, from 0."""
         return _schedule(self, iteration)
 
 
@@ -270,6 +275,8 @@ class Term:
         for name, known in ((self.cost, COSTS), (self.construction, CONSTRUCTIONS)):
             if name not in known:
                 raise ValueError(f"unknown {'cost' if known is COSTS else 'construction'} {name!r}; known: {', '.join(known)}")
+        if self.pairs not in ("all", "same_label"):
+            raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
         if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
 

@@ -1,16 +1,16 @@
 """Least squares on the labels: the oldest baseline, and an exact check of a loader, folds and measures."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.boosting import Curve
 from ltr.models import checked_features, digest_of
 from ltr.nets import Weights
 from ltr.queries import Queries, canonical
+from ltr.training import Curve
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LeastSquares:
         if self.ridge < 0:
             raise ValueError(f"LeastSquares: ridge={self.ridge} is negative")
 
-    def fit(self, queries: Queries, valid: Queries | None = None) -> "LeastSquares":
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "LeastSquares":
         """A fitted copy. Documents without a label are left out.
 
         Raises:

@@ -5,8 +5,9 @@ missing value, ``docid = NAME`` in the comment for the document's id, ``\\n`` or
 start with ``#`` skipped. The bytes are cut at line ends into one piece a thread's share and read in two parallel passes,
 one that counts and one that writes straight into the arrays; nothing is ever a Python object but a wrong line.
 
-Numbers of up to 19 digits are exact to the last bit of a double (Clinger 1990: an integer below 2^53 times or over a power
-of ten up to 10^22); longer ones are within one unit in the last place of the float32 they end in.
+Numbers whose digits make an integer below 2^53 (15 digits always do) are exact to the last bit of a double (Clinger 1990: such
+an integer times or over a power of ten up to 10^22); longer ones are off by a few last bits of a double at most, which the float32
+of a feature seldom sees.
 """
 
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from ltr.queries import mix
 
 _POWERS = np.array([10.0**k for k in range(23)])
 _PIECE = 1 << 18
+_WIDEST = 100_000
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
 _FNV_OFFSET, _FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
@@ -30,6 +32,7 @@ RULES = {
     5: "feature indices rise within a line",
     6: "every line has a qid, or none has",
     7: "the label must be finite",
+    8: "feature indices go up to 100,000",
 }
 
 
@@ -72,7 +75,7 @@ def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
     if n_rows == 0:
         raise ValueError("no document in it")
     first_rows = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-    features = np.zeros((n_rows, max(int(widths.max()), 0)), np.float32)
+    features = np.zeros((n_rows, min(max(int(widths.max()), 0), _WIDEST)), np.float32)
     labels = np.empty(n_rows)
     keys = np.zeros(n_rows, np.uint64)
     spans = np.zeros((n_rows, 4), np.int64)
@@ -295,6 +298,8 @@ def _line(text, at, end, first_feature, has_qid, features, labels, keys, spans, 
             return 4
         if index <= last:
             return 5
+        if index - first_feature >= features.shape[1]:
+            return 8 if index - first_feature >= _WIDEST else 5
         features[row, index - first_feature] = value
         last = index
         at = _skip_blanks(text, behind, end)

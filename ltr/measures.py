@@ -14,7 +14,7 @@ A query on which a measure is undefined (no relevant document) yields NaN inside
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
 from numba import njit, prange, types
@@ -38,7 +38,7 @@ class Conventions:
         ties: ``expected`` over random order within ties (McSherry & Najork 2008), ``stable`` (file order), ``worst``, or
             ``docid`` (by document id, descending, as trec_eval does).
         empty: a query on which the measure is undefined counts nothing (``skip``), 0 (``zero``) or 1 (``one``).
-        threshold: for binary measures, the smallest relevant label.
+        threshold: for binary measures, the smallest relevant judged label; of other label sources all above 0 are relevant.
         max_label: top of the label scale (ERR).
         gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).
         unlabelled: a document nobody judged counts as label 0 (``zero``) or is left out (``condensed``).
@@ -52,6 +52,12 @@ class Conventions:
     gain: Literal["exp2", "linear"] = "exp2"
     unlabelled: Literal["zero", "condensed"] = "zero"
     short: Literal["plain", "zero"] = "plain"
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(Conventions).items():
+            known = get_args(hint)
+            if known and getattr(self, name) not in known:
+                raise ValueError(f"conventions: {name} {getattr(self, name)!r} is not one of {', '.join(known)}")
 
 
 PRESETS: dict[str, tuple[Conventions, str]] = {
@@ -460,6 +466,8 @@ MEASURES: dict[str, Kind] = {
 
 def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
     """Gains ``float64 [documents]`` of a measure; a document without a label gains nothing."""
+    if measure.source != "label":
+        conventions = replace(conventions, threshold=float(np.finfo(np.float64).tiny))
     return np.ascontiguousarray(measure.kind.gain(np.where(np.isnan(labels), 0.0, labels), conventions), np.float64)
 
 

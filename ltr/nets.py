@@ -8,7 +8,7 @@ training accuracy falls, the rate shrinks with a probability.
 Features are standardised by the training data (a missing value becomes the mean), which the model carries with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -16,12 +16,12 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import NDArray
 
-from ltr.boosting import Curve, written_objective
 from ltr.jit import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
-from ltr.lambdas import Objective, Term, forces_signature, plan_type
-from ltr.measures import Conventions, evaluate
+from ltr.lambdas import NORMALISE, Objective, Term, forces_signature, plan_type
+from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.queries import Queries, canonical
+from ltr.training import Curve, mean_measure, written_objective
 
 _SUMS = {"reassoc", "nsz", "contract"}
 """Lets a dot product run in vector lanes; NaN and infinity keep their meaning. One machine always adds in one order."""
@@ -152,7 +152,7 @@ class LambdaRank:
     shrink_probability: float = 0.3
     objective: Sequence[Term] = (Term(),)
     sigma: float = 1.0
-    normalise: str = "none"
+    normalise: Literal["none", "query", "term"] = "none"
     conventions: Conventions = Conventions()
     stop_on: str = "ndcg_10"
     keep: Literal["valid", "train"] = "valid"
@@ -172,14 +172,19 @@ class LambdaRank:
             "keep": self.keep in ("valid", "train"),
             "flat_epochs": self.flat_epochs >= 0,
             "shrink": 0 < self.shrink <= 1,
+            "sigma": self.sigma > 0,
+            "normalise": self.normalise in NORMALISE,
+            "seed": self.seed >= 0,
             "shrink_probability": 0 <= self.shrink_probability <= 1,
         }
+        Measure.of(self.stop_on)
         for name, holds in rules.items():
             if not holds:
                 raise ValueError(f"LambdaRank: {name}={getattr(self, name)!r} is out of range")
 
-    def fit(self, queries: Queries, valid: Queries | None = None) -> "LambdaRank":
-        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best.
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "LambdaRank":
+        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best. `tick` is called
+        after every epoch; what it raises ends the training.
 
         Raises:
             ValueError: for an infinite feature or an objective that does not fit the data.
@@ -202,9 +207,13 @@ class LambdaRank:
                 raise ValueError(
                     f"LambdaRank: scores are no longer finite in epoch {epoch + 1}; learning_rate={self.learning_rate:g} is too large"
                 )
-            train = self._mean(queries, scores)
-            value = train if valid is queries else self._mean(valid, weights.scores(valid_features))
+            train = mean_measure(self.stop_on, queries, scores, self.conventions)
+            value = (
+                train if valid is queries else mean_measure(self.stop_on, valid, weights.scores(valid_features), self.conventions)
+            )
             rows.append((epoch + 1, train, value))
+            if tick is not None:
+                tick()
             judged = train if self.keep == "train" else value
             if judged > best_value:
                 best, best_value, best_epoch = weights, judged, epoch + 1
@@ -261,11 +270,6 @@ class LambdaRank:
                 rate,
             )
         return Weights(inner, bias, outer, self.hidden)
-
-    def _mean(self, queries: Queries, scores: NDArray[np.float64]) -> float:
-        labels = {"label": queries.labels, **queries.sources}
-        values = evaluate(labels, scores, queries.offsets, [self.stop_on], self.conventions, queries.position)
-        return float(np.nanmean(next(iter(values.values()))))
 
     def standardised(self, features: Any) -> NDArray[np.float32]:
         """Features as the net sees them."""

@@ -72,9 +72,13 @@ class Queries:
             raise ValueError(f"names: {len(self.names)} names for {self.features.shape[1]} features")
         if self.keys is None:
             rows = row_digests(self.features)
-            put("keys", mix(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
+            put("keys", _told_apart(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
         if len(self.keys) != self.n_queries:
             raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
+        if len(np.unique(self.keys)) < self.n_queries:
+            raise ValueError("keys: two queries have the same key")
+        if (self.labels < 0).any() or np.isinf(self.labels).any():
+            raise ValueError("labels: a label is a finite number, 0 or more, or NaN for none")
 
     @property
     def n_queries(self) -> int:
@@ -118,6 +122,15 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     values = (values ^ (values >> _SHIFTS[0])) * _MIX[0]
     values = (values ^ (values >> _SHIFTS[1])) * _MIX[1]
     return values ^ (values >> _SHIFTS[2])
+
+
+def _told_apart(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Distinct keys: of queries with equal content, the second and later ones get their number mixed in."""
+    order = np.argsort(keys, kind="stable")
+    firsts = np.flatnonzero(np.concatenate(([True], keys[order][1:] != keys[order][:-1])))
+    number = np.empty(len(keys), np.uint64)
+    number[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
+    return mix(keys + number * _MULTIPLIER)
 
 
 def row_digests(features: NDArray[np.float32], rows_at_once: int = 1 << 16) -> NDArray[np.uint64]:
@@ -214,7 +227,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     before = _starts(np.array([part.n_documents for part in parts]))
     return canonical(
         Queries(
-            features=np.concatenate([widen(part, widest.n_features).features for part in parts]),
+            features=np.concatenate([widen(part, widest.names).features for part in parts]),
             labels=np.concatenate([part.labels for part in parts]),
             offsets=_starts(np.concatenate([np.diff(part.offsets) for part in parts])),
             keys=keys,
@@ -227,10 +240,10 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     )
 
 
-def widen(queries: Queries, n_features: int) -> Queries:
-    """`queries` with columns of zeros up to `n_features`: what a sparse file means by features it never mentions."""
-    missing = n_features - queries.n_features
+def widen(queries: Queries, names: tuple[str, ...]) -> Queries:
+    """`queries` with the features `names`, of which they have the first ones; the others are 0: what a sparse file means by
+    features that it never mentions."""
+    missing = len(names) - queries.n_features
     if missing <= 0:
         return queries
-    names = queries.names + tuple(f"f{k + 1}" for k in range(queries.n_features, n_features))
     return replace(queries, features=np.pad(queries.features, ((0, 0), (0, missing))), names=names)

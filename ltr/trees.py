@@ -25,6 +25,8 @@ from ltr.binning import BLOCK, MISSING, Bins
 
 _LOW = np.int64(0xFFFFFFFF)
 _BINS = 256
+VANISHED = 1e-100
+"""Forces smaller than this are none: every pair is in order by a gap of hundreds."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _predict(features, feature, threshold, missing_left, left, right, value, nod
 def power_of_two_scale(values: NDArray[np.float64], bits: int) -> float:
     """The largest power of two that keeps Σ |values · scale|, rounded, below 2^bits, from exact integer sums."""
     largest = float(np.abs(values).max(initial=0.0))
-    if largest == 0.0:
+    if largest < VANISHED:
         return 1.0
     room = 61 - int(np.ceil(np.log2(max(len(values), 2))))
     coarse = 2.0 ** (room - int(np.ceil(np.log2(largest))))

@@ -32,13 +32,18 @@ def check(
     name: str, split_queries: int = 0, label: str = "data", conventions: dict[str, Any] | None = None
 ) -> list[dict[str, str]]:
     """Findings about a stored data set, as plain dictionaries (`Finding`)."""
+    conventions = conventions or {}
     return [
         asdict(finding)
-        for finding in findings(store.open_queries(name), split_queries, label, (conventions or {}).get("gain", "exp2"))
+        for finding in findings(
+            store.open_queries(name), split_queries, label, conventions.get("gain", "exp2"), conventions.get("threshold", 2)
+        )
     ]
 
 
-def findings(queries: Queries, split_queries: int = 0, subject: str = "data", gain: str = "exp2") -> list[Finding]:
+def findings(
+    queries: Queries, split_queries: int = 0, subject: str = "data", gain: str = "exp2", threshold: float = 2
+) -> list[Finding]:
     """Everything the doctor has to say about one data set."""
     found: list[Finding] = []
 
@@ -54,6 +59,11 @@ def findings(queries: Queries, split_queries: int = 0, subject: str = "data", ga
         say("warning", f"{split_queries} queries stood in several places of a file; their documents were brought together")
     if not (np.nan_to_num(labels) > 0).any():
         say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
+    if not (np.nan_to_num(labels) >= threshold).any() and (np.nan_to_num(labels) > 0).any():
+        say(
+            "warning",
+            f"no label reaches {threshold:g}, from which binary measures (MAP, MRR, …) count as relevant; set conventions.threshold: 1",
+        )
     if gain == "exp2" and (labels > LARGEST_LABEL).any():
         where = _query_of(queries, int(np.flatnonzero(labels > LARGEST_LABEL)[0]))
         say(
@@ -79,16 +89,16 @@ def findings(queries: Queries, split_queries: int = 0, subject: str = "data", ga
     return found
 
 
-def shared_queries(train: Queries, other: Queries, subject: str) -> list[Finding]:
+def shared_queries(one: Queries, other: Queries, subject: str, among: str) -> list[Finding]:
     """An error where a query is in both: the test would be on what was learned."""
-    shared = np.intersect1d(train.keys, other.keys)
+    shared = np.intersect1d(one.keys, other.keys)
     if not len(shared):
         return []
     return [
         Finding(
             "error",
             subject,
-            f"{len(shared)} queries are in the training data too ({_examples(other, np.isin(other.keys, shared))})",
+            f"{len(shared)} queries are in {among} too ({_examples(other, np.isin(other.keys, shared))})",
         )
     ]
 

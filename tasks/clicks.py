@@ -1,6 +1,7 @@
 """Session log → click labels (Svore 2011 section 6).
 
-The label of a document for a query is the share of its impressions on which it was the last click of the result page: last
+The label of a document for a query is the share of its impressions on which it was the last click of the result page (one
+query in one session, or in one interaction of it): last
 clicks say more about satisfaction than clicks. Shown and never clicked is 0; never shown has no label, which is not 0.
 """
 
@@ -44,15 +45,16 @@ def click_table(log: ClickLog) -> pl.DataFrame:
         DataError: for a missing file or column, or a click that is not a whole number or several with commas.
     """
     path = located(log.log)
+    csv = path.suffix.lower() == ".csv"
     try:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             frame = pl.scan_parquet(path)
         else:
-            frame = pl.scan_csv(path, separator="," if path.suffix == ".csv" else "\t", infer_schema=False, quote_char=None)
+            frame = pl.scan_csv(path, separator="," if csv else "\t", infer_schema=False, quote_char='"' if csv else None)
         columns = frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{log.log}: cannot be read: {str(error).splitlines()[0]}") from None
-    page = [log.session, *([log.interaction] if log.interaction else [])]
+    page = [log.session, *([log.interaction] if log.interaction else []), log.query]
     for column in (*page, log.query, log.document, log.click):
         if column not in columns:
             near = difflib.get_close_matches(column, columns.names(), n=2)
@@ -60,14 +62,18 @@ def click_table(log: ClickLog) -> pl.DataFrame:
                 f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'there are: ' + ', '.join(columns.names())}"
             )
     order = pl.col(log.click)
-    if not columns[log.click].is_numeric():
+    if columns[log.click].is_float():
+        order = order.fill_nan(None)
+    if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
+        order = order.cast(pl.Int64)
+    else:
         _check_clicks(log, frame)
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
     shown = (
         frame.with_columns(
             order.fill_null(0).alias("_order"), pl.col(log.query).cast(pl.String), pl.col(log.document).cast(pl.String)
         )
-        .group_by([*page, log.query, log.document])
+        .group_by([*page, log.document])
         .agg(pl.col("_order").max())
     )
     is_last = (pl.col("_order") > 0) & (pl.col("_order") == pl.col("_order").max().over(page))
@@ -105,8 +111,8 @@ def attach(queries: Queries, table: pl.DataFrame, label: str = "the data") -> tu
     if queries.documents is None or queries.ids is None:
         raise DataError(f"{label}: click labels are joined by query and document id, and the documents have no id")
     judged = pl.DataFrame({
-        "query": np.repeat(queries.ids, np.diff(queries.offsets)).astype(str),
-        "document": queries.documents.astype(str),
+        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
+        "document": np.char.decode(queries.documents, "utf-8", "replace"),
     })  # fmt: skip
     joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
     clicks = joined["click"].fill_null(float("nan")).to_numpy().copy()

@@ -7,6 +7,7 @@ Unknown keys are errors that name the near misses. Ranker sections have exactly 
 import difflib
 import itertools
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, replace
 from hashlib import sha256
@@ -63,10 +64,15 @@ Term: Any = section_of(
 )
 
 
+Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
+"""Dotted path of a parameter → its values."""
+CERTIFIABLE = ("lambdarank", "least_squares")
+
+
 class RankerSection(Section):
     """A ranker: its model's own parameters, and what is swept of them."""
 
-    sweep: dict[str, list[Any]] = {}
+    sweep: Grid = {}
 
     def model(self, conventions: ltr.Conventions) -> Any:
         """The unfitted model."""
@@ -158,6 +164,9 @@ class Data(Strict):
             raise ValueError(
                 f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3"
             )
+        for key, needs in (("valid", "train"), ("test", "train"), ("folds", "files"), ("shares", "files")):
+            if getattr(self, key) != type(self).model_fields[key].default and given != [needs]:
+                raise ValueError(f"{key} goes with {needs}, and the data are named by {given[0]}")
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
@@ -192,18 +201,21 @@ class RunConfig(Strict):
     name: str = "run"
     data: Data
     rankers: dict[str, Ranker] = Field(default_factory=_default_rankers, min_length=1)  # type: ignore[valid-type]
-    sweep: dict[str, list[Any]] = {}
+    sweep: Grid = {}
     select: str = "ndcg_10"
     measures: list[str] = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
     conventions: Conventions = Conventions()  # type: ignore[valid-type]
     optimality: Optimality | None = None
     expect: Expect | None = None
-    seed: int = 1
+    seed: int = Field(1, ge=0)
     scale: float = Field(1.0, gt=0, le=1)
     workers: int = Field(1, ge=1)
 
     @model_validator(mode="after")
     def _check(self) -> "RunConfig":
+        for name in self.rankers:
+            if not re.fullmatch(r"[A-Za-z0-9_. -]+", name):
+                raise ValueError(f"ranker name {name!r}: letters, digits, '_', '-', '.' and spaces only")
         for measure in (self.select, *self.measures, *([self.optimality.measure] if self.optimality else [])):
             ltr.Measure.of(measure)
         for path in self.sweep:
@@ -212,9 +224,16 @@ class RunConfig(Strict):
         for name in self.optimality.rankers if self.optimality else []:
             if name not in self.rankers:
                 raise ValueError(f"optimality.rankers: no ranker {name!r}; there are: {', '.join(self.rankers)}")
-        for name in self.expect.values if self.expect else {}:
+            kind: str = self.rankers[name].kind  # type: ignore[attr-defined]
+            if kind not in CERTIFIABLE:
+                raise ValueError(f"optimality.rankers: {name!r} is a {kind}; the certificate is for linear models and nets")
+        reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
+        for name, values in self.expect.values.items() if self.expect else ():
             if name not in self.rankers:
                 raise ValueError(f"expect.values: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+            for metric in values:
+                if metric not in reported:
+                    raise ValueError(f"expect.values.{name}: {metric!r} is not reported; there are: {', '.join(reported)}")
         for name in self.rankers:
             self.cells(name)
         return self
@@ -246,7 +265,13 @@ class RunConfig(Strict):
             for length in ("n_trees", "epochs"):
                 if length in written:
                     written[length] = max(1, round(written[length] * self.scale))
-            points.append((point, type(section).model_validate(written)))
+            try:
+                points.append((point, type(section).model_validate(written)))
+            except ValidationError as error:
+                fault = error.errors()[0]
+                raise ValueError(
+                    f"rankers.{ranker}.sweep at {point}: {fault.get('ctx', {}).get('error') or fault['msg'].lower()}"
+                ) from None
         return points
 
     @property
@@ -356,4 +381,7 @@ def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
             at = at.setdefault(part, {})
             if not isinstance(at, dict):
                 raise ConfigError(f"--set {override}: {part!r} is not a section")
-        at[last] = yaml.safe_load(value)
+        try:
+            at[last] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"--set {override}: {value!r} is not YAML") from None

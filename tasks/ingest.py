@@ -23,7 +23,7 @@ from tasks import store
 from tasks.config import Data
 
 TABLES = {".parquet", ".csv", ".tsv"}
-_READER = 1
+_READER = 2
 """Raised when the readers change what they make of the same bytes."""
 
 
@@ -86,6 +86,8 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
         queries, apart = _regrouped(_read(path, data))
         parts.append(_without(queries, data.drop))
         split += apart
+    if any(map(is_table, paths)) and len({part.names for part in parts}) > 1:
+        raise DataError(f"{', '.join(str(p) for p in paths)}: these tables have different columns")
     try:
         joined = concatenate(parts)
     except ValueError as error:
@@ -95,6 +97,11 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
     return {**noted, "read": True}
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file is read as a table, with named columns; anything else is LETOR text, whose features may end early."""
+    return path.suffix.lower() in TABLES
+
+
 def _sidecar(path: Path) -> Path:
     return path.with_name(path.name + ".query")
 
@@ -102,11 +109,12 @@ def _sidecar(path: Path) -> Path:
 def _read(path: Path, data: Data) -> Rows:
     if path.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty")
-    return _read_table(path, data) if path.suffix in TABLES else _read_text(path, data)
+    return _read_table(path, data) if is_table(path) else _read_text(path, data)
 
 
 def _read_text(path: Path, data: Data) -> Rows:
-    text = np.memmap(path, np.uint8, "r")
+    text: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+    text = text[3:] if bytes(text[:3]) == b"\xef\xbb\xbf" else text
     try:
         lines = letor.parse(text, data.first_feature)
     except letor.LineError as error:
@@ -142,15 +150,14 @@ def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
 
 
 def _read_table(path: Path, data: Data) -> Rows:
+    kind = path.suffix.lower()
     try:
-        if path.suffix == ".parquet":
+        if kind == ".parquet":
             frame = pl.read_parquet(path)
         else:
-            frame = pl.read_csv(
-                path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema_length=10_000, null_values=["NULL", "", "NA"]
-            )
+            frame = pl.read_csv(path, separator="\t" if kind == ".tsv" else ",", infer_schema=False)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {str(error).splitlines()[0]}") from None
+        raise DataError(f"{path}: cannot be read as {kind[1:]}: {str(error).splitlines()[0]}") from None
     if frame.height == 0:
         raise DataError(f"{path}: no document in it")
     for column in (data.query, data.label):
@@ -159,27 +166,45 @@ def _read_table(path: Path, data: Data) -> Rows:
             hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
             raise DataError(f"{path}: no column {column!r}{hint} (data.query and data.label name the columns)")
     names = tuple(name for name in frame.columns if name not in (data.query, data.label, data.document))
-    for name in (data.label, *names):
-        _require_numbers(path, frame, name)
-    labels = frame[data.label].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    labels = _numbers(path, frame, data.label, data)
     wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
     if len(wrong):
         raise DataError(f"{path}, row {wrong[0] + 1}: label {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
-    ids = np.array([str(value).encode() for value in frame[data.query].to_list()])
-    documents = np.array([str(v).encode() for v in frame[data.document].to_list()]) if data.document in frame.columns else None
+    ids = _ids(path, frame, data.query)
+    documents = _ids(path, frame, data.document) if data.document in frame.columns else None
     features = np.empty((frame.height, len(names)), np.float32)
     for k, name in enumerate(names):
-        features[:, k] = frame[name].cast(pl.Float32).fill_null(float("nan")).to_numpy()
+        features[:, k] = _numbers(path, frame, name, data)
     return Rows(features, labels, _keys(ids), ids, documents, names)
 
 
-def _require_numbers(path: Path, frame: pl.DataFrame, name: str) -> None:
+_MISSING = ["", "NULL", "NA", "nan", "NaN"]
+"""What stands for a missing value in a table of text."""
+
+
+def _numbers(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[np.float64]:
+    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be."""
     column = frame[name]
-    if column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null):
-        return
-    as_numbers = column.cast(pl.String, strict=False).cast(pl.Float64, strict=False)
-    row = int((as_numbers.is_null() & column.is_not_null()).arg_max() or 0)
-    raise DataError(f"{path}, row {row + 1}: column {name!r} has {str(column[row])[:40]!r}: labels and features are numbers")
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
+        wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
+        if len(wrong):
+            is_id = data.document not in frame.columns and name != data.label
+            hint = f" (if these are document ids, set data.document: {name})" if is_id else ""
+            raise DataError(
+                f"{path}, row {wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
+            )
+    elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise DataError(f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers")
+    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:
+    column = frame[name].cast(pl.String)
+    if column.null_count():
+        raise DataError(f"{path}, row {column.is_null().arg_true()[0] + 1}: column {name!r} is empty: every row names its {name}")
+    return np.array([value.encode() for value in column.to_list()])
 
 
 def _keys(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
@@ -188,13 +213,13 @@ def _keys(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
 
 
 def _regrouped(rows: Rows) -> tuple[Queries, int]:
-    """The rows as queries, in the order queries first appear, and how many queries stood in several places."""
+    """The rows as queries, and how many queries stood in several places."""
     starts = np.flatnonzero(np.concatenate(([True], rows.keys[1:] != rows.keys[:-1])))
-    first, split = np.unique(rows.keys, return_index=True)[1], len(starts) - len(np.unique(rows.keys))
-    order = np.argsort(rows.keys, kind="stable") if split else np.arange(len(rows.keys))
+    runs = np.unique(rows.keys[starts], return_counts=True)[1]
+    order = np.argsort(rows.keys, kind="stable") if (runs > 1).any() else np.arange(len(rows.keys))
     keys = rows.keys[order]
     offsets = np.append(np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))), len(keys))
-    if len(np.unique(rows.ids)) != len(first):
+    if len(np.unique(rows.ids)) != len(runs):
         raise DataError("two query ids have the same 64-bit digest; rename one of them")
     queries = Queries(
         features=rows.features[order],
@@ -206,8 +231,7 @@ def _regrouped(rows: Rows) -> tuple[Queries, int]:
         ids=rows.ids[order][offsets[:-1]],
         documents=None if rows.documents is None else rows.documents[order],
     )
-    sizes_in_runs = np.unique(rows.keys[starts], return_counts=True)[1]
-    return queries, int((sizes_in_runs > 1).sum())
+    return queries, int((runs > 1).sum())
 
 
 def _without(queries: Queries, drop: Sequence[str]) -> Queries:

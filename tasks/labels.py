@@ -122,22 +122,40 @@ def _rotate(parts: Sequence[str], n: int) -> list[dict[str, str]]:
 
 
 @task(cache_policy=NO_CACHE, name="fit together", task_run_name="fit together")
-def fit_together(fold: dict[str, str], scale: float, seed: int) -> dict[str, str]:
-    """The three data sets of a fold with the same features (sparse files may end early), cut down to a share of the queries.
+def fit_together(fold: dict[str, str], scale: float, seed: int, sparse: bool = True) -> dict[str, str]:
+    """The three data sets of a fold with the same features in the same order, cut down to a share of the queries.
+
+    Args:
+        sparse: a set may have fewer features than another, which are 0 there (LETOR text); tables must name all of them.
 
     Raises:
-        DataError: where feature names or label sources differ.
+        DataError: where features are missing or unknown.
     """
     sets = {role: store.open_queries(name) for role, name in fold.items()}
-    widest = max(sets.values(), key=lambda queries: queries.n_features)
+    names = max(sets.values(), key=lambda queries: queries.n_features).names if sparse else sets["train"].names
     result = {}
     for role, queries in sets.items():
-        if queries.names != widest.names[: queries.n_features]:
-            strange = next(name for name in queries.names if name not in widest.names[: queries.n_features])
-            raise DataError(f"{role}: feature {strange!r} is not in the other data, or stands elsewhere")
-        changed = widen(queries, widest.n_features)
+        changed = (
+            widen(queries, names)
+            if sparse and queries.names == names[: queries.n_features]
+            else _with_features(queries, names, role)
+        )
         if scale < 1:
             share = max(2, round(scale * queries.n_queries))
             changed = select(changed, np.sort(shuffled(queries, seed)[:share]))
         result[role] = fold[role] if changed is queries else store.keep_queries(changed)
     return result
+
+
+def _with_features(queries: Queries, names: tuple[str, ...], role: str) -> Queries:
+    if queries.names == names:
+        return queries
+    for what, strange in (
+        ("misses the feature", [name for name in names if name not in queries.names]),
+        ("has the feature", [name for name in queries.names if name not in names]),
+    ):
+        if strange:
+            more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+            raise DataError(f"{role}: {what} {strange[0]!r}{more}, unlike the training data")
+    order = [queries.names.index(name) for name in names]
+    return replace(queries, features=queries.features[:, order], names=names)

@@ -126,6 +126,7 @@ def _row(cell: Mapping[str, Any], select: str) -> dict[str, Any]:
         "test": shown("test"),
         "seconds": f"{cell['seconds']:.1f}",
         "digest": cell["digest"][:12],
+        "remarks": "; ".join(cell.get("remarks", [])),
     }
 
 

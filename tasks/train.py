@@ -5,6 +5,7 @@ sources), so running a command again finds finished cells and trains only what i
 """
 
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,14 @@ import ltr
 from tasks import store
 from tasks.config import SECTIONS, Conventions
 from tasks.evaluate import evaluate, means, table
+
+STOP = threading.Event()
+"""Set to end the cells that are being trained, after their current tree or epoch."""
+
+
+def _tick() -> None:
+    if STOP.is_set():
+        raise InterruptedError("training was interrupted")
 
 
 def cell_key(cell: dict[str, Any]) -> str:
@@ -59,7 +68,7 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[s
     model = SECTIONS[cell["section"]["kind"]](**cell["section"]).model(conventions)
     sets = {role: store.open_queries(cell[role]) for role in ("train", "valid", "test")}
     started = time.perf_counter()
-    fitted = model.fit(sets["train"], sets["valid"])
+    fitted = model.fit(sets["train"], sets["valid"], _tick)
     seconds = time.perf_counter() - started
     values = pl.concat(
         table(evaluate(fitted, sets[role], cell["measures"], conventions), sets[role], role) for role in ("valid", "test")

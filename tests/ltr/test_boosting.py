@@ -101,3 +101,12 @@ def test_bad_input_is_named():
         model.predict(np.full((2, 4), np.inf))
     with pytest.raises(ValueError, match="not fitted"):
         ltr.LambdaMART().predict(np.zeros((2, 4)))
+
+
+@pytest.mark.skipif(not JIT, reason="hundreds of trees are for compiled code")
+def test_separable_data_do_not_overflow():
+    rng = np.random.default_rng(0)
+    labels = np.tile([1.0, 0.0], 50)
+    queries = Queries((labels + 0.01 * rng.random(100))[:, None], labels, np.arange(0, 101, 2))
+    model = ltr.LambdaMART(n_trees=900, learning_rate=1.0, min_docs_in_leaf=5, stop_on=None).fit(queries)
+    assert np.isfinite(model.predict(queries.features)).all()

@@ -181,6 +181,9 @@ def test_unknown_names_list_the_known_ones():
         (lambda: Term("ndcg", construction="x"), "unknown construction 'x'"),
         (lambda: Term("ndcg", weight=1.5), r"outside \[0, 1\]"),
         (lambda: Objective(queries, [Term("cndcg")]), "no label source 'click'"),
+        (lambda: Term("ndcg", pairs="some"), "pairs 'some'"),
+        (lambda: Schedule(0.1, "quadratic", 1), "schedule kind 'quadratic'"),
+        (lambda: Conventions(ties="random"), "ties 'random' is not one of expected, stable"),
         (lambda: Objective(queries, []), "at least one term"),
         (lambda: Objective(queries, normalise="always"), "unknown normalise"),
     ):

@@ -48,6 +48,8 @@ def test_no_newline_at_the_end_no_features_and_feature_zero():
         ("1 qid:1 1:", "FEATURE:VALUE"),
         ("1 qid:1 0:2", "start at 1"),
         ("1 qid:1 2:1 2:3", "rise"),
+        ("1 qid:1 9:1 2:3", "rise"),
+        ("1 qid:1 999999999:1", "up to 100,000"),
         ("1 1:2", "every line has a qid"),
         ("1 qid: 1:2", "every line has a qid"),
     ],

@@ -209,3 +209,8 @@ def test_order_by_score_is_a_stable_sort():
         for levels in (1, 3, 10**9):
             scores = rng.integers(0, levels, n).astype(float)
             assert np.array_equal(by_score(scores), np.argsort(-scores, kind="stable"))
+
+
+def test_other_label_sources_are_relevant_above_zero():
+    values = evaluate({"label": [3.0, 0.0], "binary": [0.0, 1.0]}, [2.0, 1.0], [0, 2], ["mrr", "mrr:binary"])
+    assert (values["mrr"][0], values["mrr_binary"][0]) == (1.0, 0.5)

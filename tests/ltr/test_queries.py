@@ -70,10 +70,10 @@ def test_select_keep_and_concatenate(queries):
     assert keep(queries, mask).n_queries == queries.n_queries - 1
     with pytest.raises(ValueError, match="two of the parts"):
         concatenate([first, first])
-    wide = widen(first, 6)
+    wide = widen(first, (*first.names, "x", "y"))
     assert wide.n_features == 6
     assert not wide.features[:, 4:].any()
-    assert concatenate([wide, rest]).n_features == 6
+    assert concatenate([wide, rest]).names == wide.names
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,18 @@ def test_what_does_not_fit_is_refused(change, rule):
     good = {"features": np.zeros((4, 2)), "labels": np.zeros(4), "offsets": np.array([0, 2, 4])}
     with pytest.raises(ValueError, match=rule):
         Queries(**(good | change))
+
+
+def test_queries_of_equal_content_stay_apart():
+    twice = Queries(np.array([[1.0], [2.0], [1.0], [2.0]]), np.array([0.0, 1, 1, 0]), np.array([0, 2, 4]))
+    ordered = canonical(twice)
+    assert sorted(ordered.features[:2, 0].tolist()) == [1, 2]
+    assert sorted(ordered.features[2:, 0].tolist()) == [1, 2]
+    with pytest.raises(ValueError, match="two queries have the same key"):
+        Queries(twice.features, twice.labels, twice.offsets, keys=np.array([3, 3], np.uint64))
+
+
+def test_labels_are_finite_and_not_negative():
+    for wrong in (-1.0, np.inf):
+        with pytest.raises(ValueError, match="a label is a finite number"):
+            Queries(np.zeros((2, 1)), np.array([1.0, wrong]), np.array([0, 2]))

@@ -36,6 +36,12 @@ def test_labels(good):
     assert says(replace(good, labels=missing), "note", "1 documents have no label")
 
 
+def test_labels_below_the_threshold_are_warned_of(good):
+    low = replace(good, labels=np.minimum(good.labels, 1))
+    assert says(low, "warning", "no label reaches 2")
+    assert not says(low, "warning", "no label reaches", threshold=1)
+
+
 def test_queries_that_teach_nothing():
     labels = np.array([1.0, 2, 2, 0, 3])
     queries = Queries(np.arange(10).reshape(5, 2), labels, np.array([0, 1, 3, 5]))
@@ -76,8 +82,8 @@ def test_duplicates_and_conflicts():
 
 
 def test_shared_queries_stop_a_run(good):
-    found = shared_queries(good, good, "test")
+    found = shared_queries(good, good, "test", "train")
     assert found[0].level == "error"
-    with pytest.raises(DataError, match="test: 30 queries are in the training data too"):
+    with pytest.raises(DataError, match="test: 30 queries are in train too"):
         refuse([vars(f) for f in found])
-    assert not shared_queries(good, make_queries(5, seed=9, clicks=False), "test")
+    assert not shared_queries(good, make_queries(5, seed=9, clicks=False), "test", "train")

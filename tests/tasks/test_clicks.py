@@ -84,3 +84,29 @@ def test_wrong_logs(log, tmp_path):
     (tmp_path / "bad.tsv").write_text(LOG.replace("2,3", "yes"))
     with pytest.raises(DataError, match=r"bad.tsv, line 3: click 'yes'"):
         click_table(log.model_copy(update={"log": tmp_path / "bad.tsv"}))
+
+
+def test_missing_boolean_and_quoted_clicks(tmp_path):
+    def rates(frame, name="l.parquet"):
+        (frame.write_csv if name.endswith("csv") else frame.write_parquet)(tmp_path / name)
+        return click_table(ClickLog(log=tmp_path / name))["click"].to_list()
+
+    page = {"session": [1, 1], "query": ["q, x", "q, x"], "document": ["a", "b"]}
+    assert rates(pl.DataFrame({**page, "click": [float("nan"), float("nan")]})) == [0.0, 0.0]
+    assert rates(pl.DataFrame({**page, "click": [True, False]})) == [1.0, 0.0]
+    assert rates(pl.DataFrame({**page, "click": [0, 1]}), "l.csv") == [0.0, 1.0]
+
+
+def test_two_queries_of_a_session_are_two_pages(tmp_path):
+    pl.DataFrame({"session": [1, 1], "query": ["p", "q"], "document": ["a", "a"], "click": [1, 2]}).write_parquet(
+        tmp_path / "l.parquet"
+    )
+    assert click_table(ClickLog(log=tmp_path / "l.parquet"))["click"].to_list() == [1.0, 1.0]
+
+
+def test_ids_in_any_script_join():
+    data = Queries(
+        np.zeros((1, 1)), np.ones(1), np.array([0, 1]), ids=np.array(["q é".encode()]), documents=np.array(["д".encode()])
+    )
+    table = pl.DataFrame({"query": ["q é"], "document": ["д"], "impressions": [2], "last_clicks": [1], "click": [0.5]})
+    assert attach(data, table)[0].sources["click"].tolist() == [0.5]

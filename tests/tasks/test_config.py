@@ -45,6 +45,17 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({"data": {"parts": ["a", "b"]}}, "at least 3"),
         ({"data": {"files": "a", "folds": 2}}, "folds: 2 leaves nothing"),
         ({"data": {"files": "a", "shares": [0.5, 0.2, 0.2]}}, "sum to 1"),
+        ({"data": {"files": "a", "test": "b"}}, "test goes with train, and the data are named by files"),
+        ({"data": {"parts": ["a", "b", "c"], "folds": 5}}, "folds goes with files"),
+        ({**SHORT, "optimality": {"rankers": ["lambdamart"]}}, "'lambdamart' is a lambdamart; the certificate is for"),
+        ({**SHORT, "rankers": {"a@b": {"kind": "least_squares"}}}, "ranker name 'a@b'"),
+        ({**SHORT, "sweep": {"learning_rate": []}}, "sweep.learning_rate"),
+        ({**SHORT, "sweep": {"n_leaves": [3.5]}}, "sweep at {'n_leaves': 3.5}"),
+        ({**SHORT, "seed": -1}, "seed"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "normalise": "foo"}}}, "normalise"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "stop_on": "foo"}}}, "unknown measure 'foo'"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "sigma": 0}}}, "sigma=0"),
+        ({**SHORT, "expect": {"values": {"linear": {"test_err": 1}}}}, "'test_err' is not reported"),
         ({**SHORT, "optimality": {"rankers": ["nobody"]}}, "no ranker 'nobody'"),
         ({**SHORT, "expect": {"values": {"nobody": {}}}}, "no ranker 'nobody'"),
     ],
@@ -81,6 +92,8 @@ def test_overrides(tmp_path):
     assert [point for point, _ in config.cells("m")] == [{"learning_rate": 0.1}, {"learning_rate": 0.2}]
     with pytest.raises(ConfigError, match=r"key.path=value"):
         read(path, ["scale"])
+    with pytest.raises(ConfigError, match=r"--set name=\[: '\[' is not YAML"):
+        read(path, ["name=["])
     with pytest.raises(ConfigError, match="not a section"):
         read(path, ["data.files.x=1"])
 

@@ -134,3 +134,30 @@ def test_missing_values_stay_missing(workplace):
     queries, _ = read(["a.csv"])
     assert np.isnan(queries.features).sum() == 2
     assert np.isnan(queries.labels).sum() == 1
+
+
+def test_ids_are_text_and_never_empty(workplace):
+    (workplace / "a.csv").write_text("query,label,f\n001,1,2\n1,0,3\nNA,1,1\n")
+    assert sorted(read(["a.csv"])[0].ids.tolist()) == [b"001", b"1", b"NA"]
+    (workplace / "b.csv").write_text("query,label,f\n1,1,2\n,0,3\n")
+    with pytest.raises(DataError, match="row 2: column 'query' is empty"):
+        read(["b.csv"])
+
+
+def test_late_floats_text_numbers_capital_suffixes_and_byte_order_marks(workplace):
+    (workplace / "a.CSV").write_text("query,label,f\n" + "1,1,2\n" * 11_000 + "1,0,0.5\n")
+    assert read(["a.CSV"])[0].features.min() == 0.5
+    pl.DataFrame({"query": ["a", "b"], "label": ["1", "2"], "f": [True, False]}).write_parquet("b.parquet")
+    assert sorted(read(["b.parquet"])[0].labels.tolist()) == [1, 2]
+    (workplace / "c.txt").write_bytes(b"\xef\xbb\xbf" + letor().encode())
+    assert read(["c.txt"])[0].n_queries == 2
+
+
+def test_a_text_column_that_may_be_the_document_id_is_named(workplace):
+    (workplace / "a.csv").write_text("query,label,doc_id,f\n1,1,x7,2\n")
+    with pytest.raises(DataError, match=r"set data.document: doc_id"):
+        read(["a.csv"])
+    (workplace / "b.csv").write_text("query,label,f\n2,1,2\n")
+    (workplace / "c.csv").write_text("query,label,g\n1,1,2\n")
+    with pytest.raises(DataError, match="different columns"):
+        read(["b.csv", "c.csv"])

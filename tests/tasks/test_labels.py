@@ -1,5 +1,7 @@
 """Cleaning, binary labels and cuts by query."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,22 @@ def test_sets_of_a_fold_get_one_width_and_a_share(workplace):
     assert fitted["train"] == fold["train"]
     assert store.open_queries(fitted["valid"]).n_features == 4
     assert store.open_queries(fit_together.fn(fold, 0.25, 1)["train"]).n_queries == 5
+
+
+def test_tables_name_their_features(workplace):
+    queries = make_queries(20, n_features=3, seed=1)
+    turned = replace(make_queries(20, n_features=3, seed=2), names=("f3", "f1", "f2"))
+    short = replace(make_queries(20, n_features=2, seed=3), names=("f1", "f2"))
+    strange = replace(make_queries(20, n_features=3, seed=4), names=("f1", "f2", "z"))
+    train = store.keep_queries(queries)
+
+    def fitted(other):
+        return fit_together.fn({"train": train, "valid": train, "test": store.keep_queries(other)}, 1.0, 1, sparse=False)
+
+    opened = store.open_queries(fitted(turned)["test"])
+    assert opened.names == ("f1", "f2", "f3")
+    assert set(opened.features[:, 0].tolist()) == set(turned.features[:, 1].tolist())
+    with pytest.raises(DataError, match="test: misses the feature 'f3'"):
+        fitted(short)
+    with pytest.raises(DataError, match="test: misses the feature 'f3', unlike"):
+        fitted(strange)

@@ -1,0 +1,45 @@
+"""What trees and nets share while they train: the measure they watch, the curve they leave, the objective they were told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.lambdas import Schedule, Term
+from ltr.measures import Conventions, Measure, evaluate
+from ltr.queries import Queries
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measure along training, ``float64 [evaluations]`` each; NaN where it was not taken."""
+
+    iteration: NDArray[np.int64]
+    train: NDArray[np.float64]
+    valid: NDArray[np.float64]
+
+
+def mean_measure(measure: str, queries: Queries, scores: NDArray[np.float64], conventions: Conventions) -> float:
+    """Mean of a measure over the queries where it is defined.
+
+    Raises:
+        ValueError: where it is defined on none of them.
+    """
+    labels = {"label": queries.labels, **queries.sources}
+    key = Measure.of(measure).key
+    values = evaluate(labels, scores, queries.offsets, [measure], conventions, queries.position, queries.documents)[key]
+    if np.isnan(values).all():
+        raise ValueError(f"{key} is undefined on every query of the training or validation data: nothing relevant by its rules")
+    return float(np.nanmean(values))
+
+
+def written_objective(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Terms and conventions of a model's written parameters."""
+
+    def term(written: Mapping[str, Any]) -> Term:
+        weight = written["weight"]
+        return Term(**{**written, "weight": Schedule(**weight) if isinstance(weight, Mapping) else weight})
+
+    return {"objective": tuple(map(term, parameters["objective"])), "conventions": Conventions(**parameters["conventions"])}
