@@ -130,7 +130,7 @@ class LambdaRank:
 
     Args:
         hidden: 0 for the linear net, otherwise the number of tanh units.
-        epochs: passes over the training queries (D section 7: 700).
+        epochs: passes over the training queries (D section 7: 700); 0 leaves the random weights it starts from.
         learning_rate: first rate.
         update: after every ``query``, or ``full`` batch (the sum over all queries).
         flat_epochs: restart with new random weights after so many epochs without a better validation value; 0: never.
@@ -166,7 +166,7 @@ class LambdaRank:
     def __post_init__(self) -> None:
         rules = {
             "hidden": self.hidden >= 0,
-            "epochs": self.epochs >= 1,
+            "epochs": self.epochs >= 0,
             "learning_rate": self.learning_rate > 0,
             "update": self.update in ("query", "full"),
             "keep": self.keep in ("valid", "train"),
@@ -226,7 +226,7 @@ class LambdaRank:
                 restarts += 1
                 weights = random_weights(queries.n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
                 rate, before, flat_since, flat_value = self.learning_rate, -np.inf, epoch, -np.inf
-        iteration, train_values, valid_values = (np.array(column) for column in zip(*rows, strict=True))
+        iteration, train_values, valid_values = (np.array(column) for column in (zip(*rows, strict=True) if rows else ((), (), ())))
         remarks = (f"best epoch {best_epoch} of {self.epochs}, {restarts} restarts",)
         curve = Curve(iteration, train_values, valid_values)
         return replace(self, weights=best or weights, scaling=scaling, names=queries.names, curve=curve, remarks=remarks)

@@ -264,7 +264,7 @@ class RunConfig(Strict):
                 _put(written, path, value, f"rankers.{ranker}.sweep")
             for length in ("n_trees", "epochs"):
                 if length in written:
-                    written[length] = max(1, round(written[length] * self.scale))
+                    written[length] = max(min(written[length], 1), round(written[length] * self.scale))
             try:
                 points.append((point, type(section).model_validate(written)))
             except ValidationError as error:

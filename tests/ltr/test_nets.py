@@ -72,6 +72,13 @@ def test_same_bytes_for_any_order_of_rows_and_any_threads():
         )
 
 
+def test_no_epoch_leaves_random_weights():
+    train = make_queries(20)
+    model = ltr.LambdaRank(epochs=0).fit(train)
+    assert np.array_equal(model.weights.flat, random_weights(4, 0, np.random.default_rng([1, 0])).flat)
+    assert len(model.curve.iteration) == 0
+
+
 def test_missing_features_are_the_mean_and_infinite_ones_an_error():
     train = make_queries(20, seed=1)
     features = train.features.copy()
