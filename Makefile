@@ -41,6 +41,7 @@ test-long: $(VENV)/.installed-dev  ## the heavy cases too
 
 bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/measures.py
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .

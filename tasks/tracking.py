@@ -64,7 +64,8 @@ class Tracker:
         if found:
             return found.experiment_id
         local = tracking_uri().startswith("sqlite:")
-        return self.client.create_experiment(EXPERIMENT, Path("mlruns/artifacts").absolute().as_uri() if local else None)
+        kind = {"mlflow.experimentKind": "custom_model_development"}
+        return self.client.create_experiment(EXPERIMENT, Path("mlruns/artifacts").absolute().as_uri() if local else None, tags=kind)
 
     def _find(self, tag: str, value: str, parent: str | None = None) -> Any:
         also = f" and tags.`{PARENT}` = '{parent}'" if parent else ""
@@ -74,7 +75,8 @@ class Tracker:
         return runs[0] if runs else None
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
-        return self.client.create_run(self.experiment_id, run_name=name, tags=dict(tags)).info.run_id
+        source = {"mlflow.source.name": "lambdaflow", "mlflow.source.type": "LOCAL"}
+        return self.client.create_run(self.experiment_id, run_name=name, tags={**source, **tags}).info.run_id
 
     @contextmanager
     def running(self) -> Iterator[None]:
