@@ -260,7 +260,7 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
     create_markdown_artifact(
         key="report",
         description=f"Report of {config.name}",
-        markdown=f"# {config.name}\n\n{outcome['summary']}\n\n{_markdown(outcome['standings'])}\n\n[Run in MLflow]({link}) · report: `{path}`\n",
+        markdown=f"# {config.name}\n\n{outcome['summary']}\n\n{_markdown(outcome['standings'])}\n\n[Run in MLflow]({link}) · [report]({link}/artifacts/report.html), also in `{path}`\n",
     )
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ltr import models
 from ltr.boosting import LambdaMART
+from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
 from ltr.least_squares import LeastSquares
-from ltr.measures import MEASURES, Conventions, Measure, evaluate
+from ltr.measures import MEASURES, Conventions, Measure
 from ltr.models import Model, save
 from ltr.nets import LambdaRank
 from ltr.optimality import Certificate, certify

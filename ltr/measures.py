@@ -3,25 +3,24 @@
 Sources: Donmez 2009 eq. 1–3 (AP, RR, NDCG), Burges 2010 section 3 (ERR), Svore 2011 eq. 9 (CNDCG), Dubey 2009 section 1.6.3
 (the Järvelin–Kekäläinen discount, LETOR's NDCG); ties by McSherry & Najork 2008.
 
-Three layers. A *kernel* sees one query in ranked order, as gains: ``value(gains, ends, curve, cutoff)``, where ``ends`` are the
+A *kernel* sees one query in ranked order, as gains: ``value(gains, ends, curve, cutoff)``, where ``ends`` are the
 ends of the groups of tied documents; ``prepare`` and ``row`` write ``|ΔM(t, b)|`` for one upper rank t and all lower ranks b
 (brute force over every pair is in the tests). `Kind` names the kernels of a measure with the gain and the discount curve they
-work on. `evaluate` checks its arguments and drives the kernels over all queries in parallel, each writing its own cell.
+work on; `ltr.evaluation` drives the kernels over all queries.
 
 A query on which a measure is undefined (no relevant document) yields NaN inside and what `Conventions.empty` says outside.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
-from numba import njit, prange, types
-from numpy.typing import ArrayLike, NDArray
+from numba import njit, types
+from numpy.typing import NDArray
 
-from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
-from ltr.ranking import by_score
+from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D
 
 VALUE = F8(F8_1D, I8_1D, F8_1D, I8)
 PREPARE = I8(F8_1D, F8_1D, I8, F8_2D)
@@ -58,18 +57,6 @@ class Conventions:
             known = get_args(hint)
             if known and getattr(self, name) not in known:
                 raise ValueError(f"conventions: {name} {getattr(self, name)!r} is not one of {', '.join(known)}")
-
-
-PRESETS: dict[str, tuple[Conventions, str]] = {
-    "lightgbm": (Conventions(ties="stable", empty="one", threshold=1), "ndcg"),
-    "xgboost": (Conventions(ties="stable", empty="one", threshold=1), "ndcg"),
-    "sklearn": (Conventions(empty="zero", threshold=1, gain="linear"), "ndcg"),
-    "ranklib": (Conventions(ties="stable", empty="zero", threshold=1), "ndcg"),
-    "letor3": (Conventions(ties="stable", empty="zero", threshold=1), "jk_ndcg"),
-    "letor4": (Conventions(ties="stable", empty="zero", threshold=1, short="zero"), "jk_ndcg"),
-    "trec": (Conventions(ties="docid", empty="zero", threshold=1, gain="linear"), "ndcg"),
-}
-"""Rules of other tools, and what they mean by NDCG."""
 
 
 @dataclass(frozen=True)
@@ -475,201 +462,3 @@ def curve_of(measure: Measure, longest: int) -> tuple[NDArray[np.float64], int]:
     """Discount by rank ``float64 [longest]`` and the cutoff as a number (`longest` where there is none)."""
     cutoff = longest if measure.cutoff is None else measure.cutoff
     return measure.kind.curve(longest, cutoff), cutoff
-
-
-# --- driving the kernels over all queries -------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def _in_order(values):
-    for k in range(1, len(values)):
-        if values[k] < values[k - 1]:
-            return False
-    return True
-
-
-@njit(cache=True, parallel=True)
-def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
-    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied."""
-    for q in prange(len(offsets) - 1):
-        first, last = offsets[q], offsets[q + 1]
-        if _in_order(tie_breaker[first:last]):
-            ranked = by_score(scores[first:last])
-        else:
-            by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
-            ranked = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
-        groups = 0
-        for k in range(last - first):
-            order[first + k] = first + ranked[k]
-            next_differs = k + 1 == last - first or scores[first + ranked[k + 1]] != scores[first + ranked[k]]
-            if next_differs or not group_ties:
-                ends[first + groups] = k + 1
-                groups += 1
-        n_groups[q] = groups
-
-
-@njit(cache=True, parallel=True)
-def _values(gains, offsets, order, ends, n_groups, curve, cutoff, value, values):
-    for q in prange(len(offsets) - 1):
-        first, last = offsets[q], offsets[q + 1]
-        values[q] = value(gains[order[first:last]], ends[first : first + n_groups[q]], curve, cutoff)
-
-
-_VALUES = types.void(F8_1D, I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D)
-
-
-def evaluate(
-    labels: ArrayLike | Mapping[str, ArrayLike],
-    scores: ArrayLike,
-    offsets: ArrayLike,
-    measures: Iterable[str | Measure],
-    conventions: Conventions | None = None,
-    position: ArrayLike | None = None,
-    documents: NDArray[np.bytes_] | None = None,
-) -> dict[str, NDArray[np.float64]]:
-    """Measures of each query.
-
-    Args:
-        labels: judged relevance ``[documents]`` (NaN: not judged), or several label sources by name
-            (``{"label": …, "click": …}``).
-        scores: ``[documents]``, higher is better; finite.
-        offsets: ``[queries + 1]``, first document of each query, then the number of documents.
-        measures: names such as ``ndcg@10`` or ``map``.
-        conventions: tie, empty-query and label rules.
-        position: original row of each document, for ``ties="stable"`` (default: as given).
-        documents: document ids, for ``ties="docid"``.
-
-    Returns:
-        ``{key: float64 [queries]}``; with ``empty="skip"`` an undefined query is NaN: average with ``numpy.nanmean``.
-
-    Raises:
-        ValueError: for shapes that do not fit, a score that is not finite, an unknown measure or label source.
-
-    >>> evaluate([2, 0, 1], [0.1, 0.3, 0.2], [0, 3], ["ndcg@10", "mrr"])["mrr"]
-    array([0.33333333])
-    """
-    conventions = conventions or Conventions()
-    sources = {k: np.asarray(v, np.float64) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
-    scores = np.ascontiguousarray(scores, np.float64)
-    offsets = np.ascontiguousarray(offsets, np.int64)
-    position = np.arange(len(scores)) if position is None else np.asarray(position)
-    if offsets.ndim != 1 or len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(scores) or (np.diff(offsets) < 0).any():
-        raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores")
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            f"score {scores[~np.isfinite(scores)][0]} of document {np.flatnonzero(~np.isfinite(scores))[0]}: scores must be finite"
-        )
-    for name, values in sources.items():
-        if values.shape != scores.shape:
-            raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
-    per_query: dict[str, NDArray[np.float64]] = {}
-    ranked: dict[str, _Ranked] = {}
-    for measure in map(Measure.of, measures):
-        if measure.source not in sources:
-            raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
-        if measure.source not in ranked:
-            ranked[measure.source] = _ranked(sources[measure.source], scores, offsets, conventions, position, documents)
-        per_query[measure.key] = _take(measure, ranked[measure.source], conventions)
-    return per_query
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    """Queries in ranked order: what every measure of one label source starts from."""
-
-    labels: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    n_groups: NDArray[np.int64]
-
-
-def _ranked(
-    labels: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    conventions: Conventions,
-    position: NDArray[Any],
-    documents: NDArray[np.bytes_] | None,
-) -> _Ranked:
-    if conventions.unlabelled == "condensed":
-        judged = ~np.isnan(labels)
-        counts = np.concatenate(([0], np.cumsum(judged)))
-        labels, scores, position, offsets = labels[judged], scores[judged], position[judged], counts[offsets]
-        documents = None if documents is None else documents[judged]
-    order, ends = np.empty(len(scores), np.int64), np.empty(len(scores), np.int64)
-    n_groups = np.zeros(len(offsets) - 1, np.int64)
-    tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
-    _rank(scores, tie_breaker, offsets, conventions.ties == "expected", order, ends, n_groups)
-    return _Ranked(labels, offsets, order, ends, n_groups)
-
-
-def _take(measure: Measure, ranked: _Ranked, conventions: Conventions) -> NDArray[np.float64]:
-    sizes = np.diff(ranked.offsets)
-    curve, cutoff = curve_of(measure, max(int(sizes.max(initial=0)), 1))
-    values = np.empty(len(sizes))
-    kernel, gains = ready(measure.kind.value, VALUE), gains_of(measure, ranked.labels, conventions)
-    ready(_values, _VALUES)(gains, ranked.offsets, ranked.order, ranked.ends, ranked.n_groups, curve, cutoff, kernel, values)
-    if conventions.short == "zero" and measure.cutoff and measure.name in ("ndcg", "jk_ndcg", "cndcg"):
-        values[sizes < measure.cutoff] = 0.0
-    return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
-
-
-def _tie_breaker(
-    ties: str, labels: NDArray[np.float64], position: NDArray[Any], documents: NDArray[np.bytes_] | None
-) -> NDArray[np.float64]:
-    if ties == "expected":
-        return np.zeros(len(labels))
-    if ties == "worst":
-        return np.nan_to_num(labels, nan=0.0)
-    if ties == "docid":
-        if documents is None:
-            raise ValueError("ties='docid' needs document ids")
-        return -np.unique(documents, return_inverse=True)[1].astype(np.float64)
-    return position.astype(np.float64)
-
-
-@dataclass(frozen=True)
-class Shift:
-    """What one rule does to the mean of a measure: changed alone, and on top of those before it."""
-
-    rule: str
-    ours: str
-    theirs: str
-    alone: float
-    value: float
-    """Mean after this rule and all before it were changed."""
-
-
-def explain(
-    measure: str | Measure, ours: Conventions, tool: str, value: Callable[[Measure, Conventions], float]
-) -> tuple[float, list[Shift]]:
-    """Why another tool's number differs: our mean, and the shift of every rule in which the tool differs.
-
-    Args:
-        measure: in our terms; the tool may mean another form of NDCG by it.
-        ours: our conventions.
-        tool: a name in `PRESETS`.
-        value: mean of a measure under conventions, for instance over `evaluate`.
-
-    Raises:
-        ValueError: listing the known tools.
-    """
-    if tool not in PRESETS:
-        raise ValueError(f"unknown convention {tool!r}; known: {', '.join(PRESETS)}")
-    measure = Measure.of(measure)
-    theirs, ndcg = PRESETS[tool]
-    start = value(measure, ours)
-    shifts: list[Shift] = []
-    current_measure, current = measure, ours
-    if measure.name in ("ndcg", "jk_ndcg") and measure.name != ndcg:
-        current_measure = replace(measure, name=ndcg)
-        after = value(current_measure, ours)
-        shifts.append(Shift("discount", measure.name, ndcg, after - start, after))
-    for rule in fields(Conventions):
-        mine, other = getattr(ours, rule.name), getattr(theirs, rule.name)
-        if mine != other and rule.name != "max_label":  # no tool fixes the scale of the labels
-            current = replace(current, **{rule.name: other})
-            alone = value(measure, replace(ours, **{rule.name: other})) - start
-            shifts.append(Shift(rule.name, str(mine), str(other), alone, value(current_measure, current)))
-    return start, shifts

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.evaluation import evaluate
 from ltr.lambdas import Schedule, Term
-from ltr.measures import Conventions, Measure, evaluate
+from ltr.measures import Conventions, Measure
 from ltr.queries import Queries
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import ltr
-from ltr.measures import explain
+from ltr.evaluation import explain
 from ltr.queries import Queries
 
 
@@ -56,7 +56,7 @@ def explained(
     """Means of a model on a data set; with `tool`, its number by that tool's rules and what each rule moves.
 
     Returns:
-        For each measure ``measure``, ``value``, ``theirs`` and ``shifts`` (`ltr.measures.Shift` as plain values).
+        For each measure ``measure``, ``value``, ``theirs`` and ``shifts`` (`ltr.evaluation.Shift` as plain values).
     """
     labels, scores = {"label": queries.labels, **queries.sources}, model.predict(queries.features)
 
