@@ -118,6 +118,7 @@ def _run(given: argparse.Namespace) -> int:
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, interrupted)
+        signal.signal(signal.SIGTERM, interrupted)
 
     runner: Any = ThreadPoolTaskRunner(max_workers=config.workers)
     outcome = run.with_options(task_runner=runner)(config, given.fresh)

@@ -1,6 +1,7 @@
 """MLflow's and Prefect's own servers on loopback, over the working directory's state."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,6 +10,10 @@ import flows  # noqa: F401
 from tasks.tracking import tracking_uri
 
 _HOST = "127.0.0.1"
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def serve_pages(mlflow_port: int, prefect_port: int) -> int:
@@ -22,6 +27,8 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
         ],
     }  # fmt: skip
     environment = {**os.environ, "PREFECT_SERVER_UI_API_URL": f"http://{_HOST}:{prefect_port}/api"}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     servers = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) for command in commands.values()]
     try:
         for address in commands:

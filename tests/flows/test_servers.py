@@ -8,6 +8,8 @@ import sys
 import time
 import urllib.request
 
+import pytest
+
 
 def free_port():
     with socket.socket() as listening:
@@ -26,7 +28,8 @@ def answers(url, seconds=90):
     return False
 
 
-def test_both_pages_answer_and_interrupt_ends_them(workplace):
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_both_pages_answer_and_a_signal_ends_them(workplace, ending):
     ports = free_port(), free_port()
     environment = {**os.environ, "PREFECT_HOME": str(workplace / "prefect")}
     command = [sys.executable, "-m", "flows.cli", "ui", "--mlflow-port", str(ports[0]), "--prefect-port", str(ports[1])]
@@ -36,7 +39,7 @@ def test_both_pages_answer_and_interrupt_ends_them(workplace):
         assert answers(f"http://127.0.0.1:{ports[0]}/health")
         assert answers(f"http://127.0.0.1:{ports[1]}/api/health")
     finally:
-        ui.send_signal(signal.SIGINT)
+        ui.send_signal(ending)
         assert ui.wait(60) == 0
     for port in ports:
         with socket.socket() as probe:
