@@ -432,6 +432,31 @@ class Objective:
         return force, curvature, effective
 
 
+def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1e-6) -> float:
+    """How far forces are from being the gradient of some cost: max |∂λ_i/∂s_j − ∂λ_j/∂s_i| over max |∂λ_i/∂s_j|.
+
+    By Poincaré's lemma the forces at a fixed ranking are a gradient where this is 0 (B section 4.3). Central differences of
+    `step`, which must be too small to change the ranking; 0 where all derivatives vanish.
+
+    Args:
+        objective: over few documents: it is asked twice for each.
+        scores: ``float64 [documents]``, no two of a query closer than ``2·step``.
+
+    Raises:
+        ValueError: for scores of one query that are too close.
+    """
+    jacobian = np.empty((len(scores), len(scores)))
+    for first, last in zip(objective.queries.offsets[:-1], objective.queries.offsets[1:], strict=True):
+        if (np.diff(np.sort(scores[first:last])) <= 2 * step).any():
+            raise ValueError(f"scores of a query are closer than {2 * step:g}: a step would change the ranking")
+    for j in range(len(scores)):
+        moved = np.zeros(len(scores))
+        moved[j] = step
+        jacobian[:, j] = (objective(scores + moved, 0)[0] - objective(scores - moved, 0)[0]) / (2 * step)
+    largest = np.abs(jacobian).max(initial=0.0)
+    return float(np.abs(jacobian - jacobian.T).max(initial=0.0) / largest) if largest > 1e-9 else 0.0
+
+
 def _tiers(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
     """Pairs are formed of documents whose tiers are equal; NaN equals nothing and forms none."""
     if term.pairs == "same_label":

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.lambdas import Objective, Schedule, Term, weights_at
+from ltr.lambdas import CONSTRUCTIONS, Objective, Schedule, Term, asymmetry, weights_at
 from ltr.measures import Conventions, Measure, gains_of
 from ltr.queries import Queries
 from tests import naive
@@ -125,6 +125,23 @@ def test_spring_smooth_pulls_every_pair_by_at_least_a_point(measure):
         assert curvature[rows] == pytest.approx(want[1], abs=1e-10)
         pairs += sum(a != b for k, a in enumerate(gains[rows]) for b in gains[rows][k + 1 :])
     assert objective.effective_pairs(scores).sum() == pairs
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "map", "mrr", "err"])
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_every_construction_is_a_gradient_at_a_fixed_ranking(construction, measure):
+    """The table of B section 4.3: all pass, discrete_bounded because it is constant there."""
+    queries = make_queries(6, seed=6)
+    scores = np.random.default_rng(4).normal(size=queries.n_documents)
+    assert asymmetry(Objective(queries, [Term(measure, construction=construction)]), scores) < 1e-5
+
+
+def test_dividing_by_a_querys_deviation_leaves_no_gradient():
+    queries = make_queries(6, seed=6)
+    scores = np.random.default_rng(4).normal(size=queries.n_documents)
+    assert asymmetry(Objective(queries, normalise="query"), scores) > 0.01
+    with pytest.raises(ValueError, match="closer than"):
+        asymmetry(Objective(queries), np.zeros(queries.n_documents))
 
 
 def test_scores_far_apart_stay_finite():
