@@ -23,9 +23,9 @@ LABEL_SHARES = (0.52, 0.23, 0.13, 0.08, 0.04)
 class World:
     """The truth: a value function for judges and one for users.
 
-    Features are i.i.d. uniform with mean 0 and variance 1, so monomials of every degree have the same variance and two thirds
-    of the value is not linear. Few of the features occur in it: with 1,000 training queries and the default settings a
-    two-layer net reaches a test NDCG@10 of about .82, a linear one about .76.
+    Features are i.i.d. uniform with mean 0 and variance 1, so monomials of every degree weigh alike and about two thirds of the
+    value are not linear. Few of the features occur in it: trained on 1,000 queries of the default world, a two-layer net reaches a
+    test NDCG@10 of .66 where a linear one stays at .49 (other seeds part them more or less; of 1 to 5, 5 does not).
 
     Args:
         n_features: features of a document.
