@@ -111,14 +111,16 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
     trained = [str(term.measure) for section in sections for term in getattr(section, "objective", ())]
     stops = [section.stop_on for section in sections if getattr(section, "stop_on", None)]  # type: ignore[attr-defined]
     certified = [config.optimality.measure] if config.optimality else []
-    for measure in map(ltr.Measure.of, [*config.measures, config.select, *trained, *stops, *certified]):
+    everything = [store.open_queries(name) for name in {name for fold in folds for name in fold.values()}]
+    for measure in sorted(
+        {ltr.Measure.of(read) for read in (*config.measures, config.select, *trained, *stops, *certified)}, key=str
+    ):
         if measure.source not in sources:
             raise DataError(
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
             )
-        for fold in folds:
-            for name in fold.values():
-                measure.kind.gain(np.nan_to_num(store.open_queries(name).source(measure.source)), config.core_conventions)
+        highest = max(float(np.nan_to_num(queries.source(measure.source)).max(initial=0.0)) for queries in everything)
+        measure.kind.gain(np.array([highest]), config.core_conventions)
     if any(section.kind == "least_squares" for section in sections):  # type: ignore[attr-defined]
         missing = np.isnan(train.features).any(axis=0)
         if missing.any():

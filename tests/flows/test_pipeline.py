@@ -251,3 +251,11 @@ def test_optimality_of_a_stored_net(finished, capsys):
     assert main([*command, "--model", trees]) == 1
     assert "certificate is for linear models and nets, this is a lambdamart" in capsys.readouterr().err
     assert run_id
+
+
+def test_labels_above_errs_scale_are_refused_before_training(prefect_server, workplace, capsys, monkeypatch):
+    monkeypatch.setattr(ltr.LambdaMART, "fit", lambda *_: pytest.fail("trained"))
+    (workplace / "a.txt").write_text("".join(f"{k % 5} qid:{k // 4} 1:{k}\n" for k in range(60)))
+    (workplace / "c.yaml").write_text("data: {files: a.txt}\nmeasures: [err]\nconventions: {max_label: 2}\n")
+    assert main(["run", "c.yaml"]) == 1
+    assert "ERR: label 4 is above max_label 2" in capsys.readouterr().err
