@@ -4,8 +4,9 @@
 its own cell. `explain` takes a number apart that another tool gives differently, rule by rule.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ PRESETS: dict[str, tuple[Conventions, str]] = {
 """Rules of other tools, and what they mean by NDCG."""
 
 
+_CHUNK = 1 << 18
+"""Documents that are ranked before they are measured: their ranking is 4 MB."""
+
+
 @njit(cache=True)
 def _in_order(values):
     for k in range(1, len(values)):
@@ -38,20 +43,24 @@ def _in_order(values):
 
 @njit(cache=True, parallel=True)
 def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
-    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied."""
+    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied.
+
+    `order`, `ends` and `n_groups` begin with the first of these queries.
+    """
+    start = offsets[0]
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
-        if _in_order(tie_breaker[first:last]):
+        if group_ties or _in_order(tie_breaker[first:last]):
             ranked = by_score(scores[first:last])
         else:
             by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
             ranked = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
         groups = 0
         for k in range(last - first):
-            order[first + k] = first + ranked[k]
+            order[first - start + k] = first + ranked[k]
             next_differs = k + 1 == last - first or scores[first + ranked[k + 1]] != scores[first + ranked[k]]
             if next_differs or not group_ties:
-                ends[first + groups] = k + 1
+                ends[first - start + groups] = k + 1
                 groups += 1
         n_groups[q] = groups
 
@@ -59,7 +68,7 @@ def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
 @njit(cache=True, parallel=True)
 def _values(gains, offsets, order, ends, n_groups, curve, cutoff, value, values):
     for q in prange(len(offsets) - 1):
-        first, last = offsets[q], offsets[q + 1]
+        first, last = offsets[q] - offsets[0], offsets[q + 1] - offsets[0]
         values[q] = value(gains[order[first:last]], ends[first : first + n_groups[q]], curve, cutoff)
 
 
@@ -100,7 +109,6 @@ def evaluate(
     sources = {k: np.asarray(v, np.float64) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
     scores = np.ascontiguousarray(scores, np.float64)
     offsets = np.ascontiguousarray(offsets, np.int64)
-    position = np.arange(len(scores)) if position is None else np.asarray(position)
     if offsets.ndim != 1 or len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(scores) or (np.diff(offsets) < 0).any():
         raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores")
     if not np.isfinite(scores).all():
@@ -110,71 +118,72 @@ def evaluate(
     for name, values in sources.items():
         if values.shape != scores.shape:
             raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
-    per_query: dict[str, NDArray[np.float64]] = {}
-    ranked: dict[str, _Ranked] = {}
+    by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, measures):
         if measure.source not in sources:
             raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
-        if measure.source not in ranked:
-            ranked[measure.source] = _ranked(sources[measure.source], scores, offsets, conventions, position, documents)
-        per_query[measure.key] = _take(measure, ranked[measure.source], conventions)
-    return per_query
+        by_source.setdefault(measure.source, []).append(measure)
+    found: dict[str, NDArray[np.float64]] = {}
+    for source, wanted in by_source.items():
+        found |= _of_source(wanted, sources[source], scores, offsets, conventions, position, documents)
+    return found
 
 
-@dataclass(frozen=True)
-class _Ranked:
-    """Queries in ranked order: what every measure of one label source starts from."""
-
-    labels: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    n_groups: NDArray[np.int64]
-
-
-def _ranked(
+def _of_source(
+    measures: Sequence[Measure],
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],
     conventions: Conventions,
-    position: NDArray[Any],
+    position: ArrayLike | None,
     documents: NDArray[np.bytes_] | None,
-) -> _Ranked:
+) -> dict[str, NDArray[np.float64]]:
+    """Measures that read one label source. Queries are ranked and measured chunk by chunk, so that a ranking is still in the
+    processor's cache when it is looked at."""
     if conventions.unlabelled == "condensed":
         judged = ~np.isnan(labels)
         counts = np.concatenate(([0], np.cumsum(judged)))
-        labels, scores, position, offsets = labels[judged], scores[judged], position[judged], counts[offsets]
+        labels, scores, offsets = labels[judged], scores[judged], counts[offsets]
+        position = None if position is None else np.asarray(position)[judged]
         documents = None if documents is None else documents[judged]
-    order, ends = np.empty(len(scores), np.int64), np.empty(len(scores), np.int64)
-    n_groups = np.zeros(len(offsets) - 1, np.int64)
+    sizes = np.diff(offsets)
+    longest = max(int(sizes.max(initial=0)), 1)
+    gains = [gains_of(measure, labels, conventions) for measure in measures]
+    curves = [curve_of(measure, longest) for measure in measures]
+    values = np.empty((len(measures), len(sizes)))
     tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
-    _rank(scores, tie_breaker, offsets, conventions.ties == "expected", order, ends, n_groups)
-    return _Ranked(labels, offsets, order, ends, n_groups)
+    cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
+    widest = int(np.diff(offsets[cuts]).max(initial=0))
+    order, ends = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    for a, b in pairwise(cuts.tolist()):
+        chunk, n_groups = offsets[a : b + 1], np.empty(b - a, np.int64)
+        _rank(scores, tie_breaker, chunk, conventions.ties == "expected", order, ends, n_groups)
+        for k, (measure, (curve, cutoff)) in enumerate(zip(measures, curves, strict=True)):
+            kernel = ready(measure.kind.value, VALUE)
+            ready(_values, _VALUES)(gains[k], chunk, order, ends, n_groups, curve, cutoff, kernel, values[k, a:b])
+    return {measure.key: _empty_ruled(measure, row, sizes, conventions) for measure, row in zip(measures, values, strict=True)}
 
 
-def _take(measure: Measure, ranked: _Ranked, conventions: Conventions) -> NDArray[np.float64]:
-    sizes = np.diff(ranked.offsets)
-    curve, cutoff = curve_of(measure, max(int(sizes.max(initial=0)), 1))
-    values = np.empty(len(sizes))
-    kernel, gains = ready(measure.kind.value, VALUE), gains_of(measure, ranked.labels, conventions)
-    ready(_values, _VALUES)(gains, ranked.offsets, ranked.order, ranked.ends, ranked.n_groups, curve, cutoff, kernel, values)
+def _empty_ruled(
+    measure: Measure, values: NDArray[np.float64], sizes: NDArray[np.int64], conventions: Conventions
+) -> NDArray[np.float64]:
     if conventions.short == "zero" and measure.cutoff and measure.name in ("ndcg", "jk_ndcg", "cndcg"):
         values[sizes < measure.cutoff] = 0.0
     return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
 
 
 def _tie_breaker(
-    ties: str, labels: NDArray[np.float64], position: NDArray[Any], documents: NDArray[np.bytes_] | None
+    ties: str, labels: NDArray[np.float64], position: ArrayLike | None, documents: NDArray[np.bytes_] | None
 ) -> NDArray[np.float64]:
     if ties == "expected":
-        return np.zeros(len(labels))
+        return np.empty(0)
     if ties == "worst":
         return np.nan_to_num(labels, nan=0.0)
     if ties == "docid":
         if documents is None:
             raise ValueError("ties='docid' needs document ids")
         return -np.unique(documents, return_inverse=True)[1].astype(np.float64)
-    return position.astype(np.float64)
+    return np.arange(len(labels), dtype=np.float64) if position is None else np.asarray(position, np.float64)
 
 
 @dataclass(frozen=True)

@@ -126,11 +126,16 @@ def _gain_sum(gains, ends, curve):
     """Σ gain · curve, a tied document counting the mean gain of its group."""
     total, start = 0.0, 0
     for end in ends:
-        gain, weight = 0.0, 0.0
-        for k in range(start, end):
-            gain += gains[k]
-            weight += curve[k]
-        total += gain * weight / (end - start)
+        if curve[start] == 0.0:
+            return total
+        if end == start + 1:
+            total += gains[start] * curve[start]
+        else:
+            gain, weight = 0.0, 0.0
+            for k in range(start, end):
+                gain += gains[k]
+                weight += curve[k]
+            total += gain * weight / (end - start)
         start = end
     return total
 
@@ -141,23 +146,26 @@ _LEVELS = 12
 @njit(cache=True)
 def _ideal(gains, curve):
     """Σ gain · curve of the best ranking. Labels have few levels, so the highest gain left is looked for level by level; a query
-    with many different gains is sorted."""
-    total, rank, above = 0.0, 0, np.inf
+    with many different gains is sorted. Floats ≥ 0 are ordered as their bits are, and integers have a maximum that runs in vector
+    lanes."""
+    bits = gains.view(np.int64)
+    level = np.array([np.inf])
+    highest = level.view(np.int64)
+    total, rank = 0.0, 0
     for _ in range(_LEVELS):
-        highest, count = 0.0, 0
-        for gain in gains:
-            if gain < above:
-                if gain > highest:
-                    highest, count = gain, 1
-                elif gain == highest:
-                    count += 1
-        if highest == 0.0 or curve[rank] == 0.0:
+        if rank == len(gains) or curve[rank] == 0.0:
             return total
+        above, found, count = highest[0], np.int64(0), np.int32(0)
+        for k in range(np.uint64(len(bits))):
+            found = max(found, bits[k] if bits[k] < above else np.int64(0))
+        if found == 0:
+            return total
+        for k in range(np.uint64(len(bits))):
+            count += np.int32(1) if bits[k] == found else np.int32(0)
+        highest[0] = found
         for k in range(rank, rank + count):
-            total += highest * curve[k]
-        rank, above = rank + count, highest
-        if rank == len(gains):
-            return total
+            total += level[0] * curve[k]
+        rank += count
     best = np.sort(gains)[::-1]
     for k in range(rank, len(best)):
         total += best[k] * curve[k]
@@ -212,10 +220,16 @@ def ap_value(gains, ends, curve, cutoff):
     """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it."""
     total, found, start = 0.0, 0.0, 0
     for end in ends:
+        if end == start + 1:
+            if gains[start] > 0.0:
+                found += 1.0
+                total += found / end if start < cutoff else 0.0
+            start = end
+            continue
         relevant, size = 0.0, end - start
         for k in range(start, end):
             relevant += gains[k]
-        others = (relevant - 1.0) / (size - 1.0) if size > 1 else 0.0
+        others = (relevant - 1.0) / (size - 1.0)
         for k in range(start, min(end, cutoff)):
             total += relevant / size * (found + 1.0 + (k - start) * others) / (k + 1.0)
         found += relevant
@@ -455,7 +469,9 @@ def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Convent
     """Gains ``float64 [documents]`` of a measure; a document without a label gains nothing."""
     if measure.source != "label":
         conventions = replace(conventions, threshold=float(np.finfo(np.float64).tiny))
-    return np.ascontiguousarray(measure.kind.gain(np.where(np.isnan(labels), 0.0, labels), conventions), np.float64)
+    missing = np.isnan(labels)
+    given = np.where(missing, 0.0, labels) if missing.any() else labels
+    return np.ascontiguousarray(measure.kind.gain(given, conventions), np.float64)
 
 
 def curve_of(measure: Measure, longest: int) -> tuple[NDArray[np.float64], int]:

@@ -1,7 +1,8 @@
 """The order of documents by score: the inner loop of measures, λ's and certificates.
 
 Short queries are ranked by counting, which has no branches and runs in vector lanes: a document's rank is the number of documents
-with a higher score, or an equal one and an earlier place.
+with a higher score, or an equal one and an earlier place. Counting is done on scores rounded to float32, twice as many to a
+vector; rounding keeps the order or makes it a tie, so one pass of insertion by the exact scores mends what it blurred.
 
 Kernels of other files inline this one, and numba's cache does not notice an edit here: remove ``ltr/__pycache__`` after one.
 """
@@ -9,8 +10,10 @@ Kernels of other files inline this one, and numba's cache does not notice an edi
 import numpy as np
 from numba import njit
 
-COUNTED = 500
-"""Documents up to which counting is faster than sorting; at 100 it took a third of the time, at 1,000 half as long again."""
+COUNTED = 1000
+"""Documents up to which counting is faster than sorting."""
+_LANES = 32
+_LOWEST = np.float32(-np.inf)
 
 
 @njit(cache=True)
@@ -19,12 +22,24 @@ def by_score(scores):
     n = len(scores)
     if n > COUNTED:
         return np.argsort(-scores, kind="mergesort")
-    order = np.empty(n, np.int64)
+    lanes = np.uint64((n + _LANES - 1) // _LANES * _LANES)
+    rounded = np.full(lanes, _LOWEST, np.float32)
     for j in range(n):
-        score, rank = scores[j], np.int32(0)
-        for i in range(np.uint64(j)):
-            rank += np.int32(1) if scores[i] >= score else np.int32(0)
-        for i in range(np.uint64(j + 1), np.uint64(n)):
-            rank += np.int32(1) if scores[i] > score else np.int32(0)
-        order[rank] = j
+        rounded[j] = np.float32(scores[j])
+    ranks = np.empty(n, np.int32)
+    for j in range(n):
+        score, rank = rounded[j], np.int32(0)
+        for i in range(lanes):
+            rank += np.int32(1) if rounded[i] > score else np.int32(0)
+        ranks[j] = rank
+    order, taken = np.zeros(n, np.int64), np.zeros(n, np.int32)
+    for j in range(n):
+        order[ranks[j] + taken[ranks[j]]] = j
+        taken[ranks[j]] += np.int32(1)
+    for k in range(1, n):
+        j, place = order[k], k
+        while place > 0 and scores[order[place - 1]] < scores[j]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = j
     return order
