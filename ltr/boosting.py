@@ -75,7 +75,7 @@ class LambdaMART:
             "normalise": self.normalise in NORMALISE,
         }
         if self.stop_on is not None:
-            Measure.of(self.stop_on)
+            Measure.maximised(self.stop_on)
         flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_CURVATURE]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no curvature; take gain: least_squares and leaf: gradient with it")

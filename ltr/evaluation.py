@@ -18,8 +18,8 @@ from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of
 from ltr.ranking import by_score
 
 PRESETS: dict[str, tuple[Conventions, str]] = {
-    "lightgbm": (Conventions(ties="stable", empty="one", threshold=1), "ndcg"),
-    "xgboost": (Conventions(ties="stable", empty="one", threshold=1), "ndcg"),
+    "lightgbm": (Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff"), "ndcg"),
+    "xgboost": (Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff", short="size"), "ndcg"),
     "sklearn": (Conventions(empty="zero", threshold=1, gain="linear"), "ndcg"),
     "ranklib": (Conventions(ties="stable", empty="zero", threshold=1), "ndcg"),
     "letor3": (Conventions(ties="stable", empty="zero", threshold=1), "jk_ndcg"),
@@ -149,7 +149,7 @@ def _of_source(
     sizes = np.diff(offsets)
     longest = max(int(sizes.max(initial=0)), 1)
     gains = [gains_of(measure, labels, conventions) for measure in measures]
-    curves = [curve_of(measure, longest) for measure in measures]
+    curves = [curve_of(measure, longest, conventions) for measure in measures]
     values = np.empty((len(measures), len(sizes)))
     tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
     cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
@@ -169,6 +169,8 @@ def _empty_ruled(
 ) -> NDArray[np.float64]:
     if conventions.short == "zero" and measure.cutoff and measure.name in ("ndcg", "jk_ndcg", "cndcg"):
         values[sizes < measure.cutoff] = 0.0
+    if conventions.short == "size" and measure.cutoff and measure.name == "p":
+        values *= measure.cutoff / np.clip(sizes, 1, measure.cutoff)
     return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
 
 

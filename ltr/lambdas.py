@@ -389,7 +389,7 @@ class Objective:
         measures = [Measure.of(term.measure) for term in terms]
         longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
         labels = [queries.source(measure.source) for measure in measures]
-        curves = [curve_of(measure, longest) for measure in measures]
+        curves = [curve_of(measure, longest, conventions) for measure in measures]
         self.queries = queries
         self.terms = tuple(terms)
         self._static = (

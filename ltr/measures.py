@@ -41,7 +41,10 @@ class Conventions:
         max_label: top of the label scale (ERR).
         gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).
         unlabelled: a document nobody judged counts as label 0 (``zero``) or is left out (``condensed``).
-        short: a query with fewer documents than the cutoff of an NDCG counts as it is (``plain``) or 0 (``zero``, LETOR 4.0's tool).
+        short: a query with fewer documents than the cutoff counts as it is (``plain``), 0 in NDCG (``zero``, LETOR 4.0's tool),
+            or has its precision divided by its documents (``size``, XGBoost).
+        ap_base: AP@k is a mean over the relevant documents (``relevant``, D eq. 1), or over k of them where there are more
+            (``cutoff``, LightGBM and XGBoost).
     """
 
     ties: Literal["expected", "stable", "worst", "docid"] = "expected"
@@ -50,7 +53,8 @@ class Conventions:
     max_label: float = 4
     gain: Literal["exp2", "linear"] = "exp2"
     unlabelled: Literal["zero", "condensed"] = "zero"
-    short: Literal["plain", "zero"] = "plain"
+    short: Literal["plain", "zero", "size"] = "plain"
+    ap_base: Literal["relevant", "cutoff"] = "relevant"
 
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(Conventions).items():
@@ -64,11 +68,14 @@ class Kind:
     """What a measure is made of; `MEASURES` holds one for each name."""
 
     gain: Callable[[NDArray[np.float64], Conventions], NDArray[np.float64]]
-    curve: Callable[[int, int], NDArray[np.float64]]
+    curve: Callable[[int, int, Conventions], NDArray[np.float64]]
     value: Any
     prepare: Any
     row: Any
     source: str = "label"
+    whole: bool = False
+    """It looks at the whole ranking and takes no cutoff."""
+    fewer_is_better: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,23 @@ class Measure:
             raise ValueError(f"measure {text!r}: the cutoff must be at least 1")
         if match[1].lower() == "p" and cutoff is None:
             raise ValueError(f"measure {text!r}: precision needs a cutoff, such as p@10")
-        return Measure(match[1].lower(), cutoff, match[3])
+        measure = Measure(match[1].lower(), cutoff, match[3])
+        if cutoff is not None and measure.kind.whole:
+            raise ValueError(f"measure {text!r}: {measure.name} has no cutoff")
+        return measure
+
+    @staticmethod
+    def maximised(text: "str | Measure") -> "Measure":
+        """`of`, for choosing the best by.
+
+        Raises:
+            ValueError: for a measure of which less is better.
+        """
+        measure = Measure.of(text)
+        if measure.kind.fewer_is_better:
+            better = ", ".join(name for name, kind in MEASURES.items() if not kind.fewer_is_better)
+            raise ValueError(f"measure {text!r}: fewer {measure.name} are better; what is chosen by has to rise: {better}")
+        return measure
 
 
 # --- discounted gain: NDCG, its J–K and click forms, precision, WTA ------------------------------------------------------
@@ -217,7 +240,8 @@ def gain_mean_prepare(gains, curve, cutoff, aux):
 
 @njit(cache=True)
 def ap_value(gains, ends, curve, cutoff):
-    """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it."""
+    """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it. What is divided
+    by for R relevant documents stands in ``curve[R − 1]``."""
     total, found, start = 0.0, 0.0, 0
     for end in ends:
         if end == start + 1:
@@ -234,19 +258,19 @@ def ap_value(gains, ends, curve, cutoff):
             total += relevant / size * (found + 1.0 + (k - start) * others) / (k + 1.0)
         found += relevant
         start = end
-    return total / found if found > 0.0 else np.nan
+    return total / curve[int(found) - 1] if found > 0.0 else np.nan
 
 
 @njit(cache=True)
 def ap_prepare(gains, curve, cutoff, aux):
-    """aux[0, k]: relevant in the top k. aux[1, k]: Σ l(r)/r over the top k, no further than the cutoff. aux[2, 0]: 1/R."""
+    """aux[0, k]: relevant in the top k. aux[1, k]: Σ l(r)/r over the top k, no further than the cutoff. aux[2, 0]: 1/R by the rules."""
     for k in range(len(gains)):
         aux[0, k + 1] = aux[0, k] + gains[k] if k else gains[0]
         before = aux[1, k] if k else 0.0
         aux[1, k + 1] = before + (gains[k] / (k + 1.0) if k < cutoff else 0.0)
     aux[0, 0] = aux[1, 0] = 0.0
     relevant = aux[0, len(gains)]
-    aux[2, 0] = 1.0 / relevant if relevant > 0.0 else 0.0
+    aux[2, 0] = 1.0 / curve[int(relevant) - 1] if relevant > 0.0 else 0.0
     return min(cutoff, len(gains)) if 0.0 < relevant < len(gains) else 0
 
 
@@ -403,11 +427,89 @@ def auc_row(t, gains, curve, cutoff, aux, out):
         out[b] = (b - t) * aux[0, 0] if gains[t] != gains[b] else 0.0
 
 
+# --- pairs of different label: errors and Kendall's τ --------------------------------------------------------------------
+
+
+@njit(cache=True)
+def _pairs(gains, ends):
+    """Pairs of different gain, and how many of them are out of order; a tie is half an error. O(documents × levels)."""
+    levels = np.unique(gains)
+    level = np.searchsorted(levels, gains)
+    above, group = np.zeros(len(levels)), np.zeros(len(levels))
+    pairs, errors, start = 0.0, 0.0, 0
+    for end in ends:
+        group[:] = 0.0
+        for k in range(start, end):
+            group[level[k]] += 1.0
+        lower_above, lower_beside, all_above = 0.0, 0.0, above.sum()
+        for l in range(len(levels)):
+            errors += group[l] * (lower_above + 0.5 * lower_beside)
+            pairs += group[l] * (all_above - above[l] + lower_beside)
+            lower_above += above[l]
+            lower_beside += group[l]
+        above += group
+        start = end
+    return pairs, errors
+
+
+@njit(cache=True)
+def errors_value(gains, ends, curve, cutoff):
+    """Pairs of different label in the wrong order (B figure 1); fewer is better."""
+    pairs, errors = _pairs(gains, ends)
+    return errors if pairs > 0.0 else np.nan
+
+
+@njit(cache=True)
+def tau_value(gains, ends, curve, cutoff):
+    """Kendall's τ over the pairs of different label: (pairs in order − pairs out of order) / pairs."""
+    pairs, errors = _pairs(gains, ends)
+    return 1.0 - 2.0 * errors / pairs if pairs > 0.0 else np.nan
+
+
+@njit(cache=True)
+def errors_prepare(gains, curve, cutoff, aux):
+    """aux[0, k]: number of the gain's level, from the lowest. aux[1, 0]: levels. aux[2, 0]: what an error counts."""
+    levels = np.unique(gains)
+    aux[0, : len(gains)] = np.searchsorted(levels, gains)
+    aux[1, 0], aux[2, 0] = len(levels), 1.0
+    return len(gains) if len(levels) > 1 else 0
+
+
+@njit(cache=True)
+def tau_prepare(gains, curve, cutoff, aux):
+    rows = errors_prepare(gains, curve, cutoff, aux)
+    if rows > 0:
+        aux[2, 0] = 2.0 / _pairs(gains, np.arange(1, len(gains) + 1))[0]
+    return rows
+
+
+@njit(cache=True)
+def errors_row(t, gains, curve, cutoff, aux, out):
+    """|2·[s(t, b) + Σ_{t<k<b} (s(t, k) + s(k, b))]| / 2 with s the sign of the difference in gain: the pairs that turn."""
+    between = np.zeros(int(aux[1, 0]))
+    lower = higher = 0
+    for b in range(t + 1, len(gains)):
+        turned = 0.0
+        if gains[t] != gains[b]:
+            turned = (1.0 if gains[t] > gains[b] else -1.0) + lower - higher
+            level = int(aux[0, b])
+            for l in range(len(between)):
+                turned += between[l] if l > level else -between[l] if l < level else 0.0
+        out[b] = abs(turned) * aux[2, 0]
+        between[int(aux[0, b])] += 1.0
+        lower += gains[b] < gains[t]
+        higher += gains[b] > gains[t]
+
+
 # --- the registry -------------------------------------------------------------------------------------------------------
 
 
 def _graded(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
     return np.exp2(labels) - 1.0 if conventions.gain == "exp2" else labels
+
+
+def _plain(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    return labels
 
 
 def _clicked(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
@@ -428,23 +530,27 @@ def _ranks(longest: int) -> NDArray[np.float64]:
     return np.arange(1.0, longest + 1.0)
 
 
-def _log_discount(longest: int, cutoff: int) -> NDArray[np.float64]:
+def _log_discount(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
     return np.where(_ranks(longest) <= cutoff, 1.0 / np.log2(1.0 + _ranks(longest)), 0.0)
 
 
-def _jk_discount(longest: int, cutoff: int) -> NDArray[np.float64]:
+def _jk_discount(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
     return np.where(_ranks(longest) <= cutoff, 1.0 / np.log2(np.maximum(_ranks(longest), 2.0)), 0.0)
 
 
-def _share(longest: int, cutoff: int) -> NDArray[np.float64]:
+def _share(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
     return np.where(_ranks(longest) <= cutoff, 1.0 / cutoff, 0.0)
 
 
-def _first(longest: int, cutoff: int) -> NDArray[np.float64]:
+def _relevant(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
+    return _ranks(longest) if conventions.ap_base == "relevant" else np.minimum(_ranks(longest), cutoff)
+
+
+def _first(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
     return (_ranks(longest) == 1.0).astype(np.float64)
 
 
-def _reciprocal(longest: int, cutoff: int) -> NDArray[np.float64]:
+def _reciprocal(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
     return np.where(_ranks(longest) <= cutoff, 1.0 / _ranks(longest), 0.0)
 
 
@@ -455,13 +561,15 @@ MEASURES: dict[str, Kind] = {
     "ndcg": Kind(_graded, _log_discount, *_DCG),
     "jk_ndcg": Kind(_graded, _jk_discount, *_DCG),
     "cndcg": Kind(_clicked, _log_discount, *_DCG, source="click"),
-    "map": Kind(_binary, _reciprocal, ap_value, ap_prepare, ap_row),
+    "map": Kind(_binary, _relevant, ap_value, ap_prepare, ap_row),
     "mrr": Kind(_binary, _reciprocal, rr_value, rr_prepare, rr_seed_row),
     "mrr_exact": Kind(_binary, _reciprocal, rr_value, rr_prepare, rr_exact_row),
     "err": Kind(_stop_probability, _reciprocal, err_value, err_prepare, err_row),
     "p": Kind(_binary, _share, *_MEAN),
-    "wta": Kind(_binary, _first, *_MEAN),
-    "auc": Kind(_binary, _reciprocal, auc_value, auc_prepare, auc_row),
+    "wta": Kind(_binary, _first, *_MEAN, whole=True),
+    "auc": Kind(_binary, _reciprocal, auc_value, auc_prepare, auc_row, whole=True),
+    "tau": Kind(_plain, _reciprocal, tau_value, tau_prepare, errors_row, whole=True),
+    "errors": Kind(_plain, _reciprocal, errors_value, errors_prepare, errors_row, whole=True, fewer_is_better=True),
 }
 
 
@@ -474,7 +582,7 @@ def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Convent
     return np.ascontiguousarray(measure.kind.gain(given, conventions), np.float64)
 
 
-def curve_of(measure: Measure, longest: int) -> tuple[NDArray[np.float64], int]:
+def curve_of(measure: Measure, longest: int, conventions: Conventions) -> tuple[NDArray[np.float64], int]:
     """Discount by rank ``float64 [longest]`` and the cutoff as a number (`longest` where there is none)."""
     cutoff = longest if measure.cutoff is None else measure.cutoff
-    return measure.kind.curve(longest, cutoff), cutoff
+    return measure.kind.curve(longest, cutoff, conventions), cutoff

@@ -177,7 +177,7 @@ class LambdaRank:
             "seed": self.seed >= 0,
             "shrink_probability": 0 <= self.shrink_probability <= 1,
         }
-        Measure.of(self.stop_on)
+        Measure.maximised(self.stop_on)
         for name, holds in rules.items():
             if not holds:
                 raise ValueError(f"LambdaRank: {name}={getattr(self, name)!r} is out of range")

@@ -95,7 +95,7 @@ def certify(
     Raises:
         ValueError: for rows that do not fit, or a measure that no query defines.
     """
-    measure, conventions = Measure.of(measure), conventions or Conventions()
+    measure, conventions = Measure.maximised(measure), conventions or Conventions()
     if len(features) != queries.n_documents:
         raise ValueError(f"{len(features)} rows of features for {queries.n_documents} documents")
     start = weights.flat
@@ -144,7 +144,7 @@ def _walk(
     they are equal to the bit, which is what a tie means here.
     """
     gains = gains_of(measure, queries.source(measure.source), conventions)
-    curve, cutoff = curve_of(measure, max(int(np.diff(queries.offsets).max(initial=0)), 1))
+    curve, cutoff = curve_of(measure, max(int(np.diff(queries.offsets).max(initial=0)), 1), conventions)
     value = ready(measure.kind.value, VALUE)
     n_blocks = -(-queries.n_queries // _BLOCK)
     ladder = np.array((0.0, *steps))

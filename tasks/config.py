@@ -216,8 +216,10 @@ class RunConfig(Strict):
         for name in self.rankers:
             if not re.fullmatch(r"[A-Za-z0-9_. -]+", name):
                 raise ValueError(f"ranker name {name!r}: letters, digits, '_', '-', '.' and spaces only")
-        for measure in (self.select, *self.measures, *([self.optimality.measure] if self.optimality else [])):
+        for measure in self.measures:
             ltr.Measure.of(measure)
+        for measure in (self.select, *([self.optimality.measure] if self.optimality else [])):
+            ltr.Measure.maximised(measure)
         for path in self.sweep:
             if not any(_has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{_near(path.split('.')[0])}")

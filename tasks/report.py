@@ -11,6 +11,7 @@ import jinja2
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from ltr.measures import Measure
 from tasks.significance import marks
 
 _COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227")
@@ -30,7 +31,7 @@ def write_report(run: dict[str, Any], path: Path) -> Path:
 def page(run: Mapping[str, Any]) -> dict[str, Any]:
     """What the template shows, formatted."""
     standings = run["standings"]
-    highest = {m: max((row["cells"][m]["mean"] or 0.0) for row in standings["rows"].values()) for m in standings["measures"]}
+    best = {m: _best_mean(m, [row["cells"][m]["mean"] for row in standings["rows"].values()]) for m in standings["measures"]}
     verdicts = {c["ranker"]: c["verdict"] for c in run["certificates"]}
     return {
         "name": run["name"],
@@ -42,7 +43,7 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
                 "name": name,
                 "letter": row["letter"],
                 "verdict": verdicts.get(name),
-                "cells": [_cell(row["cells"][m], highest[m]) for m in standings["measures"]],
+                "cells": [_cell(row["cells"][m], best[m]) for m in standings["measures"]],
             }
             for name, row in standings["rows"].items()
         ],
@@ -107,11 +108,17 @@ def certificate_text(certificate: Mapping[str, Any]) -> str:
     )
 
 
-def _cell(cell: Mapping[str, Any], highest: float) -> dict[str, Any]:
+def _best_mean(key: str, means: Sequence[float | None]) -> float | None:
+    given = [mean for mean in means if mean is not None]
+    best = min if Measure.of(key).kind.fewer_is_better else max
+    return best(given) if given else None
+
+
+def _cell(cell: Mapping[str, Any], best: float | None) -> dict[str, Any]:
     if cell["mean"] is None:
         return {"mean": "–", "se": "–", "marks": "", "best": False}
     se = "–" if cell["se"] is None else f"{cell['se']:.4f}"
-    return {"mean": f"{cell['mean']:.4f}", "se": se, "marks": marks(cell["beats"]), "best": cell["mean"] == highest}
+    return {"mean": f"{cell['mean']:.4f}", "se": se, "marks": marks(cell["beats"]), "best": cell["mean"] == best}
 
 
 def _row(cell: Mapping[str, Any], select: str) -> dict[str, Any]:

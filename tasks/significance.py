@@ -50,7 +50,8 @@ def standings(paths: Mapping[str, Sequence[str]], measures: Sequence[str]) -> di
         for pair, adjusted in zip(compared, significance.holm([pair["p"] for pair in compared]) if compared else [], strict=True):
             pair["holm_p"] = float(adjusted)
             if pair["level"]:
-                better, worse = (pair["a"], pair["b"]) if pair["difference"] > 0 else (pair["b"], pair["a"])
+                rises = not Measure.of(measure).kind.fewer_is_better
+                better, worse = (pair["a"], pair["b"]) if (pair["difference"] > 0) == rises else (pair["b"], pair["a"])
                 rows[better]["cells"][measure]["beats"][letters[worse]] = pair["level"]
         pairs += compared
     return {"measures": list(measures), "rows": rows, "pairs": pairs}

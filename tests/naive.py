@@ -36,6 +36,10 @@ def value(name, labels, cutoff=None, threshold=2, max_label=4):
             total += go_on * stop / r if r <= cutoff else 0
             go_on *= 1 - stop
         return total
+    if name in ("tau", "errors"):
+        pairs = [(a, b) for a, b in itertools.combinations(labels, 2) if a != b]
+        wrong = sum(a < b for a, b in pairs)
+        return None if not pairs else wrong if name == "errors" else 1 - 2 * wrong / len(pairs)
     if sum(relevant) == 0:
         return None
     if name == "map":

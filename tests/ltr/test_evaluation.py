@@ -113,6 +113,29 @@ def test_conventions_of_other_tools_are_what_those_tools_say():
     predicted = booster.predict(features)
     mine = evaluate(labels.ravel(), predicted, offsets, ["ndcg@5", "map@5"], PRESETS["lightgbm"][0])
     assert recorded["d"]["ndcg@5"][0] == pytest.approx(mine["ndcg_5"].mean(), abs=1e-6)
+    assert recorded["d"]["map@5"][0] == pytest.approx(mine["map_5"].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("levels", [2, 5])
+@pytest.mark.parametrize("digits", [0, 6])
+def test_parity_with_xgboost_ties_empty_and_short_queries_too(levels, digits):
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(2, 30, 40)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    labels = rng.integers(0, levels, offsets[-1]).astype(float)
+    labels[offsets[3] : offsets[4]] = 0
+    scores = np.round(rng.normal(size=offsets[-1]), digits).astype(np.float32)
+    names = ["ndcg@5", "ndcg", *(["map", "map@5", "pre@5"] if levels == 2 else [])]
+    data = xgboost.DMatrix(np.zeros((offsets[-1], 1)), label=labels, base_margin=scores)
+    data.set_group(sizes)
+    booster = xgboost.train({"objective": "rank:ndcg", "eval_metric": names, "base_score": 0}, data, num_boost_round=0)
+    theirs = dict(pair.rsplit(":", 1) for pair in booster.eval(data).split("\t")[1:])
+    for name in names:
+        ours = evaluate(labels, scores, offsets, [name.replace("pre", "p")], PRESETS["xgboost"][0])
+        value = np.nan_to_num(next(iter(ours.values())), nan=0.0)
+        value = np.where(np.add.reduceat(labels, offsets[:-1]) == 0, 0.0, value) if name == "pre@5" else value
+        assert float(theirs[f"eval-{name}"]) == pytest.approx(value.mean(), abs=1e-6), name
 
 
 def test_an_explanation_ends_at_the_other_tools_number():

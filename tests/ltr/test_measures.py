@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau
 
 from ltr.evaluation import evaluate
 from ltr.jit import ready
@@ -14,7 +15,7 @@ CASES = [
     (name, cutoff)
     for name in MEASURES
     for cutoff in (None, 1, 3, 10)
-    if not (name == "p" and cutoff is None) and not (name in ("auc", "wta") and cutoff)
+    if not (name == "p" and cutoff is None) and not (MEASURES[name].whole and cutoff)
 ]
 
 
@@ -47,7 +48,7 @@ def test_swap_change_is_value_after_less_value_before_for_every_pair(name, cutof
             labels = labels_for(name, rng, n)
             measure, conventions = Measure(name, cutoff), Conventions()
             gains = gains_of(measure, labels, conventions)
-            curve, limit = curve_of(measure, n)
+            curve, limit = curve_of(measure, n, conventions)
             aux, change = np.empty((N_AUX, n + 1)), np.zeros((n, n))
             rows = ready(measure.kind.prepare, PREPARE)(gains, curve, limit, aux)
             for t in range(rows):
@@ -73,10 +74,23 @@ def test_rr_seed_rule_by_hand():
     assert out[[1, 3]] == pytest.approx(0)
 
 
+def test_pairwise_errors_of_the_figure_and_tau_of_scipy():
+    """B figure 1: 2 relevant documents of 16 at ranks 1 and 15 are 13 errors, at ranks 4 and 10 they are 11."""
+    first, second = np.zeros(16), np.zeros(16)
+    first[[0, 14]] = second[[3, 9]] = 1
+    assert one("errors", None, first, -np.arange(16.0)) == 13
+    assert one("errors", None, second, -np.arange(16.0)) == 11
+    rng = np.random.default_rng(2)
+    labels, scores = rng.permutation(30).astype(float), rng.normal(size=30)
+    assert one("tau", None, labels, scores) == pytest.approx(kendalltau(labels, scores).statistic)
+
+
 def test_names():
     assert Measure.of("NDCG@10").key == Measure.of("ndcg_10").key == "ndcg_10"
     assert str(Measure.of("ndcg@3:freshness")) == "ndcg@3:freshness"
     assert Measure.of("ndcg@3:freshness").key == "ndcg_3_freshness"
-    for wrong, rule in (("ndgc", "unknown measure"), ("ndcg@0", "at least 1"), ("p", "needs a cutoff")):
+    for wrong, rule in (("ndgc", "unknown measure"), ("ndcg@0", "at least 1"), ("p", "needs a cutoff"), ("auc@3", "no cutoff")):
         with pytest.raises(ValueError, match=rule):
             Measure.of(wrong)
+    with pytest.raises(ValueError, match="fewer errors are better"):
+        Measure.maximised("errors")
