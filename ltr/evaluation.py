@@ -7,7 +7,6 @@ its own cell. `explain` takes a number apart that another tool gives differently
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numba import njit, prange, types

@@ -12,8 +12,27 @@ from numba import njit
 
 COUNTED = 1000
 """Documents up to which counting is faster than sorting."""
-_LANES = 32
+_LANES = 8
 _LOWEST = np.float32(-np.inf)
+
+
+@njit(cache=True)
+def lanes_for(n):
+    """Scratch ``float32 [lanes]`` for `count_above`, filled with what ranks below every score."""
+    return np.full((n + _LANES - 1) // _LANES * _LANES, _LOWEST, np.float32)
+
+
+@njit(cache=True)
+def count_above(rounded, ranks):
+    """ranks[j] = number of scores above rounded[j], both ``[lanes]``. Four scores at a time are held against all."""
+    one, none = np.int32(1), np.int32(0)
+    lanes = np.uint64(len(rounded))
+    ranks[:] = none
+    for i in range(np.uint64(0), lanes, np.uint64(4)):
+        a, b, c, d = rounded[i], rounded[i + np.uint64(1)], rounded[i + np.uint64(2)], rounded[i + np.uint64(3)]
+        for j in range(lanes):
+            s = rounded[j]
+            ranks[j] += (one if a > s else none) + (one if b > s else none) + (one if c > s else none) + (one if d > s else none)
 
 
 @njit(cache=True)
@@ -22,16 +41,11 @@ def by_score(scores):
     n = len(scores)
     if n > COUNTED:
         return np.argsort(-scores, kind="mergesort")
-    lanes = np.uint64((n + _LANES - 1) // _LANES * _LANES)
-    rounded = np.full(lanes, _LOWEST, np.float32)
+    rounded = lanes_for(n)
     for j in range(n):
         rounded[j] = np.float32(scores[j])
-    ranks = np.empty(n, np.int32)
-    for j in range(n):
-        score, rank = rounded[j], np.int32(0)
-        for i in range(lanes):
-            rank += np.int32(1) if rounded[i] > score else np.int32(0)
-        ranks[j] = rank
+    ranks = np.empty(len(rounded), np.int32)
+    count_above(rounded, ranks)
     order, taken = np.zeros(n, np.int64), np.zeros(n, np.int32)
     for j in range(n):
         order[ranks[j] + taken[ranks[j]]] = j
