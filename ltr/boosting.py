@@ -15,6 +15,7 @@ from ltr.binning import apply_bins, find_bins
 from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Objective, Term
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
+from ltr.optimality import Surface
 from ltr.queries import Queries, canonical
 from ltr.training import Curve, mean_measure, written_objective
 from ltr.trees import VANISHED, Trees, grow, join
@@ -127,6 +128,11 @@ class LambdaMART:
             raise ValueError("a feature is infinite; trees read finite or missing (NaN) values")
         assert self.trees is not None
         return self.trees.scores(array)
+
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on: the values of all leaves."""
+        assert self.trees is not None
+        return self.trees.surface(checked_features(features, self.names))
 
     @property
     def digest(self) -> str:

@@ -40,6 +40,17 @@ def _in_order(values):
     return True
 
 
+@njit(cache=True)
+def tie_groups(scores, order, ends):
+    """Writes the ends of the groups of equal scores in ranked order; their number."""
+    groups = 0
+    for k in range(len(order)):
+        if k + 1 == len(order) or scores[order[k + 1]] != scores[order[k]]:
+            ends[groups] = k + 1
+            groups += 1
+    return groups
+
+
 @njit(cache=True, parallel=True)
 def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
     """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied.
@@ -54,14 +65,13 @@ def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
         else:
             by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
             ranked = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
-        groups = 0
-        for k in range(last - first):
-            order[first - start + k] = first + ranked[k]
-            next_differs = k + 1 == last - first or scores[first + ranked[k + 1]] != scores[first + ranked[k]]
-            if next_differs or not group_ties:
-                ends[first - start + groups] = k + 1
-                groups += 1
-        n_groups[q] = groups
+        order[first - start : last - start] = first + ranked
+        own_ends = ends[first - start : last - start]
+        if group_ties:
+            n_groups[q] = tie_groups(scores[first:last], ranked, own_ends)
+        else:
+            own_ends[:] = np.arange(1, last - first + 1)
+            n_groups[q] = last - first
 
 
 @njit(cache=True, parallel=True)

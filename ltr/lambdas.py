@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import NDArray
 
+from ltr.exponential import exp
 from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
 from ltr.measures import N_AUX, PREPARE, ROW, VALUE, Conventions, Measure, curve_of, gains_of
 from ltr.queries import Queries
@@ -36,7 +37,7 @@ CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, *_POINTERS, F8_1D, F8_1D)
 def logistic(first, sigma, o, slope, bend):
     """RankNet's cost log(1 + e^{−σo}) (B section 2): slope σρ, bend σ²ρ(1 − ρ), ρ = 1/(1 + e^{σo}); finite at any gap."""
     for k in range(first, len(o)):
-        e = np.exp(-abs(sigma * o[k]))
+        e = exp(-abs(sigma * o[k]))
         rho = e / (1.0 + e) if o[k] > 0.0 else 1.0 / (1.0 + e)
         slope[k] = sigma * rho
         bend[k] = sigma * sigma * e / ((1.0 + e) * (1.0 + e))
@@ -47,7 +48,7 @@ def sigmoid(first, sigma, o, slope, bend):
     """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its curvature changes sign,
     so there is none: gradient leaves only."""
     for k in range(first, len(o)):
-        e = np.exp(-abs(sigma * o[k]))
+        e = exp(-abs(sigma * o[k]))
         slope[k] = sigma * e / ((1.0 + e) * (1.0 + e))
         bend[k] = 0.0
 

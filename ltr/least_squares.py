@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.models import checked_features, digest_of
-from ltr.nets import Weights
+from ltr.optimality import Surface, linear_surface
 from ltr.queries import Queries, canonical
 from ltr.training import Curve
 
@@ -56,11 +56,10 @@ class LeastSquares:
         assert self.weights is not None
         return (array * self.weights[:-1]).sum(axis=1) + self.weights[-1]
 
-    @property
-    def net(self) -> Weights:
-        """The same ranking as a linear net on the features as they are, for the certificate."""
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on; the intercept moves no ranking and is left out."""
         assert self.weights is not None
-        return Weights(self.weights[None, :-1].copy(), np.zeros(1), np.ones(1), 0)
+        return linear_surface(self.weights[:-1].copy(), checked_features(features, self.names))
 
     @property
     def digest(self) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D
+from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
 
 VALUE = F8(F8_1D, I8_1D, F8_1D, I8)
 PREPARE = I8(F8_1D, F8_1D, I8, F8_2D)
@@ -580,6 +580,26 @@ def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Convent
     missing = np.isnan(labels)
     given = np.where(missing, 0.0, labels) if missing.any() else labels
     return np.ascontiguousarray(measure.kind.gain(given, conventions), np.float64)
+
+
+def steady(
+    measure: Measure, gains: NDArray[np.float64], offsets: NDArray[np.int64], curve: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Any]:
+    """Gains and value kernel for many rankings of the same queries: what no ranking changes, the ideal of an NDCG, is taken once
+    and divided into the gains."""
+    if measure.kind.value is not dcg_share_value:
+        return gains, ready(measure.kind.value, VALUE)
+    scaled = gains.copy()
+    _divide_by_ideal(scaled, offsets, curve)
+    return scaled, ready(gain_mean_value, VALUE)
+
+
+@njit(cache=True)
+def _divide_by_ideal(gains, offsets, curve):
+    for q in range(len(offsets) - 1):
+        own = gains[offsets[q] : offsets[q + 1]]
+        ideal = _ideal(own, curve)
+        own /= ideal if ideal > 0.0 else 1.0
 
 
 def curve_of(measure: Measure, longest: int, conventions: Conventions) -> tuple[NDArray[np.float64], int]:

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.optimality import Surface
+
 FORMAT = 1
 
 
@@ -33,6 +35,8 @@ class Model(Protocol):
     def parameters(self) -> dict[str, Any]: ...
 
     def predict(self, features: Any) -> NDArray[np.float64]: ...
+
+    def surface(self, features: Any) -> Surface: ...
 
     @classmethod
     def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Model": ...

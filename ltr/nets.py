@@ -16,10 +16,12 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import NDArray
 
+from ltr.exponential import tanh
 from ltr.jit import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
 from ltr.lambdas import NORMALISE, Objective, Term, forces_signature, plan_type
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
+from ltr.optimality import Surface, combine, linear_surface, turned
 from ltr.queries import Queries, canonical
 from ltr.training import Curve, mean_measure, written_objective
 
@@ -73,7 +75,7 @@ def _forward(features, inner, bias, outer, two_layers, units, scores):
             dot = bias[h]
             for f in range(features.shape[1]):
                 dot += inner[h, f] * features[d, f]
-            units[d, h] = np.tanh(dot) if two_layers else dot
+            units[d, h] = tanh(dot) if two_layers else dot
             total += outer[h] * units[d, h]
         scores[d] = total
 
@@ -122,6 +124,47 @@ def _epoch(features, offsets, visits, plan, forces, inner, bias, outer, two_laye
         _forward(documents, inner, bias, outer, two_layers, units, scores)
         forces(q, scores, plan, force, curvature)
         _backward(documents, force, inner, bias, outer, two_layers, units, rate)
+
+
+@njit(cache=True, parallel=True)
+def _two_layer_scores(features, first, inner, bias, outer, to_inner, to_bias, to_outer, steps, out):
+    """out[k, e, d] = score of document first + d at weights moved by steps[e] along direction k. Units' dot products are linear in
+    the step: they are added up once for all steps."""
+    n_units, n_directions = len(outer), len(to_outer)
+    for tile in prange((out.shape[2] + _TILE - 1) // _TILE):
+        a, b = tile * _TILE, min(tile * _TILE + _TILE, out.shape[2])
+        columns = turned(features, first + a, first + b)
+        origin, slope, total = np.empty((n_units + 1, b - a)), np.empty((n_units + 1, b - a)), np.empty(b - a)
+        combine(columns, inner, origin)
+        for k in range(n_directions):
+            combine(columns, to_inner[k], slope)
+            for e in range(len(steps)):
+                step = steps[e]
+                total[:] = 0.0
+                for h in range(n_units):
+                    shift, factor = bias[h] + step * to_bias[k, h], outer[h] + step * to_outer[k, h]
+                    here, along = origin[h], slope[h]
+                    for d in range(np.uint64(b - a)):
+                        total[d] += factor * tanh(here[d] + step * along[d] + shift)
+                out[k, e, a:b] = total
+
+
+_TILE = 128
+
+
+def surface_of(weights: Weights, features: NDArray[np.float32]) -> Surface:
+    """Of a net over standardised features."""
+    if weights.hidden == 0:
+        return linear_surface(weights.flat, features)
+
+    def scores(first: int, last: int, directions: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        moves = [weights.moved(direction) for direction in directions]
+        out = np.empty((len(moves), len(steps), last - first))
+        inner, bias, outer = (np.array([getattr(move, part) for move in moves]) for part in ("inner", "bias", "outer"))
+        _two_layer_scores(features, first, weights.inner, weights.bias, weights.outer, inner, bias, outer, steps, out)
+        return out
+
+    return Surface(weights.flat, len(features), scores=scores)
 
 
 @dataclass(frozen=True)
@@ -282,6 +325,12 @@ class LambdaRank:
         standardised = self.standardised(features)
         assert self.weights is not None
         return self.weights.scores(standardised)
+
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on: all weights together."""
+        standardised = self.standardised(features)
+        assert self.weights is not None
+        return surface_of(self.weights, standardised)
 
     @property
     def digest(self) -> str:

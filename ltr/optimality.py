@@ -6,7 +6,9 @@ a direction rises only if the measure is *strictly* higher at a step, and the ve
 tie: with large weights and small steps no order changes, nothing can rise, and a bare test passes without saying anything.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -14,16 +16,18 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 from scipy import stats
 
-from ltr.jit import F4_2D, F8_1D, F8_2D, I8, I8_1D, ready
-from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of
-from ltr.nets import Weights
+from ltr.evaluation import tie_groups
+from ltr.jit import F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of, steady
 from ltr.queries import Queries
-from ltr.ranking import by_score
+from ltr.ranking import COUNTED, by_score, count_above, lanes_for
 
 COARSE = tuple(round(0.1 * k, 1) for k in range(1, 11))
 FINE = tuple(round(0.001 * k, 3) for k in range(1, 11))
-_BLOCK = 16
-_DIRECTIONS_AT_ONCE = 64
+_BLOCK = 8
+"""Queries whose values one thread adds up."""
+_AT_ONCE = 4_000_000
+"""Moved scores, about, that are held in memory: 32 MB."""
 
 Verdict = Literal["optimum", "not", "inconclusive"]
 
@@ -33,6 +37,26 @@ def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
     if not (0 < epsilon < 1 and 0 < delta < 1):
         raise ValueError(f"epsilon {epsilon} and delta {delta} must lie in (0, 1)")
     return int(np.ceil(np.log(delta) / np.log1p(-epsilon)))
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A model over one data set as a function of its weights: what there is to walk on. Every model that can be certified makes
+    one, `surface(features)`.
+
+    Attributes:
+        weights: ``float64 [weights]`` where it stands.
+        n_documents: of the data set.
+        slopes: of a model linear in its weights, ``slopes(first, last, points)``: scores ``float64 [points, last − first]`` of the
+            documents from `first` to `last` for weights ``points float64 [points, weights]``.
+        scores: of another model, ``scores(first, last, directions, steps)``: ``float64 [directions, steps, last − first]`` at the
+            weights moved by ``steps[e] · directions[k]``.
+    """
+
+    weights: NDArray[np.float64]
+    n_documents: int
+    slopes: Callable[[int, int, NDArray[np.float64]], NDArray[np.float64]] | None = None
+    scores: Callable[[int, int, NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,8 +91,7 @@ class Certificate:
 
 
 def certify(
-    weights: Weights,
-    features: NDArray[np.float32],
+    surface: Surface,
     queries: Queries,
     measure: str | Measure = "ndcg_10",
     conventions: Conventions | None = None,
@@ -79,12 +102,11 @@ def certify(
     seed: int = 1,
     one_at_a_time: bool = False,
 ) -> Certificate:
-    """Tests the weights of a net on its training queries.
+    """Tests the weights of a model on its training queries.
 
     Args:
-        weights: of a linear or two-layer net.
-        features: ``float32 [documents, features]`` as the net sees them (standardised).
-        queries: the training queries, rows as in `features`.
+        surface: of the model, over the documents of `queries`: ``model.surface(queries.features)``.
+        queries: the training queries.
         measure, conventions: what is watched.
         steps: the ladder of η.
         epsilon, delta: see the module.
@@ -96,12 +118,12 @@ def certify(
         ValueError: for rows that do not fit, or a measure that no query defines.
     """
     measure, conventions = Measure.maximised(measure), conventions or Conventions()
-    if len(features) != queries.n_documents:
-        raise ValueError(f"{len(features)} rows of features for {queries.n_documents} documents")
-    start = weights.flat
+    if surface.n_documents != queries.n_documents:
+        raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
+    start = surface.weights
     axes = np.eye(len(start))
     directions = np.vstack((axes, -axes)) if one_at_a_time else random_directions(n_directions(epsilon, delta), len(start), seed)
-    base, curves = _walk(weights, directions, features, queries, measure, conventions, steps)
+    base, curves = _walk(surface, directions, queries, measure, conventions, steps)
     rises, ties = curves > base, curves == base
     rising = int(rises.any(axis=1).sum())
     tie_share = float(ties.mean())
@@ -130,9 +152,8 @@ def random_directions(n: int, n_weights: int, seed: int) -> NDArray[np.float64]:
 
 
 def _walk(
-    weights: Weights,
+    surface: Surface,
     directions: NDArray[np.float64],
-    features: NDArray[np.float32],
     queries: Queries,
     measure: Measure,
     conventions: Conventions,
@@ -143,105 +164,149 @@ def _walk(
     Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and at unchanged ranking
     they are equal to the bit, which is what a tie means here.
     """
-    gains = gains_of(measure, queries.source(measure.source), conventions)
-    curve, cutoff = curve_of(measure, max(int(np.diff(queries.offsets).max(initial=0)), 1), conventions)
-    value = ready(measure.kind.value, VALUE)
-    n_blocks = -(-queries.n_queries // _BLOCK)
-    ladder = np.array((0.0, *steps))
-    pointer = types.FunctionType(VALUE)
-    result = np.empty((len(directions), len(ladder)))
-    for first in range(0, len(directions), _DIRECTIONS_AT_ONCE):
-        chunk = directions[first : first + _DIRECTIONS_AT_ONCE]
-        sums = np.zeros((n_blocks, len(chunk) * len(ladder)))
-        counts = np.zeros(n_blocks, np.int64)
-        if weights.hidden == 0:
-            start, slopes = weights.inner[0], np.ascontiguousarray(chunk.T)
-            kernel = ready(_walk_linear, types.void(F4_2D, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_1D, F8_2D, F8_2D, I8_1D))
-            kernel(features, queries.offsets, gains, curve, cutoff, value, ladder, start, slopes, sums, counts)
+    offsets = queries.offsets
+    curve, cutoff = curve_of(measure, max(int(np.diff(offsets).max(initial=0)), 1), conventions)
+    gains, value = steady(measure, gains_of(measure, queries.source(measure.source), conventions), offsets, curve)
+    climb = ready(_climb, types.void(F8_1D, F8_2D, F8_1D, I8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_2D, I8_1D))
+    ladder, here = np.array(steps, np.float64), np.zeros(1)
+    at_once = _AT_ONCE // (len(directions) * (1 if surface.slopes is not None else len(steps)))
+    base, total, defined = 0.0, np.zeros((len(directions), len(steps))), 0
+    for first, last in pairwise(_cuts(offsets, at_once)):
+        own = offsets[first : last + 1]
+        a, b = int(own[0]), int(own[-1])
+        n_blocks = -(-(last - first) // _BLOCK)
+
+        def summed(
+            origin: NDArray[np.float64], slopes: NDArray[np.float64], ladder: NDArray[np.float64],
+            own: NDArray[np.int64] = own, n_blocks: int = n_blocks,
+        ) -> tuple[NDArray[np.float64], int]:  # fmt: skip
+            sums, counts = np.zeros((n_blocks, len(slopes) * len(ladder))), np.zeros(n_blocks, np.int64)
+            climb(origin, slopes, ladder, own, gains, curve, cutoff, value, sums, counts)
+            return sums.sum(axis=0), int(counts.sum())
+
+        if surface.slopes is not None:
+            origin = surface.slopes(a, b, surface.weights[None])[0]
+            moved = summed(origin, surface.slopes(a, b, directions), ladder)[0]
         else:
-            moved = [weights.moved(chunk_row) for chunk_row in chunk]
-            inner = np.ascontiguousarray(np.concatenate([m.inner for m in moved]).T)
-            bias, outer = np.array([m.bias for m in moved]), np.array([m.outer for m in moved])
-            own = np.ascontiguousarray(weights.inner.T), weights.bias, weights.outer
-            kernel = ready(
-                _walk_two_layers,
-                types.void(F4_2D, I8_1D, F8_1D, F8_1D, I8, pointer, F8_1D, F8_2D, F8_1D, F8_1D, F8_2D, F8_2D, F8_2D, F8_2D, I8_1D),
-            )
-            kernel(features, queries.offsets, gains, curve, cutoff, value, ladder, *own, inner, bias, outer, sums, counts)
-        if counts.sum() == 0:
-            raise ValueError(f"{measure.key} is undefined on every query: no relevant document anywhere")
-        result[first : first + len(chunk)] = (sums.sum(axis=0) / counts.sum()).reshape(len(chunk), len(ladder))
-    return float(result[0, 0]), result[:, 1:]
+            assert surface.scores is not None
+            origin = surface.scores(a, b, np.zeros((1, len(surface.weights))), here)[0, 0]
+            at_steps = surface.scores(a, b, directions, ladder).reshape(-1, b - a)
+            moved = summed(np.zeros(b - a), at_steps, np.ones(1))[0]
+        unmoved, n = summed(origin, np.zeros((1, b - a)), here)
+        base, total, defined = base + float(unmoved[0]), total + moved.reshape(total.shape), defined + n
+    if defined == 0:
+        raise ValueError(f"{measure.key} is undefined on every query: no relevant document anywhere")
+    return base / defined, total / defined
+
+
+def _cuts(offsets: NDArray[np.int64], at_once: int) -> list[int]:
+    """Queries at which to cut so that some `at_once` documents are held at a time; all pieces are whole blocks but the last."""
+    cuts = [0]
+    while cuts[-1] < len(offsets) - 1:
+        wanted = int(np.searchsorted(offsets, offsets[cuts[-1]] + at_once, side="right")) - 1 - cuts[-1]
+        cuts.append(min(cuts[-1] + max(wanted // _BLOCK, 1) * _BLOCK, len(offsets) - 1))
+    return cuts
 
 
 @njit(cache=True)
 def _value_at(scores, gains, curve, cutoff, value):
     """The measure with ties in expectation."""
-    n = len(scores)
     order = by_score(scores)
-    ends = np.empty(n, np.int64)
-    groups = 0
-    for k in range(n):
-        if k + 1 == n or scores[order[k + 1]] != scores[order[k]]:
-            ends[groups] = k + 1
-            groups += 1
-    return value(gains[order], ends[:groups], curve, cutoff)
+    ends = np.empty(len(scores), np.int64)
+    return value(gains[order], ends[: tie_groups(scores, order, ends)], curve, cutoff)
+
+
+@njit(cache=True, parallel=True)
+def _climb(origin, slopes, ladder, offsets, gains, curve, cutoff, value, sums, counts):
+    """Adds up, block by block, the value of each query at the scores ``origin + ladder[e] · slopes[k]``.
+
+    Ranks are counted on rounded scores. If no two are equal there, their sum is 0 + 1 + … + (n − 1), the order is that of the
+    exact scores, and there are no ties; otherwise the exact scores are ranked.
+    """
+    n_queries, n_steps, start = len(offsets) - 1, len(ladder), offsets[0]
+    for block in prange(len(counts)):
+        for q in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, n_queries)):
+            a, b = offsets[q] - start, offsets[q + 1] - start
+            n = b - a
+            own_origin, own_gains = origin[a:b], gains[offsets[q] : offsets[q + 1]]
+            scores, ranked, ends = np.empty(n), np.empty(n), np.arange(1, n + 1)
+            rounded = lanes_for(n)
+            ranks = np.empty(len(rounded), np.int32)
+            defined = False
+            for k in range(slopes.shape[0]):
+                slope = slopes[k, a:b]
+                for e in range(n_steps):
+                    step = ladder[e]
+                    for d in range(np.uint64(n)):
+                        scores[d] = own_origin[d] + step * slope[d]
+                        rounded[d] = np.float32(scores[d])
+                    total = -1
+                    if n <= COUNTED:
+                        count_above(rounded, ranks)
+                        total = 0
+                        for d in range(np.uint64(n)):
+                            total += ranks[d]
+                    if 2 * total == n * (n - 1):
+                        for d in range(np.uint64(n)):
+                            ranked[ranks[d]] = own_gains[d]
+                        found = value(ranked, ends, curve, cutoff)
+                    else:
+                        found = _value_at(scores, own_gains, curve, cutoff, value)
+                    if not np.isnan(found):
+                        defined = True
+                        sums[block, k * n_steps + e] += found
+            counts[block] += defined
+
+
+_TILE = 128
+"""Documents whose features, as float64 and turned, stay in the second level of the processor's cache."""
 
 
 @njit(cache=True)
-def _products(features, weights, out):
-    """out[d] = features[d] @ weights for ``weights [features, columns]``, added up feature by feature: one order everywhere."""
-    out[:] = 0.0
-    for d in range(features.shape[0]):
+def turned(features, first, last):
+    """``float64 [features, last − first]``, and three rows of zeros so that `combine` may take four at a time."""
+    out = np.zeros((features.shape[1] + 3, last - first))
+    for d in range(last - first):
         for f in range(features.shape[1]):
-            x = np.float64(features[d, f])
-            for c in range(weights.shape[1]):
-                out[d, c] += x * weights[f, c]
+            out[f, d] = features[first + d, f]
+    return out
+
+
+@njit(cache=True, fastmath={"contract"})
+def combine(columns, points, out):
+    """out[k] = Σ_f points[k, f] · columns[f], with columns from `turned`: two points and four features at a time, in one order.
+    `out` has a row to spare where the number of points is odd."""
+    n_points, n_features = points.shape
+    padded = np.zeros((n_points + 1, n_features + 3))
+    padded[:n_points, :n_features] = points
+    for k in range(0, n_points, 2):
+        one, two = out[k], out[k + 1]
+        one[:] = 0.0
+        two[:] = 0.0
+        for f in range(0, n_features, 4):
+            a, b, c, d = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
+            p0, p1, p2, p3 = padded[k, f], padded[k, f + 1], padded[k, f + 2], padded[k, f + 3]
+            q0, q1, q2, q3 = padded[k + 1, f], padded[k + 1, f + 1], padded[k + 1, f + 2], padded[k + 1, f + 3]
+            for i in range(np.uint64(out.shape[1])):
+                one[i] += p0 * a[i] + p1 * b[i] + p2 * c[i] + p3 * d[i]
+                two[i] += q0 * a[i] + q1 * b[i] + q2 * c[i] + q3 * d[i]
 
 
 @njit(cache=True, parallel=True)
-def _walk_linear(features, offsets, gains, curve, cutoff, value, ladder, start, slopes, sums, counts):
-    n_queries, n_steps = len(offsets) - 1, len(ladder)
-    for block in prange(len(counts)):
-        for q in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, n_queries)):
-            a, b = offsets[q], offsets[q + 1]
-            origin, slope = np.empty((b - a, 1)), np.empty((b - a, slopes.shape[1]))
-            _products(features[a:b], start.reshape(-1, 1), origin)
-            _products(features[a:b], slopes, slope)
-            defined = False
-            for k in range(slopes.shape[1]):
-                for e in range(n_steps):
-                    found = _value_at(origin[:, 0] + ladder[e] * slope[:, k], gains[a:b], curve, cutoff, value)
-                    if not np.isnan(found):
-                        defined = True
-                        sums[block, k * n_steps + e] += found
-            counts[block] += defined
+def _linear_slopes(features, first, points, out):
+    for tile in prange((out.shape[1] + _TILE - 1) // _TILE):
+        a, b = tile * _TILE, min(tile * _TILE + _TILE, out.shape[1])
+        part = np.empty((len(points) + 1, b - a))
+        combine(turned(features, first + a, first + b), points, part)
+        out[:, a:b] = part[:-1]
 
 
-@njit(cache=True, parallel=True)
-def _walk_two_layers(
-    features, offsets, gains, curve, cutoff, value, ladder, own_inner, own_bias, own_outer, inner, bias, outer, sums, counts
-):
-    n_queries, n_steps, n_units = len(offsets) - 1, len(ladder), len(own_outer)
-    for block in prange(len(counts)):
-        for q in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, n_queries)):
-            a, b = offsets[q], offsets[q + 1]
-            origin, slope = np.empty((b - a, n_units)), np.empty((b - a, inner.shape[1]))
-            _products(features[a:b], own_inner, origin)
-            _products(features[a:b], inner, slope)
-            defined = False
-            scores = np.empty(b - a)
-            for k in range(len(bias)):
-                for e in range(n_steps):
-                    step = ladder[e]
-                    for d in range(b - a):
-                        total = 0.0
-                        for h in range(n_units):
-                            dot = origin[d, h] + own_bias[h] + step * (slope[d, k * n_units + h] + bias[k, h])
-                            total += (own_outer[h] + step * outer[k, h]) * np.tanh(dot)
-                        scores[d] = total
-                    found = _value_at(scores, gains[a:b], curve, cutoff, value)
-                    if not np.isnan(found):
-                        defined = True
-                        sums[block, k * n_steps + e] += found
-            counts[block] += defined
+def linear_surface(weights: NDArray[np.float64], features: NDArray[np.float32]) -> Surface:
+    """Of a linear model: ``weights float64 [features]`` over ``features float32 [documents, features]``."""
+
+    def slopes(first: int, last: int, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        out = np.empty((len(points), last - first))
+        _linear_slopes(features, first, np.ascontiguousarray(points), out)
+        return out
+
+    return Surface(weights, len(features), slopes=slopes)

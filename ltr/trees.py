@@ -22,6 +22,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from ltr.binning import BLOCK, MISSING, Bins
+from ltr.optimality import Surface
 
 _LOW = np.int64(0xFFFFFFFF)
 _BINS = 256
@@ -58,6 +59,26 @@ class Trees:
         starts = {name: getattr(self, name)[: n_trees + 1] for name in ("node_starts", "leaf_starts")}
         return Trees(**of_nodes, **starts, value=self.value[:leaves])
 
+    def leaves(self, features: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Which leaf each document falls into, ``int32 [documents, trees]``, as places in `value`."""
+        leaves = np.empty((len(features), self.n_trees), np.int32)
+        _leaves(
+            np.ascontiguousarray(features, np.float32), self.feature, self.threshold, self.missing_left, self.left, self.right,
+            self.node_starts, self.leaf_starts, leaves,
+        )  # fmt: skip
+        return leaves
+
+    def surface(self, features: NDArray[np.float32]) -> Surface:
+        """Scores as a function of the vector of leaf values, the trees' shapes as they are."""
+        leaves = self.leaves(features)
+
+        def slopes(first: int, last: int, points: NDArray[np.float64]) -> NDArray[np.float64]:
+            out = np.empty((len(points), last - first))
+            _leaf_sums(leaves, first, np.ascontiguousarray(points.T), out)
+            return out
+
+        return Surface(self.value.copy(), len(features), slopes=slopes)
+
     def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Scores ``float64 [documents]`` of ``features float32 [documents, features]``."""
         scores = np.zeros(len(features))
@@ -92,19 +113,44 @@ def join(trees: list[Trees]) -> Trees:
     )
 
 
+@njit(cache=True)
+def _leaf(x, tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts):
+    """Where one row falls in a tree: the leaf's place among all leaves of the ensemble."""
+    base = node_starts[tree]
+    node = 0 if node_starts[tree + 1] > base else -1
+    while node >= 0:
+        value = x[feature[base + node]]
+        goes_left = missing_left[base + node] if np.isnan(value) else value <= threshold[base + node]
+        node = left[base + node] if goes_left else right[base + node]
+    return leaf_starts[tree] + ~node
+
+
 @njit(cache=True, parallel=True)
 def _predict(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores):
     for row in prange(len(features)):
         total = 0.0
         for tree in range(len(node_starts) - 1):
-            base = node_starts[tree]
-            node = 0 if node_starts[tree + 1] > base else -1
-            while node >= 0:
-                x = features[row, feature[base + node]]
-                goes_left = missing_left[base + node] if np.isnan(x) else x <= threshold[base + node]
-                node = left[base + node] if goes_left else right[base + node]
-            total += value[leaf_starts[tree] + ~node]
+            total += value[_leaf(features[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)]
         scores[row] = total
+
+
+@njit(cache=True, parallel=True)
+def _leaves(features, feature, threshold, missing_left, left, right, node_starts, leaf_starts, leaves):
+    for row in prange(len(features)):
+        for tree in range(len(node_starts) - 1):
+            leaves[row, tree] = _leaf(features[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)
+
+
+@njit(cache=True, parallel=True)
+def _leaf_sums(leaves, first, values, out):
+    """out[k, d] = Σ_trees values[leaf of document first + d, k], trees in order."""
+    for tile in prange((out.shape[1] + 63) // 64):
+        a, b = tile * 64, min(tile * 64 + 64, out.shape[1])
+        sums = np.zeros((b - a, values.shape[1]))
+        for d in range(b - a):
+            for tree in range(leaves.shape[1]):
+                sums[d] += values[leaves[first + a + d, tree]]
+        out[:, a:b] = sums.T
 
 
 # --- growing ------------------------------------------------------------------------------------------------------------

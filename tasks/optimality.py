@@ -5,12 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 import ltr
-from ltr.nets import Weights
 from ltr.optimality import COARSE, FINE
 from ltr.queries import Queries
 from tasks import store
@@ -37,25 +35,13 @@ def certify(key: str, train: str, config: Optimality, conventions: dict[str, Any
         return json.loads(path.read_text())
     model = ltr.load(folder_of(key) / "model")
     queries = store.open_queries(train)
-    weights, features = as_net(model, queries, label)
     core = Conventions(**conventions).build()
-    found = ltr.certify(weights, features, queries, config.measure, core, config.steps, config.epsilon, config.delta, seed=seed)
+    found = ltr.certify(
+        model.surface(queries.features), queries, config.measure, core, config.steps, config.epsilon, config.delta, seed=seed
+    )
     result = plain(found)
     store.write_json(path, result)
     return result
-
-
-def as_net(model: ltr.Model, queries: Queries, label: str = "") -> tuple[Weights, NDArray[np.float32]]:
-    """A model's weights and the features as they see them.
-
-    Raises:
-        ValueError: for a model that is neither linear nor a net.
-    """
-    if isinstance(model, ltr.LambdaRank) and model.weights is not None:
-        return model.weights, model.standardised(queries.features)
-    if isinstance(model, ltr.LeastSquares):
-        return model.net, queries.features
-    raise ValueError(f"{label + ': ' if label else ''}the certificate is for linear models and nets, this is a {model.kind}")
 
 
 def plain(found: ltr.Certificate) -> dict[str, Any]:
@@ -72,7 +58,7 @@ def examine(
     model: ltr.Model, queries: Queries, measure: str, conventions: ltr.Conventions, epsilon: float, delta: float, seed: int
 ) -> list[dict[str, Any]]:
     """Three certificates of one model: random directions with coarse and with fine steps, and one weight at a time."""
-    weights, features = as_net(model, queries)
+    surface = model.surface(queries.features)
     ways: dict[str, dict[str, Any]] = {
         "random directions, η from 0.1": {"steps": COARSE},
         "random directions, η from 0.001": {"steps": FINE},
@@ -80,6 +66,5 @@ def examine(
     }
     options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "seed": seed}
     return [
-        {"ranker": way, **plain(ltr.certify(weights, features, queries, measure, conventions, **how, **options))}
-        for way, how in ways.items()
+        {"ranker": way, **plain(ltr.certify(surface, queries, measure, conventions, **how, **options))} for way, how in ways.items()
     ]

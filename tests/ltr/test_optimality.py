@@ -1,10 +1,12 @@
 """The certificate: its counts, its three verdicts, and its curves against plain evaluation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import ltr
-from ltr.nets import random_weights
+from ltr.nets import random_weights, surface_of
 from ltr.optimality import certify, n_directions, random_directions
 from tests.conftest import JIT, make_queries
 
@@ -27,7 +29,7 @@ def test_directions_are_unit_vectors():
 def test_curves_are_the_measure_at_the_moved_weights(hidden, measure):
     queries = make_queries(40, seed=3)
     weights = random_weights(4, hidden, np.random.default_rng(1))
-    found = certify(weights, queries.features, queries, measure, steps=(0.1, 0.5), seed=9, **QUICK)
+    found = certify(surface_of(weights, queries.features), queries, measure, steps=(0.1, 0.5), seed=9, **QUICK)
     directions = random_directions(22, len(weights.flat), 9)
     for k in (0, 11, 21):
         for e, eta in enumerate((0.1, 0.5)):
@@ -40,7 +42,7 @@ def test_curves_are_the_measure_at_the_moved_weights(hidden, measure):
 
 def test_random_weights_are_not_an_optimum_and_the_bound_covers_the_share():
     queries = make_queries(100, seed=1)
-    found = certify(random_weights(4, 0, np.random.default_rng(5)), queries.features, queries, "ndcg", **QUICK)
+    found = certify(surface_of(random_weights(4, 0, np.random.default_rng(5)), queries.features), queries, "ndcg", **QUICK)
     assert found.verdict == "not"
     assert found.rising / len(found.curves) < found.upper_bound <= 1
 
@@ -52,7 +54,7 @@ def test_the_true_direction_is_an_optimum():
     labels = np.searchsorted([-1.0, 0.0, 1.0, 2.0], features[:, 0] - features[:, 1]).astype(float)
     queries = ltr.queries.canonical(ltr.Queries(features, labels, np.arange(0, 3001, 15)))
     truth = random_weights(3, 0, rng).moved(np.array([1.0, -1.0, 0.0]))
-    found = certify(truth, queries.features, queries, "ndcg", **QUICK)
+    found = certify(surface_of(truth, queries.features), queries, "ndcg", **QUICK)
     assert found.verdict == "optimum"
     assert found.rising == 0
     assert found.upper_bound == pytest.approx(0.1, abs=0.01)
@@ -62,7 +64,7 @@ def test_the_true_direction_is_an_optimum():
 def test_huge_weights_are_inconclusive_not_optimal():
     queries = make_queries(30, seed=1)
     huge = random_weights(4, 0, np.random.default_rng(5))
-    found = certify(huge.moved(1e9 * huge.flat), queries.features, queries, "ndcg", steps=(0.1, 0.2), **QUICK)
+    found = certify(surface_of(huge.moved(1e9 * huge.flat), queries.features), queries, "ndcg", steps=(0.1, 0.2), **QUICK)
     assert found.verdict == "inconclusive"
     assert found.tie_share == 1.0
     assert found.rising_or_tied == 22
@@ -75,11 +77,11 @@ def test_same_certificate_for_any_number_of_threads():
 
     queries = make_queries(150, seed=1)
     weights = random_weights(4, 0, np.random.default_rng(5))
-    reference = certify(weights, queries.features, queries)
+    reference = certify(surface_of(weights, queries.features), queries)
     before = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        assert np.array_equal(certify(weights, queries.features, queries).curves, reference.curves)
+        assert np.array_equal(certify(surface_of(weights, queries.features), queries).curves, reference.curves)
     finally:
         numba.set_num_threads(before)
 
@@ -87,15 +89,15 @@ def test_same_certificate_for_any_number_of_threads():
 def test_nothing_to_measure_is_an_error():
     queries = ltr.Queries(np.zeros((4, 2), np.float32), np.zeros(4), np.array([0, 4]))
     with pytest.raises(ValueError, match="undefined on every query"):
-        certify(random_weights(2, 0, np.random.default_rng(0)), queries.features, queries, **QUICK)
+        certify(surface_of(random_weights(2, 0, np.random.default_rng(0)), queries.features), queries, **QUICK)
     with pytest.raises(ValueError, match="rows of features"):
-        certify(random_weights(2, 0, np.random.default_rng(0)), queries.features[:2], queries, **QUICK)
+        certify(surface_of(random_weights(2, 0, np.random.default_rng(0)), queries.features[:2]), queries, **QUICK)
 
 
 def test_one_weight_at_a_time_moves_each_up_and_down():
     queries = make_queries(30, seed=3)
     weights = random_weights(4, 0, np.random.default_rng(1))
-    found = certify(weights, queries.features, queries, "ndcg", steps=(0.5,), one_at_a_time=True, **QUICK)
+    found = certify(surface_of(weights, queries.features), queries, "ndcg", steps=(0.5,), one_at_a_time=True, **QUICK)
     assert len(found.curves) == 8
     moved = weights.flat
     moved[2] -= 0.5
@@ -105,8 +107,28 @@ def test_one_weight_at_a_time_moves_each_up_and_down():
     assert found.curves[4 + 2, 0] == pytest.approx(want, abs=1e-9)
 
 
-def test_least_squares_is_a_linear_net():
+@pytest.mark.parametrize("model", [ltr.LeastSquares(), ltr.LambdaMART(n_trees=7, n_leaves=4, min_docs_in_leaf=3)])
+def test_surfaces_of_other_models_are_their_scores(model):
+    queries = make_queries(60, seed=3)
+    fitted = model.fit(queries)
+    surface = fitted.surface(queries.features)
+    found = certify(surface, queries, "ndcg", steps=(0.5,), seed=9, **QUICK)
+    moved = surface.weights + 0.5 * random_directions(22, len(surface.weights), 9)[13]
+    by_hand = {
+        "least_squares": lambda: queries.features.astype(float) @ moved,
+        "lambdamart": lambda: replace(fitted, trees=replace(fitted.trees, value=moved)).predict(queries.features),
+    }[model.kind]()
+    for value, scores in ((found.value, fitted.predict(queries.features)), (found.curves[13, 0], by_hand)):
+        assert value == pytest.approx(np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg"])["ndcg"]), abs=1e-9)
+
+
+def test_documents_with_equal_scores_are_ranked_exactly():
+    """Rows that are twice there tie at every step; ties count in expectation."""
     queries = make_queries(30, seed=3)
-    fitted = ltr.LeastSquares().fit(queries)
-    order = np.argsort(fitted.predict(queries.features))
-    assert np.array_equal(order, np.argsort(fitted.net.scores(queries.features)))
+    features = np.repeat(queries.features, 2, axis=0)
+    doubled = ltr.Queries(features, np.repeat(queries.labels, 2), 2 * queries.offsets)
+    weights = random_weights(4, 0, np.random.default_rng(1))
+    found = certify(surface_of(weights, features), doubled, "map", steps=(0.5,), seed=9, **QUICK)
+    scores = weights.moved(weights.flat + 0.5 * random_directions(22, 4, 9)[5]).scores(features)
+    want = np.nanmean(ltr.evaluate(doubled.labels, scores, doubled.offsets, ["map"])["map"])
+    assert found.curves[5, 0] == pytest.approx(want, abs=1e-9)
