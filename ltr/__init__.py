@@ -17,6 +17,7 @@ from ltr.measures import MEASURES, Conventions, Measure
 from ltr.models import Model, save
 from ltr.nets import LambdaRank
 from ltr.optimality import Certificate, certify
+from ltr.preferences import Preferences
 from ltr.queries import Queries
 
 KINDS: dict[str, type] = {model.kind: model for model in (LambdaMART, LambdaRank, LeastSquares)}
@@ -30,5 +31,5 @@ def load(folder: str | Path) -> Model:
 
 __all__ = [
     "KINDS", "MEASURES", "Certificate", "Conventions", "LambdaMART", "LambdaRank", "LeastSquares", "Measure", "Model", "Objective",
-    "Queries", "Schedule", "Term", "certify", "evaluate", "load", "save",
+    "Preferences", "Queries", "Schedule", "Term", "certify", "evaluate", "load", "save",
 ]  # fmt: skip

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.binning import apply_bins, find_bins
-from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Objective, Term
+from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Term
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.optimality import Surface
+from ltr.preferences import Preferences
 from ltr.queries import Queries, canonical
-from ltr.training import Curve, mean_measure, written_objective
+from ltr.training import Curve, mean_measure, objective_of, written_objective
 from ltr.trees import VANISHED, Trees, grow, join
 
 
@@ -84,16 +85,24 @@ class LambdaMART:
             if not holds:
                 raise ValueError(f"LambdaMART: {name}={getattr(self, name)!r} is out of range")
 
-    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "LambdaMART":
-        """A fitted copy of this model. `tick` is called after every tree; what it raises ends the training.
+    def fit(
+        self,
+        queries: Queries,
+        valid: Queries | None = None,
+        tick: Callable[[], None] | None = None,
+        preferences: Preferences | None = None,
+    ) -> "LambdaMART":
+        """A fitted copy of this model. `tick` is called after every tree; what it raises ends the training. With `preferences`,
+        pairs of rows of `queries`, it learns from these instead of the objective's measures (RankNet on trees, B2).
 
         Raises:
             ValueError: for fewer documents than two leaves need, infinite features, or an objective that does not fit the data.
         """
+        preferences = preferences and preferences.in_canonical_order(queries)
         queries = canonical(queries)
         if queries.n_documents < 2 * self.min_docs_in_leaf:
             raise ValueError(f"{queries.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
-        objective = Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
+        objective = objective_of(self, queries, preferences)
         bins = find_bins(queries.features, self.max_bins)
         binned = apply_bins(queries.features, bins)
         has_missing = np.asarray(np.isnan(queries.features).any(axis=0))

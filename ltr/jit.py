@@ -36,6 +36,10 @@ def ready(function: Any, signature: Any) -> Any:
         return function
     with _COMPILING:
         if (function, signature) not in _COMPILED:
-            options = {name: function.targetoptions[name] for name in ("parallel", "fastmath") if name in function.targetoptions}
+            options = {
+                name: function.targetoptions[name]
+                for name in ("parallel", "fastmath", "error_model")
+                if name in function.targetoptions
+            }
             _COMPILED[function, signature] = numba.njit(signature, cache=True, **options)(function.py_func)
         return _COMPILED[function, signature]

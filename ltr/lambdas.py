@@ -20,8 +20,9 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 
 from ltr.exponential import exp
+from ltr.gain_pairs import fits, pull
 from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
-from ltr.measures import N_AUX, PREPARE, ROW, VALUE, Conventions, Measure, curve_of, gains_of
+from ltr.measures import N_AUX, PREPARE, ROW, VALUE, Conventions, Measure, curve_of, gain_row, gains_of
 from ltr.queries import Queries
 from ltr.ranking import by_score
 
@@ -33,21 +34,21 @@ CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, *_POINTERS, F8_1D, F8_1D)
 # --- pair costs: derivative and second derivative at score differences o[first:] ----------------------------------------
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def logistic(first, sigma, o, slope, bend):
     """RankNet's cost log(1 + e^{−σo}) (B section 2): slope σρ, bend σ²ρ(1 − ρ), ρ = 1/(1 + e^{σo}); finite at any gap."""
-    for k in range(first, len(o)):
+    for k in range(np.uint64(first), np.uint64(len(o))):
         e = exp(-abs(sigma * o[k]))
-        rho = e / (1.0 + e) if o[k] > 0.0 else 1.0 / (1.0 + e)
-        slope[k] = sigma * rho
-        bend[k] = sigma * sigma * e / ((1.0 + e) * (1.0 + e))
+        share = 1.0 / (1.0 + e)
+        slope[k] = sigma * share * (e if o[k] > 0.0 else 1.0)
+        bend[k] = sigma * sigma * e * share * share
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def sigmoid(first, sigma, o, slope, bend):
     """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its curvature changes sign,
     so there is none: gradient leaves only."""
-    for k in range(first, len(o)):
+    for k in range(np.uint64(first), np.uint64(len(o))):
         e = exp(-abs(sigma * o[k]))
         slope[k] = sigma * e / ((1.0 + e) * (1.0 + e))
         bend[k] = 0.0
@@ -59,76 +60,115 @@ COSTS = {"logistic": logistic, "sigmoid": sigmoid}
 # --- constructions: one ranked query → forces and curvatures (ranked too), and the number of effective pairs -------------
 
 
+_SIDE_BY_SIDE = 2048
+"""Pairs that are laid side by side before their cost is taken, or one row of them where a query is longer."""
+
+
+@njit(cache=True)
+def _lay_row(t, floor, scale, change, scores, gains, tiers, o, weight):
+    """Score differences (upper gain less lower) and signed weights (0: no pair) of t and every lower rank, ``[n − t − 1]``."""
+    score, gain, tier = scores[t], gains[t], tiers[t]
+    below_scores, below_gains, below_tiers, below_change = scores[t + 1 :], gains[t + 1 :], tiers[t + 1 :], change[t + 1 :]
+    for k in range(np.uint64(len(o))):
+        gap = score - below_scores[k]
+        o[k] = gap if gain > below_gains[k] else -gap
+    for k in range(np.uint64(len(o))):
+        size = scale * below_change[k]
+        size = size if size > floor else floor
+        signed = size if gain > below_gains[k] else -size
+        weight[k] = signed if below_gains[k] != gain else 0.0
+    for k in range(np.uint64(len(o))):
+        weight[k] = weight[k] if below_tiers[k] == tier else 0.0
+
+
+@njit(cache=True)
+def _apply(weight, slope, bend):
+    """Forces and curvatures of pairs, in place of slopes and bends; the number of effective pairs."""
+    effective = 0
+    for k in range(np.uint64(len(weight))):
+        slope[k] *= weight[k]
+        bend[k] *= abs(weight[k])
+        effective += 1 if weight[k] != 0.0 else 0
+    return effective
+
+
+@njit(cache=True)
+def _add_row(t, pull, bent, force, curvature):
+    """Adds the pairs of t and every lower rank; sums run in four strands and always the same order."""
+    n = len(pull)
+    below, below_curvature = force[t + 1 :], curvature[t + 1 :]
+    for k in range(np.uint64(n)):
+        below[k] -= pull[k]
+        below_curvature[k] += bent[k]
+    a = b = c = d = e = f = g = h = 0.0
+    for k in range(0, n - 3, 4):
+        a, b, c, d = a + pull[k], b + pull[k + 1], c + pull[k + 2], d + pull[k + 3]
+        e, f, g, h = e + bent[k], f + bent[k + 1], g + bent[k + 2], h + bent[k + 3]
+    for k in range(n - n % 4, n):
+        a, e = a + pull[k], e + bent[k]
+    force[t] += (a + b) + (c + d)
+    curvature[t] += (e + f) + (g + h)
+
+
+@njit(cache=True)
+def _pull_pairs(floor, scale, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature):
+    """Every pair of different gain in one tier, weighted by max(floor, scale·|ΔM|). Rows of pairs are laid side by side and go
+    through the pair cost together: short loops would cost more than their work."""
+    n = len(scores)
+    aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
+    room = max(n, _SIDE_BY_SIDE)
+    o, weight, slope, bend = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    measured = prepare(gains, curve, cutoff, aux)
+    rows = n - 1 if floor > 0.0 else min(measured, n - 1)
+    effective = first = 0
+    while first < rows:
+        size, t = 0, first
+        while t < rows and size + n - t - 1 <= room:
+            if t < measured and scale > 0.0:
+                row(t, gains, curve, cutoff, aux, change)
+            else:
+                change[:] = 0.0
+            end = size + n - t - 1
+            _lay_row(t, floor, scale, change, scores, gains, tiers, o[size:end], weight[size:end])
+            size, t = end, t + 1
+        cost(0, sigma, o[:size], slope, bend)
+        effective += _apply(weight[:size], slope, bend)
+        at = 0
+        for k in range(first, t):
+            end = at + n - k - 1
+            _add_row(k, slope[at:end], bend[at:end], force, curvature)
+            at = end
+        first = t
+    return effective
+
+
 @njit(cache=True)
 def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
     """Every pair of different gain in one tier, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
-    n = len(scores)
-    aux = np.empty((N_AUX, n + 1))
-    change, o, slope, bend = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    effective = 0
-    for t in range(prepare(gains, curve, cutoff, aux)):
-        row(t, gains, curve, cutoff, aux, change)
-        for b in range(t + 1, n):
-            o[b] = scores[t] - scores[b] if gains[t] > gains[b] else scores[b] - scores[t]
-        cost(t + 1, sigma, o, slope, bend)
-        for b in range(t + 1, n):
-            if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
-                pull = change[b] * slope[b] if gains[t] > gains[b] else -change[b] * slope[b]
-                force[t] += pull
-                force[b] -= pull
-                curvature[t] += change[b] * bend[b]
-                curvature[b] += change[b] * bend[b]
-                effective += 1
-    return effective
+    return _pull_pairs(0.0, 1.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
+
+
+@njit(cache=True)
+def gain_pairs(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of `ltr.gain_pairs`. It does not count."""
+    if not fits(scores, tiers, sigma):
+        return ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
+    aux = np.empty((N_AUX, len(scores) + 1))
+    if not np.isnan(tiers[0]) and prepare(gains, curve, cutoff, aux) > 0:
+        pull(scores, gains, curve, aux[0, 0], sigma, force, curvature)
+    return 0
 
 
 @njit(cache=True)
 def ranknet(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
     """Every pair of different gain in one tier, all alike: |ΔM| = 1 (B section 2)."""
-    n = len(scores)
-    o, slope, bend = np.empty(n), np.empty(n), np.empty(n)
-    effective = 0
-    for t in range(n):
-        for b in range(t + 1, n):
-            o[b] = scores[t] - scores[b] if gains[t] > gains[b] else scores[b] - scores[t]
-        cost(t + 1, sigma, o, slope, bend)
-        for b in range(t + 1, n):
-            if gains[t] != gains[b] and tiers[t] == tiers[b]:
-                pull = slope[b] if gains[t] > gains[b] else -slope[b]
-                force[t] += pull
-                force[b] -= pull
-                curvature[t] += bend[b]
-                curvature[b] += bend[b]
-                effective += 1
-    return effective
+    return _pull_pairs(1.0, 0.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
 
 
 @njit(cache=True)
 def spring_smooth(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
     """`ranknet_weighted` with |ΔM| replaced by max(1, 100·|ΔM|): every pair of different gain pulls (D section 7)."""
-    n = len(scores)
-    aux = np.empty((N_AUX, n + 1))
-    change, o, slope, bend = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
-    rows = prepare(gains, curve, cutoff, aux)
-    effective = 0
-    for t in range(n):
-        if t < rows:
-            row(t, gains, curve, cutoff, aux, change)
-        else:
-            change[:] = 0.0
-        for b in range(t + 1, n):
-            o[b] = scores[t] - scores[b] if gains[t] > gains[b] else scores[b] - scores[t]
-        cost(t + 1, sigma, o, slope, bend)
-        for b in range(t + 1, n):
-            if gains[t] != gains[b] and tiers[t] == tiers[b]:
-                weight = max(1.0, 100.0 * change[b])
-                pull = weight * slope[b] if gains[t] > gains[b] else -weight * slope[b]
-                force[t] += pull
-                force[b] -= pull
-                curvature[t] += weight * bend[b]
-                curvature[b] += weight * bend[b]
-                effective += 1
-    return effective
+    return _pull_pairs(1.0, 100.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
 
 
 @njit(cache=True)
@@ -369,6 +409,7 @@ class Objective:
         conventions: label rules (threshold, gain, scale).
         sigma: steepness of the pair costs.
         normalise: divide a query's mixed forces by their standard deviation (``query``), each term's (``term``), or ``none``.
+        exact: all pairs in float64; otherwise the default construction works in float32, with errors below 1e-5 of a force.
 
     Raises:
         ValueError: naming an unknown name, a missing label source or a weight out of range.
@@ -381,6 +422,7 @@ class Objective:
         conventions: Conventions | None = None,
         sigma: float = 1.0,
         normalise: str = "none",
+        exact: bool = False,
     ) -> None:
         conventions = conventions or Conventions()
         if normalise not in NORMALISE:
@@ -401,14 +443,15 @@ class Objective:
             np.array([cutoff for _, cutoff in curves]),
         )
         self._sigma, self._normalise = float(sigma), NORMALISE[normalise]
+        self._constructions = tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in terms)
         self._kernels = (
-            tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in terms),
+            tuple(ready(CONSTRUCTIONS[term.construction] if exact else _fastest(term), CONSTRUCTION) for term in terms),
             tuple(ready(measure.kind.value, VALUE) for measure in measures),
             tuple(ready(measure.kind.prepare, PREPARE) for measure in measures),
             tuple(ready(measure.kind.row, ROW) for measure in measures),
             tuple(ready(COSTS[term.cost], COST) for term in terms),
         )
-        self.forces_type = forces_signature(len(terms))
+        self.plan_type, self.forces_type = plan_type(len(terms)), forces_signature(len(terms))
         self.forces = ready(query_forces, self.forces_type)
         pointer = types.FunctionType(self.forces_type)
         self._all_forces = ready(_all_forces, types.void(F8_1D, *_plan_parts(len(terms)), pointer, F8_1D, F8_1D, I8_1D))
@@ -419,18 +462,26 @@ class Objective:
 
     def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Force and curvature ``float64 [documents]`` at `scores`; scores move along the force."""
-        force, curvature, _ = self._drive(scores, iteration)
+        force, curvature, _ = self._drive(scores, self.plan(iteration))
         return force, curvature
 
     def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
         """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
-        return self._drive(scores, iteration)[2]
+        plan = self.plan(iteration)
+        counting = (*plan[:8], self._constructions, *plan[9:])
+        return self._drive(scores, counting)[2]
 
-    def _drive(self, scores: NDArray[np.float64], iteration: int) -> tuple[Any, Any, Any]:
+    def _drive(self, scores: NDArray[np.float64], plan: tuple[Any, ...]) -> tuple[Any, Any, Any]:
         force, curvature = np.empty(len(scores)), np.empty(len(scores))
         effective = np.empty(self.queries.n_queries, np.int64)
-        self._all_forces(scores, *self.plan(iteration), self.forces, force, curvature, effective)
+        self._all_forces(scores, *plan, self.forces, force, curvature, effective)
         return force, curvature, effective
+
+
+def _fastest(term: Term) -> Any:
+    """The kernel for a term's construction: a faster one where there is one."""
+    default = term.construction == "ranknet_weighted" and term.cost == "logistic"
+    return gain_pairs if default and Measure.of(term.measure).kind.row is gain_row else CONSTRUCTIONS[term.construction]
 
 
 def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1e-6) -> float:
@@ -440,7 +491,7 @@ def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1
     `step`, which must be too small to change the ranking; 0 where all derivatives vanish.
 
     Args:
-        objective: over few documents: it is asked twice for each.
+        objective: ``exact``, and over few documents: it is asked twice for each.
         scores: ``float64 [documents]``, no two of a query closer than ``2·step``.
 
     Raises:

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from ltr.exponential import tanh
 from ltr.jit import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
-from ltr.lambdas import NORMALISE, Objective, Term, forces_signature, plan_type
+from ltr.lambdas import NORMALISE, Term
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.optimality import Surface, combine, linear_surface, turned
+from ltr.preferences import Preferences
 from ltr.queries import Queries, canonical
-from ltr.training import Curve, mean_measure, written_objective
+from ltr.training import Curve, mean_measure, objective_of, written_objective
 
 _SUMS = {"reassoc", "nsz", "contract"}
 """Lets a dot product run in vector lanes; NaN and infinity keep their meaning. One machine always adds in one order."""
@@ -52,9 +53,17 @@ class Weights:
         inner, bias, outer = flat[:cut], flat[cut : cut + self.hidden], flat[cut + self.hidden :]
         return replace(self, inner=inner.reshape(self.hidden, -1).copy(), bias=bias.copy(), outer=outer.copy())
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"inner": self.inner, "bias": self.bias, "outer": self.outer}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> "Weights":
+        return cls(arrays["inner"], arrays["bias"], arrays["outer"], hidden)
+
     def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Scores ``float64 [documents]`` of standardised features."""
-        scores, units = np.empty(len(features)), np.empty((len(features), max(self.hidden, 1)))
+        scores, units = np.empty(len(features)), np.empty((max(self.hidden, 1), len(features)))
         _forward_all(features, self.inner, self.bias, self.outer, self.hidden > 0, units, scores)
         return scores
 
@@ -68,49 +77,78 @@ def random_weights(n_features: int, hidden: int, rng: np.random.Generator, size:
 
 
 @njit(cache=True, fastmath=_SUMS)
+def _dots(features, inner, bias, out):
+    """out[h, d] = inner[h] · features[d] + bias[h] in float32, four documents at a time."""
+    n, n_features = features.shape
+    for h in range(len(bias)):
+        weights = inner[h]
+        for d in range(0, n - 3, 4):
+            x0, x1, x2, x3 = features[d], features[d + 1], features[d + 2], features[d + 3]
+            a = b = c = e = np.float32(0)
+            for f in range(np.uint64(n_features)):
+                w = weights[f]
+                a += w * x0[f]
+                b += w * x1[f]
+                c += w * x2[f]
+                e += w * x3[f]
+            out[h, d], out[h, d + 1], out[h, d + 2], out[h, d + 3] = a + bias[h], b + bias[h], c + bias[h], e + bias[h]
+        for d in range(n - n % 4, n):
+            x0, a = features[d], np.float32(0)
+            for f in range(np.uint64(n_features)):
+                a += weights[f] * x0[f]
+            out[h, d] = a + bias[h]
+
+
+@njit(cache=True)
 def _forward(features, inner, bias, outer, two_layers, units, scores):
-    for d in range(len(features)):
-        total = 0.0
-        for h in range(len(outer)):
-            dot = bias[h]
-            for f in range(features.shape[1]):
-                dot += inner[h, f] * features[d, f]
-            units[d, h] = tanh(dot) if two_layers else dot
-            total += outer[h] * units[d, h]
-        scores[d] = total
+    """Scores, and the units ``[units, documents]`` that `_backward` reads."""
+    _dots(features, inner, bias, units)
+    scores[:] = 0.0
+    for h in range(len(outer)):
+        for d in range(np.uint64(len(scores))):
+            if two_layers:
+                units[h, d] = tanh(units[h, d])
+            scores[d] += outer[h] * units[h, d]
 
 
 @njit(cache=True, parallel=True)
 def _forward_all(features, inner, bias, outer, two_layers, units, scores):
+    narrow = inner.astype(np.float32)
     for block in prange((len(features) + 255) // 256):
         a, b = block * 256, min(block * 256 + 256, len(features))
-        _forward(features[a:b], inner, bias, outer, two_layers, units[a:b], scores[a:b])
+        own = np.empty((len(outer), b - a))
+        _forward(features[a:b], narrow, bias, outer, two_layers, own, scores[a:b])
+        units[:, a:b] = own
 
 
-@njit(cache=True, fastmath=_SUMS)
+@njit(cache=True, fastmath={"contract"})
 def _backward(features, force, inner, bias, outer, two_layers, units, rate):
-    """Weights move by rate · Σ_d force_d · ∂score_d/∂weight."""
-    n_units = len(outer)
-    step_outer = np.zeros(n_units)
-    pull = np.empty((len(features), n_units))
-    for d in range(len(features)):
-        for h in range(n_units):
-            if two_layers:
-                step_outer[h] += force[d] * units[d, h]
-                pull[d, h] = rate * force[d] * outer[h] * (1.0 - units[d, h] * units[d, h])
-            else:
-                pull[d, h] = rate * force[d]
-    for h in range(n_units):
-        for d in range(len(features)):
-            step = pull[d, h]
-            if step != 0.0:
-                for f in range(features.shape[1]):
-                    inner[h, f] += step * features[d, f]
-                if two_layers:
-                    bias[h] += step
-    if two_layers:
-        for h in range(n_units):
-            outer[h] += rate * step_outer[h]
+    """Weights move by rate · Σ_d force_d · ∂score_d/∂weight: summed in float32 over the documents, added in float64."""
+    n, n_features = features.shape
+    pull, step = np.zeros(n + 3, np.float32), np.empty(n_features, np.float32)
+    for h in range(len(outer)):
+        step_bias, step_outer, factor = 0.0, 0.0, outer[h]
+        for d in range(n):
+            unit = units[h, d]
+            slope = force[d] * factor * (1.0 - unit * unit) if two_layers else force[d]
+            pull[d] = slope
+            step_bias += slope
+            step_outer += force[d] * unit
+        step[:] = np.float32(0)
+        for d in range(0, n - 3, 4):
+            x0, x1, x2, x3 = features[d], features[d + 1], features[d + 2], features[d + 3]
+            p0, p1, p2, p3 = pull[d], pull[d + 1], pull[d + 2], pull[d + 3]
+            for f in range(np.uint64(n_features)):
+                step[f] += p0 * x0[f] + p1 * x1[f] + p2 * x2[f] + p3 * x3[f]
+        for d in range(n - n % 4, n):
+            x0, p0 = features[d], pull[d]
+            for f in range(np.uint64(n_features)):
+                step[f] += p0 * x0[f]
+        for f in range(np.uint64(n_features)):
+            inner[h, f] += rate * step[f]
+        if two_layers:
+            bias[h] += rate * step_bias
+            outer[h] += rate * step_outer
 
 
 @njit(cache=True)
@@ -119,9 +157,9 @@ def _epoch(features, offsets, visits, plan, forces, inner, bias, outer, two_laye
     for q in visits:
         first, last = offsets[q], offsets[q + 1]
         documents = features[first:last]
-        units, scores = np.empty((last - first, len(outer))), np.empty(last - first)
+        units, scores = np.empty((len(outer), last - first)), np.empty(last - first)
         force, curvature = np.empty(last - first), np.empty(last - first)
-        _forward(documents, inner, bias, outer, two_layers, units, scores)
+        _forward(documents, inner.astype(np.float32), bias, outer, two_layers, units, scores)
         forces(q, scores, plan, force, curvature)
         _backward(documents, force, inner, bias, outer, two_layers, units, rate)
 
@@ -168,6 +206,44 @@ def surface_of(weights: Weights, features: NDArray[np.float32]) -> Surface:
 
 
 @dataclass(frozen=True)
+class State:
+    """Training between two epochs: all that the next one depends on.
+
+    Attributes:
+        weights: to go on with; `best`: of the best epoch so far.
+        rate: learning rate; `epoch`: epochs done; `restarts`: of them with new random weights.
+        before: training measure of the last epoch; `best_value`, `best_epoch`, `flat_value`, `flat_since`: of the recipe.
+        rows: ``float64 [epochs, 3]``: epoch, training and validation measure.
+    """
+
+    weights: Weights
+    best: Weights
+    rate: float
+    epoch: int = 0
+    restarts: int = 0
+    before: float = -np.inf
+    best_value: float = -np.inf
+    best_epoch: int = 0
+    flat_value: float = -np.inf
+    flat_since: int = 0
+    rows: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        both = {f"best_{name}": array for name, array in self.best.arrays.items()} | self.weights.arrays
+        return {**both, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> "State":
+        best = {name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")}
+        numbers = {name: arrays[name].item() for name in _NUMBERS}
+        return cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
+
+
+_NUMBERS = ("rate", "epoch", "restarts", "before", "best_value", "best_epoch", "flat_value", "flat_since")
+
+
+@dataclass(frozen=True)
 class LambdaRank:
     """A LambdaRank net.
 
@@ -182,6 +258,7 @@ class LambdaRank:
         stop_on: the measure that "best", "flat" and "falls" speak of.
         keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is the place to look for
             a local optimum.
+        keep_epochs: epochs whose states are kept with the model, beside the last one's: to look at, and to go on from.
         seed: of weights, visiting order and shrinking.
     """
 
@@ -199,14 +276,17 @@ class LambdaRank:
     conventions: Conventions = Conventions()
     stop_on: str = "ndcg_10"
     keep: Literal["valid", "train"] = "valid"
+    keep_epochs: tuple[int, ...] = ()
     seed: int = 1
     weights: Weights | None = field(default=None, repr=False)
     scaling: NDArray[np.float64] | None = field(default=None, repr=False)
     names: tuple[str, ...] = field(default=(), repr=False)
     curve: Curve | None = field(default=None, repr=False, compare=False)
     remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    states: Mapping[int, "State"] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
         rules = {
             "hidden": self.hidden >= 0,
             "epochs": self.epochs >= 0,
@@ -219,32 +299,45 @@ class LambdaRank:
             "normalise": self.normalise in NORMALISE,
             "seed": self.seed >= 0,
             "shrink_probability": 0 <= self.shrink_probability <= 1,
+            "keep_epochs": all(epoch >= 1 for epoch in self.keep_epochs),
         }
         Measure.maximised(self.stop_on)
         for name, holds in rules.items():
             if not holds:
                 raise ValueError(f"LambdaRank: {name}={getattr(self, name)!r} is out of range")
 
-    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "LambdaRank":
-        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best. `tick` is called
-        after every epoch; what it raises ends the training.
+    def fit(
+        self,
+        queries: Queries,
+        valid: Queries | None = None,
+        tick: Callable[[], None] | None = None,
+        start: "State | Weights | None" = None,
+        preferences: Preferences | None = None,
+    ) -> "LambdaRank":
+        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best.
+
+        Args:
+            queries, valid: the data.
+            tick: called after every epoch; what it raises ends the training.
+            start: a state of an earlier training, which goes on as if it had never stopped (same data, same parameters but
+                `epochs`); or weights to begin with instead of random ones.
+            preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet).
 
         Raises:
-            ValueError: for an infinite feature or an objective that does not fit the data.
+            ValueError: for an infinite feature, an objective that does not fit the data, or a state that does not fit the net.
         """
+        preferences = preferences and preferences.in_canonical_order(queries)
         queries = canonical(queries)
         valid = canonical(valid) if valid is not None else queries
         scaling = _scaling(queries.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
-        objective = Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
-        best, best_value, best_epoch, restarts = None, -np.inf, 0, 0
-        rate, before = self.learning_rate, -np.inf
-        weights = random_weights(queries.n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
-        rows = []
-        flat_since, flat_value = 0, -np.inf
-        for epoch in range(self.epochs):
-            rng = np.random.default_rng([self.seed, restarts, epoch + 1])
-            weights = self._pass(weights, features, queries, objective, epoch, rate, rng)
+        objective = objective_of(self, queries, preferences)
+        state = self._start(queries.n_features, start)
+        states = {}
+        for epoch in range(state.epoch, self.epochs):
+            rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
+            visits = rng.permutation(queries.n_queries)
+            weights = self.epoch(state.weights, features, queries, objective, epoch, state.rate, visits)
             scores = weights.scores(features)
             if not np.isfinite(scores).all():
                 raise ValueError(
@@ -254,64 +347,74 @@ class LambdaRank:
             value = (
                 train if valid is queries else mean_measure(self.stop_on, valid, weights.scores(valid_features), self.conventions)
             )
-            rows.append((epoch + 1, train, value))
             if tick is not None:
                 tick()
-            judged = train if self.keep == "train" else value
-            if judged > best_value:
-                best, best_value, best_epoch = weights, judged, epoch + 1
-            if judged > flat_value:
-                flat_since, flat_value = epoch, judged
-            if train < before and rng.random() < self.shrink_probability:
-                rate *= self.shrink
-            before = train
-            if 0 < self.flat_epochs <= epoch - flat_since:
-                restarts += 1
-                weights = random_weights(queries.n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
-                rate, before, flat_since, flat_value = self.learning_rate, -np.inf, epoch, -np.inf
-        iteration, train_values, valid_values = (np.array(column) for column in (zip(*rows, strict=True) if rows else ((), (), ())))
-        remarks = (f"best epoch {best_epoch} of {self.epochs}, {restarts} restarts",)
-        curve = Curve(iteration, train_values, valid_values)
-        return replace(self, weights=best or weights, scaling=scaling, names=queries.names, curve=curve, remarks=remarks)
+            state = self._after(state, weights, train, value, rng)
+            if epoch + 1 in self.keep_epochs:
+                states[epoch + 1] = state
+        iteration, train_values, valid_values = (state.rows[:, k] for k in range(3))
+        remarks: tuple[str, ...] = (f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restarts",)
+        if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
+            remarks += (f"{cyclic} documents lie on cycles of preferences",)
+        return replace(
+            self,
+            weights=state.best,
+            scaling=scaling,
+            names=queries.names,
+            curve=Curve(iteration.astype(np.int64), train_values, valid_values),
+            remarks=remarks,
+            states={**states, state.epoch: state},
+        )
 
-    def _pass(
-        self, weights: Weights, features: NDArray[np.float32], queries: Queries, objective: Objective, epoch: int, rate: float,
-        rng: np.random.Generator,
+    def _start(self, n_features: int, start: "State | Weights | None") -> "State":
+        if isinstance(start, State) and start.epoch > self.epochs:
+            raise ValueError(f"LambdaRank: the state is of epoch {start.epoch}, beyond epochs={self.epochs}")
+        weights = start.weights if isinstance(start, State) else start or self._random(n_features, 0)
+        if weights.hidden != self.hidden or weights.inner.shape[1] != n_features:
+            raise ValueError(
+                f"LambdaRank: weights of {weights.hidden} units over {weights.inner.shape[1]} features do not fit "
+                f"hidden={self.hidden} over {n_features}"
+            )
+        return start if isinstance(start, State) else State(weights, weights, rate=self.learning_rate)
+
+    def _random(self, n_features: int, restarts: int) -> Weights:
+        return random_weights(n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
+
+    def _after(self, state: "State", weights: Weights, train: float, value: float, rng: np.random.Generator) -> "State":
+        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat."""
+        epoch, judged = state.epoch + 1, train if self.keep == "train" else value
+        rows = np.vstack((state.rows, (epoch, train, value)))
+        after = replace(state, weights=weights, epoch=epoch, before=train, rows=rows)
+        if judged > state.best_value:
+            after = replace(after, best=weights, best_value=judged, best_epoch=epoch)
+        if judged > state.flat_value:
+            after = replace(after, flat_since=epoch, flat_value=judged)
+        if train < state.before and rng.random() < self.shrink_probability:
+            after = replace(after, rate=state.rate * self.shrink)
+        if 0 < self.flat_epochs <= epoch - after.flat_since:
+            restarts = state.restarts + 1
+            fresh = self._random(weights.inner.shape[1], restarts)
+            after = replace(after, weights=fresh, restarts=restarts, rate=self.learning_rate, before=-np.inf, flat_since=epoch)
+            after = replace(after, flat_value=-np.inf)
+        return after
+
+    def epoch(
+        self, weights: Weights, features: NDArray[np.float32], queries: Queries, objective: Any, epoch: int, rate: float,
+        visits: NDArray[np.int64],
     ) -> Weights:  # fmt: skip
+        """Weights after one pass over the queries in the order `visits`; ``features`` as the net sees them."""
         inner, bias, outer = weights.inner.copy(), weights.bias.copy(), weights.outer.copy()
         if self.update == "full":
-            units, scores = np.empty((len(features), len(outer))), np.empty(len(features))
+            units, scores = np.empty((len(outer), len(features))), np.empty(len(features))
             _forward_all(features, inner, bias, outer, self.hidden > 0, units, scores)
             force, _ = objective(scores, epoch)
             _backward(features, force, inner, bias, outer, self.hidden > 0, units, rate)
         else:
-            n_terms = len(self.objective)
-            pointer = types.FunctionType(forces_signature(n_terms))
-            signature = types.void(
-                F4_2D,
-                I8_1D,
-                I8_1D,
-                plan_type(n_terms),
-                pointer,
-                F8_2D,
-                F8_1D,
-                F8_1D,
-                types.boolean,
-                F8,
-            )
-            visits = rng.permutation(queries.n_queries)
-            ready(_epoch, signature)(
-                features,
-                queries.offsets,
-                visits,
-                objective.plan(epoch),
-                objective.forces,
-                inner,
-                bias,
-                outer,
-                self.hidden > 0,
-                rate,
-            )
+            pointer = types.FunctionType(objective.forces_type)
+            parts = (F4_2D, I8_1D, I8_1D, objective.plan_type, pointer, F8_2D, F8_1D, F8_1D, types.boolean, F8)
+            step = ready(_epoch, types.void(*parts))
+            plan = objective.plan(epoch)
+            step(features, queries.offsets, visits, plan, objective.forces, inner, bias, outer, self.hidden > 0, rate)
         return Weights(inner, bias, outer, self.hidden)
 
     def standardised(self, features: Any) -> NDArray[np.float32]:
@@ -334,25 +437,32 @@ class LambdaRank:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.kind, self.arrays)
+        """Of what scores depend on; states are carried along."""
+        return digest_of(self.kind, {name: array for name, array in self.arrays.items() if "/" not in name})
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         if self.weights is None or self.scaling is None:
             raise ValueError("this model is not fitted")
-        return {"inner": self.weights.inner, "bias": self.weights.bias, "outer": self.weights.outer, "scaling": self.scaling}
+        states = {f"{epoch}/{name}": array for epoch, state in self.states.items() for name, array in state.arrays.items()}
+        return {**self.weights.arrays, "scaling": self.scaling, **states}
 
     @property
     def parameters(self) -> dict[str, Any]:
-        fitted = ("weights", "scaling", "names", "curve", "remarks")
-        plain = replace(self, weights=None, scaling=None, curve=None)
+        fitted = ("weights", "scaling", "names", "curve", "remarks", "states")
+        plain = replace(self, weights=None, scaling=None, curve=None, states={})
         return {name: value for name, value in asdict(plain).items() if name not in fitted}
 
     @classmethod
     def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaRank":
-        weights = Weights(arrays["inner"], arrays["bias"], arrays["outer"], parameters["hidden"])
-        given = {**parameters, **written_objective(parameters)}
-        return cls(**given, weights=weights, scaling=arrays["scaling"], names=names)
+        hidden = parameters["hidden"]
+        epochs = sorted({int(name.split("/")[0]) for name in arrays if "/" in name})
+        states = {
+            epoch: State.restored({n.split("/")[1]: a for n, a in arrays.items() if n.startswith(f"{epoch}/")}, hidden)
+            for epoch in epochs
+        }
+        given = {**parameters, **written_objective(parameters), "states": states}
+        return cls(**given, weights=Weights.restored(arrays, hidden), scaling=arrays["scaling"], names=names)
 
 
 def _scaling(features: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.evaluation import evaluate
-from ltr.lambdas import Schedule, Term
+from ltr.lambdas import Objective, Schedule, Term
 from ltr.measures import Conventions, Measure
+from ltr.preferences import PreferenceObjective, Preferences
 from ltr.queries import Queries
 
 
@@ -34,6 +35,13 @@ def mean_measure(measure: str, queries: Queries, scores: NDArray[np.float64], co
     if np.isnan(values).all():
         raise ValueError(f"{key} is undefined on every query of the training or validation data: nothing relevant by its rules")
     return float(np.nanmean(values))
+
+
+def objective_of(model: Any, queries: Queries, preferences: Preferences | None) -> Any:
+    """What a model learns from: its own objective over `queries`, or preferences between their rows."""
+    if preferences is not None:
+        return PreferenceObjective(queries, preferences, model.sigma)
+    return Objective(queries, model.objective, model.conventions, model.sigma, model.normalise)
 
 
 def written_objective(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class RankerSection(Section):
         return replace(model, conventions=conventions) if hasattr(model, "conventions") else model
 
 
-_FITTED = frozenset({"trees", "weights", "scaling", "names", "curve", "remarks", "conventions"})
+_FITTED = frozenset({"trees", "weights", "scaling", "names", "curve", "remarks", "states", "conventions"})
 
 
 def _ranker_section(core: type) -> Any:
