@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
     def over(sub: argparse.ArgumentParser, *measures: str) -> None:
-        sub.add_argument("--model", required=True, metavar="M", help="a model's folder, or an MLflow run")
+        sub.add_argument("--model", required=True, metavar="M", help="a model's folder, an MLflow run, or a file of linear weights")
         sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
         sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
         sub.add_argument(
@@ -75,16 +75,18 @@ def _parser() -> argparse.ArgumentParser:
     over(evaluate, *MEASURES)
     evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
 
-    optimality = command("optimality", _optimality, "test whether a linear model or a net is a local optimum of a measure")
+    optimality = command("optimality", _optimality, "test whether a model is at a local optimum of a measure")
     over(optimality, "ndcg_10")
     optimality.add_argument("--epsilon", type=float, default=0.01)
     optimality.add_argument("--delta", type=float, default=0.01)
     optimality.add_argument("--seed", type=int, default=1)
+    optimality.add_argument("--escape", type=int, default=0, metavar="EPOCHS", help="of a net: train on for so many epochs")
     optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
 
     compare = command("compare", _compare, "paired tests of finished runs from their stored per-query values")
     compare.add_argument("runs", nargs="+", metavar="RUN[:RANKER]")
     compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
+    compare.add_argument("--margin", type=float, metavar="M", help="also test that a run loses no more than M against another")
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
@@ -157,23 +159,29 @@ def _check(given: argparse.Namespace) -> int:
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
+def _data_of(given: argparse.Namespace) -> Any:
+    """Configuration of a command that works on a model and files."""
+    from tasks.config import override_all, parse
+
+    written: dict[str, Any] = {"data": {"files": given.data}}
+    override_all(written, given.set)
+    return parse(written, "--set")
+
+
 def _opened(given: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Model, data set and configuration of a command that works on a model and files."""
     from pathlib import Path
 
     make_state_folder()
     from tasks import store
-    from tasks.config import override_all, parse
     from tasks.ingest import ingest
     from tasks.labels import prepare
     from tasks.lookup import find_model
 
-    written: dict[str, Any] = {"data": {"files": given.data}}
-    override_all(written, given.set)
-    config = parse(written, "--set")
-    model = find_model(given.model)
+    config = _data_of(given)
     read = ingest.fn([Path(file) for file in given.data], config.data)
-    return model, store.open_queries(prepare.fn(read["data"][0], config.data)["data"][0]), config
+    queries = store.open_queries(prepare.fn(read["data"][0], config.data)["data"][0])
+    return find_model(given.model, queries.names), queries, config
 
 
 def _evaluate(given: argparse.Namespace) -> int:
@@ -202,21 +210,21 @@ def _evaluate(given: argparse.Namespace) -> int:
 
 
 def _optimality(given: argparse.Namespace) -> int:
-    model, queries, config = _opened(given)
-    from pathlib import Path
+    config = _data_of(given)
+    make_state_folder()
+    import shutil
 
-    from tasks.optimality import examine
-    from tasks.report import certificate_text, write_certificates
+    from flows.optimality import certify_model
+    from tasks.report import certificate_text
 
     measure = (given.measure or ["ndcg_10"])[0]
-    found = examine(model, queries, measure, config.core_conventions, given.epsilon, given.delta, given.seed)
-    for certificate in found:
+    found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
+    for certificate in found["certificates"]:
         print(f"{certificate['ranker']}: {certificate['verdict']}. {certificate_text(certificate)}")
-    if given.output:
-        page = write_certificates(found, f"{given.model} on {' '.join(given.data)}", Path(given.output))
-        print(f"page: {page}")
+    page = shutil.copyfile(found["page"], given.output) if given.output else found["page"]
+    print(f"page: {page}")
     if given.json:
-        print(json.dumps(found))
+        print(json.dumps(found["certificates"]))
     return 0
 
 
@@ -226,7 +234,7 @@ def _compare(given: argparse.Namespace) -> int:
     from tasks.lookup import find_values
     from tasks.significance import compare_stored
 
-    table = compare_stored([find_values(run) for run in given.runs], given.measure)
+    table = compare_stored([find_values(run) for run in given.runs], given.measure, given.margin)
     show_comparison(table)
     if given.json:
         print(json.dumps(table))

@@ -24,7 +24,7 @@ from flows.progress import Steps, steps
 from flows.sweep import Cell, cells_of, choose, train_all
 from tasks import store
 from tasks.check import check, refuse, shared_queries
-from tasks.config import CERTIFIABLE, Data, RunConfig
+from tasks.config import CERTIFIED, Data, RunConfig
 from tasks.generate import generate
 from tasks.ingest import DataError, ingest, is_table
 from tasks.labels import fit_together, prepare, rotate, split
@@ -158,18 +158,18 @@ def sweep(
 
 
 def optimality(config: RunConfig, chosen: list[Any], progress: Steps) -> list[dict[str, Any]]:
-    """A certificate for each net asked for, of its first fold."""
+    """Certificates of each model asked for, of its first fold."""
     if config.optimality is None:
         return []
-    nets = [name for name, ranker in config.rankers.items() if ranker.kind in CERTIFIABLE]  # type: ignore[attr-defined]
+    nets = [name for name, ranker in config.rankers.items() if ranker.kind in CERTIFIED]  # type: ignore[attr-defined]
     wanted = config.optimality.rankers or nets
     progress.begin("optimality", len(wanted))
     certificates = []
     for ranker, fold, cell, result in chosen:
         if ranker in wanted and fold == 0:
             found = certify(result["key"], cell["train"], config.optimality, cell["conventions"], config.seed, ranker)
-            certificates.append({"ranker": ranker, "key": result["key"], **found})
-            progress.done(f"{ranker}: {found['verdict']}")
+            certificates += [{**entry, "key": result["key"]} for entry in found]
+            progress.done("; ".join(f"{entry['ranker']}: {entry['verdict']}" for entry in found))
     return certificates
 
 
@@ -234,7 +234,10 @@ def _outcome(
             name: [str(folder_of(r["key"]) / "curve.json") for ranker, _, _, r in chosen if ranker == name]
             for name in config.rankers
         },
-        "cells": [{"label": cell["label"], "chosen": (cell["ranker"], cell["fold"], r["key"]) in keys, **r} for cell, r in results],
+        "cells": [
+            {"label": cell["label"], "ranker": cell["ranker"], "chosen": (cell["ranker"], cell["fold"], r["key"]) in keys, **r}
+            for cell, r in results
+        ],
         "chosen": {name: [r["key"] for ranker, _, _, r in chosen if ranker == name] for name in config.rankers},
         "select": select,
         "findings": findings,
@@ -254,7 +257,7 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
         "digest": outcome["models"][outcome["best"]]["digest"],
         "chosen": json.dumps(outcome["chosen"]),
     }
-    tags |= {f"optimality.{c['ranker']}": c["verdict"] for c in outcome["certificates"]}
+    tags |= {f"optimality.{c['ranker']}": c["verdict"] for c in outcome["certificates"] if c["ranker"] in config.rankers}
     if not tracker.was_finished:
         tracker.summary(metrics, tags, [path, *write_plots(outcome, path.parent / "plots")])
         tracker.text(outcome["config"], "config.yaml")

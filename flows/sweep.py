@@ -7,6 +7,7 @@ from typing import Any
 from prefect.futures import as_completed
 
 from tasks.config import RunConfig
+from tasks.labels import share
 from tasks.train import cell_key, train
 
 Cell = dict[str, Any]
@@ -23,6 +24,7 @@ def cells_of(config: RunConfig, folds: list[dict[str, str]]) -> list[Cell]:
             "fold": fold,
             "section": section.model_dump(mode="json", exclude={"sweep"}),
             **names,
+            "train": share(names["train"], section.train_share, config.seed),
             "measures": config.all_measures,
             "conventions": conventions,
         }

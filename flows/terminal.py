@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tasks.report import label_of
+from tasks.report import best_mean, label_of
 from tasks.significance import marks
 
 
@@ -27,7 +27,7 @@ def show(outcome: dict[str, Any], name: str) -> None:
         table.add_column(label_of(measure), justify="right")
     if verdicts:
         table.add_column(f"optimum of {label_of(outcome['certificates'][0]['measure'])}")
-    highest = {m: max((row["cells"][m]["mean"] or 0.0) for row in standings["rows"].values()) for m in standings["measures"]}
+    highest = {m: best_mean(m, [row["cells"][m]["mean"] for row in standings["rows"].values()]) for m in standings["measures"]}
     for ranker, row in standings["rows"].items():
         cells = []
         for measure in standings["measures"]:
@@ -73,6 +73,8 @@ def show_comparison(table: dict[str, Any]) -> None:
         "p",
         "Holm p",
         "randomisation p",
+        "bootstrap 95 %",
+        *(["not worse"] if any("not_worse" in pair for pair in table["pairs"]) else []),
         title="Paired tests",
         title_justify="left",
         title_style="bold",
@@ -88,5 +90,7 @@ def show_comparison(table: dict[str, Any]) -> None:
             f"{p['p']:.2g}",
             f"{p['holm_p']:.2g}",
             f"{p['randomisation_p']:.2g}",
+            "{:+.4f} … {:+.4f}".format(*p["interval"]),
+            *([" and ".join(p["not_worse"]) or "neither"] if "not_worse" in p else []),
         )
     console.print(tests)

@@ -13,6 +13,7 @@ from ltr.boosting import LambdaMART
 from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
 from ltr.least_squares import LeastSquares
+from ltr.ledger import Ledger, ledger
 from ltr.measures import MEASURES, Conventions, Measure
 from ltr.models import Model, save
 from ltr.nets import LambdaRank
@@ -30,6 +31,6 @@ def load(folder: str | Path) -> Model:
 
 
 __all__ = [
-    "KINDS", "MEASURES", "Certificate", "Conventions", "LambdaMART", "LambdaRank", "LeastSquares", "Measure", "Model", "Objective",
-    "Preferences", "Queries", "Schedule", "Term", "certify", "evaluate", "load", "save",
+    "KINDS", "MEASURES", "Certificate", "Conventions", "LambdaMART", "LambdaRank", "LeastSquares", "Ledger", "Measure", "Model", "Objective",
+    "Preferences", "Queries", "Schedule", "Term", "certify", "evaluate", "ledger", "load", "save",
 ]  # fmt: skip

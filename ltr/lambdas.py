@@ -438,7 +438,7 @@ class Objective:
         self._static = (
             queries.offsets,
             np.array([gains_of(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
-            np.array([_tiers(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
+            np.array([tiers_of(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
             np.array([curve for curve, _ in curves]),
             np.array([cutoff for _, cutoff in curves]),
         )
@@ -509,7 +509,7 @@ def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1
     return float(np.abs(jacobian - jacobian.T).max(initial=0.0) / largest) if largest > 1e-9 else 0.0
 
 
-def _tiers(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
+def tiers_of(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
     """Pairs are formed of documents whose tiers are equal; NaN equals nothing and forms none."""
     if term.pairs == "same_label":
         return np.where(labels > 0, judged, np.nan)

@@ -50,6 +50,21 @@ class LeastSquares:
             design, labels = np.vstack((design, root)), np.concatenate((labels, np.zeros(queries.n_features)))
         return replace(self, weights=np.asarray(np.linalg.lstsq(design, labels, rcond=None)[0], np.float64), names=queries.names)
 
+    @classmethod
+    def of_weights(cls, weights: Mapping[str, float], names: tuple[str, ...]) -> "LeastSquares":
+        """The linear model with these weights by feature name, however they were found; a feature without one has weight 0.
+
+        Raises:
+            ValueError: for a weight of a feature that is not there, or that is not finite.
+        """
+        strange = [name for name in weights if name not in names]
+        if strange:
+            raise ValueError(f"weights of features that the data do not have: {', '.join(strange[:5])}")
+        values = np.array([*(weights.get(name, 0.0) for name in names), 0.0], np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError(f"weight {values[~np.isfinite(values)][0]} is not finite")
+        return cls(weights=values, names=names)
+
     def predict(self, features: Any) -> NDArray[np.float64]:
         """Scores ``float64 [documents]``, higher is better."""
         array = checked_features(features, self.names)

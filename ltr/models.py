@@ -23,7 +23,9 @@ class Model(Protocol):
     """What every ranker offers once fitted."""
 
     kind: ClassVar[str]
-    names: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
 
     @property
     def digest(self) -> str: ...

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ltr.exponential import tanh
 from ltr.jit import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
 from ltr.lambdas import NORMALISE, Term
+from ltr.ledger import Ledger, ledger
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.optimality import Surface, combine, linear_surface, turned
@@ -258,6 +259,7 @@ class LambdaRank:
         stop_on: the measure that "best", "flat" and "falls" speak of.
         keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is the place to look for
             a local optimum.
+        count_pairs: count the effective pairs after every so many epochs; 0: never.
         keep_epochs: epochs whose states are kept with the model, beside the last one's: to look at, and to go on from.
         seed: of weights, visiting order and shrinking.
     """
@@ -277,6 +279,7 @@ class LambdaRank:
     stop_on: str = "ndcg_10"
     keep: Literal["valid", "train"] = "valid"
     keep_epochs: tuple[int, ...] = ()
+    count_pairs: int = 0
     seed: int = 1
     weights: Weights | None = field(default=None, repr=False)
     scaling: NDArray[np.float64] | None = field(default=None, repr=False)
@@ -284,6 +287,7 @@ class LambdaRank:
     curve: Curve | None = field(default=None, repr=False, compare=False)
     remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
     states: Mapping[int, "State"] = field(default_factory=dict, repr=False, compare=False)
+    pairs: tuple[tuple[int, list[Ledger]], ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
@@ -299,6 +303,7 @@ class LambdaRank:
             "normalise": self.normalise in NORMALISE,
             "seed": self.seed >= 0,
             "shrink_probability": 0 <= self.shrink_probability <= 1,
+            "count_pairs": self.count_pairs >= 0,
             "keep_epochs": all(epoch >= 1 for epoch in self.keep_epochs),
         }
         Measure.maximised(self.stop_on)
@@ -333,7 +338,7 @@ class LambdaRank:
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
         objective = objective_of(self, queries, preferences)
         state = self._start(queries.n_features, start)
-        states = {}
+        states, pairs = {}, []
         for epoch in range(state.epoch, self.epochs):
             rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
             visits = rng.permutation(queries.n_queries)
@@ -352,6 +357,8 @@ class LambdaRank:
             state = self._after(state, weights, train, value, rng)
             if epoch + 1 in self.keep_epochs:
                 states[epoch + 1] = state
+            if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
+                pairs.append((epoch + 1, ledger(queries, self.objective, scores, self.conventions)))
         iteration, train_values, valid_values = (state.rows[:, k] for k in range(3))
         remarks: tuple[str, ...] = (f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restarts",)
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
@@ -364,6 +371,7 @@ class LambdaRank:
             curve=Curve(iteration.astype(np.int64), train_values, valid_values),
             remarks=remarks,
             states={**states, state.epoch: state},
+            pairs=tuple(pairs),
         )
 
     def _start(self, n_features: int, start: "State | Weights | None") -> "State":
@@ -449,8 +457,8 @@ class LambdaRank:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        fitted = ("weights", "scaling", "names", "curve", "remarks", "states")
-        plain = replace(self, weights=None, scaling=None, curve=None, states={})
+        fitted = ("weights", "scaling", "names", "curve", "remarks", "states", "pairs")
+        plain = replace(self, weights=None, scaling=None, curve=None, states={}, pairs=())
         return {name: value for name, value in asdict(plain).items() if name not in fitted}
 
     @classmethod

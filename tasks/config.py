@@ -66,12 +66,14 @@ Term: Any = section_of(
 
 Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
 """Dotted path of a parameter → its values."""
-CERTIFIABLE = ("lambdarank", "least_squares")
+CERTIFIED = ("lambdarank", "least_squares")
+"""Kinds that get a certificate unless others are named."""
 
 
 class RankerSection(Section):
-    """A ranker: its model's own parameters, and what is swept of them."""
+    """A ranker: its model's own parameters, the share of the training queries it sees, and what is swept."""
 
+    train_share: float = Field(1.0, gt=0, le=1)
     sweep: Grid = {}
 
     def model(self, conventions: ltr.Conventions) -> Any:
@@ -80,7 +82,7 @@ class RankerSection(Section):
         return replace(model, conventions=conventions) if hasattr(model, "conventions") else model
 
 
-_FITTED = frozenset({"trees", "weights", "scaling", "names", "curve", "remarks", "states", "conventions"})
+_FITTED = frozenset({"trees", "weights", "scaling", "names", "curve", "remarks", "states", "pairs", "conventions"})
 
 
 def _ranker_section(core: type) -> Any:
@@ -175,13 +177,22 @@ class Data(Strict):
 
 
 class Optimality(Strict):
-    """The certificate of local optimality for nets; `rankers` empty: every net."""
+    """The certificate of local optimality; `rankers` empty: every net and linear model. A ranker trained for another measure is
+    looked at with this one too.
+
+    `fine` also takes the steps η = 0.001, 0.002, …; `one_at_a_time` also moves each weight alone; `early_epochs` are kept of every
+    net and looked at too; `escape` goes on training for the measure, so many epochs, from every place looked at.
+    """
 
     measure: str = "ndcg"
     rankers: list[str] = []
     epsilon: float = Field(0.01, gt=0, lt=1)
     delta: float = Field(0.01, gt=0, lt=1)
-    steps: tuple[float, ...] = tuple(round(0.1 * k, 1) for k in range(1, 11))
+    steps: tuple[float, ...] = ltr.optimality.COARSE
+    fine: bool = False
+    one_at_a_time: bool = False
+    early_epochs: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    escape: int = Field(0, ge=0)
 
 
 class Expect(Strict):
@@ -226,9 +237,6 @@ class RunConfig(Strict):
         for name in self.optimality.rankers if self.optimality else []:
             if name not in self.rankers:
                 raise ValueError(f"optimality.rankers: no ranker {name!r}; there are: {', '.join(self.rankers)}")
-            kind: str = self.rankers[name].kind  # type: ignore[attr-defined]
-            if kind not in CERTIFIABLE:
-                raise ValueError(f"optimality.rankers: {name!r} is a {kind}; the certificate is for linear models and nets")
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
         for name, values in self.expect.values.items() if self.expect else ():
             if name not in self.rankers:
@@ -264,6 +272,8 @@ class RunConfig(Strict):
                     written[name] = value
             for path, value in point.items():
                 _put(written, path, value, f"rankers.{ranker}.sweep")
+            if self.optimality and "keep_epochs" in written:
+                written["keep_epochs"] = sorted({*written["keep_epochs"], *self.optimality.early_epochs})
             for length in ("n_trees", "epochs"):
                 if length in written:
                     written[length] = max(min(written[length], 1), round(written[length] * self.scale))

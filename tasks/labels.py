@@ -97,6 +97,20 @@ def split(name: str, data: Data, seed: int) -> list[dict[str, str]]:
     return folds
 
 
+def share(name: str, part: float, seed: int) -> str:
+    """A share of a data set's queries; a smaller one is part of every larger one."""
+    if part == 1:
+        return name
+    recipe = {"share": 1, "data": name, "part": part, "seed": seed}
+    noted = store.remembered(recipe)
+    if noted is None:
+        queries = store.open_queries(name)
+        chosen = shuffled(queries, seed)[: max(2, round(part * queries.n_queries))]
+        noted = {"data": [store.keep_queries(select(queries, np.sort(chosen)))]}
+        store.remember(recipe, noted)
+    return noted["data"][0]
+
+
 def shuffled(queries: Queries, seed: int) -> NDArray[np.intp]:
     """Indices of the queries in an order that depends on their ids and the seed alone."""
     return np.argsort(mix(queries.keys ^ mix(np.array([seed + 1], np.uint64))[0]), kind="stable")
@@ -141,8 +155,8 @@ def fit_together(fold: dict[str, str], scale: float, seed: int, sparse: bool = T
             else _with_features(queries, names, role)
         )
         if scale < 1:
-            share = max(2, round(scale * queries.n_queries))
-            changed = select(changed, np.sort(shuffled(queries, seed)[:share]))
+            kept = max(2, round(scale * queries.n_queries))
+            changed = select(changed, np.sort(shuffled(queries, seed)[:kept]))
         result[role] = fold[role] if changed is queries else store.keep_queries(changed)
     return result
 

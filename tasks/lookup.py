@@ -20,14 +20,20 @@ class Stored:
     paths: list[str]
 
 
-def find_model(reference: str) -> ltr.Model:
-    """The model in a folder, of a cell's run, or of a whole run (its best ranker's).
+def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Model:
+    """The model in a folder, of a cell's run, or of a whole run (its best ranker's); or linear weights in a file
+    (`read_weights`), over the features `names`.
 
     Raises:
         DataError: where there is none, or several.
     """
     if (Path(reference) / "model.json").is_file():
         return ltr.load(reference)
+    if Path(reference).is_file():
+        try:
+            return ltr.LeastSquares.of_weights(read_weights(Path(reference)), names)
+        except ValueError as error:
+            raise DataError(f"{reference}: {error}") from None
     run = find_run(reference)
     if RUN_KEY in run.tags:
         best = run.tags.get("best")
@@ -40,6 +46,28 @@ def find_model(reference: str) -> ltr.Model:
         return ltr.load(local)
     with tempfile.TemporaryDirectory() as folder:
         return ltr.load(run.download_model(Path(folder)))
+
+
+def read_weights(path: Path) -> dict[str, float]:
+    """Weights by feature name: a JSON object ``{"f1": 0.3}``, lines ``name,weight``, or RankLib's and SVM-rank's ``1:0.3 2:-1``
+    (feature k is ``fk``; ``#`` begins a comment).
+
+    Raises:
+        ValueError: naming the line.
+    """
+    text = path.read_text()
+    if text.lstrip().startswith("{"):
+        return {str(name): float(weight) for name, weight in json.loads(text).items()}
+    weights: dict[str, float] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        for part in line.split("#")[0].split() if ":" in line.split("#")[0] else [line.split("#")[0].strip()]:
+            name, _, weight = part.partition(":" if ":" in part else ",")
+            try:
+                if part:
+                    weights[f"f{int(name)}" if ":" in part else name.strip()] = float(weight)
+            except ValueError:
+                raise ValueError(f"line {number}: {part!r} is no weight; write name,weight or number:weight") from None
+    return weights
 
 
 def find_values(reference: str) -> Stored:

@@ -1,7 +1,8 @@
-"""The certificate of local optimality for a trained net, kept beside its cell."""
+"""Certificates of local optimality for trained models: kept beside their cells, or made for any model on any data."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -15,33 +16,72 @@ from tasks import store
 from tasks.config import Conventions, Optimality
 from tasks.train import folder_of
 
+Certificates = list[dict[str, Any]]
+
 
 @task(cache_policy=NO_CACHE, name="optimality", task_run_name="optimality {label}")
-def certify(key: str, train: str, config: Optimality, conventions: dict[str, Any], seed: int, label: str = "") -> dict[str, Any]:
-    """Tests the net of a cell on its training queries.
+def certify(key: str, train: str, config: Optimality, conventions: dict[str, Any], seed: int, label: str) -> Certificates:
+    """Tests the model of a cell on its training queries, in every way that `config` asks for.
 
     Returns:
-        The certificate as plain values: ``verdict``, ``rising``, ``upper_bound``, …, ``curves`` (four directions) and
-        ``envelope`` (lowest and highest of all directions by step).
-
-    Raises:
-        ValueError: for a cell that is not a net.
+        One entry a certificate, as plain values (`plain`), the model's own first.
     """
-    about = {"certificate": 1, "core": store.core_digest(), "train": train, "conventions": conventions, "seed": seed}
-    path = (
-        folder_of(key) / f"optimality-{store.digest_of({**about, **config.model_dump(mode='json', exclude={'rankers'})})[:16]}.json"
-    )
+    about = {
+        "certificate": 2,
+        "core": store.core_digest(),
+        "train": train,
+        "conventions": conventions,
+        "seed": seed,
+        "label": label,
+    }
+    written = config.model_dump(mode="json", exclude={"rankers"})
+    path = folder_of(key) / f"optimality-{store.digest_of({**about, **written})[:16]}.json"
     if path.is_file():
         return json.loads(path.read_text())
     model = ltr.load(folder_of(key) / "model")
-    queries = store.open_queries(train)
-    core = Conventions(**conventions).build()
-    found = ltr.certify(
-        model.surface(queries.features), queries, config.measure, core, config.steps, config.epsilon, config.delta, seed=seed
-    )
-    result = plain(found)
-    store.write_json(path, result)
-    return result
+    found = list(examine(model, store.open_queries(train), config, Conventions(**conventions).build(), seed, label))
+    store.write_json(path, found)
+    return found
+
+
+def examine(
+    model: ltr.Model, queries: Queries, config: Optimality, conventions: ltr.Conventions, seed: int, label: str
+) -> Iterator[dict[str, Any]]:
+    """Certificates of a model: at its weights, and where asked for with fine steps, one weight at a time, and at its early epochs.
+
+    With `config.escape`, training for the measure goes on from each place, and the entry tells how far it got.
+    """
+    options: dict[str, Any] = {"epsilon": config.epsilon, "delta": config.delta, "seed": seed}
+    ways: dict[str, dict[str, Any]] = {"": {"steps": config.steps}}
+    if config.fine:
+        ways[", η from 0.001"] = {"steps": FINE}
+    if config.one_at_a_time:
+        ways[", one weight at a time"] = {"steps": config.steps, "one_at_a_time": True}
+    for place, site in {label: model, **dict(_early(model, config.early_epochs, label))}.items():
+        surface = site.surface(queries.features)
+        escape = _escaped(site, queries, config, conventions) if config.escape else None
+        for way, how in ways.items() if place == label else [("", ways[""])]:
+            found = ltr.certify(surface, queries, config.measure, conventions, **how, **options)
+            yield {"ranker": f"{place}{way}", "escape": escape if not way else None, **plain(found)}
+
+
+def _early(model: ltr.Model, epochs: Sequence[int], label: str) -> Iterator[tuple[str, ltr.Model]]:
+    for epoch in epochs:
+        if isinstance(model, ltr.LambdaRank) and epoch in model.states:
+            yield f"{label}, epoch {epoch}", replace(model, weights=model.states[epoch].weights)
+
+
+def _escaped(model: ltr.Model, queries: Queries, config: Optimality, conventions: ltr.Conventions) -> dict[str, float] | None:
+    """The best training measure within some epochs of training for it from a net's weights (D section 8)."""
+    if not isinstance(model, ltr.LambdaRank):
+        return None
+    onwards = replace(
+        model, objective=(ltr.Term(config.measure),), stop_on=config.measure, epochs=config.escape, keep="train",
+        flat_epochs=0, keep_epochs=(), conventions=conventions,
+    )  # fmt: skip
+    after = onwards.fit(queries, start=model.weights).curve
+    assert after is not None
+    return {"epochs": config.escape, "first": float(after.train[0]), "best": float(after.train.max())}
 
 
 def plain(found: ltr.Certificate) -> dict[str, Any]:
@@ -54,17 +94,9 @@ def plain(found: ltr.Certificate) -> dict[str, Any]:
     }
 
 
-def examine(
-    model: ltr.Model, queries: Queries, measure: str, conventions: ltr.Conventions, epsilon: float, delta: float, seed: int
-) -> list[dict[str, Any]]:
-    """Three certificates of one model: random directions with coarse and with fine steps, and one weight at a time."""
-    surface = model.surface(queries.features)
-    ways: dict[str, dict[str, Any]] = {
-        "random directions, η from 0.1": {"steps": COARSE},
-        "random directions, η from 0.001": {"steps": FINE},
-        "one weight at a time": {"steps": COARSE, "one_at_a_time": True},
-    }
-    options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "seed": seed}
-    return [
-        {"ranker": way, **plain(ltr.certify(surface, queries, measure, conventions, **how, **options))} for way, how in ways.items()
-    ]
+def everything(measure: str, epsilon: float, delta: float, escape: int = 0) -> Optimality:
+    """Every way to look at one model."""
+    kept = (7, 12)
+    return Optimality(
+        measure=measure, epsilon=epsilon, delta=delta, steps=COARSE, fine=True, one_at_a_time=True, early_epochs=kept, escape=escape
+    )

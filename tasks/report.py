@@ -3,6 +3,7 @@
 import html
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def write_report(run: dict[str, Any], path: Path) -> Path:
 def page(run: Mapping[str, Any]) -> dict[str, Any]:
     """What the template shows, formatted."""
     standings = run["standings"]
-    best = {m: _best_mean(m, [row["cells"][m]["mean"] for row in standings["rows"].values()]) for m in standings["measures"]}
+    best = {m: best_mean(m, [row["cells"][m]["mean"] for row in standings["rows"].values()]) for m in standings["measures"]}
     verdicts = {c["ranker"]: c["verdict"] for c in run["certificates"]}
     return {
         "name": run["name"],
@@ -53,7 +54,10 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
             {**c, "label": c["ranker"], "text": certificate_text(c), "figure": optimality_figure(c)} for c in run["certificates"]
         ],
         "optimality_measure": label_of(run["certificates"][0]["measure"]) if run["certificates"] else "",
-        "curves": [figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))],
+        "curves": [
+            *(figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))),
+            *pairs_figures(run["cells"], standings["measures"]),
+        ],
         "cells": [_row(cell, run["select"]) for cell in run["cells"]],
         "select": label_of(run["select"]),
         "pairs": standings["pairs"],
@@ -79,7 +83,7 @@ def write_plots(run: Mapping[str, Any], folder: Path) -> list[Path]:
     """The page's figures as files of their own: a training curve for each ranker, a plot for each certificate."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"curve-{name}": curve_figure(name, files) for name, files in run["curves"].items()}
-    figures |= {f"optimality-{c['ranker']}": optimality_figure(c) for c in run["certificates"]}
+    figures |= {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c['ranker'])}": optimality_figure(c) for c in run["certificates"]}
     paths = []
     for name, figure in figures.items():
         if figure:
@@ -103,12 +107,16 @@ def certificate_text(certificate: Mapping[str, Any]) -> str:
         "not": f"{c['rising']} {'direction rises' if c['rising'] == 1 else 'directions rise'}; at most {c['upper_bound']:.1%} of all do (confidence {1 - c['delta']:.0%})",
         "inconclusive": f"{c['tie_share']:.1%} of the evaluations tie, so that nothing rises says little",
     }[c["verdict"]]
-    return (
-        f"{found}. {c['directions']} random directions, {steps}; {label_of(c['measure'])} {c['value']:.4f} on the training queries."
-    )
+    escape = ""
+    if c.get("escape"):
+        e = c["escape"]
+        rises = "rises" if e["best"] > c["value"] else "does not rise"
+        escape = f" Trained on for {e['epochs']} epochs it {rises}: {e['first']:.4f} after the first, {e['best']:.4f} at best."
+    return f"{found}. {c['directions']} directions, {steps}; {label_of(c['measure'])} {c['value']:.4f} on the training queries.{escape}"
 
 
-def _best_mean(key: str, means: Sequence[float | None]) -> float | None:
+def best_mean(key: str, means: Sequence[float | None]) -> float | None:
+    """The highest of the means that are there, or the lowest where fewer is better."""
     given = [mean for mean in means if mean is not None]
     best = min if Measure.of(key).kind.fewer_is_better else max
     return best(given) if given else None
@@ -171,6 +179,26 @@ def optimality_figure(certificate: Mapping[str, Any]) -> str:
         axes.legend(frameon=False, loc="lower left")
 
     return _svg(draw)
+
+
+def pairs_figures(cells: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> list[str]:
+    """Effective pairs of a cell, mean over its epochs, against each test measure (D figure 5); none where fewer than two counted."""
+    counted = [cell for cell in cells if "effective_pairs" in cell["metrics"]]
+    rankers = list(dict.fromkeys(cell["ranker"] for cell in counted))
+
+    def draw(axes: Any, measure: str) -> None:
+        for k, ranker in enumerate(rankers):
+            own = [c["metrics"] for c in counted if c["ranker"] == ranker and f"test_{measure}" in c["metrics"]]
+            points = sorted((m["effective_pairs"], m[f"test_{measure}"]) for m in own)
+            axes.plot(
+                *zip(*points, strict=True), color=_COLOURS[k % len(_COLOURS)], marker="o", markersize=4, linewidth=1, label=ranker
+            )
+        axes.set(xscale="log", xlabel="effective pairs per epoch", ylabel=f"{label_of(measure)}, test")
+        axes.legend(frameon=False)
+
+    if len(counted) < 2:
+        return []
+    return [_svg(lambda axes, m=measure: draw(axes, m)) for measure in measures]
 
 
 def curve_figure(name: str, files: Sequence[str]) -> str | None:

@@ -89,8 +89,9 @@ def marks(beats: Mapping[str, int]) -> str:
     return "".join(letter if level == 95 else f"({letter})" for letter, level in sorted(beats.items()))
 
 
-def compare_stored(stored: Sequence[Stored], measures: Sequence[str]) -> dict[str, Any]:
-    """`standings` of finished runs from their stored values, with a randomisation test for each pair.
+def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: float | None = None) -> dict[str, Any]:
+    """`standings` of finished runs from their stored values; for each pair a randomisation test and the bootstrap's 95 % interval,
+    and with a `margin`, which of the two is not worse than the other by more (``not_worse``, one-sided at 95 %).
 
     Raises:
         DataError: for fewer than two runs, one named twice, different test queries, or a measure that not all have.
@@ -115,4 +116,9 @@ def compare_stored(stored: Sequence[Stored], measures: Sequence[str]) -> dict[st
     for pair in table["pairs"]:
         a, b = (_pooled(frames[pair[side]], pair["measure"]) for side in ("a", "b"))
         pair["randomisation_p"] = significance.randomisation(a, b)
+        pair["interval"] = significance.bootstrap(a, b)
+        if margin is not None:
+            a, b = (b, a) if Measure.of(pair["measure"]).kind.fewer_is_better else (a, b)
+            tests = {"a": significance.non_inferior(a, b, margin), "b": significance.non_inferior(b, a, margin)}
+            pair["not_worse"] = [pair[side] for side, found in tests.items() if found.holds]
     return table

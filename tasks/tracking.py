@@ -117,7 +117,10 @@ class Tracker:
             now = int(time.time() * 1000)
             metrics = [Metric(key, value, now, 0) for key, value in result["metrics"].items()]
             metrics.append(Metric("train_seconds", result["seconds"], now, 0))
-            self.client.log_batch(run_id, metrics=metrics + _curve(folder / "curve.json", now), params=_params(params))
+            lines = _curve(folder / "curve.json", now) + _pairs(folder / "pairs.json", now)
+            self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=_params(params))
+            if (folder / "pairs.json").is_file():
+                self.client.log_artifact(run_id, str(folder / "pairs.json"))
             self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
             self.client.log_artifact(run_id, str(folder / "values.parquet"))
             self._log_model(run_id, folder / "model")
@@ -181,6 +184,15 @@ def _curve(path: Path, now: int) -> list[Metric]:
             if k % step == 0 or k == len(taken) - 1
         ]
     return points[:900]
+
+
+def _pairs(path: Path, now: int) -> list[Metric]:
+    """Effective pairs along training, ``effective_pairs_ndcg_10``, thinned to 80 points."""
+    if not path.is_file():
+        return []
+    written = json.loads(path.read_text())
+    step = max(1, len(written) // 80)
+    return [Metric(f"effective_pairs_{entry['measure']}", entry["total"], now, entry["iteration"]) for entry in written[::step]]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ sources), so running a command again finds finished cells and trains only what i
 import json
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import polars as pl
 from prefect import task
 
 import ltr
+from ltr.ledger import BANDS
 from tasks import store
 from tasks.config import SECTIONS, Conventions
 from tasks.evaluate import evaluate, means, table
@@ -73,10 +75,11 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[s
     values = pl.concat(
         table(evaluate(fitted, sets[role], cell["measures"], conventions), sets[role], role) for role in ("valid", "test")
     )
+    counted = [sum(found.total for found in terms) for _, terms in getattr(fitted, "pairs", ())]
     result = {
         "key": key,
         "digest": fitted.digest,
-        "metrics": means(values),
+        "metrics": means(values) | ({"effective_pairs": float(np.mean(counted))} if counted else {}),
         "seconds": round(seconds, 3),
         "remarks": list(fitted.remarks),
     }
@@ -96,4 +99,11 @@ def _write(folder: Path, fitted: Any, values: pl.DataFrame, result: dict[str, An
         store.write_json(
             folder / "curve.json", {"measure": ltr.Measure.of(fitted.stop_on).key if fitted.stop_on else None, **curve}
         )
+    if pairs := getattr(fitted, "pairs", ()):
+        store.write_json(folder / "pairs.json", [_counted(iteration, found) for iteration, terms in pairs for found in terms])
     store.write_json(folder / "result.json", result)
+
+
+def _counted(iteration: int, found: ltr.Ledger) -> dict[str, Any]:
+    """Effective pairs of one term at one iteration as plain values; bands of ranks by where they end."""
+    return {**asdict(found), "counts": found.counts.tolist(), "bands": [*BANDS, None], "total": found.total, "iteration": iteration}

@@ -247,9 +247,12 @@ def test_optimality_of_a_stored_net(finished, capsys):
     assert certificates[0]["verdict"] == finished[1]["certificates"][0]["verdict"]
     assert certificates[0]["value"] == pytest.approx(finished[1]["certificates"][0]["value"], abs=1e-12)
     assert Path("page.html").read_text().count("<svg") == 3
-    trees = next(r for r in runs if r.data.tags["ranker"] == "trees").info.run_id
-    assert main([*command, "--model", trees]) == 1
-    assert "certificate is for linear models and nets, this is a lambdamart" in capsys.readouterr().err
+    Path("weights.csv").write_text("f1,0.5\nf2,-1  # two features\n")
+    assert main([*command, "--model", "weights.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])[0]["verdict"] == "not"
+    Path("weights.csv").write_text("f99:0.5\n")
+    assert main([*command, "--model", "weights.csv"]) == 1
+    assert "weights.csv: line 1: 'f99:0.5' is no weight" in capsys.readouterr().err
     assert run_id
 
 

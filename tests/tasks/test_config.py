@@ -47,7 +47,6 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({"data": {"files": "a", "shares": [0.5, 0.2, 0.2]}}, "sum to 1"),
         ({"data": {"files": "a", "test": "b"}}, "test goes with train, and the data are named by files"),
         ({"data": {"parts": ["a", "b", "c"], "folds": 5}}, "folds goes with files"),
-        ({**SHORT, "optimality": {"rankers": ["lambdamart"]}}, "'lambdamart' is a lambdamart; the certificate is for"),
         ({**SHORT, "rankers": {"a@b": {"kind": "least_squares"}}}, "ranker name 'a@b'"),
         ({**SHORT, "sweep": {"learning_rate": []}}, "sweep.learning_rate"),
         ({**SHORT, "sweep": {"n_leaves": [3.5]}}, "sweep at {'n_leaves': 3.5}"),

@@ -67,17 +67,25 @@ def test_a_failed_cell_leaves_nothing(cell, monkeypatch):
     assert not list((store.STATE / "cells").iterdir())
 
 
-def test_a_certificate_is_kept_and_only_nets_get_one(cell):
-    result = train.fn(cell)
-    config = Optimality(measure="ndcg", epsilon=0.1, delta=0.1)
+def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
+    result = train.fn({**cell, "section": {**cell["section"], "keep_epochs": [1]}})
+    config = Optimality(measure="ndcg", epsilon=0.1, delta=0.1, fine=True, one_at_a_time=True, early_epochs=(1,), escape=2)
     found = certify.fn(result["key"], cell["train"], config, cell["conventions"], 1, "x")
-    assert found["directions"] == 22
-    assert len(found["envelope"][0]) == 10
+    assert [c["ranker"] for c in found] == ["x", "x, η from 0.001", "x, one weight at a time", "x, epoch 1"]
+    assert found[0]["directions"] == 22
+    assert len(found[0]["envelope"][0]) == 10
+    assert found[0]["escape"]["epochs"] == found[3]["escape"]["epochs"] == 2
+    assert found[3]["value"] != found[0]["value"]
     assert certify.fn(result["key"], cell["train"], config, cell["conventions"], 1, "x") == json.loads(json.dumps(found))
+
+
+def test_trees_have_a_certificate_over_their_leaves(cell):
+    config = Optimality(measure="ndcg", epsilon=0.1, delta=0.1)
     section = SECTIONS["lambdamart"](kind="lambdamart", n_trees=2, min_docs_in_leaf=3).model_dump(mode="json", exclude={"sweep"})
     trees = train.fn({**cell, "section": section})
-    with pytest.raises(ValueError, match="certificate is for linear models and nets"):
-        certify.fn(trees["key"], cell["train"], config, cell["conventions"], 1, "x")
+    (found,) = certify.fn(trees["key"], cell["train"], config, cell["conventions"], 1, "trees")
+    assert found["directions"] == 22
+    assert found["escape"] is None
 
 
 def test_folders_are_whole_or_absent(workplace):
