@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override a key, such as sweep.learning_rate=[0.1,0.2]"
     )
+    run.add_argument("--data", metavar="CONF.yaml", help="run it on the data and by the conventions of another configuration")
     run.add_argument("--fresh", action="store_true", help="train every cell again")
     run.add_argument("--runner", default=None, metavar="threads[=N]", help="cells at a time (default: the configuration's workers)")
     run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
@@ -104,7 +105,7 @@ def _run(given: argparse.Namespace) -> int:
         if kind != "threads" or not (count or "1").isdigit():
             raise ConfigError(f"--runner {given.runner}: threads or threads=N")
         overrides.append(f"workers={count or 2}")
-    config = read(given.config, overrides)
+    config = read(given.config, overrides, given.data)
 
     make_state_folder()
     from prefect.task_runners import ThreadPoolTaskRunner

@@ -358,12 +358,23 @@ def parse(written: Mapping[str, Any], where: str = "configuration") -> RunConfig
         raise _explain(error, where) from None
 
 
-def read(path: str | Path, overrides: Iterable[str] = ()) -> RunConfig:
+def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | None = None) -> RunConfig:
     """Reads a YAML file; `overrides` are ``key.path=value`` with values in YAML. Paths are relative to the working directory.
+    Data and conventions are those of the configuration `data_of`, where one is given.
 
     Raises:
         ConfigError: for a file that is missing or not YAML, and for whatever `parse` refuses.
     """
+    written = _written(path)
+    if data_of is not None:
+        other = _written(data_of)
+        written |= {"name": f"{written.get('name', 'run')}-{other.get('name', Path(data_of).stem)}"}
+        written |= {section: other[section] for section in ("data", "conventions") if section in other}
+    override_all(written, overrides)
+    return parse(written, str(path))
+
+
+def _written(path: str | Path) -> dict[str, Any]:
     try:
         written = yaml.safe_load(Path(path).read_text()) or {}
     except OSError as error:
@@ -375,8 +386,7 @@ def read(path: str | Path, overrides: Iterable[str] = ()) -> RunConfig:
         ) from None
     if not isinstance(written, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
-    override_all(written, overrides)
-    return parse(written, str(path))
+    return written
 
 
 def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:

@@ -146,3 +146,13 @@ def test_run_seed_and_measure_reach_the_rankers_that_name_none():
 @pytest.mark.parametrize("path", sorted(Path(__file__).parents[2].glob("conf/**/*.yaml")), ids=lambda p: p.name)
 def test_the_configurations_of_the_project_are_valid(path):
     assert read(path).name
+
+
+def test_data_and_conventions_of_another_configuration(tmp_path):
+    (tmp_path / "table.yaml").write_text("name: table\ndata: {files: a.txt}\nselect: map\n")
+    (tmp_path / "own.yaml").write_text("name: own\ndata: {files: b.txt}\nconventions: {threshold: 1}\nselect: mrr\n")
+    config = read(tmp_path / "table.yaml", ["seed=3"], tmp_path / "own.yaml")
+    assert (config.name, config.select, config.seed, config.conventions.threshold) == ("table-own", "map", 3, 1)
+    assert [str(file) for file in config.data.files] == ["b.txt"]
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: no such file"):
+        read(tmp_path / "table.yaml", data_of=tmp_path / "nowhere.yaml")
