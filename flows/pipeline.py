@@ -9,6 +9,7 @@ Running it again with the same configuration, data and code finds what is finish
 
 import json
 import subprocess
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from prefect.runtime import flow_run
 import ltr
 from flows.progress import Steps, steps
 from flows.sweep import Cell, cells_of, choose, train_all
+from ltr.measures import why_undefined
 from tasks import store
 from tasks.check import check, refuse, shared_queries
 from tasks.config import CERTIFIED, Data, RunConfig
@@ -121,6 +123,14 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
             )
         highest = max(float(np.nan_to_num(queries.source(measure.source)).max(initial=0.0)) for queries in everything)
         measure.kind.gain(np.array([highest]), config.core_conventions)
+    decisive = {ltr.Measure.of(read) for read in (config.select, *stops, *certified)}
+    for role, queries in [(role, store.open_queries(name)) for fold in folds for role, name in fold.items()]:
+        for measure in sorted(decisive, key=str):
+            labels, nothing = {"label": queries.labels, **queries.sources}, np.zeros(queries.n_documents)
+            rules = replace(config.core_conventions, ties="expected", empty="skip")
+            values = ltr.evaluate(labels, nothing, queries.offsets, [measure], rules)[measure.key]
+            if np.isnan(values).all():
+                raise DataError(f"{role}: {why_undefined(measure, queries.source(measure.source), rules)}")
     if any(section.kind == "least_squares" for section in sections):  # type: ignore[attr-defined]
         missing = np.isnan(train.features).any(axis=0)
         if missing.any():

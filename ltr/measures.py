@@ -573,6 +573,11 @@ MEASURES: dict[str, Kind] = {
 }
 
 
+def fewer_is_better(key: str) -> bool:
+    """Of a measure by its name in the store."""
+    return any(kind.fewer_is_better and f"{key}_".startswith(f"{name}_") for name, kind in MEASURES.items())
+
+
 def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
     """Gains ``float64 [documents]`` of a measure; a document without a label gains nothing."""
     if measure.source != "label":
@@ -580,6 +585,21 @@ def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Convent
     missing = np.isnan(labels)
     given = np.where(missing, 0.0, labels) if missing.any() else labels
     return np.ascontiguousarray(measure.kind.gain(given, conventions), np.float64)
+
+
+def why_undefined(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> str:
+    """Why a measure is undefined on every query of these labels, in words."""
+    given = np.unique(labels[~np.isnan(labels)])
+    shown = ", ".join(f"{label:g}" for label in given[:6]) + (", …" if len(given) > 6 else "")
+    if not len(given):
+        rule = "no document has a label"
+    elif len(given) == 1:
+        rule = f"all labels are {shown}: there is nothing to rank"
+    elif measure.kind.gain is _binary and measure.source == "label" and not (given >= conventions.threshold).any():
+        rule = f"no label reaches conventions.threshold={conventions.threshold:g}; the labels are {shown}"
+    else:
+        rule = f"within each query all documents are alike to it; the labels are {shown}"
+    return f"{measure.key} is undefined on every query: {rule}"
 
 
 def steady(

@@ -18,7 +18,7 @@ from scipy import stats
 
 from ltr.evaluation import tie_groups
 from ltr.jit import F8_1D, F8_2D, I8, I8_1D, ready
-from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of, steady
+from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of, steady, why_undefined
 from ltr.queries import Queries
 from ltr.ranking import COUNTED, by_score, count_above, lanes_for
 
@@ -195,7 +195,7 @@ def _walk(
         unmoved, n = summed(origin, np.zeros((1, b - a)), here)
         base, total, defined = base + float(unmoved[0]), total + moved.reshape(total.shape), defined + n
     if defined == 0:
-        raise ValueError(f"{measure.key} is undefined on every query: no relevant document anywhere")
+        raise ValueError(why_undefined(measure, queries.source(measure.source), conventions))
     return base / defined, total / defined
 
 

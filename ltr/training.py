@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
-from ltr.measures import Conventions, Measure
+from ltr.measures import Conventions, Measure, why_undefined
 from ltr.preferences import PreferenceObjective, Preferences
 from ltr.queries import Queries
 
@@ -33,7 +33,8 @@ def mean_measure(measure: str, queries: Queries, scores: NDArray[np.float64], co
     key = Measure.of(measure).key
     values = evaluate(labels, scores, queries.offsets, [measure], conventions, queries.position, queries.documents)[key]
     if np.isnan(values).all():
-        raise ValueError(f"{key} is undefined on every query of the training or validation data: nothing relevant by its rules")
+        read = Measure.of(measure)
+        raise ValueError(why_undefined(read, queries.source(read.source), conventions))
     return float(np.nanmean(values))
 
 

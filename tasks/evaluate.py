@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr.evaluation import explain
+from ltr.measures import why_undefined
 from ltr.queries import Queries
+from tasks.ingest import DataError
 
 
 def evaluate(
@@ -66,6 +68,8 @@ def explained(
 
     rows = []
     for measure in map(ltr.Measure.of, measures):
+        if np.isnan(mean(measure, conventions)) and measure.source in labels:
+            raise DataError(why_undefined(measure, queries.source(measure.source), conventions))
         value, shifts = explain(measure, conventions, tool, mean) if tool else (mean(measure, conventions), [])
         theirs = shifts[-1].value if shifts else value
         rows.append({"measure": measure.key, "value": value, "theirs": theirs, "shifts": [asdict(shift) for shift in shifts]})

@@ -12,7 +12,7 @@ import jinja2
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.measures import Measure
+from ltr.measures import fewer_is_better
 from tasks.significance import marks
 
 _COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227")
@@ -118,7 +118,7 @@ def certificate_text(certificate: Mapping[str, Any]) -> str:
 def best_mean(key: str, means: Sequence[float | None]) -> float | None:
     """The highest of the means that are there, or the lowest where fewer is better."""
     given = [mean for mean in means if mean is not None]
-    best = min if Measure.of(key).kind.fewer_is_better else max
+    best = min if fewer_is_better(key) else max
     return best(given) if given else None
 
 

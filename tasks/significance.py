@@ -11,7 +11,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr import significance
-from ltr.measures import Measure
+from ltr.measures import Measure, fewer_is_better
 from tasks.evaluate import read_values
 from tasks.ingest import DataError
 from tasks.lookup import Stored
@@ -50,7 +50,7 @@ def standings(paths: Mapping[str, Sequence[str]], measures: Sequence[str]) -> di
         for pair, adjusted in zip(compared, significance.holm([pair["p"] for pair in compared]) if compared else [], strict=True):
             pair["holm_p"] = float(adjusted)
             if pair["level"]:
-                rises = not Measure.of(measure).kind.fewer_is_better
+                rises = not fewer_is_better(measure)
                 better, worse = (pair["a"], pair["b"]) if (pair["difference"] > 0) == rises else (pair["b"], pair["a"])
                 rows[better]["cells"][measure]["beats"][letters[worse]] = pair["level"]
         pairs += compared
@@ -118,7 +118,7 @@ def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: fl
         pair["randomisation_p"] = significance.randomisation(a, b)
         pair["interval"] = significance.bootstrap(a, b)
         if margin is not None:
-            a, b = (b, a) if Measure.of(pair["measure"]).kind.fewer_is_better else (a, b)
+            a, b = (b, a) if fewer_is_better(pair["measure"]) else (a, b)
             tests = {"a": significance.non_inferior(a, b, margin), "b": significance.non_inferior(b, a, margin)}
             pair["not_worse"] = [pair[side] for side, found in tests.items() if found.holds]
     return table
