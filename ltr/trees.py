@@ -9,9 +9,9 @@ its low half, so that one addition updates a histogram bin and sums are exact in
 
 A child's histogram is built for the smaller child only; its sibling's is the parent's less that.
 
-Newton histograms hold no counts, and the minimum number of documents in a leaf is still exact: the best split of a leaf is
-taken as found, its feature alone is counted, and where a side is too small that feature is searched again with its counts and
-must then win against the other features' bests.
+Newton histograms hold no counts, and the minimum number of documents in a leaf is still exact: the leaf of the highest gain is
+divided as found, and only where a side is too small its winning feature is counted, searched again with its counts, and must win
+against the other features' bests and then against the other leaves. A gain found without counts is never too low.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ltr.binning import BLOCK, MISSING, Bins
 from ltr.optimality import Surface
+from ltr.prefetch import prefetch
 
 _LOW = np.int64(0xFFFFFFFF)
 _BINS = 256
@@ -163,8 +164,35 @@ def power_of_two_scale(values: NDArray[np.float64], bits: int) -> float:
         return 1.0
     room = 61 - int(np.ceil(np.log2(max(len(values), 2))))
     coarse = 2.0 ** (room - int(np.ceil(np.log2(largest))))
-    total = int(np.abs(np.rint(values * coarse)).astype(np.int64).sum()) + len(values)
+    total = int(_total_size(values, coarse)) + len(values)
     return float(coarse * 2.0 ** (bits - total.bit_length() - 1))
+
+
+@njit(cache=True)
+def _total_size(values, scale):
+    total = np.int64(0)
+    for k in range(np.uint64(len(values))):
+        total += np.int64(np.rint(abs(values[k]) * scale))
+    return total
+
+
+@njit(cache=True, parallel=True)
+def _pack(force, weight, force_scale, weight_scale, packed):
+    for k in prange(len(force)):
+        high, low = np.int64(np.rint(force[k] * force_scale)), np.int64(np.rint(weight[k] * weight_scale))
+        packed[k] = (high << np.int64(32)) + low
+
+
+@njit(cache=True, parallel=True)
+def _leaf_totals(force, curvature, scales, rows, starts, leaf, totals):
+    """Exact sums of force and curvature of every leaf, and the leaf of every row."""
+    for k in prange(len(starts) - 1):
+        push, mass = np.int64(0), np.int64(0)
+        for row in rows[starts[k] : starts[k + 1]]:
+            leaf[row] = k
+            push += np.int64(np.rint(force[row] * scales[0]))
+            mass += np.int64(np.rint(curvature[row] * scales[1]))
+        totals[k, 0], totals[k, 1] = push, mass
 
 
 @dataclass(frozen=True)
@@ -201,9 +229,8 @@ def grow(
     n_documents = len(force)
     weight = curvature if newton_gain else np.ones(n_documents)
     force_scale, weight_scale = power_of_two_scale(force, 31), (power_of_two_scale(weight, 32) if newton_gain else 1.0)
-    packed = (np.rint(force * force_scale).astype(np.int64) << 32) + np.rint(weight * weight_scale).astype(np.int64)
-    exact_scale = power_of_two_scale(force, 62), power_of_two_scale(curvature, 62)
-    exact_force, exact_curvature = (np.rint(v * s).astype(np.int64) for v, s in zip((force, curvature), exact_scale, strict=True))
+    packed = np.empty(n_documents, np.int64)
+    _pack(force, weight, force_scale, weight_scale, packed)
     feature, split, missing_left, left, right, gain, rows, leaf_starts = _grow(
         binned,
         np.diff(bins.starts),
@@ -217,12 +244,12 @@ def grow(
     if len(feature) == 0:
         return None
     leaf = np.empty(n_documents, np.int32)
-    values = np.empty(len(leaf_starts) - 1)
+    values, totals = np.empty(len(leaf_starts) - 1), np.empty((len(leaf_starts) - 1, 2), np.int64)
+    scales = power_of_two_scale(force, 62), power_of_two_scale(curvature, 62)
+    _leaf_totals(force, curvature, scales, rows, leaf_starts, leaf, totals)
     for k in range(len(values)):
-        members = rows[leaf_starts[k] : leaf_starts[k + 1]]
-        leaf[members] = k
-        push = int(exact_force[members].sum()) / exact_scale[0]
-        mass = int(exact_curvature[members].sum()) / exact_scale[1] if newton_leaf else float(len(members))
+        push = int(totals[k, 0]) / scales[0]
+        mass = int(totals[k, 1]) / scales[1] if newton_leaf else float(leaf_starts[k + 1] - leaf_starts[k])
         size = push / mass if mass > 0.0 else 0.0 if push == 0.0 else np.copysign(np.inf, push)
         values[k] = learning_rate * min(max(size, -largest_leaf), largest_leaf)
     tree = Trees(
@@ -246,19 +273,46 @@ def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64])
     return padded[np.where(last, len(bins.edges), bins.starts[feature] + split)]
 
 
+_AHEAD = 32
+"""Rows by which memory is asked for before it is read."""
+_SPLIT_FROM = 4096
+"""Rows from which each block of features is shared by two threads."""
+
+
+@njit(cache=True)
+def _add_rows(words, rows, packed, flat):
+    """flat[column, bin] += packed over `rows`, for one block of features. A row's 16 bins are the bytes of two 64-bit words:
+
+        words[row, 0]    b7 b6 b5 b4 b3 b2 b1 b0         words[row, 1]    b15 … b8         b_k: bin of column k
+    """
+    byte, mask, bins, half = np.uint64(8), np.uint64(255), np.uint64(_BINS), np.uint64(BLOCK // 2 * _BINS)
+    n = np.uint64(len(rows))
+    for i in range(n):
+        ahead = np.int64(rows[min(i + np.uint64(_AHEAD), n - np.uint64(1))])
+        prefetch(words, 2 * ahead)
+        prefetch(packed, ahead)
+        row = np.uint64(rows[i])
+        word, low, high = packed[row], words[row, 0], words[row, 1]
+        for k in range(np.uint64(BLOCK // 2)):
+            flat[k * bins + ((low >> (byte * k)) & mask)] += word
+        for k in range(np.uint64(BLOCK // 2)):
+            flat[half + k * bins + ((high >> (byte * k)) & mask)] += word
+
+
 @njit(cache=True, parallel=True)
-def _histogram(binned, rows, packed, histogram):
-    """histogram[f, bin] = Σ packed over `rows`; one thread a block of features, rows in order."""
-    for block in prange(binned.shape[0]):
-        flat = np.zeros(BLOCK * _BINS, np.int64)
-        columns = binned[block]
-        for row in rows:
-            word = packed[row]
-            for k in range(BLOCK):
-                flat[k * _BINS + np.int64(columns[row, k])] += word
-        first = block * BLOCK
-        for k in range(min(BLOCK, histogram.shape[0] - first)):
-            histogram[first + k] = flat[k * _BINS : (k + 1) * _BINS]
+def _histogram(words, rows, packed, histogram):
+    """histogram[f, bin] = Σ packed over `rows`. Sums are integers: the parts may be added in any order."""
+    parts = 2 if len(rows) >= _SPLIT_FROM else 1
+    flat = np.zeros((words.shape[0] * parts, BLOCK * _BINS), np.int64)
+    for task in prange(words.shape[0] * parts):
+        part = task % parts
+        a, b = len(rows) * part // parts, len(rows) * (part + 1) // parts
+        _add_rows(words[task // parts], rows[a:b], packed, flat[task])
+    for f in range(histogram.shape[0]):
+        first = f % BLOCK * _BINS
+        histogram[f] = flat[f // BLOCK * parts, first : first + _BINS]
+        if parts == 2:
+            histogram[f] += flat[f // BLOCK * parts + 1, first : first + _BINS]
 
 
 @njit(cache=True)
@@ -310,19 +364,29 @@ def _search_all(histogram, n_edges, has_missing, min_docs, by_count, gains, spli
 
 
 @njit(cache=True)
-def _best_split(binned, rows, histogram, n_edges, has_missing, min_docs, newton):
-    """Best admissible split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin."""
+def _best_split(histogram, n_edges, has_missing, min_docs, newton):
+    """Best split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin. With Newton gain, whose
+    histograms do not count, sides may be too small: see `_admissible_split`."""
     n_features = len(n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    if len(rows) < 2 * min_docs:
-        return 0.0, -1, -1, False
     _search_all(histogram, n_edges, has_missing, min_docs, not newton, gains, splits, lefts)
+    f = np.argmax(gains)
+    return gains[f], f, splits[f], lefts[f]
+
+
+@njit(cache=True)
+def _admissible_split(binned, rows, histogram, n_edges, has_missing, min_docs):
+    """`_best_split` with at least `min_docs` rows on both sides: the winning feature is counted and searched again, until a counted
+    one wins."""
+    n_features = len(n_edges)
+    gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
+    _search_all(histogram, n_edges, has_missing, min_docs, False, gains, splits, lefts)
     counted = np.zeros(n_features, np.bool_)
     while True:
         f = np.argmax(gains)
         if gains[f] <= 0.0:
             return 0.0, -1, -1, False
-        if not newton or counted[f]:
+        if counted[f]:
             return gains[f], f, splits[f], lefts[f]
         counts = np.zeros(_BINS, np.int64)
         for row in rows:
@@ -332,18 +396,43 @@ def _best_split(binned, rows, histogram, n_edges, has_missing, min_docs, newton)
 
 
 @njit(cache=True)
-def _partition(binned, rows, buffer, f, split, missing_left):
-    """Rows that go left to the front, both sides in their order; how many went left."""
-    n_left, n_right = 0, 0
-    for row in rows:
-        b = binned[f // BLOCK, row, f % BLOCK]
-        if (b == MISSING and missing_left) or b <= split:
-            rows[n_left] = row
-            n_left += 1
-        else:
-            buffer[n_right] = row
-            n_right += 1
-    rows[n_left:] = buffer[:n_right]
+def _divide(column, rows, k, split, missing_left, lefts, rights):
+    """Rows that go left and rows that go right, both in their order and without a branch; how many go left."""
+    n_left = n_right = np.uint64(0)
+    n = np.uint64(len(rows))
+    for i in range(n):
+        prefetch(column, BLOCK * np.int64(rows[min(i + np.uint64(_AHEAD), n - np.uint64(1))]))
+        row = rows[i]
+        b = column[row, k]
+        goes = np.uint64((b <= split) | (missing_left & (b == MISSING)))
+        lefts[n_left] = row
+        rights[n_right] = row
+        n_left += goes
+        n_right += np.uint64(1) - goes
+    return np.int64(n_left)
+
+
+@njit(cache=True, parallel=True)
+def _partition(binned, rows, lefts, rights, f, split, missing_left):
+    """Rows that go left to the front, both sides in their order; how many went left. `lefts` and `rights` are scratch, a row longer
+    than `rows`."""
+    parts = 2 if len(rows) >= _SPLIT_FROM else 1
+    counts, ends = np.zeros(parts, np.int64), np.zeros(parts + 1, np.int64)
+    for part in range(parts):
+        ends[part + 1] = len(rows) * (part + 1) // parts
+    for part in prange(parts):
+        a, b = ends[part], ends[part + 1]
+        gap = a + part
+        counts[part] = _divide(
+            binned[f // BLOCK], rows[a:b], f % BLOCK, split, missing_left, lefts[gap : b + part + 1], rights[gap : b + part + 1]
+        )
+    n_left = counts.sum()
+    for part in prange(parts):
+        a, b = ends[part], ends[part + 1]
+        before, gap = counts[:part].sum(), a + part
+        rows[before : before + counts[part]] = lefts[gap : gap + counts[part]]
+        at, n_right = n_left + a - before, b - a - counts[part]
+        rows[at : at + n_right] = rights[gap : gap + n_right]
     return n_left
 
 
@@ -352,7 +441,8 @@ def _grow(binned, n_edges, has_missing, packed, n_leaves, min_docs, newton, unit
     """Best-first growth. Leaf k owns ``rows[starts[k]:starts[k] + sizes[k]]``; splitting it keeps k for the left child and
     gives the next free number to the right one. ``owner[k]``: the node and side that point at leaf k."""
     n_documents, n_features = binned.shape[1], len(n_edges)
-    rows, buffer = np.arange(n_documents), np.empty(n_documents, np.int64)
+    rows, scratch = np.arange(n_documents).astype(np.int32), np.empty((2, n_documents + 2), np.int32)
+    words = binned.view(np.uint64)
     histograms = np.zeros((n_leaves, n_features, _BINS), np.int64)
     starts, sizes = np.zeros(n_leaves, np.int64), np.zeros(n_leaves, np.int64)
     owner, on_right = np.full(n_leaves, -1), np.zeros(n_leaves, np.bool_)
@@ -362,15 +452,21 @@ def _grow(binned, n_edges, has_missing, packed, n_leaves, min_docs, newton, unit
     node_missing, node_gain = np.zeros(n_leaves - 1, np.bool_), np.zeros(n_leaves - 1)
     children = np.zeros((n_leaves - 1, 2), np.int64)
     sizes[0] = n_documents
-    _histogram(binned, rows, packed, histograms[0])
-    gains[0], features[0], splits[0], lefts[0] = _best_split(binned, rows, histograms[0], n_edges, has_missing, min_docs, newton)
+    _histogram(words, rows, packed, histograms[0])
+    if n_documents >= 2 * min_docs:
+        gains[0], features[0], splits[0], lefts[0] = _best_split(histograms[0], n_edges, has_missing, min_docs, newton)
     grown, node = 1, 0
     while grown < n_leaves:
         leaf = np.argmax(gains[:grown])
         if gains[leaf] <= 0.0:
             break
         members = rows[starts[leaf] : starts[leaf] + sizes[leaf]]
-        n_left = _partition(binned, members, buffer, features[leaf], splits[leaf], lefts[leaf])
+        n_left = _partition(binned, members, scratch[0], scratch[1], features[leaf], splits[leaf], lefts[leaf])
+        if min(n_left, sizes[leaf] - n_left) < min_docs:
+            gains[leaf], features[leaf], splits[leaf], lefts[leaf] = _admissible_split(
+                binned, members, histograms[leaf], n_edges, has_missing, min_docs
+            )
+            continue
         node_feature[node], node_split[node], node_missing[node] = features[leaf], splits[leaf], lefts[leaf]
         node_gain[node] = gains[leaf] * unit
         if owner[leaf] >= 0:
@@ -381,12 +477,12 @@ def _grow(binned, n_edges, has_missing, packed, n_leaves, min_docs, newton, unit
         sizes[leaf] = n_left
         small, large = (leaf, grown) if sizes[leaf] <= sizes[grown] else (grown, leaf)
         parent = histograms[leaf].copy()
-        _histogram(binned, rows[starts[small] : starts[small] + sizes[small]], packed, histograms[small])
+        _histogram(words, rows[starts[small] : starts[small] + sizes[small]], packed, histograms[small])
         histograms[large] = parent - histograms[small]
         for k in (leaf, grown):
-            gains[k], features[k], splits[k], lefts[k] = _best_split(
-                binned, rows[starts[k] : starts[k] + sizes[k]], histograms[k], n_edges, has_missing, min_docs, newton
-            )
+            gains[k] = 0.0
+            if sizes[k] >= 2 * min_docs:
+                gains[k], features[k], splits[k], lefts[k] = _best_split(histograms[k], n_edges, has_missing, min_docs, newton)
         grown += 1
         node += 1
     order = np.argsort(starts[:grown])
