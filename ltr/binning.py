@@ -5,8 +5,10 @@ every x: a model predicts from raw features what it saw while it was grown. Miss
 Edges depend on the sorted values alone, never on the order of rows.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
@@ -36,13 +38,20 @@ def find_bins(features: NDArray[np.float32], max_bins: int = 255) -> Bins:
     """
     if not 2 <= max_bins <= 255:
         raise ValueError(f"max_bins {max_bins} is outside 2–255")
-    columns = [_edges(features[:, f], max_bins, f) for f in range(features.shape[1])]
+
+    def of_block(first: int) -> list[NDArray[np.float32]]:
+        block = np.ascontiguousarray(features[:, first : first + BLOCK].T)
+        return [_edges(column, max_bins, first + k) for k, column in enumerate(block)]
+
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        columns = [edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block]
     starts = np.concatenate(([0], np.cumsum([len(c) for c in columns]))).astype(np.int64)
     return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
 
 
 def _edges(column: NDArray[np.float32], max_bins: int, feature: int) -> NDArray[np.float32]:
-    values = np.sort(column)
+    values = column.copy()
+    values.sort()
     values = values[: np.searchsorted(values, np.nan)]
     if len(values) == 0:
         return np.empty(0, np.float32)
@@ -68,20 +77,26 @@ def apply_bins(features: NDArray[np.float32], bins: Bins) -> NDArray[np.uint8]:
     return binned
 
 
+_TILE = 512
+"""Rows that go through one block of columns before the next: their features stay in the processor's cache."""
+
+
 @njit(cache=True, parallel=True)
 def _apply(features, edges, starts, binned):
-    n_features = len(starts) - 1
-    for row in prange(len(features)):
+    """The bin is the number of edges below x, found by eight halvings without a branch in edges padded with infinity."""
+    n_documents, n_features = features.shape
+    for tile in prange((n_documents + _TILE - 1) // _TILE):
+        first, last = tile * _TILE, min(tile * _TILE + _TILE, n_documents)
+        padded = np.empty(256, np.float32)
         for f in range(n_features):
-            x = features[row, f]
-            if np.isnan(x):
-                binned[f // BLOCK, row, f % BLOCK] = MISSING
-            else:
-                low, high = starts[f], starts[f + 1]
-                while low < high:
-                    middle = (low + high) // 2
-                    if x <= edges[middle]:
-                        high = middle
-                    else:
-                        low = middle + 1
-                binned[f // BLOCK, row, f % BLOCK] = low - starts[f]
+            own = edges[starts[f] : starts[f + 1]]
+            padded[: len(own)] = own
+            padded[len(own) :] = np.float32(np.inf)
+            column = binned[f // BLOCK]
+            for row in range(first, last):
+                x = features[row, f]
+                at, half = np.uint64(0), np.uint64(128)
+                for _ in range(8):
+                    at += half if padded[at + half - np.uint64(1)] < x else np.uint64(0)
+                    half >>= np.uint64(1)
+                column[row, f % BLOCK] = np.uint8(MISSING) if np.isnan(x) else np.uint8(at)

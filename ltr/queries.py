@@ -12,9 +12,12 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
+from numba import njit, prange
 from numpy.typing import NDArray
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_NAN_BITS = np.uint64(np.float32(np.nan).view(np.uint32))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -133,18 +136,23 @@ def _told_apart(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mix(keys + number * _MULTIPLIER)
 
 
-def row_digests(features: NDArray[np.float32], rows_at_once: int = 1 << 16) -> NDArray[np.uint64]:
+def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
     """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal."""
     digests = np.empty(len(features), np.uint64)
-    for start in range(0, len(features), rows_at_once):
-        block = features[start : start + rows_at_once].T + np.float32(0)
-        words = np.where(np.isnan(block), np.float32(np.nan), block).view(np.uint32).astype(np.uint64)
-        digest = np.full(block.shape[1], _MULTIPLIER)
-        for column in words:
-            digest = (digest ^ column) * _MULTIPLIER
-            digest ^= digest >> np.uint64(32)
-        digests[start : start + rows_at_once] = mix(digest)
-    return digests
+    _digest_rows(np.ascontiguousarray(features, np.float32), digests)
+    return mix(digests)
+
+
+@njit(cache=True, parallel=True)
+def _digest_rows(features, digests):
+    for row in prange(len(features)):
+        digest = _MULTIPLIER
+        for f in range(features.shape[1]):
+            x = features[row, f] + np.float32(0)
+            bits = np.uint64(np.float32(x).view(np.uint32)) if x == x else _NAN_BITS
+            digest = np.uint64((digest ^ bits) * _MULTIPLIER)
+            digest ^= digest >> _HALF
+        digests[row] = digest
 
 
 def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:

@@ -283,7 +283,7 @@ _SPLIT_FROM = 4096
 def _add_rows(words, rows, packed, flat):
     """flat[column, bin] += packed over `rows`, for one block of features. A row's 16 bins are the bytes of two 64-bit words:
 
-        words[row, 0]    b7 b6 b5 b4 b3 b2 b1 b0         words[row, 1]    b15 … b8         b_k: bin of column k
+    words[row, 0]    b7 b6 b5 b4 b3 b2 b1 b0         words[row, 1]    b15 … b8         b_k: bin of column k
     """
     byte, mask, bins, half = np.uint64(8), np.uint64(255), np.uint64(_BINS), np.uint64(BLOCK // 2 * _BINS)
     n = np.uint64(len(rows))
