@@ -25,12 +25,14 @@ _NO_PAIR = np.float32(1e30)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"})
-def _partners(ei, gi, di, first, e, g, d, pulled, bent):
+def _partners(ei, gi, di, si, first, e, g, d, s, near, pulled, bent):
     """Pairs of one document with all from `first` on; what they pull it and bend it by."""
     own, own_bend = np.float32(0), np.float32(0)
     for j in range(np.uint64(first), np.uint64(len(e))):
         gain = gi - g[j]
         gain = gain if gain > np.float32(0) else np.float32(0)
+        if near > np.float32(0):
+            gain = gain / (near + abs(si - s[j]))
         share = np.float32(1) / (ei + e[j])
         f = gain * abs(di - d[j]) * (e[j] * share)
         c = f * (ei * share)
@@ -42,21 +44,25 @@ def _partners(ei, gi, di, first, e, g, d, pulled, bent):
 
 
 @njit(cache=True)
-def pull(scores, gains, discount, scale, sigma, force, curvature):
+def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     """Adds forces and curvatures of one ranked query to ``float64 [documents]``.
 
     Args:
         scores, gains: by rank.
         discount: by rank; `scale`: 1 / ideal.
+        near: where not 0 and scores differ, a pair is divided by `near` plus the distance of its scores.
     """
     n = len(scores)
     order = by_score(gains)
     lanes = (n + LANES - 1) // LANES * LANES
     e, g, d = np.ones(lanes, np.float32), np.full(lanes, _NO_PAIR), np.zeros(lanes, np.float32)
+    s = np.zeros(lanes, np.float32)
+    distance = np.float32(near if scores[0] > scores[n - 1] else 0.0)
     middle = 0.5 * (scores[0] + scores[n - 1])
     for k in range(n):
         at = order[k]
         e[k] = exp(sigma * (scores[at] - middle))
+        s[k] = scores[at] - middle
         g[k] = gains[at] * scale
         d[k] = discount[at]
     pulled, bent = np.zeros(lanes, np.float32), np.zeros(lanes, np.float32)
@@ -67,7 +73,7 @@ def pull(scores, gains, discount, scale, sigma, force, curvature):
                 run_end += 1
         if run_end == n:
             break
-        own, own_bend = _partners(e[i], g[i], d[i], run_end // LANES * LANES, e, g, d, pulled, bent)
+        own, own_bend = _partners(e[i], g[i], d[i], s[i], run_end // LANES * LANES, e, g, d, s, distance, pulled, bent)
         pulled[i] += own
         bent[i] += own_bend
     for k in range(n):

@@ -54,7 +54,26 @@ def sigmoid(first, sigma, o, slope, bend):
         bend[k] = 0.0
 
 
-COSTS = {"logistic": logistic, "sigmoid": sigmoid}
+NEAR = 0.01
+"""Of `logistic_near`: added to the distance that is divided by."""
+
+
+@njit(cache=True, error_model="numpy")
+def logistic_near(first, sigma, o, slope, bend):
+    """`logistic` divided by 0.01 + |o| as soon as scores differ: pairs that are far apart already pull less. It is the half of
+    LightGBM's ``lambdarank_norm`` that pays."""
+    logistic(first, sigma, o, slope, bend)
+    differ = False
+    for k in range(np.uint64(first), np.uint64(len(o))):
+        differ |= o[k] != 0.0
+    if differ:
+        for k in range(np.uint64(first), np.uint64(len(o))):
+            nearness = 1.0 / (NEAR + abs(o[k]))
+            slope[k] *= nearness
+            bend[k] *= nearness
+
+
+COSTS = {"logistic": logistic, "sigmoid": sigmoid, "logistic_near": logistic_near}
 
 
 # --- constructions: one ranked query → forces and curvatures (ranked too), and the number of effective pairs -------------
@@ -149,14 +168,25 @@ def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare,
 
 
 @njit(cache=True)
-def gain_pairs(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
-    """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of `ltr.gain_pairs`. It does not count."""
+def _gain_pairs(near, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
     if not fits(scores, tiers, sigma):
         return ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
     aux = np.empty((N_AUX, len(scores) + 1))
     if not np.isnan(tiers[0]) and prepare(gains, curve, cutoff, aux) > 0:
-        pull(scores, gains, curve, aux[0, 0], sigma, force, curvature)
+        pull(scores, gains, curve, aux[0, 0], sigma, near, force, curvature)
     return 0
+
+
+@njit(cache=True)
+def gain_pairs(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of `ltr.gain_pairs`. It does not count."""
+    return _gain_pairs(0.0, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
+
+
+@njit(cache=True)
+def gain_pairs_near(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """The same for `logistic_near`."""
+    return _gain_pairs(NEAR, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
 
 
 @njit(cache=True)
@@ -480,8 +510,10 @@ class Objective:
 
 def _fastest(term: Term) -> Any:
     """The kernel for a term's construction: a faster one where there is one."""
-    default = term.construction == "ranknet_weighted" and term.cost == "logistic"
-    return gain_pairs if default and Measure.of(term.measure).kind.row is gain_row else CONSTRUCTIONS[term.construction]
+    general = CONSTRUCTIONS[term.construction]
+    if term.construction != "ranknet_weighted" or Measure.of(term.measure).kind.row is not gain_row:
+        return general
+    return {"logistic": gain_pairs, "logistic_near": gain_pairs_near}.get(term.cost, general)
 
 
 def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1e-6) -> float:

@@ -79,8 +79,10 @@ def forces(scores, labels, gains, tiers, change, sigma=1.0, cost="logistic"):
             if gains[i] > gains[j] and tiers[i] == tiers[j]:
                 o = scores[i] - scores[j]
                 rho = 1 / (1 + math.exp(sigma * o))
-                slope = sigma * rho if cost == "logistic" else sigma * rho * (1 - rho)
-                bend = sigma**2 * rho * (1 - rho) if cost == "logistic" else 0.0
+                slope = sigma * rho if cost != "sigmoid" else sigma * rho * (1 - rho)
+                bend = sigma**2 * rho * (1 - rho) if cost != "sigmoid" else 0.0
+                if cost == "logistic_near" and len(set(scores)) > 1:
+                    slope, bend = slope / (0.01 + abs(o)), bend / (0.01 + abs(o))
                 force[i] += change(i, j) * slope
                 force[j] -= change(i, j) * slope
                 curvature[i] += change(i, j) * bend
