@@ -1,12 +1,16 @@
 """Histogram trees against a naive grower and LightGBM; exact minimum of documents; the same bytes for any threads."""
 
+from dataclasses import replace
+
 import numba
 import numpy as np
 import pytest
 
+import ltr
 from ltr.binning import MISSING, apply_bins, find_bins
 from ltr.trees import grow, power_of_two_scale
 from tests import naive
+from tests.conftest import make_queries
 
 
 def data(n=200, n_features=5, seed=0, distinct=12):
@@ -151,3 +155,21 @@ def test_structure_agrees_with_lightgbm_on_the_same_forces():
     }  # fmt: skip
     booster = lightgbm.train(options, lightgbm.Dataset(features.astype(np.float64), label=np.zeros(2000)), num_boost_round=1)
     assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
+
+
+@pytest.mark.parametrize("n_leaves", [2, 31, 64])
+def test_prediction_by_bits_is_the_walk_down_the_tree(n_leaves):
+    """Rows of a block too few, missing values on both sides, thresholds met exactly; 64 leaves use the last bit."""
+    rng = np.random.default_rng(n_leaves)
+    queries = make_queries(120, seed=4, largest=30)
+    features = np.round(queries.features, 1)
+    features[rng.random(features.shape) < 0.1] = np.nan
+    trees = (
+        ltr.LambdaMART(n_trees=6, n_leaves=n_leaves, min_docs_in_leaf=1, stop_on=None)
+        .fit(replace(queries, features=features))
+        .trees
+    )
+    walked = trees.value[trees.leaves(features)].cumsum(axis=1)[:, -1]
+    assert np.diff(trees.leaf_starts).max() == n_leaves
+    for rows in (slice(None), slice(0, 1), slice(3, 70)):
+        assert np.array_equal(trees.scores(features[rows]), walked[rows])
