@@ -1,9 +1,10 @@
 """A hint to the processor that a place in memory will soon be read: no effect on any number."""
 
 import numba
-from llvmlite import ir
-from numba import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+ir = cgutils.ir
 
 
 def _ignored(array, index):
