@@ -42,6 +42,9 @@ test-long: $(VENV)/.installed-dev  ## the heavy cases too
 bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/measures.py
+	$(BIN)/python benchmarks/nets.py
+	$(BIN)/python benchmarks/optimality.py
+	$(BIN)/python benchmarks/trees.py
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .

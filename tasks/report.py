@@ -111,7 +111,7 @@ def certificate_text(certificate: Mapping[str, Any]) -> str:
     if c.get("escape"):
         e = c["escape"]
         rises = "rises" if e["best"] > c["value"] else "does not rise"
-        escape = f" Trained on for {e['epochs']} epochs it {rises}: {e['first']:.4f} after the first, {e['best']:.4f} at best."
+        escape = f" Trained on for {e['epochs']} epochs it {rises}: {e['best']:.4f} at best (learning rate {e['rate']:g})."
     return f"{found}. {c['directions']} directions, {steps}; {label_of(c['measure'])} {c['value']:.4f} on the training queries.{escape}"
 
 

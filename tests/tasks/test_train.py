@@ -76,6 +76,8 @@ def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
     assert len(found[0]["envelope"][0]) == 10
     assert found[0]["escape"]["epochs"] == found[3]["escape"]["epochs"] == 2
     assert found[3]["value"] != found[0]["value"]
+    for certificate in (found[0], found[3]):
+        assert certificate["escape"]["best"] > certificate["value"] - 0.01, "by the same rules"
     assert certify.fn(result["key"], cell["train"], config, cell["conventions"], 1, "x") == json.loads(json.dumps(found))
 
 
