@@ -77,6 +77,24 @@ def apply_bins(features: NDArray[np.float32], bins: Bins) -> NDArray[np.uint8]:
     return binned
 
 
+def find_missing(binned: NDArray[np.uint8], n_features: int) -> NDArray[np.bool_]:
+    """Which features have a missing value, ``bool [features]``, from `apply_bins`."""
+    found = np.empty((len(binned), BLOCK), np.bool_)
+    _find_missing(binned, found)
+    return found.ravel()[:n_features]
+
+
+@njit(cache=True, parallel=True)
+def _find_missing(binned, found):
+    for block in prange(len(binned)):
+        largest = np.zeros(BLOCK, np.uint8)
+        for row in range(binned.shape[1]):
+            for k in range(BLOCK):
+                largest[k] = max(largest[k], binned[block, row, k])
+        for k in range(BLOCK):
+            found[block, k] = largest[k] == MISSING
+
+
 _TILE = 512
 """Rows that go through one block of columns before the next: their features stay in the processor's cache."""
 

@@ -11,15 +11,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.binning import apply_bins, find_bins
+from ltr.growing import VANISHED, Ground, Rules, grow
 from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Term
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.optimality import Surface
 from ltr.preferences import Preferences
-from ltr.queries import Queries, canonical
+from ltr.queries import Queries, canonical, chosen
 from ltr.training import Curve, mean_measure, objective_of, written_objective
-from ltr.trees import VANISHED, Trees, grow, join
+from ltr.trees import Trees, join
+from ltr.two_class import TwoClassObjective
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,14 @@ class LambdaMART:
         leaf: ``newton`` (Σforce/Σcurvature) or ``gradient`` (Σforce/count).
         largest_leaf: bound on |leaf| before the learning rate.
         max_bins: bins of a feature at most, 2–255.
+        loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: every document by itself is relevant or not, as
+            the first term's measure sees it (`ltr.two_class`).
         sigma, normalise: see `Objective`.
+        query_share: share of the training queries that each tree is grown on, drawn anew for each.
+        feature_share: share of the features that each tree may split by, drawn anew for each.
+        monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
+        base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
+        seed: of the draws.
         conventions: label rules.
         stop_on: measure on validation queries whose best iteration is kept; None keeps all trees.
         patience: iterations without a new best before stopping; 0 never stops early.
@@ -52,8 +60,14 @@ class LambdaMART:
     leaf: Literal["newton", "gradient"] = "newton"
     largest_leaf: float = 10.0
     max_bins: int = 255
+    loss: Literal["ranking", "two_class", "balanced"] = "ranking"
     sigma: float = 1.0
     normalise: Literal["none", "query", "term"] = "none"
+    query_share: float = 1.0
+    feature_share: float = 1.0
+    monotone: Mapping[str, int] = field(default_factory=dict)
+    base: str | None = None
+    seed: int = 1
     conventions: Conventions = Conventions()
     stop_on: str | None = "ndcg_10"
     patience: int = 50
@@ -75,12 +89,18 @@ class LambdaMART:
             "max_bins": 2 <= self.max_bins <= 255,
             "sigma": self.sigma > 0,
             "normalise": self.normalise in NORMALISE,
+            "loss": self.loss in ("ranking", "two_class", "balanced"),
+            "query_share": 0 < self.query_share <= 1,
+            "feature_share": 0 < self.feature_share <= 1,
+            "monotone": set(self.monotone.values()) <= {-1, 0, 1},
         }
         if self.stop_on is not None:
             Measure.maximised(self.stop_on)
         flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_CURVATURE]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no curvature; take gain: least_squares and leaf: gradient with it")
+        if any(self.monotone.values()) and (self.gain == "newton") != (self.leaf == "newton"):
+            raise ValueError("LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient")
         for name, holds in rules.items():
             if not holds:
                 raise ValueError(f"LambdaMART: {name}={getattr(self, name)!r} is out of range")
@@ -91,37 +111,43 @@ class LambdaMART:
         valid: Queries | None = None,
         tick: Callable[[], None] | None = None,
         preferences: Preferences | None = None,
+        start: "LambdaMART | None" = None,
     ) -> "LambdaMART":
-        """A fitted copy of this model. `tick` is called after every tree; what it raises ends the training. With `preferences`,
-        pairs of rows of `queries`, it learns from these instead of the objective's measures (RankNet on trees, B2).
+        """A fitted copy of this model.
+
+        Args:
+            tick: called after every tree; what it raises ends the training.
+            preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet on trees, B2).
+            start: a fitted model whose trees come first. With the same data and parameters, but for more trees, the result is
+                that of never having stopped, byte for byte; with others, the model is adapted to them (B section 7).
 
         Raises:
-            ValueError: for fewer documents than two leaves need, infinite features, or an objective that does not fit the data.
+            ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
+                features, or an objective that does not fit the data.
         """
         preferences = preferences and preferences.in_canonical_order(queries)
         queries = canonical(queries)
         if queries.n_documents < 2 * self.min_docs_in_leaf:
             raise ValueError(f"{queries.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
-        objective = objective_of(self, queries, preferences)
-        bins = find_bins(queries.features, self.max_bins)
-        binned = apply_bins(queries.features, bins)
-        has_missing = np.asarray(np.isnan(queries.features).any(axis=0))
-        watch = _Watch(self, queries, canonical(valid) if valid is not None else None)
-        scores = np.zeros(queries.n_documents)
-        trees: list[Trees] = []
-        remarks: tuple[str, ...] = ()
-        for iteration in range(self.n_trees):
+        begun = self._begun(start, queries)
+        objective = self._objective(queries, preferences)
+        rules = Rules(
+            self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", self.leaf == "newton", self.learning_rate,
+            self.largest_leaf, np.array([self.monotone.get(name, 0) for name in queries.names], np.int8),
+        )  # fmt: skip
+        ground = Ground.of(queries.features, self.max_bins, self.n_leaves)
+        scores = self._offset(queries.features, queries.names) + begun.scores(queries.features)
+        watch = _Watch(self, queries, canonical(valid) if valid is not None else None, begun, start and start.curve)
+        trees, remarks = [begun], ()
+        for iteration in range(begun.n_trees, self.n_trees):
             force, curvature = objective(scores, iteration)
-            grown = grow(
-                binned, bins, has_missing, force, curvature, self.n_leaves, self.min_docs_in_leaf,
-                self.gain == "newton", self.leaf == "newton", self.learning_rate, self.largest_leaf,
-            )  # fmt: skip
+            grown = grow(ground, force, curvature, rules, *self._drawn(queries, iteration))
             if grown is None:
                 why = "all forces are zero" if np.abs(force).max(initial=0.0) < VANISHED else "no split is admissible"
                 remarks = (f"stopped after {iteration} trees: {why}",)
                 break
             trees.append(grown.tree)
-            scores += grown.tree.value[grown.leaf]
+            grown.move(scores)
             if tick is not None:
                 tick()
             if watch.seen(iteration + 1, scores, grown.tree):
@@ -136,12 +162,51 @@ class LambdaMART:
         if np.isinf(array).any():
             raise ValueError("a feature is infinite; trees read finite or missing (NaN) values")
         assert self.trees is not None
-        return self.trees.scores(array)
+        return self._offset(array, self.names) + self.trees.scores(array)
 
     def surface(self, features: Any) -> Surface:
         """What `ltr.certify` walks on: the values of all leaves."""
+        array = checked_features(features, self.names)
         assert self.trees is not None
-        return self.trees.surface(checked_features(features, self.names))
+        return self.trees.surface(array, self._offset(array, self.names))
+
+    def _objective(self, queries: Queries, preferences: Preferences | None) -> Any:
+        if self.loss == "ranking" or preferences is not None:
+            return objective_of(self, queries, preferences)
+        return TwoClassObjective(queries, Measure.of(self.objective[0].measure), self.conventions, self.sigma, self.loss == "balanced")
+
+    def _begun(self, start: "LambdaMART | None", queries: Queries) -> Trees:
+        """The trees to go on from."""
+        strangers = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in queries.names]
+        if strangers:
+            raise ValueError(f"LambdaMART: no feature {strangers[0]!r} in this data set; it has {', '.join(queries.names[:5])} …")
+        if start is None:
+            return join([])
+        if start.trees is None or start.names != queries.names or start.base != self.base:
+            raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
+        return start.trees.first(min(start.trees.n_trees, self.n_trees))
+
+    def _offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
+        """Scores before the first tree."""
+        if self.base is None:
+            return np.zeros(len(features))
+        scores = features[:, names.index(self.base)].astype(np.float64)
+        if not np.isfinite(scores).all():
+            raise ValueError(f"base {self.base!r} has a missing or infinite value in row {int(np.argmin(np.isfinite(scores)))}")
+        return scores
+
+    def _drawn(self, queries: Queries, iteration: int) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
+        """Documents and features of one tree, None for all: keyed by seed, iteration and query, so that neither the order of queries
+        nor an interruption matters."""
+        documents = features = None
+        if self.query_share < 1:
+            drawn = chosen(queries.keys, self.query_share, (self.seed, iteration))
+            documents = np.repeat(drawn, np.diff(queries.offsets))
+        if self.feature_share < 1:
+            n = max(round(self.feature_share * queries.n_features), 1)
+            rng = np.random.default_rng([self.seed, iteration])
+            features = np.isin(np.arange(queries.n_features), rng.choice(queries.n_features, n, replace=False))
+        return documents, features
 
     @property
     def digest(self) -> str:
@@ -166,11 +231,18 @@ class LambdaMART:
 class _Watch:
     """The measure along training: on validation queries after every tree, on training queries after every tenth."""
 
-    def __init__(self, model: LambdaMART, queries: Queries, valid: Queries | None) -> None:
+    def __init__(self, model: LambdaMART, queries: Queries, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
         self.model, self.queries, self.valid = model, queries, valid
-        self.valid_scores = np.zeros(valid.n_documents if valid else 0)
         self.rows: list[tuple[int, float, float]] = []
         self.best, self.best_value = 0, -np.inf
+        if curve is not None:
+            before = curve.iteration <= begun.n_trees
+            columns = (curve.iteration[before].tolist(), curve.train[before].tolist(), curve.valid[before].tolist())
+            self.rows = list(zip(*columns, strict=True))
+        if valid is not None:
+            self.valid_scores = model._offset(valid.features, valid.names) + begun.scores(valid.features)
+            if begun.n_trees and model.stop_on is not None:
+                self.best, self.best_value = begun.n_trees, mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
 
     def seen(self, n_trees: int, scores: NDArray[np.float64], tree: Trees) -> bool:
         """Notes the state after a tree; True when it is time to stop."""

@@ -5,8 +5,8 @@ It computes what `ltr.lambdas.ranknet_weighted` does with the logistic cost, for
 of document i are all that lie beyond its own gain's run:
 
     gains     4 4 | 3 3 3 | 1 1 1 1 1 | 0 0 0 0 0 0 0 0 . .     . padding: a gain above all, no pair
-    i ────────────┘                                             partners: every j to the right of i's run;
-          └ lanes start here, at a multiple of 16                max(g_i − g_j, 0) makes the others nothing
+    i ────────┴─┴─┴─┘                                           four i at a time; partners: every j to the right of i's run;
+                  └ lanes start here, at a multiple of 16       max(g_i − g_j, 0) makes the others nothing
 
 The logistic is factorised: with e = exp(σ(s − middle)) once a document, ρ = e_j / (e_i + e_j) needs one division a pair. Queries of
 several tiers, or with scores too far apart for float32, go to `ranknet_weighted`, which is also this kernel's twin in the tests.
@@ -16,7 +16,6 @@ import numpy as np
 from numba import njit
 
 from ltr.exponential import exp
-from ltr.ranking import by_score
 
 LANES = 16
 FARTHEST = 60.0
@@ -25,22 +24,57 @@ _NO_PAIR = np.float32(1e30)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"})
-def _partners(ei, gi, di, si, first, e, g, d, s, near, pulled, bent):
-    """Pairs of one document with all from `first` on; what they pull it and bend it by."""
-    own, own_bend = np.float32(0), np.float32(0)
-    for j in range(np.uint64(first), np.uint64(len(e))):
-        gain = gi - g[j]
-        gain = gain if gain > np.float32(0) else np.float32(0)
-        if near > np.float32(0):
-            gain = gain / (near + abs(si - s[j]))
-        share = np.float32(1) / (ei + e[j])
-        f = gain * abs(di - d[j]) * (e[j] * share)
-        c = f * (ei * share)
-        own += f
-        own_bend += c
-        pulled[j] -= f
-        bent[j] += c
-    return own, own_bend
+def _four(i, n, first, e, g, d, s, near, pulled, bent):
+    """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab)."""
+    zero, one = np.float32(0), np.float32(1)
+    i1, i2, i3 = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
+    e0, e1, e2, e3 = e[i], e[i1], e[i2], e[i3]
+    d0, d1, d2, d3 = d[i], d[i1], d[i2], d[i3]
+    s0, s1, s2, s3 = s[i], s[i1], s[i2], s[i3]
+    g0, g1, g2, g3 = g[i], g[i1] if i1 < n else zero, g[i2] if i2 < n else zero, g[i3] if i3 < n else zero
+    own0 = own1 = own2 = own3 = bend0 = bend1 = bend2 = bend3 = zero
+    for j in range(first, np.uint64(len(e))):
+        ej, gj, dj = e[j], g[j], d[j]
+        gain0, gain1, gain2, gain3 = max(g0 - gj, zero), max(g1 - gj, zero), max(g2 - gj, zero), max(g3 - gj, zero)
+        if near > zero:
+            sj = s[j]
+            gain0, gain1 = gain0 / (near + abs(s0 - sj)), gain1 / (near + abs(s1 - sj))
+            gain2, gain3 = gain2 / (near + abs(s2 - sj)), gain3 / (near + abs(s3 - sj))
+        a0, a1, a2, a3 = e0 + ej, e1 + ej, e2 + ej, e3 + ej
+        share01, share23 = one / (a0 * a1), one / (a2 * a3)
+        a0, a1, a2, a3 = share01 * a1, share01 * a0, share23 * a3, share23 * a2
+        f0, f1 = gain0 * abs(d0 - dj) * (ej * a0), gain1 * abs(d1 - dj) * (ej * a1)
+        f2, f3 = gain2 * abs(d2 - dj) * (ej * a2), gain3 * abs(d3 - dj) * (ej * a3)
+        c0, c1, c2, c3 = f0 * (e0 * a0), f1 * (e1 * a1), f2 * (e2 * a2), f3 * (e3 * a3)
+        own0, own1, own2, own3 = own0 + f0, own1 + f1, own2 + f2, own3 + f3
+        bend0, bend1, bend2, bend3 = bend0 + c0, bend1 + c1, bend2 + c2, bend3 + c3
+        pulled[j] -= (f0 + f1) + (f2 + f3)
+        bent[j] += (c0 + c1) + (c2 + c3)
+    pulled[i], pulled[i1], pulled[i2], pulled[i3] = pulled[i] + own0, pulled[i1] + own1, pulled[i2] + own2, pulled[i3] + own3
+    bent[i], bent[i1], bent[i2], bent[i3] = bent[i] + bend0, bent[i1] + bend1, bent[i2] + bend2, bent[i3] + bend3
+
+
+_LEVELS = 8
+
+
+@njit(cache=True)
+def _by_gain(gains):
+    """Places by float32 gain, descending, equal gains in the order given: level by level, as labels have few. Floats ≥ 0 are ordered
+    as their bits are, and integers have a maximum that runs in vector lanes."""
+    n = np.uint64(len(gains))
+    bits, order = gains.view(np.int32), np.empty(len(gains) + 1, np.int64)
+    placed, above = np.uint64(0), np.int32(0x7FFFFFFF)
+    for _ in range(_LEVELS):
+        level = np.int32(-1)
+        for k in range(n):
+            level = max(level, bits[k] if bits[k] < above else np.int32(-1))
+        for k in range(n):
+            order[placed] = k
+            placed += np.uint64(1) if bits[k] == level else np.uint64(0)
+        if placed == n:
+            return order[:n]
+        above = level
+    return np.argsort(-gains, kind="mergesort")
 
 
 @njit(cache=True)
@@ -53,32 +87,32 @@ def pull(scores, gains, discount, scale, sigma, near, force, curvature):
         near: where not 0 and scores differ, a pair is divided by `near` plus the distance of its scores.
     """
     n = len(scores)
-    order = by_score(gains)
     lanes = (n + LANES - 1) // LANES * LANES
     e, g, d = np.ones(lanes, np.float32), np.full(lanes, _NO_PAIR), np.zeros(lanes, np.float32)
     s = np.zeros(lanes, np.float32)
     distance = np.float32(near if scores[0] > scores[n - 1] else 0.0)
     middle = 0.5 * (scores[0] + scores[n - 1])
-    for k in range(n):
-        at = order[k]
-        e[k] = exp(sigma * (scores[at] - middle))
-        s[k] = scores[at] - middle
-        g[k] = gains[at] * scale
-        d[k] = discount[at]
+    ranked_e, ranked_g = np.empty(n, np.float32), np.empty(n, np.float32)
+    for k in range(np.uint64(n)):
+        ranked_e[k] = exp(sigma * (scores[k] - middle))
+    for k in range(np.uint64(n)):
+        ranked_g[k] = gains[k] * scale
+    order = _by_gain(ranked_g)
+    for k in range(np.uint64(n)):
+        at = np.uint64(order[k])
+        e[k], s[k], g[k], d[k] = ranked_e[at], scores[at] - middle, ranked_g[at], discount[at]
     pulled, bent = np.zeros(lanes, np.float32), np.zeros(lanes, np.float32)
     run_end = 0
-    for i in range(n):
-        if i == run_end:
-            while run_end < n and g[run_end] == g[i]:
-                run_end += 1
+    for i in range(0, n, 4):
+        while run_end < n and (run_end <= i or g[run_end] == g[i]):
+            run_end += 1
         if run_end == n:
             break
-        own, own_bend = _partners(e[i], g[i], d[i], s[i], run_end // LANES * LANES, e, g, d, s, distance, pulled, bent)
-        pulled[i] += own
-        bent[i] += own_bend
-    for k in range(n):
-        force[order[k]] += sigma * pulled[k]
-        curvature[order[k]] += sigma * sigma * bent[k]
+        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, distance, pulled, bent)
+    for k in range(np.uint64(n)):
+        at = np.uint64(order[k])
+        force[at] += sigma * pulled[k]
+        curvature[at] += sigma * sigma * bent[k]
 
 
 @njit(cache=True)

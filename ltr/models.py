@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ltr.optimality import Surface
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Model(Protocol):

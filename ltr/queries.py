@@ -127,6 +127,12 @@ def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return values ^ (values >> _SHIFTS[2])
 
 
+def chosen(keys: NDArray[np.uint64], share: float, seeds: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A random share of the queries, ``bool [queries]``: each by its own key and the seeds, whatever the others are."""
+    (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
+    return mix(keys ^ salt) < np.uint64(share * 2.0**53) << np.uint64(11)
+
+
 def _told_apart(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Distinct keys: of queries with equal content, the second and later ones get their number mixed in."""
     order = np.argsort(keys, kind="stable")
@@ -172,11 +178,12 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def canonical(queries: Queries) -> Queries:
     """`queries` in canonical order; the same object where it already is."""
-    of_document = np.repeat(queries.keys, np.diff(queries.offsets))
+    of_document, digests = np.repeat(queries.keys, np.diff(queries.offsets)), row_digests(queries.features)
     labels = np.column_stack([queries.labels, *(queries.sources[name] for name in sorted(queries.sources))])
-    order = np.lexsort((row_digests(labels.astype(np.float32)), row_digests(queries.features), of_document))
-    if (order == np.arange(queries.n_documents)).all():
+    of_labels = row_digests(labels.astype(np.float32))
+    if _in_order(of_document, digests, of_labels):
         return queries
+    order = np.lexsort((of_labels, digests, of_document))
     by_key = np.argsort(queries.keys, kind="stable")
     return replace(
         queries,
@@ -185,6 +192,20 @@ def canonical(queries: Queries) -> Queries:
         keys=queries.keys[by_key],
         ids=None if queries.ids is None else queries.ids[by_key],
     )
+
+
+@njit(cache=True)
+def _in_order(first, second, third):
+    for k in range(1, len(first)):
+        if first[k] != first[k - 1]:
+            rising = first[k] > first[k - 1]
+        elif second[k] != second[k - 1]:
+            rising = second[k] > second[k - 1]
+        else:
+            rising = third[k] >= third[k - 1]
+        if not rising:
+            return False
+    return True
 
 
 def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:

@@ -8,7 +8,7 @@ import pytest
 
 import ltr
 from ltr.binning import MISSING, apply_bins, find_bins
-from ltr.trees import grow, power_of_two_scale
+from ltr.growing import Ground, Rules, grow, power_of_two_scales
 from tests import naive
 from tests.conftest import make_queries
 
@@ -19,10 +19,10 @@ def data(n=200, n_features=5, seed=0, distinct=12):
     return features, rng.normal(size=n), rng.random(n) + 0.01
 
 
-def grown(features, force, curvature, n_leaves=6, min_docs=5, newton=True, leaf=True, rate=1.0, bound=1e9, max_bins=255):
-    bins = find_bins(features, max_bins)
-    missing = np.isnan(features).any(axis=0)
-    return grow(apply_bins(features, bins), bins, missing, force, curvature, n_leaves, min_docs, newton, leaf, rate, bound)
+def grown(features, force, curvature, n_leaves=6, min_docs=5, newton=True, leaf=True, rate=1.0, bound=1e9, max_bins=255, monotone=None, **drawn):
+    signs = np.zeros(features.shape[1], np.int8) if monotone is None else np.array(monotone, np.int8)
+    rules = Rules(n_leaves, min_docs, newton, leaf, rate, bound, signs)
+    return grow(Ground.of(features, max_bins, n_leaves), force, curvature, rules, **drawn)
 
 
 def test_bins_hold_what_their_edges_say():
@@ -139,7 +139,7 @@ def test_scale_leaves_room_and_loses_little():
     rng = np.random.default_rng(0)
     for values in (rng.normal(size=1000), 1e-12 * rng.random(1000), 1e9 * rng.random(7), np.zeros(3)):
         for bits in (31, 32, 62):
-            total = np.abs(np.rint(values * power_of_two_scale(values, bits))).sum()
+            total = np.abs(np.rint(values * power_of_two_scales(values, bits)[0])).sum()
             assert total < 2.0**bits
             assert total == 0 or total > 2.0 ** (bits - 3)
 

@@ -1,0 +1,565 @@
+"""Regression trees grown along forces, leaf by leaf on histograms of integers, the same for any number of threads.
+
+A tree sees only force and curvature of each document (Friedman 2001; Burges 2010 section 6; Svore 2011 section 3), in fixed
+point: one 64-bit integer a document carries the force in its high half and the curvature (Newton gain) or 1 (least squares) in
+its low half, so that one addition updates a histogram bin and sums are exact in any order.
+
+    packed  =  force · 2^f  |  curvature · 2^c            Σ packed  =  Σ force  |  Σ curvature
+               high 32 bits    low 32 bits                            (no carry: the low sum stays below 2^32)
+
+A child's histogram is built for the smaller child only; its sibling's is the parent's less that, in the parent's place.
+
+Newton histograms hold no counts, and the minimum number of documents in a leaf is still exact: the leaf of the highest gain is
+divided as found, and only where a side is too small its winning feature is counted, searched again with its counts, and must win
+against the other features' bests and then against the other leaves. A gain found without counts is never too low.
+
+Monotone features: a split that orders its children's values the wrong way is none, and all that is grown below a split keeps to
+its side of the middle between the two (LightGBM's basic method).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
+from ltr.prefetch import prefetch
+from ltr.trees import Trees
+
+_LOW = np.int64(0xFFFFFFFF)
+_BINS = 256
+_PARTS = 2
+VANISHED = 1e-100
+"""Forces smaller than this are none: every pair is in order by a gap of hundreds."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a tree is grown; the arguments of `ltr.LambdaMART` by the same names.
+
+    Args:
+        newton_gain: split by Σforce²/Σcurvature, otherwise by least squares, Σforce²/count.
+        newton_leaf: leaf Σforce/Σcurvature (S section 3), otherwise Σforce/count; times the learning rate.
+        largest_leaf: bound on a leaf's size before the learning rate: on badly misranked pairs Σcurvature vanishes.
+        monotone: ``int8 [features]``: the score rises with the feature (1), falls (−1), or as it likes (0).
+    """
+
+    n_leaves: int
+    min_docs_in_leaf: int
+    newton_gain: bool
+    newton_leaf: bool
+    learning_rate: float
+    largest_leaf: float
+    monotone: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What trees are grown on: binned features, and the memory that every tree uses again.
+
+    Attributes:
+        binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
+        has_missing: ``bool [features]``.
+        histograms: ``int64 [leaves, features, bins]``; `flat`: ``int64 [blocks · parts, columns · bins]``, before they are joined.
+        rows: ``int32 [3, documents + parts]``: documents by leaf, and two halves of a division.
+        packed: ``int64 [2, documents]``: by document, and in the order of a leaf's rows.
+    """
+
+    binned: NDArray[np.uint8]
+    bins: Bins
+    has_missing: NDArray[np.bool_]
+    histograms: NDArray[np.int64]
+    flat: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    packed: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, features: NDArray[np.float32], max_bins: int, n_leaves: int) -> "Ground":
+        """Bins `features`, ``float32 [documents, features]``, block by block: they may be a memory-mapped file.
+
+        Raises:
+            ValueError: for an infinite feature, or more documents than 32 bits can number.
+        """
+        if len(features) > np.iinfo(np.int32).max:
+            raise ValueError(f"{len(features):,} documents; trees number them in 32 bits, 2,147,483,647 at most")
+        bins = find_bins(features, max_bins)
+        binned = apply_bins(features, bins)
+        return cls(
+            binned,
+            bins,
+            find_missing(binned, bins.n_features),
+            histograms=np.empty((n_leaves, bins.n_features, _BINS), np.int64),
+            flat=np.empty((len(binned) * _PARTS, BLOCK * _BINS), np.int64),
+            rows=np.empty((3, len(features) + _PARTS), np.int32),
+            packed=np.empty((2, len(features)), np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class Grown:
+    """One tree and where every document falls: ``leaf int32 [documents]``."""
+
+    tree: Trees
+    leaf: NDArray[np.int32]
+
+    def move(self, scores: NDArray[np.float64]) -> None:
+        """Adds each document's leaf to its score."""
+        _move(scores, self.tree.value, self.leaf)
+
+
+@njit(cache=True, parallel=True)
+def _move(scores, value, leaf):
+    for k in prange(len(scores)):
+        scores[k] += value[leaf[k]]
+
+
+def grow(
+    ground: Ground,
+    force: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    rules: Rules,
+    sample: NDArray[np.bool_] | None = None,
+    allowed: NDArray[np.bool_] | None = None,
+) -> Grown | None:
+    """One tree along the force; None where no split gains anything (all forces zero, or no admissible split).
+
+    Args:
+        force, curvature: ``float64 [documents]``.
+        sample: ``bool [documents]``, those the tree is grown on; left out, all.
+        allowed: ``bool [features]``, those it may split by; left out, all.
+    """
+    n_documents = len(force)
+    rows = ground.rows[0]
+    n_rows = n_documents
+    if sample is None:
+        rows[:n_documents] = np.arange(n_documents, dtype=np.int32)
+    else:
+        chosen = np.flatnonzero(sample)
+        n_rows = len(chosen)
+        rows[:n_rows] = chosen
+    allowed = np.ones(ground.bins.n_features, np.bool_) if allowed is None else allowed
+    force_scale, fine_force = power_of_two_scales(force, 31, 62)
+    curvature_scale, fine_curvature = power_of_two_scales(curvature, 32, 62)
+    _pack(force, curvature, force_scale, curvature_scale, rules.newton_gain, ground.packed[0])
+    unit = (curvature_scale if rules.newton_gain else 1.0) / force_scale
+    feature, split, missing_left, left, right, gain, leaf_starts, bounds = _grow(
+        ground.binned, np.diff(ground.bins.starts), ground.has_missing, ground.packed[0], ground.packed[1], ground.histograms[: rules.n_leaves], ground.flat,
+        rows[:n_rows], ground.rows[1], ground.rows[2], max(rules.min_docs_in_leaf, 1), rules.newton_gain, allowed, rules.monotone,
+        bool(rules.monotone.any()),
+    )  # fmt: skip
+    if len(feature) == 0:
+        return None
+    leaf = np.empty(n_documents, np.int32)
+    totals = _leaf_totals(force, curvature, fine_force, fine_curvature, rows[:n_rows], leaf_starts, leaf)
+    if n_rows < n_documents:
+        _fall(ground.binned, sample, feature, split, missing_left, left, right, leaf)
+    sizes = np.diff(leaf_starts)
+    values = np.empty(len(sizes))
+    for k in range(len(values)):
+        push = int(totals[k, 0]) / fine_force
+        mass = int(totals[k, 1]) / fine_curvature if rules.newton_leaf else float(sizes[k])
+        size = push / mass if mass > 0.0 else 0.0 if push == 0.0 else np.copysign(np.inf, push)
+        size = min(max(size, bounds[k, 0] * unit), bounds[k, 1] * unit)
+        values[k] = rules.learning_rate * min(max(size, -rules.largest_leaf), rules.largest_leaf)
+    tree = Trees(
+        feature=feature.astype(np.int32),
+        threshold=_threshold(ground.bins, feature, split),
+        missing_left=missing_left,
+        left=left.astype(np.int32),
+        right=right.astype(np.int32),
+        value=values,
+        documents=sizes,
+        node_starts=np.array([0, len(feature)]),
+        leaf_starts=np.array([0, len(values)]),
+        gain=gain * unit / force_scale,
+    )
+    return Grown(tree, leaf)
+
+
+def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The edge above bin `split`; infinity above the last bin, where a split parts values from missing ones."""
+    padded = np.append(bins.edges, np.float32(np.inf))
+    last = split == np.diff(bins.starts)[feature]
+    return padded[np.where(last, len(bins.edges), bins.starts[feature] + split)]
+
+
+# --- fixed point --------------------------------------------------------------------------------------------------------
+
+
+def power_of_two_scales(values: NDArray[np.float64], *bits: int) -> list[float]:
+    """For each of `bits` the largest power of two that keeps Σ |values · scale|, rounded, below 2^bits, from exact integer sums."""
+    largest = float(_largest(values).max(initial=0.0))
+    if largest < VANISHED:
+        return [1.0 for _ in bits]
+    room = 61 - int(np.ceil(np.log2(max(len(values), 2))))
+    coarse = 2.0 ** (room - int(np.ceil(np.log2(largest))))
+    total = int(_total_size(values, coarse).sum()) + len(values)
+    return [float(coarse * 2.0 ** (b - total.bit_length() - 1)) for b in bits]
+
+
+_PIECE = 16384
+"""Documents that one thread takes at a time where every document is passed once."""
+
+
+@njit(cache=True, parallel=True)
+def _largest(values):
+    largest = np.zeros((len(values) + _PIECE - 1) // _PIECE)
+    for piece in prange(len(largest)):
+        own = 0.0
+        for value in values[piece * _PIECE : (piece + 1) * _PIECE]:
+            own = max(own, abs(value))
+        largest[piece] = own
+    return largest
+
+
+@njit(cache=True, parallel=True)
+def _total_size(values, scale):
+    totals = np.zeros((len(values) + _PIECE - 1) // _PIECE, np.int64)
+    for piece in prange(len(totals)):
+        own = np.int64(0)
+        for value in values[piece * _PIECE : (piece + 1) * _PIECE]:
+            own += np.int64(np.rint(abs(value) * scale))
+        totals[piece] = own
+    return totals
+
+
+@njit(cache=True, parallel=True)
+def _pack(force, curvature, force_scale, curvature_scale, newton, packed):
+    for k in prange(len(force)):
+        low = np.int64(np.rint(curvature[k] * curvature_scale)) if newton else np.int64(1)
+        packed[k] = (np.int64(np.rint(force[k] * force_scale)) << np.int64(32)) + low
+
+
+@njit(cache=True, parallel=True)
+def _leaf_totals(force, curvature, force_scale, curvature_scale, rows, starts, leaf):
+    """Exact sums of force and curvature of every leaf, ``int64 [leaves, 2]``; notes the leaf of every row."""
+    pieces = (len(rows) + _PIECE - 1) // _PIECE
+    totals = np.zeros((pieces, len(starts) - 1, 2), np.int64)
+    for piece in prange(pieces):
+        first, last = piece * _PIECE, min((piece + 1) * _PIECE, len(rows))
+        for k in range(len(starts) - 1):
+            push = mass = np.int64(0)
+            for at in range(max(starts[k], first), min(starts[k + 1], last)):
+                row, ahead = rows[at], np.int64(rows[min(at + _AHEAD, len(rows) - 1)])
+                prefetch(force, ahead)
+                prefetch(curvature, ahead)
+                leaf[row] = k
+                push += np.int64(np.rint(force[row] * force_scale))
+                mass += np.int64(np.rint(curvature[row] * curvature_scale))
+            totals[piece, k, 0], totals[piece, k, 1] = push, mass
+    return totals.sum(axis=0)
+
+
+@njit(cache=True, parallel=True)
+def _fall(binned, sample, feature, split, missing_left, left, right, leaf):
+    """The leaves of documents that the tree was not grown on."""
+    for row in prange(len(leaf)):
+        node = 0 if not sample[row] else -1
+        while node >= 0:
+            f = feature[node]
+            b = binned[f // BLOCK, row, f % BLOCK]
+            node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
+            leaf[row] = ~node
+
+
+# --- histograms ---------------------------------------------------------------------------------------------------------
+
+_AHEAD = 64
+"""Rows by which memory is asked for before it is read."""
+_SPLIT_FROM = 4096
+"""Rows from which each block of features is shared by two threads."""
+
+
+@njit(cache=True)
+def _gather(packed, rows, gathered):
+    """gathered[i] = packed[rows[i]]: every block of features would otherwise ask for each of them again."""
+    for i in range(np.uint64(len(rows))):
+        prefetch(packed, np.int64(rows[min(i + np.uint64(_AHEAD), np.uint64(len(rows) - 1))]))
+        gathered[i] = packed[np.uint64(rows[i])]
+
+
+@njit(cache=True)
+def _add_rows(words, rows, gathered, flat, both):
+    """flat[column, bin] += packed over `rows`, for one block of features. A row's 16 bins are the bytes of two 64-bit words, of which
+    the second is read where `both`:
+
+    words[row, 0]    b7 b6 b5 b4 b3 b2 b1 b0         words[row, 1]    b15 … b8         b_k: bin of column k
+    """
+    byte, mask, bins, half = np.uint64(8), np.uint64(255), np.uint64(_BINS), np.uint64(BLOCK // 2 * _BINS)
+    n = np.uint64(len(rows))
+    for i in range(n):
+        ahead = np.int64(rows[min(i + np.uint64(_AHEAD), n - np.uint64(1))])
+        prefetch(words, 2 * ahead)
+        row = np.uint64(rows[i])
+        word, low = gathered[i], words[row, 0]
+        for k in range(np.uint64(BLOCK // 2)):
+            flat[k * bins + ((low >> (byte * k)) & mask)] += word
+        if both:
+            high = words[row, 1]
+            for k in range(np.uint64(BLOCK // 2)):
+                flat[half + k * bins + ((high >> (byte * k)) & mask)] += word
+
+
+@njit(cache=True, parallel=True)
+def _histogram(words, rows, packed, gathered, flat, histograms, parent, own, sibling):
+    """histograms[own][f, bin] = Σ packed over `rows`; histograms[sibling] = histograms[parent] − that, where `sibling` is a leaf (≥ 0).
+
+    Sums are integers: the parts may be added in any order.
+    """
+    blocks, parts = words.shape[0], _PARTS if len(rows) >= _SPLIT_FROM else 1
+    for part in prange(parts):
+        a, b = len(rows) * part // parts, len(rows) * (part + 1) // parts
+        _gather(packed, rows[a:b], gathered[a:b])
+    for task in prange(blocks * parts):
+        part = task % parts
+        a, b = len(rows) * part // parts, len(rows) * (part + 1) // parts
+        flat[task] = 0
+        both = task // parts * BLOCK + BLOCK // 2 < histograms.shape[1]
+        _add_rows(words[task // parts], rows[a:b], gathered[a:b], flat[task], both)
+    for f in prange(histograms.shape[1]):
+        first = f % BLOCK * _BINS
+        for k in range(_BINS):
+            total = flat[f // BLOCK * parts, first + k]
+            if parts == 2:
+                total += flat[f // BLOCK * parts + 1, first + k]
+            before = histograms[parent, f, k]
+            histograms[own, f, k] = total
+            if sibling >= 0:
+                histograms[sibling, f, k] = before - total
+
+
+# --- the best split -----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def _score(force, weight):
+    """force²/weight; without weight there is nothing to move."""
+    return force * force / weight if weight > 0.0 else 0.0
+
+
+@njit(cache=True)
+def _value(force, weight, bounds):
+    """The leaf force/weight within its bounds."""
+    return min(max(force / weight if weight > 0.0 else 0.0, bounds[0]), bounds[1])
+
+
+@njit(cache=True)
+def _score_at(force, weight, value):
+    """2·force·v − weight·v²: what a leaf of the value v gains; `_score` at v = force/weight."""
+    return (2.0 * force - weight * value) * value
+
+
+@njit(cache=True)
+def _search(column, counts, counted, n_edges, has_missing, min_docs, by_count, sign, bounds):
+    """Best split of one feature: (gain, bin, missing goes left), in packed units; gain 0 where none is admissible.
+
+    `counts` per bin are looked at where `counted`; with least squares the low half of a word is the count (`by_count`). Values of
+    the children keep within `bounds` and, where `sign` is not 0, to its order.
+    """
+    total = np.int64(0)
+    n_total = 0
+    for k in range(_BINS):
+        total += column[k]
+        n_total += counts[k]
+    bounded = sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf
+    all_force, all_weight = float(total >> 32), float(total & _LOW)
+    parent = _score(all_force, all_weight)
+    if bounded:
+        parent = _score_at(all_force, all_weight, _value(all_force, all_weight, bounds))
+    best, best_bin, best_left = 0.0, -1, False
+    for missing_left in (False, True):
+        if missing_left and not has_missing:
+            break
+        left = column[MISSING] if missing_left else np.int64(0)
+        n_left = counts[MISSING] if missing_left else 0
+        for k in range(n_edges + (has_missing and not missing_left)):
+            left += column[k]
+            n_left += counts[k]
+            weight = float(left & _LOW)
+            if by_count and (weight < min_docs or all_weight - weight < min_docs):
+                continue
+            if counted and (n_left < min_docs or n_total - n_left < min_docs):
+                continue
+            force = float(left >> 32)
+            if bounded:
+                lower, upper = _value(force, weight, bounds), _value(all_force - force, all_weight - weight, bounds)
+                if sign * (upper - lower) < 0.0:
+                    continue
+                gain = _score_at(force, weight, lower) + _score_at(all_force - force, all_weight - weight, upper) - parent
+            else:
+                gain = _score(force, weight) + _score(all_force - force, all_weight - weight) - parent
+            if gain > best:
+                best, best_bin, best_left = gain, k, missing_left
+    return best, best_bin, best_left
+
+
+@njit(cache=True, parallel=True)
+def _search_all(histogram, n_edges, has_missing, min_docs, by_count, allowed, monotone, bounds, gains, splits, lefts):
+    for f in prange(len(n_edges)):
+        gains[f] = 0.0
+        if allowed[f]:
+            gains[f], splits[f], lefts[f] = _search(
+                histogram[f], np.zeros(_BINS, np.int64), False, n_edges[f], has_missing[f], min_docs, by_count, monotone[f], bounds
+            )
+
+
+@njit(cache=True)
+def _best_split(histogram, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds):
+    """Best split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin. With Newton gain, whose
+    histograms do not count, sides may be too small: see `_admissible_split`."""
+    n_features = len(n_edges)
+    gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
+    _search_all(histogram, n_edges, has_missing, min_docs, not newton, allowed, monotone, bounds, gains, splits, lefts)
+    f = np.argmax(gains)
+    return gains[f], f, splits[f], lefts[f]
+
+
+@njit(cache=True)
+def _admissible_split(binned, rows, histogram, n_edges, has_missing, min_docs, allowed, monotone, bounds):
+    """`_best_split` with at least `min_docs` rows on both sides: the winning feature is counted and searched again, until a counted
+    one wins."""
+    n_features = len(n_edges)
+    gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
+    _search_all(histogram, n_edges, has_missing, min_docs, False, allowed, monotone, bounds, gains, splits, lefts)
+    counted = np.zeros(n_features, np.bool_)
+    while True:
+        f = np.argmax(gains)
+        if gains[f] <= 0.0:
+            return 0.0, -1, -1, False
+        if counted[f]:
+            return gains[f], f, splits[f], lefts[f]
+        counts = np.zeros(_BINS, np.int64)
+        for row in rows:
+            counts[binned[f // BLOCK, row, f % BLOCK]] += 1
+        gains[f], splits[f], lefts[f] = _search(
+            histogram[f], counts, True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
+        )
+        counted[f] = True
+
+
+@njit(cache=True)
+def _sum_of(histogram):
+    """Force and weight of a leaf, from the histogram of its first feature."""
+    total = histogram[0].sum()
+    return float(total >> 32), float(total & _LOW)
+
+
+# --- one tree -----------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def _divide(column, rows, k, split, missing_left, lefts, rights):
+    """Rows that go left and rows that go right, both in their order and without a branch; how many go left."""
+    n_left = n_right = np.uint64(0)
+    n = np.uint64(len(rows))
+    for i in range(n):
+        prefetch(column, BLOCK * np.int64(rows[min(i + np.uint64(_AHEAD), n - np.uint64(1))]))
+        row = rows[i]
+        b = column[row, k]
+        goes = np.uint64((b <= split) | (missing_left & (b == MISSING)))
+        lefts[n_left] = row
+        rights[n_right] = row
+        n_left += goes
+        n_right += np.uint64(1) - goes
+    return np.int64(n_left)
+
+
+@njit(cache=True, parallel=True)
+def _partition(binned, rows, lefts, rights, f, split, missing_left):
+    """Rows that go left to the front, both sides in their order; how many went left. `lefts` and `rights` are scratch, a row longer
+    than `rows` for each part."""
+    parts = _PARTS if len(rows) >= _SPLIT_FROM else 1
+    counts, ends = np.zeros(parts, np.int64), np.zeros(parts + 1, np.int64)
+    for part in range(parts):
+        ends[part + 1] = len(rows) * (part + 1) // parts
+    for part in prange(parts):
+        a, b = ends[part], ends[part + 1]
+        gap = a + part
+        counts[part] = _divide(
+            binned[f // BLOCK], rows[a:b], f % BLOCK, split, missing_left, lefts[gap : b + part + 1], rights[gap : b + part + 1]
+        )
+    n_left = counts.sum()
+    for part in prange(parts):
+        a, b = ends[part], ends[part + 1]
+        before, gap = counts[:part].sum(), a + part
+        rows[before : before + counts[part]] = lefts[gap : gap + counts[part]]
+        at, n_right = n_left + a - before, b - a - counts[part]
+        rows[at : at + n_right] = rights[gap : gap + n_right]
+    return n_left
+
+
+@njit(cache=True)
+def _grow(
+    binned, n_edges, has_missing, packed, gathered, histograms, flat, rows, lefts, rights, min_docs, newton, allowed, monotone, any_monotone
+):
+    """Best-first growth. Leaf k owns ``rows[starts[k]:starts[k] + sizes[k]]``; splitting it keeps k for the left child and
+    gives the next free number to the right one. ``owner[k]``: the node and side that point at leaf k; ``bounds[k]``: of its value."""
+    n_leaves, n_rows = len(histograms), len(rows)
+    words = binned.view(np.uint64)
+    starts, sizes = np.zeros(n_leaves, np.int64), np.zeros(n_leaves, np.int64)
+    owner, on_right = np.full(n_leaves, -1), np.zeros(n_leaves, np.bool_)
+    gains, features, splits = np.zeros(n_leaves), np.full(n_leaves, -1), np.full(n_leaves, -1)
+    missing_left = np.zeros(n_leaves, np.bool_)
+    bounds = np.empty((n_leaves, 2))
+    bounds[:, 0], bounds[:, 1] = -np.inf, np.inf
+    node_feature, node_split = np.empty(n_leaves - 1, np.int64), np.empty(n_leaves - 1, np.int64)
+    node_missing, node_gain = np.zeros(n_leaves - 1, np.bool_), np.zeros(n_leaves - 1)
+    children = np.zeros((n_leaves - 1, 2), np.int64)
+    sizes[0] = n_rows
+    _histogram(words, rows, packed, gathered, flat, histograms, 0, 0, -1)
+    if n_rows >= 2 * min_docs:
+        gains[0], features[0], splits[0], missing_left[0] = _best_split(
+            histograms[0], n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[0]
+        )
+    grown, node = 1, 0
+    while grown < n_leaves:
+        leaf = np.argmax(gains[:grown])
+        if gains[leaf] <= 0.0:
+            break
+        f = features[leaf]
+        members = rows[starts[leaf] : starts[leaf] + sizes[leaf]]
+        n_left = _partition(binned, members, lefts, rights, f, splits[leaf], missing_left[leaf])
+        if min(n_left, sizes[leaf] - n_left) < min_docs:
+            gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = _admissible_split(
+                binned, members, histograms[leaf], n_edges, has_missing, min_docs, allowed, monotone, bounds[leaf]
+            )
+            continue
+        node_feature[node], node_split[node], node_missing[node] = f, splits[leaf], missing_left[leaf]
+        node_gain[node] = gains[leaf]
+        if owner[leaf] >= 0:
+            children[owner[leaf], int(on_right[leaf])] = node
+        children[node, 0], children[node, 1] = ~leaf, ~grown
+        owner[leaf], on_right[leaf], owner[grown], on_right[grown] = node, False, node, True
+        starts[grown], sizes[grown] = starts[leaf] + n_left, sizes[leaf] - n_left
+        sizes[leaf] = n_left
+        small, large = (leaf, grown) if sizes[leaf] <= sizes[grown] else (grown, leaf)
+        members = rows[starts[small] : starts[small] + sizes[small]]
+        _histogram(words, members, packed, gathered, flat, histograms, leaf, small, large)
+        bounds[grown] = bounds[leaf]
+        if any_monotone and monotone[f] != 0:
+            force, weight = _sum_of(histograms[leaf])
+            other_force, other_weight = _sum_of(histograms[grown])
+            middle = 0.5 * (_value(force, weight, bounds[leaf]) + _value(other_force, other_weight, bounds[leaf]))
+            below, above = (leaf, grown) if monotone[f] > 0 else (grown, leaf)
+            bounds[below, 1], bounds[above, 0] = middle, middle
+        for k in (leaf, grown):
+            gains[k] = 0.0
+            if sizes[k] >= 2 * min_docs:
+                gains[k], features[k], splits[k], missing_left[k] = _best_split(
+                    histograms[k], n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[k]
+                )
+        grown += 1
+        node += 1
+    order = np.argsort(starts[:grown])
+    number = np.empty(grown, np.int64)
+    number[order] = np.arange(grown)
+    for k in range(node):
+        for side in range(2):
+            if children[k, side] < 0:
+                children[k, side] = ~number[~children[k, side]]
+    leaf_starts = np.append(starts[:grown][order], n_rows)
+    return (
+        node_feature[:node], node_split[:node], node_missing[:node], children[:node, 0].copy(), children[:node, 1].copy(),
+        node_gain[:node], leaf_starts, bounds[:grown][order],
+    )  # fmt: skip

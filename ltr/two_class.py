@@ -1,0 +1,38 @@
+"""MART for two classes (Burges 2010 section 6): every document by itself is relevant or not, whatever the query.
+
+With y = ±1 and P₊ = 1/(1 + e^{−2σF}) the loss is log(1 + e^{−2yσF}), so that F = log(P₊/P₋)/(2σ) (B13 leaves out σ). Its force is
+2yσ/(1 + e^{2yσF}), its curvature |force|·(2σ − |force|) (B6). The balanced form (B15) divides both by the number of documents of the
+own class: the loss is the mean of the two classes' mean losses, however few documents one of them has.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.measures import Conventions, Measure, gains_of
+from ltr.queries import Queries
+
+
+class TwoClassObjective:
+    """``objective(scores, iteration) → (force, curvature)``, both ``float64 [documents]``.
+
+    Args:
+        measure: whose label source and rule of relevance say which documents are relevant (a gain above 0).
+        balanced: the two classes count alike.
+
+    Raises:
+        ValueError: where one of the classes has no document.
+    """
+
+    def __init__(self, queries: Queries, measure: Measure, conventions: Conventions, sigma: float, balanced: bool) -> None:
+        relevant = gains_of(measure, queries.source(measure.source), conventions) > 0
+        sizes = (~relevant).sum(), relevant.sum()
+        if not all(sizes):
+            raise ValueError(f"two classes: {sizes[1]} documents are relevant and {sizes[0]} are not ({measure.key}); both are needed")
+        self.sign = np.where(relevant, 1.0, -1.0)
+        self.sigma = sigma
+        self.weight = np.where(relevant, 1.0 / sizes[1], 1.0 / sizes[0]) if balanced else np.ones(len(relevant))
+
+    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Force and curvature at `scores`; scores move along the force."""
+        size = 2 * self.sigma / (1 + np.exp(np.minimum(2 * self.sigma * self.sign * scores, 700.0)))
+        return self.weight * self.sign * size, self.weight * size * (2 * self.sigma - size)
