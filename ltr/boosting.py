@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.attribution import importance, shapley
 from ltr.growing import VANISHED, Ground, Rules, grow
 from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Term
 from ltr.measures import Conventions, Measure
@@ -159,10 +160,23 @@ class LambdaMART:
     def predict(self, features: Any) -> NDArray[np.float64]:
         """Scores ``float64 [documents]``, higher is better."""
         array = checked_features(features, self.names)
-        if np.isinf(array).any():
-            raise ValueError("a feature is infinite; trees read finite or missing (NaN) values")
         assert self.trees is not None
         return self._offset(array, self.names) + self.trees.scores(array)
+
+    def importance(self, by: Literal["gain", "splits"] = "gain") -> NDArray[np.float64]:
+        """How much each feature was split by, ``float64 [features]``: Σ gain, or the number of splits."""
+        assert self.trees is not None
+        return importance(self.trees, len(self.names), by)
+
+    def explain(self, features: Any) -> NDArray[np.float64]:
+        """Exact Shapley values ``float64 [documents, features + 1]``, the expected score in the last column: a row sums to the score.
+        A base's scores count as those of its feature."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        values = shapley(self.trees, array)
+        if self.base is not None:
+            values[:, self.names.index(self.base)] += self._offset(array, self.names)
+        return values
 
     def surface(self, features: Any) -> Surface:
         """What `ltr.certify` walks on: the values of all leaves."""

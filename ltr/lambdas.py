@@ -366,7 +366,7 @@ NORMALISE = {"none": 0, "query": 1, "term": 2}
 
 def _plan_parts(n_terms: int) -> list[Any]:
     pointers = (types.FunctionType(CONSTRUCTION), *_POINTERS)
-    return [I8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *(types.UniTuple(pointer, n_terms) for pointer in pointers)]
+    return [I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *(types.UniTuple(pointer, n_terms) for pointer in pointers)]
 
 
 def plan_type(n_terms: int) -> Any:
@@ -393,7 +393,7 @@ def query_forces(q, scores, plan, force, curvature):
 
     Documents with equal scores rank in canonical order.
     """
-    offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan
+    offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan
     first, last = offsets[q], offsets[q + 1]
     order = by_score(scores)
     ranked = scores[order]
@@ -416,16 +416,19 @@ def query_forces(q, scores, plan, force, curvature):
             curvature[order[r]] += weights[k] * bend[r]
     if normalise == 1:
         _by_deviation(force, curvature)
+    if shares[q] != 1.0:
+        force *= shares[q]
+        curvature *= shares[q]
     return effective
 
 
 @njit(cache=True, parallel=True)
 def _all_forces(
-    scores, offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
+    scores, offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
     costs, forces, force, curvature, effective,
 ):  # fmt: skip
     for q in prange(len(offsets) - 1):
-        plan = (offsets, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs)
+        plan = (offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs)
         first, last = offsets[q], offsets[q + 1]
         effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
 
@@ -434,7 +437,7 @@ class Objective:
     """``objective(scores, iteration) → (force, curvature)`` over one data set: all that a model learns about measures.
 
     Args:
-        queries: the data set; its labels are read once.
+        queries: the data set; its labels are read once. A query's weight multiplies its forces and curvatures.
         terms: what is to be improved, and how much each counts.
         conventions: label rules (threshold, gain, scale).
         sigma: steepness of the pair costs.
@@ -467,6 +470,7 @@ class Objective:
         self.terms = tuple(terms)
         self._static = (
             queries.offsets,
+            queries.shares,
             np.array([gains_of(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
             np.array([tiers_of(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
             np.array([curve for curve, _ in curves]),
@@ -498,7 +502,7 @@ class Objective:
     def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
         """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
         plan = self.plan(iteration)
-        counting = (*plan[:8], self._constructions, *plan[9:])
+        counting = (*plan[:9], self._constructions, *plan[10:])
         return self._drive(scores, counting)[2]
 
     def _drive(self, scores: NDArray[np.float64], plan: tuple[Any, ...]) -> tuple[Any, Any, Any]:

@@ -18,7 +18,7 @@ from ltr.exponential import exp
 from ltr.jit import F8, F8_1D, I8, I8_1D, ready
 from ltr.queries import Queries, canonical
 
-_PLAN = types.Tuple((I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8))
+_PLAN = types.Tuple((I8_1D, F8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8))
 _FORCES = I8(I8, F8_1D, _PLAN, F8_1D, F8_1D)
 
 
@@ -73,14 +73,14 @@ class Preferences:
 @njit(cache=True)
 def preference_forces(q, scores, plan, force, curvature):
     """Forces and curvatures ``[documents of q]`` of the query's pairs; their number."""
-    offsets, starts, upper, lower, probability, sigma = plan
+    offsets, shares, starts, upper, lower, probability, sigma = plan
     first = offsets[q]
     force[:] = 0.0
     curvature[:] = 0.0
     for k in range(starts[q], starts[q + 1]):
         i, j = upper[k] - first, lower[k] - first
         above = 1.0 / (1.0 + exp(-sigma * (scores[i] - scores[j])))
-        pull, bend = sigma * (probability[k] - above), sigma * sigma * above * (1.0 - above)
+        pull, bend = shares[q] * sigma * (probability[k] - above), shares[q] * sigma * sigma * above * (1.0 - above)
         force[i] += pull
         force[j] -= pull
         curvature[i] += bend
@@ -89,10 +89,10 @@ def preference_forces(q, scores, plan, force, curvature):
 
 
 @njit(cache=True, parallel=True)
-def _all_preferences(scores, offsets, starts, upper, lower, probability, sigma, force, curvature):
+def _all_preferences(scores, offsets, shares, starts, upper, lower, probability, sigma, force, curvature):
     for q in prange(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        plan = (offsets, starts, upper, lower, probability, sigma)
+        plan = (offsets, shares, starts, upper, lower, probability, sigma)
         preference_forces(q, scores[a:b], plan, force[a:b], curvature[a:b])
 
 
@@ -123,7 +123,7 @@ class PreferenceObjective:
         starts = np.searchsorted(of_upper[order], np.arange(queries.n_queries + 1))
         self.queries = queries
         self._plan = (
-            queries.offsets, starts.astype(np.int64), preferences.upper[order], preferences.lower[order],
+            queries.offsets, queries.shares, starts.astype(np.int64), preferences.upper[order], preferences.lower[order],
             preferences.probability[order], float(sigma),
         )  # fmt: skip
         self.forces = ready(preference_forces, _FORCES)

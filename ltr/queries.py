@@ -38,6 +38,8 @@ class Queries:
         names: feature names; left out, ``f1, f2, …``.
         ids: ``bytes [queries]``, query ids as written.
         documents: ``bytes [documents]``, document ids as written.
+        weights: ``float64 [queries]``, how much each query counts in training, above 0; left out, all alike. Measures do not
+            know them.
 
     Raises:
         ValueError: naming the array, the value and the rule, when shapes or values do not fit.
@@ -52,6 +54,7 @@ class Queries:
     names: tuple[str, ...] = ()
     ids: NDArray[np.bytes_] | None = None
     documents: NDArray[np.bytes_] | None = None
+    weights: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -80,6 +83,10 @@ class Queries:
             raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
         if len(np.unique(self.keys)) < self.n_queries:
             raise ValueError("keys: two queries have the same key")
+        if self.weights is not None:
+            put("weights", np.ascontiguousarray(self.weights, np.float64))
+            if self.weights.shape != (self.n_queries,) or not ((self.weights > 0) & np.isfinite(self.weights)).all():
+                raise ValueError(f"weights: one finite number above 0 for each of the {self.n_queries} queries")
         if (self.labels < 0).any() or np.isinf(self.labels).any():
             raise ValueError("labels: a label is a finite number, 0 or more, or NaN for none")
 
@@ -101,9 +108,15 @@ class Queries:
         queries = canonical(self)
         hasher = sha256(repr((queries.names, sorted(queries.sources), queries.features.shape)).encode())
         arrays = (queries.offsets, queries.keys, queries.labels, *(queries.sources[name] for name in sorted(queries.sources)))
+        arrays += (queries.weights,) if queries.weights is not None else ()
         for array in (*arrays, queries.features):
             hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
         return hasher.hexdigest()
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The weights ``float64 [queries]``, ones where there are none."""
+        return np.ones(self.n_queries) if self.weights is None else self.weights
 
     def source(self, name: str) -> NDArray[np.float64]:
         """Labels of one source; ``label`` is the judged relevance.
@@ -172,6 +185,12 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
+def _queries(queries: Queries, selected: NDArray[Any]) -> dict[str, Any]:
+    """Every array that has one entry a query but the offsets, at the `selected` ones."""
+    arrays = {name: getattr(queries, name) for name in ("keys", "ids", "weights")}
+    return {name: None if array is None else array[selected] for name, array in arrays.items()}
+
+
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
@@ -188,9 +207,8 @@ def canonical(queries: Queries) -> Queries:
     return replace(
         queries,
         **_rows(queries, order),
+        **_queries(queries, by_key),
         offsets=_starts(np.diff(queries.offsets)[by_key]),
-        keys=queries.keys[by_key],
-        ids=None if queries.ids is None else queries.ids[by_key],
     )
 
 
@@ -214,9 +232,8 @@ def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:
     return replace(
         queries,
         **_rows(queries, np.concatenate(spans) if spans else np.empty(0, np.intp)),
+        **_queries(queries, selected),
         offsets=_starts(np.diff(queries.offsets)[selected]),
-        keys=queries.keys[selected],
-        ids=None if queries.ids is None else queries.ids[selected],
     )
 
 
@@ -227,9 +244,8 @@ def keep(queries: Queries, documents: NDArray[np.bool_]) -> Queries:
     return replace(
         queries,
         **_rows(queries, np.flatnonzero(documents)),
+        **_queries(queries, alive),
         offsets=_starts(sizes[alive]),
-        keys=queries.keys[alive],
-        ids=None if queries.ids is None else queries.ids[alive],
     )
 
 
@@ -264,6 +280,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
             position=np.concatenate([part.position + start for part, start in zip(parts, before, strict=False)]),
             names=widest.names,
             ids=joined([part.ids for part in parts]),
+            weights=joined([part.weights for part in parts]),
             documents=joined([part.documents for part in parts]),
         )
     )

@@ -68,14 +68,31 @@ class Trees:
         return Surface(self.value.copy(), len(features), slopes=slopes)
 
     def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Scores ``float64 [documents]`` of ``features float32 [documents, features]``."""
-        scores = np.zeros(len(features))
-        predict = _predict_by_bits if np.diff(self.leaf_starts).max(initial=0) <= 64 else _predict
-        predict(
-            np.ascontiguousarray(features, np.float32), self.feature, self.threshold, self.missing_left, self.left, self.right,
-            self.value, self.node_starts, self.leaf_starts, scores,
-        )  # fmt: skip
+        """Scores ``float64 [documents]`` of ``features float32 [documents, features]``.
+
+        Raises:
+            ValueError: for an infinite feature.
+        """
+        scores, infinite = np.empty(len(features)), np.zeros(-(-len(features) // _ROWS), np.bool_)
+        features = np.ascontiguousarray(features, np.float32)
+        arrays = (self.value, self.node_starts, self.leaf_starts, scores, infinite)
+        self._score(features, arrays)
+        if infinite.any():
+            first = int(np.argmax(infinite)) * _ROWS
+            row, feature = np.argwhere(np.isinf(features[first : first + _ROWS]))[0]
+            raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
         return scores
+
+    def _score(self, features: NDArray[np.float32], arrays: Any) -> None:
+        largest = np.diff(self.leaf_starts).max(initial=0)
+        if largest > 64:
+            _predict(features, self.feature, self.threshold, self.missing_left, self.left, self.right, *arrays)
+            return
+        gone = np.empty(len(self.feature), np.uint64)
+        _left_leaves(self.left, self.right, self.node_starts, gone)
+        kept = ~gone if largest > 32 else (~gone).astype(np.uint32)
+        used, column = np.unique(self.feature, return_inverse=True)
+        _predict_by_bits(features, used, column, self.threshold, self.missing_left, kept, *arrays)
 
 
 def join(trees: list[Trees]) -> Trees:
@@ -115,61 +132,75 @@ def _leaf(x, tree, feature, threshold, missing_left, left, right, node_starts, l
     return leaf_starts[tree] + ~node
 
 
-@njit(cache=True, parallel=True)
-def _predict(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores):
-    for row in prange(len(features)):
-        total = 0.0
-        for tree in range(len(node_starts) - 1):
-            total += value[_leaf(features[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)]
-        scores[row] = total
+_ROWS = 256
 
 
-_ROWS = 64
-_ONE = np.uint64(1)
+_SIZE, _INFINITE = np.int32(0x7FFFFFFF), np.float32(np.inf).view(np.int32)
 
 
 @njit(cache=True)
-def _left_leaves(left, right, base, node):
-    """Bits of the leaves below a node's left child; leaves are numbered from left to right."""
-    first = last = left[base + node]
-    while first >= 0:
-        first = left[base + first]
-    while last >= 0:
-        last = right[base + last]
-    ones = ~np.uint64(0)
-    return (ones >> np.uint64(63 - (~last - ~first))) << np.uint64(~first)
+def _any_infinite(row):
+    """By the bits of the floats, which run in vector lanes; those of NaN are larger."""
+    largest = np.int32(0)
+    bits = row.view(np.int32)
+    for k in range(np.uint64(len(bits))):
+        size = bits[k] & _SIZE
+        largest = max(largest, size if size <= _INFINITE else np.int32(0))
+    return largest == _INFINITE
 
 
 @njit(cache=True, parallel=True)
-def _predict_by_bits(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores):
-    """For trees of at most 64 leaves (QuickScorer, Lucchese 2015): a row keeps one bit a leaf; every node where it goes right takes
-    away the leaves on the left; the lowest bit that stays is its leaf. 64 rows go through a node together, without a branch."""
-    n, n_nodes = len(features), len(feature)
-    used = np.unique(feature)
-    column_of = np.searchsorted(used, feature)
-    gone = np.empty(n_nodes, np.uint64)
+def _predict(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores, infinite):
+    for block in prange(len(infinite)):
+        for row in range(block * _ROWS, min(block * _ROWS + _ROWS, len(features))):
+            infinite[block] |= _any_infinite(features[row])
+            total = 0.0
+            for tree in range(len(node_starts) - 1):
+                total += value[_leaf(features[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)]
+            scores[row] = total
+
+
+@njit(cache=True)
+def _left_leaves(left, right, node_starts, leaves):
+    """leaves[node]: bits of the leaves below a node's left child; leaves are numbered from left to right."""
+    ones = ~np.uint64(0)
     for tree in range(len(node_starts) - 1):
-        for node in range(node_starts[tree], node_starts[tree + 1]):
-            gone[node] = _left_leaves(left, right, node_starts[tree], node - node_starts[tree])
-    for block in prange((n + _ROWS - 1) // _ROWS):
+        base = node_starts[tree]
+        for node in range(base, node_starts[tree + 1]):
+            first = last = left[node]
+            while first >= 0:
+                first = left[base + first]
+            while last >= 0:
+                last = right[base + last]
+            leaves[node] = (ones >> np.uint64(63 - (~last - ~first))) << np.uint64(~first)
+
+
+@njit(cache=True, parallel=True)
+def _predict_by_bits(features, used, column, threshold, missing_left, kept, value, node_starts, leaf_starts, scores, infinite):
+    """For trees of at most 64 leaves (QuickScorer, Lucchese 2015): a row keeps one bit a leaf; every node where it goes right takes
+    away the leaves on the left, all but `kept`; the lowest bit that stays is its leaf. 64 rows go through a node together, without a
+    branch; bits are of 32 or 64 as `kept` is."""
+    n, every = len(features), ~np.zeros(1, kept.dtype)[0]
+    for block in prange(len(infinite)):
         first, size = block * _ROWS, min(_ROWS, n - block * _ROWS)
-        columns, alive, totals = np.zeros((len(used), _ROWS), np.float32), np.empty(_ROWS, np.uint64), np.zeros(_ROWS)
+        columns, alive, totals = np.zeros((len(used), _ROWS), np.float32), np.empty(_ROWS, kept.dtype), np.zeros(_ROWS)
         for row in range(size):
+            infinite[block] |= _any_infinite(features[first + row])
             for c in range(len(used)):
                 columns[c, row] = features[first + row, used[c]]
         for tree in range(len(node_starts) - 1):
-            alive[:] = ~np.uint64(0)
+            alive[:] = every
             for node in range(node_starts[tree], node_starts[tree + 1]):
-                x, edge, kept = columns[column_of[node]], threshold[node], ~gone[node]
+                x, edge, stay = columns[column[node]], threshold[node], kept[node]
                 if missing_left[node]:
                     for row in range(np.uint64(_ROWS)):
-                        alive[row] &= kept if x[row] > edge else ~np.uint64(0)
+                        alive[row] &= stay if x[row] > edge else every
                 else:
                     for row in range(np.uint64(_ROWS)):
-                        alive[row] &= ~np.uint64(0) if x[row] <= edge else kept
+                        alive[row] &= every if x[row] <= edge else stay
             values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
             for row in range(size):
-                lowest = alive[row] & (~alive[row] + _ONE)
+                lowest = np.uint64(alive[row]) & (~np.uint64(alive[row]) + np.uint64(1))
                 totals[row] += values[(np.float64(lowest).view(np.int64) >> 52) - 1023]
         scores[first : first + size] = totals[:size]
 

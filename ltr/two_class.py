@@ -30,7 +30,8 @@ class TwoClassObjective:
             raise ValueError(f"two classes: {sizes[1]} documents are relevant and {sizes[0]} are not ({measure.key}); both are needed")
         self.sign = np.where(relevant, 1.0, -1.0)
         self.sigma = sigma
-        self.weight = np.where(relevant, 1.0 / sizes[1], 1.0 / sizes[0]) if balanced else np.ones(len(relevant))
+        of_query = np.repeat(queries.shares, np.diff(queries.offsets))
+        self.weight = of_query * np.where(relevant, 1.0 / sizes[1], 1.0 / sizes[0]) if balanced else of_query
 
     def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Force and curvature at `scores`; scores move along the force."""

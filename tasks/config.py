@@ -45,10 +45,14 @@ def _built(value: Any) -> Any:
     return value.build() if isinstance(value, Section) else value
 
 
+def _default(field: Any) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
 def section_of(core: type, base: type[Section] = Section, leave_out: frozenset[str] = frozenset(), **changed: Any) -> Any:
     """The section of a dataclass: its fields but those left out, with `changed` types and defaults."""
     hints = get_type_hints(core)
-    parameters = {f.name: (hints[f.name], f.default) for f in fields(core) if f.name not in leave_out and f.name not in changed}
+    parameters = {f.name: (hints[f.name], _default(f)) for f in fields(core) if f.name not in leave_out and f.name not in changed}
     required = {name: (hint, ...) if default is MISSING else (hint, default) for name, (hint, default) in parameters.items()}
     made = create_model(f"{core.__name__}Section", __base__=base, __doc__=core.__doc__, **(required | changed))
     made.core = core
@@ -143,6 +147,7 @@ class Data(Strict):
     query: str = "query"
     document: str = "document"
     label: str = "label"
+    weight: str | None = None
     first_feature: Literal[0, 1] = 1
     drop: list[str] = []
     clean: bool = False

@@ -41,6 +41,7 @@ class Rows:
     ids: NDArray[np.bytes_]
     documents: NDArray[np.bytes_] | None
     names: tuple[str, ...]
+    weights: NDArray[np.float64] | None = None
 
 
 def located(path: Path) -> Path:
@@ -75,7 +76,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
     recipe = {
         "reader": _READER,
         "files": [[path.name, store.digest_of_file(path)] for path in (*paths, *sidecars)],
-        "columns": [data.query, data.document, data.label],
+        "columns": [data.query, data.document, data.label, *([data.weight] if data.weight else [])],
         "first_feature": data.first_feature,
         "drop": sorted(data.drop),
     }
@@ -109,6 +110,8 @@ def _sidecar(path: Path) -> Path:
 def _read(path: Path, data: Data) -> Rows:
     if path.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty")
+    if data.weight and not is_table(path):
+        raise DataError(f"{path}: data.weight names a column, and LETOR text has none; give a Parquet or CSV file")
     return _read_table(path, data) if is_table(path) else _read_text(path, data)
 
 
@@ -160,12 +163,12 @@ def _read_table(path: Path, data: Data) -> Rows:
         raise DataError(f"{path}: cannot be read as {kind[1:]}: {str(error).splitlines()[0]}") from None
     if frame.height == 0:
         raise DataError(f"{path}: no document in it")
-    for column in (data.query, data.label):
+    for column in (data.query, data.label, *([data.weight] if data.weight else [])):
         if column not in frame.columns:
             near = difflib.get_close_matches(column, frame.columns, n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
-            raise DataError(f"{path}: no column {column!r}{hint} (data.query and data.label name the columns)")
-    names = tuple(name for name in frame.columns if name not in (data.query, data.label, data.document))
+            raise DataError(f"{path}: no column {column!r}{hint} (data.query, data.label and data.weight name the columns)")
+    names = tuple(name for name in frame.columns if name not in (data.query, data.label, data.document, data.weight))
     labels = _numbers(path, frame, data.label, data)
     wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
     if len(wrong):
@@ -175,7 +178,8 @@ def _read_table(path: Path, data: Data) -> Rows:
     features = np.empty((frame.height, len(names)), np.float32)
     for k, name in enumerate(names):
         features[:, k] = _numbers(path, frame, name, data)
-    return Rows(features, labels, _keys(ids), ids, documents, names)
+    weights = _numbers(path, frame, data.weight, data) if data.weight else None
+    return Rows(features, labels, _keys(ids), ids, documents, names, weights)
 
 
 _MISSING = ["", "NULL", "NA", "nan", "NaN"]
@@ -230,8 +234,19 @@ def _regrouped(rows: Rows) -> tuple[Queries, int]:
         names=rows.names,
         ids=rows.ids[order][offsets[:-1]],
         documents=None if rows.documents is None else rows.documents[order],
+        weights=None if rows.weights is None else _weights(rows.weights[order], offsets, rows.ids[order]),
     )
     return queries, int((runs > 1).sum())
+
+
+def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDArray[np.bytes_]) -> NDArray[np.float64]:
+    """The weight of each query, which all its rows name alike."""
+    firsts = np.repeat(weights[offsets[:-1]], np.diff(offsets))
+    wrong = np.flatnonzero(~((weights == firsts) & (weights > 0) & np.isfinite(weights)))
+    if len(wrong):
+        query = ids[wrong[0]].decode("utf-8", "replace")
+        raise DataError(f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a finite number above 0")
+    return weights[offsets[:-1]]
 
 
 def _without(queries: Queries, drop: Sequence[str]) -> Queries:

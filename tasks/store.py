@@ -92,6 +92,7 @@ def keep_queries(queries: Queries) -> str:
             arrays |= {"position": queries.position}
             arrays |= {"ids": queries.ids} if queries.ids is not None else {}
             arrays |= {"documents": queries.documents} if queries.documents is not None else {}
+            arrays |= {"weights": queries.weights} if queries.weights is not None else {}
             arrays |= {f"source.{source}": values for source, values in queries.sources.items()}
             for key, array in arrays.items():
                 np.save(partial / f"{key}.npy", array, allow_pickle=False)

@@ -110,3 +110,121 @@ def test_separable_data_do_not_overflow():
     queries = Queries((labels + 0.01 * rng.random(100))[:, None], labels, np.arange(0, 101, 2))
     model = ltr.LambdaMART(n_trees=900, learning_rate=1.0, min_docs_in_leaf=5, stop_on=None).fit(queries)
     assert np.isfinite(model.predict(queries.features)).all()
+
+
+RESUMED = {
+    "plain": {},
+    "sampled": {"query_share": 0.6, "feature_share": 0.5},
+    "scheduled": {
+        "objective": (Term("ndcg"), Term("ndcg@3", weight=ltr.Schedule(0.1, "linear", 0.05))),
+        "gain": "least_squares",
+        "leaf": "gradient",
+        "normalise": "query",
+    },
+    "stopping": {"patience": 3, "learning_rate": 0.7},
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_stopped_and_resumed_is_never_stopped(name, tmp_path):
+    train, valid = make_queries(50, seed=1), make_queries(30, seed=2)
+    whole = ltr.LambdaMART(**{**SMALL, **RESUMED[name]})
+    part = replace(whole, n_trees=5).fit(train, valid)
+    ltr.save(part, tmp_path)
+    reference = whole.fit(train, valid)
+    assert (reference.digest == part.digest) == (name == "stopping"), "it stopped within the first part"
+    for start in (part, ltr.load(tmp_path)):
+        resumed = whole.fit(train, valid, start=start)
+        assert resumed.digest == reference.digest
+    assert np.array_equal(whole.fit(train, valid, start=part).curve.valid, reference.curve.valid)
+
+
+def test_adapting_to_other_data_keeps_the_first_trees():
+    first = ltr.LambdaMART(**SMALL, stop_on=None).fit(make_queries(50, seed=1))
+    other = make_queries(40, seed=9)
+    adapted = ltr.LambdaMART(**{**SMALL, "n_trees": 20}, stop_on=None).fit(other, start=first)
+    assert adapted.trees.first(12).value.tolist() == first.trees.value.tolist()
+    assert mean(adapted, other) > mean(first, other)
+    with pytest.raises(ValueError, match="a start must be a fitted model on the same features"):
+        ltr.LambdaMART(base="f2").fit(other, start=first)
+
+
+def test_sampling_is_keyed_by_query():
+    train = make_queries(80, seed=1)
+    model = ltr.LambdaMART(**SMALL, query_share=0.5, feature_share=0.5, stop_on=None)
+    reference = model.fit(train)
+    assert model.fit(shuffled(train, 3)).digest == reference.digest
+    assert replace(model, seed=2).fit(train).digest != reference.digest
+    starts = reference.trees.leaf_starts
+    grown_on = [reference.trees.documents[a:b].sum() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    assert 0.3 < np.mean(grown_on) / train.n_documents < 0.7
+    assert len(set(grown_on)) > 6
+    used = [set(reference.trees.feature[a:b].tolist()) for a, b in zip(starts[:-1] - np.arange(12), starts[1:] - np.arange(1, 13), strict=True)]
+    assert max(map(len, used)) <= round(0.5 * train.n_features)
+    assert mean(reference, train) > 0.6
+
+
+def test_scores_fall_where_the_sample_did_not_look():
+    """Documents that a tree was not grown on move by the leaf they fall into: the running scores are the model's."""
+    train = make_queries(60, seed=3)
+    features = train.features.copy()
+    features[::7, 1] = np.nan
+    model = ltr.LambdaMART(**SMALL, query_share=0.3).fit(replace(train, features=features), replace(train, features=features))
+    last = model.trees.n_trees
+    assert mean(model, replace(train, features=features)) == pytest.approx(model.curve.valid[last - 1])
+
+
+@pytest.mark.parametrize("kinds", [{"gain": "newton", "leaf": "newton"}, {"gain": "least_squares", "leaf": "gradient"}])
+def test_monotone_features(kinds):
+    train = make_queries(80, seed=5)
+    free = ltr.LambdaMART(n_trees=30, n_leaves=12, min_docs_in_leaf=3, stop_on=None, **kinds)
+    held = replace(free, monotone={"f1": 1, "f2": -1})
+    rng = np.random.default_rng(0)
+    points = np.repeat(rng.normal(size=(50, train.n_features)), 40, axis=0).astype(np.float32)
+    for column, sign in ((0, 1), (1, -1)):
+        line = points.copy()
+        line[:, column] = np.tile(np.linspace(-3, 3, 40), 50)
+
+        def falls(model, line=line, sign=sign):
+            return (sign * np.diff(model.fit(train).predict(line).reshape(50, 40), axis=1)).min()
+
+        assert falls(held) >= 0
+        assert falls(free) < 0
+    assert mean(held.fit(train), train) > 0.55
+    with pytest.raises(ValueError, match="no feature 'nope'"):
+        replace(held, monotone={"nope": 1}).fit(train)
+    with pytest.raises(ValueError, match="leaves of the gain's kind"):
+        ltr.LambdaMART(monotone={"f1": 1}, gain="newton", leaf="gradient")
+
+
+def test_training_starts_from_a_base_models_scores(tmp_path):
+    train = make_queries(60, seed=7)
+    scored = replace(train, features=train.features.copy())
+    scored.features[:, 1] = 3 * train.features[:, 0]
+    model = ltr.LambdaMART(**SMALL, base="f2", stop_on=None).fit(scored)
+    scores = model.predict(scored.features)
+    assert np.array_equal(scores, scored.features[:, 1].astype(float) + model.trees.scores(scored.features))
+    forces, _ = ltr.Objective(ltr.queries.canonical(scored))(ltr.queries.canonical(scored).features[:, 1].astype(float), 0)
+    first = model.trees.first(1)
+    leaf = first.leaves(ltr.queries.canonical(scored).features)[:, 0]
+    assert all(np.sign(forces[leaf == k].sum()) == np.sign(first.value[k]) for k in range(len(first.value)))
+    ltr.save(model, tmp_path)
+    assert np.array_equal(ltr.load(tmp_path).predict(scored.features), scores)
+    found = ltr.certify(model.surface(scored.features), scored, "ndcg", epsilon=0.2, delta=0.2)
+    assert found.value == pytest.approx(mean(model, scored, "ndcg"))
+    scored.features[3, 1] = np.nan
+    with pytest.raises(ValueError, match="base 'f2' has a missing or infinite value in row"):
+        model.predict(scored.features)
+
+
+def test_a_query_of_weight_two_is_a_query_seen_twice():
+    train = make_queries(30, seed=8)
+    weights = np.ones(30)
+    weights[4] = 2.0
+    twice = ltr.queries.concatenate([train, replace(ltr.queries.select(train, np.array([4])), keys=np.array([5], np.uint64))])
+    model = ltr.LambdaMART(n_trees=3, n_leaves=4, min_docs_in_leaf=1, stop_on=None)
+    weighted = model.fit(replace(train, weights=weights))
+    assert weighted.predict(train.features) == pytest.approx(model.fit(twice).predict(train.features), abs=1e-6)
+    assert weighted.digest == model.fit(shuffled(replace(train, weights=weights))).digest != model.fit(train).digest
+    with pytest.raises(ValueError, match="weights: one finite number above 0"):
+        replace(train, weights=np.zeros(30))

@@ -20,6 +20,7 @@ def shuffled(queries, seed=0):
         np.concatenate(([0], np.cumsum(np.diff(queries.offsets)[order]))),
         keys=queries.keys[order],
         sources={name: values[rows] for name, values in queries.sources.items()},
+        weights=None if queries.weights is None else queries.weights[order],
     )
 
 
