@@ -1,11 +1,14 @@
-"""LambdaMART beside LightGBM: binning, training and prediction on generated data of the size of a small MSLR, held-out NDCG@10 beside
-every time. Same bins, leaves, minimum of documents, rate, threads and number of trees.
+"""LambdaMART beside LightGBM, XGBoost and CatBoost: binning, training, prediction and memory on generated data of the size of a small
+MSLR, held-out NDCG@10 with the standard error of the paired difference beside every time. Same bins, leaves, minimum of documents,
+rate, threads and number of trees, everything else as the peer has it.
 
 python benchmarks/trees.py [queries] [trees]
 """
 
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
 from benchmarks.pairs import HEAD, Timing, machine
-from ltr.binning import apply_bins, find_bins
+from ltr.growing import Ground
 
 FEATURES, LEAVES, RATE, MINIMUM = 136, 31, 0.1, 20
 
@@ -33,64 +36,143 @@ def data(n_queries: int, seed: int) -> ltr.Queries:
     return ltr.queries.canonical(ltr.Queries(x, labels, offsets))
 
 
-def ndcg(queries: ltr.Queries, scores: np.ndarray) -> float:
-    return float(np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg_10"])["ndcg_10"]))
+def ndcg(queries: ltr.Queries, scores: np.ndarray) -> np.ndarray:
+    return ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg_10"])["ndcg_10"]
+
+
+Run = tuple[dict[str, float], np.ndarray]
+"""Seconds of each part, and the scores of the test documents."""
+
+
+class Clock:
+    """Seconds between one call and the next, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.last = time.perf_counter()
+
+    def __call__(self, part: str) -> None:
+        now = time.perf_counter()
+        self.seconds[part], self.last = now - self.last, now
+
+
+def ours(train: ltr.Queries, test: ltr.Queries, n_trees: int, **term: str) -> Run:
+    options: dict[str, Any] = {"n_leaves": LEAVES, "learning_rate": RATE, "min_docs_in_leaf": MINIMUM, "stop_on": None}
+    model = ltr.LambdaMART(n_trees=n_trees, objective=(ltr.Term(**term),), **options)
+    clock = Clock()
+    Ground.of(train.features, 255, LEAVES)
+    clock("construct")
+    model = model.fit(train)
+    clock("train")
+    scores = model.predict(test.features)
+    clock("predict")
+    clock.seconds["train"] -= clock.seconds["construct"]
+    return clock.seconds, scores
+
+
+def lightgbm(train: ltr.Queries, test: ltr.Queries, n_trees: int, **options: Any) -> Run:
+    import lightgbm
+
+    common = {"objective": "lambdarank", "num_leaves": LEAVES, "learning_rate": RATE, "min_data_in_leaf": MINIMUM, "verbose": -1}
+    fixed = {"num_threads": numba.config.NUMBA_NUM_THREADS, "min_sum_hessian_in_leaf": 0}
+    clock = Clock()
+    dataset = lightgbm.Dataset(train.features, train.labels, group=np.diff(train.offsets), params={"max_bin": 255, "verbose": -1})
+    dataset.construct()
+    clock("construct")
+    booster = lightgbm.train({**common, **fixed, **options}, dataset, n_trees)
+    clock("train")
+    scores = booster.predict(test.features)
+    clock("predict")
+    return clock.seconds, scores
+
+
+def xgboost(train: ltr.Queries, test: ltr.Queries, n_trees: int) -> Run:
+    import xgboost
+
+    threads = numba.config.NUMBA_NUM_THREADS
+    options = {
+        "objective": "rank:ndcg", "lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": 10_000, "eta": RATE,
+        "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": LEAVES, "max_depth": 0, "max_bin": 255, "nthread": threads,
+    }  # fmt: skip
+    clock = Clock()
+    dataset = xgboost.QuantileDMatrix(train.features, train.labels, group=np.diff(train.offsets), max_bin=255, nthread=threads)
+    clock("construct")
+    booster = xgboost.train(options, dataset, n_trees)
+    clock("train")
+    scores = booster.inplace_predict(test.features)
+    clock("predict")
+    return clock.seconds, scores
+
+
+def catboost(train: ltr.Queries, test: ltr.Queries, n_trees: int) -> Run:
+    import catboost
+
+    options = {
+        "loss_function": "LambdaMart:metric=NDCG", "grow_policy": "Lossguide", "max_leaves": LEAVES, "min_data_in_leaf": MINIMUM,
+        "learning_rate": RATE, "border_count": 254, "thread_count": numba.config.NUMBA_NUM_THREADS,
+    }  # fmt: skip
+    clock = Clock()
+    of_query = np.repeat(np.arange(train.n_queries), np.diff(train.offsets))
+    pool = catboost.Pool(train.features, train.labels, group_id=of_query)
+    pool.quantize(border_count=254)
+    clock("construct")
+    booster = catboost.CatBoost({**options, "iterations": n_trees, "verbose": False, "allow_writing_files": False}).fit(pool)
+    clock("train")
+    scores = booster.predict(test.features)
+    clock("predict")
+    return clock.seconds, scores
+
+
+CONTESTS: dict[str, tuple[dict[str, Any], Callable[..., Run], dict[str, Any], int]] = {
+    "LightGBM, all pairs, norm off": ({}, lightgbm, {"lambdarank_truncation_level": 10_000, "lambdarank_norm": False}, 3),
+    "LightGBM as it comes; ours: ndcg@10, logistic_near": ({"measure": "ndcg@10", "cost": "logistic_near"}, lightgbm, {}, 3),
+    "XGBoost, all pairs": ({}, xgboost, {}, 2),
+    "CatBoost": ({}, catboost, {}, 1),
+}
+
+
+def memory(contestant: str, n_queries: int) -> float:
+    """Megabytes of a process above the data, at most, while it bins, trains ten trees and predicts."""
+    command = [sys.executable, __file__, "--memory", contestant, str(n_queries)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+
+def measure_memory(contestant: str, n_queries: int) -> None:
+    train, test = data(n_queries, 1), data(200, 2)
+    contestants: dict[str, Callable[..., Run]] = {"ours": ours, "lightgbm": lightgbm, "xgboost": xgboost, "catboost": catboost}
+    contestants[contestant](*(data(100, 3), test), 2)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
+    contestants[contestant](train, test, 10)
+    print(resident("VmHWM") - before)
+
+
+def resident(which: str) -> float:
+    """Megabytes that are resident now (VmRSS), or were at most since the last 5 was written to clear_refs (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(which))
 
 
 def main() -> None:
-    import lightgbm
-
+    if "--memory" in sys.argv:
+        measure_memory(sys.argv[2], int(sys.argv[3]))
+        return
     n_queries, n_trees = (int(given) for given in (sys.argv[1:] + ["6000", "50"][len(sys.argv) - 1 :]))
     train, test = data(n_queries, 1), data(n_queries // 4, 2)
-    threads = numba.config.NUMBA_NUM_THREADS
-    kept: dict[str, Any] = {}
-
-    def ours(cost: str) -> dict[str, float]:
-        started = time.perf_counter()
-        apply_bins(train.features, find_bins(train.features))
-        constructed = time.perf_counter() - started
-        model = ltr.LambdaMART(
-            n_trees=n_trees,
-            n_leaves=LEAVES,
-            learning_rate=RATE,
-            min_docs_in_leaf=MINIMUM,
-            stop_on=None,
-            objective=(ltr.Term(cost=cost),),
+    print(f"{machine()}; {train.n_documents:,} × {FEATURES}, {n_trees} trees of {LEAVES} leaves\n")
+    for name, (own, peer, options, runs) in CONTESTS.items():
+        small = data(100, 3)
+        ours(small, small, 2, **own), peer(small, small, 2, **options)
+        pairs = [(ours(train, test, n_trees, **own), peer(train, test, n_trees, **options)) for _ in range(runs)]
+        a, b = ndcg(test, pairs[0][0][1]), ndcg(test, pairs[0][1][1])
+        error = np.nanstd(a - b) / np.sqrt(len(a))
+        print(
+            f"{name}: held-out NDCG@10 ours {np.nanmean(a):.4f}, peer {np.nanmean(b):.4f}, SE of the difference {error:.4f}\n\n{HEAD}"
         )
-        started = time.perf_counter()
-        model = model.fit(train)
-        trained = time.perf_counter() - started - constructed
-        started = time.perf_counter()
-        kept["ours"] = model.predict(test.features)
-        return {"train": trained, "construct": constructed, "predict": time.perf_counter() - started}
-
-    def theirs(**options: Any) -> dict[str, float]:
-        started = time.perf_counter()
-        dataset = lightgbm.Dataset(
-            train.features, train.labels, group=np.diff(train.offsets), params={"max_bin": 255, "verbose": -1}
-        )
-        dataset.construct()
-        constructed = time.perf_counter() - started
-        common = {"objective": "lambdarank", "num_leaves": LEAVES, "learning_rate": RATE, "min_data_in_leaf": MINIMUM}
-        fixed = {"num_threads": threads, "verbose": -1, "min_sum_hessian_in_leaf": 0, "deterministic": True}
-        started = time.perf_counter()
-        booster = lightgbm.train({**common, **fixed, **options}, dataset, n_trees)
-        trained = time.perf_counter() - started
-        started = time.perf_counter()
-        kept["theirs"] = booster.predict(test.features)
-        return {"train": trained, "construct": constructed, "predict": time.perf_counter() - started}
-
-    print(f"{machine()}, LightGBM {lightgbm.__version__}; {train.n_documents:,} × {FEATURES}, {n_trees} trees of {LEAVES} leaves\n")
-    for name, cost, options in (
-        ("all pairs, lambdarank_norm=False", "logistic", {"lambdarank_truncation_level": 10_000, "lambdarank_norm": False}),
-        ("LightGBM as it comes, our cost logistic_near", "logistic_near", {}),
-    ):
-        ours(cost), theirs(**options)
-        runs = [(ours(cost), theirs(**options)) for _ in range(3)]
-        print(f"{name}: held-out NDCG@10 ours {ndcg(test, kept['ours']):.4f}, LightGBM {ndcg(test, kept['theirs']):.4f}\n\n{HEAD}")
         for part in ("train", "construct", "predict"):
-            print(Timing([a[part] for a, _ in runs], [b[part] for _, b in runs]).row(part))
-        print()
+            print(Timing([x[0][part] for x, _ in pairs], [y[0][part] for _, y in pairs]).row(part))
+        used = memory("ours", n_queries), memory(peer.__name__, n_queries)
+        print(f"| memory above the data, MB | {used[0]:.0f} | {used[1]:.0f} | {used[0] / used[1]:.3f} | |\n", flush=True)
 
 
 if __name__ == "__main__":

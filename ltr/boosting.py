@@ -101,7 +101,9 @@ class LambdaMART:
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no curvature; take gain: least_squares and leaf: gradient with it")
         if any(self.monotone.values()) and (self.gain == "newton") != (self.leaf == "newton"):
-            raise ValueError("LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient")
+            raise ValueError(
+                "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
+            )
         for name, holds in rules.items():
             if not holds:
                 raise ValueError(f"LambdaMART: {name}={getattr(self, name)!r} is out of range")
@@ -138,8 +140,8 @@ class LambdaMART:
         )  # fmt: skip
         ground = Ground.of(queries.features, self.max_bins, self.n_leaves)
         scores = self._offset(queries.features, queries.names) + begun.scores(queries.features)
-        watch = _Watch(self, queries, canonical(valid) if valid is not None else None, begun, start and start.curve)
-        trees, remarks = [begun], ()
+        watch = _Watch(self, queries, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
+        trees, remarks = [begun], tuple[str, ...]()
         for iteration in range(begun.n_trees, self.n_trees):
             force, curvature = objective(scores, iteration)
             grown = grow(ground, force, curvature, rules, *self._drawn(queries, iteration))
@@ -187,7 +189,9 @@ class LambdaMART:
     def _objective(self, queries: Queries, preferences: Preferences | None) -> Any:
         if self.loss == "ranking" or preferences is not None:
             return objective_of(self, queries, preferences)
-        return TwoClassObjective(queries, Measure.of(self.objective[0].measure), self.conventions, self.sigma, self.loss == "balanced")
+        return TwoClassObjective(
+            queries, Measure.of(self.objective[0].measure), self.conventions, self.sigma, self.loss == "balanced"
+        )
 
     def _begun(self, start: "LambdaMART | None", queries: Queries) -> Trees:
         """The trees to go on from."""

@@ -312,17 +312,16 @@ def _histogram(words, rows, packed, gathered, flat, histograms, parent, own, sib
         a, b = len(rows) * part // parts, len(rows) * (part + 1) // parts
         _gather(packed, rows[a:b], gathered[a:b])
     for task in prange(blocks * parts):
-        part = task % parts
+        block, part = task % blocks, task // blocks
         a, b = len(rows) * part // parts, len(rows) * (part + 1) // parts
         flat[task] = 0
-        both = task // parts * BLOCK + BLOCK // 2 < histograms.shape[1]
-        _add_rows(words[task // parts], rows[a:b], gathered[a:b], flat[task], both)
+        _add_rows(words[block], rows[a:b], gathered[a:b], flat[task], block * BLOCK + BLOCK // 2 < histograms.shape[1])
     for f in prange(histograms.shape[1]):
         first = f % BLOCK * _BINS
         for k in range(_BINS):
-            total = flat[f // BLOCK * parts, first + k]
-            if parts == 2:
-                total += flat[f // BLOCK * parts + 1, first + k]
+            total = flat[f // BLOCK, first + k]
+            if parts == _PARTS:
+                total += flat[blocks + f // BLOCK, first + k]
             before = histograms[parent, f, k]
             histograms[own, f, k] = total
             if sibling >= 0:
@@ -491,7 +490,21 @@ def _partition(binned, rows, lefts, rights, f, split, missing_left):
 
 @njit(cache=True)
 def _grow(
-    binned, n_edges, has_missing, packed, gathered, histograms, flat, rows, lefts, rights, min_docs, newton, allowed, monotone, any_monotone
+    binned,
+    n_edges,
+    has_missing,
+    packed,
+    gathered,
+    histograms,
+    flat,
+    rows,
+    lefts,
+    rights,
+    min_docs,
+    newton,
+    allowed,
+    monotone,
+    any_monotone,
 ):
     """Best-first growth. Leaf k owns ``rows[starts[k]:starts[k] + sizes[k]]``; splitting it keeps k for the left child and
     gives the next free number to the right one. ``owner[k]``: the node and side that point at leaf k; ``bounds[k]``: of its value."""

@@ -428,7 +428,22 @@ def _all_forces(
     costs, forces, force, curvature, effective,
 ):  # fmt: skip
     for q in prange(len(offsets) - 1):
-        plan = (offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs)
+        plan = (
+            offsets,
+            shares,
+            gains,
+            tiers,
+            curves,
+            cutoffs,
+            weights,
+            sigma,
+            normalise,
+            constructions,
+            values,
+            prepares,
+            rows,
+            costs,
+        )
         first, last = offsets[q], offsets[q + 1]
         effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
 

@@ -183,7 +183,8 @@ def _predict_by_bits(features, used, column, threshold, missing_left, kept, valu
     n, every = len(features), ~np.zeros(1, kept.dtype)[0]
     for block in prange(len(infinite)):
         first, size = block * _ROWS, min(_ROWS, n - block * _ROWS)
-        columns, alive, totals = np.zeros((len(used), _ROWS), np.float32), np.empty(_ROWS, kept.dtype), np.zeros(_ROWS)
+        columns, alive = np.zeros((len(used), _ROWS), np.float32), np.empty(_ROWS, kept.dtype)
+        leaf, totals = np.empty(_ROWS, np.int64), np.zeros(_ROWS)
         for row in range(size):
             infinite[block] |= _any_infinite(features[first + row])
             for c in range(len(used)):
@@ -199,9 +200,11 @@ def _predict_by_bits(features, used, column, threshold, missing_left, kept, valu
                     for row in range(np.uint64(_ROWS)):
                         alive[row] &= every if x[row] <= edge else stay
             values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
-            for row in range(size):
+            for row in range(np.uint64(_ROWS)):
                 lowest = np.uint64(alive[row]) & (~np.uint64(alive[row]) + np.uint64(1))
-                totals[row] += values[(np.float64(lowest).view(np.int64) >> 52) - 1023]
+                leaf[row] = (np.float64(lowest).view(np.int64) >> 52) - 1023
+            for row in range(np.uint64(_ROWS)):
+                totals[row] += values[np.uint64(leaf[row])]
         scores[first : first + size] = totals[:size]
 
 

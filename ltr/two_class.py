@@ -27,7 +27,9 @@ class TwoClassObjective:
         relevant = gains_of(measure, queries.source(measure.source), conventions) > 0
         sizes = (~relevant).sum(), relevant.sum()
         if not all(sizes):
-            raise ValueError(f"two classes: {sizes[1]} documents are relevant and {sizes[0]} are not ({measure.key}); both are needed")
+            raise ValueError(
+                f"two classes: {sizes[1]} documents are relevant and {sizes[0]} are not ({measure.key}); both are needed"
+            )
         self.sign = np.where(relevant, 1.0, -1.0)
         self.sigma = sigma
         of_query = np.repeat(queries.shares, np.diff(queries.offsets))

@@ -245,7 +245,9 @@ def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDAr
     wrong = np.flatnonzero(~((weights == firsts) & (weights > 0) & np.isfinite(weights)))
     if len(wrong):
         query = ids[wrong[0]].decode("utf-8", "replace")
-        raise DataError(f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a finite number above 0")
+        raise DataError(
+            f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a finite number above 0"
+        )
     return weights[offsets[:-1]]
 
 

@@ -57,6 +57,7 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
         "curves": [
             *(figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))),
             *pairs_figures(run["cells"], standings["measures"]),
+            *(figure for name, files in run["curves"].items() if (figure := importance_figure(name, files))),
         ],
         "cells": [_row(cell, run["select"]) for cell in run["cells"]],
         "select": label_of(run["select"]),
@@ -83,6 +84,7 @@ def write_plots(run: Mapping[str, Any], folder: Path) -> list[Path]:
     """The page's figures as files of their own: a training curve for each ranker, a plot for each certificate."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"curve-{name}": curve_figure(name, files) for name, files in run["curves"].items()}
+    figures |= {f"importance-{name}": importance_figure(name, files) for name, files in run["curves"].items()}
     figures |= {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c['ranker'])}": optimality_figure(c) for c in run["certificates"]}
     paths = []
     for name, figure in figures.items():
@@ -218,5 +220,23 @@ def curve_figure(name: str, files: Sequence[str]) -> str | None:
         axes.set(xlabel="iteration", ylabel=label_of(curves[0]["measure"]))
         axes.set_title(name, loc="left", fontweight="bold")
         axes.legend(frameon=False, loc="lower right")
+
+    return _svg(draw)
+
+
+def importance_figure(name: str, files: Sequence[str], most: int = 15) -> str | None:
+    """The features that trees gained most by: shares of the gain, mean over the folds, whose curves lie beside."""
+    beside = [Path(file).with_name("importance.json") for file in files]
+    found = [json.loads(path.read_text()) for path in beside if path.is_file()]
+    shares = [{f: g / sum(one["gain"]) for f, g in zip(one["features"], one["gain"], strict=True) if g > 0} for one in found]
+    means = {f: sum(share.get(f, 0.0) for share in shares) / len(shares) for f in sorted({f for share in shares for f in share})}
+    if not means:
+        return None
+    top = sorted(means, key=lambda f: -means[f])[:most][::-1]
+
+    def draw(axes: Any) -> None:
+        axes.barh(top, [means[f] for f in top], color=_COLOURS[0], height=0.6)
+        axes.set(xlabel="share of the gain")
+        axes.set_title(name, loc="left", fontweight="bold")
 
     return _svg(draw)

@@ -119,10 +119,10 @@ class Tracker:
             metrics.append(Metric("train_seconds", result["seconds"], now, 0))
             lines = _curve(folder / "curve.json", now) + _pairs(folder / "pairs.json", now)
             self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=_params(params))
-            if (folder / "pairs.json").is_file():
-                self.client.log_artifact(run_id, str(folder / "pairs.json"))
             self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
-            self.client.log_artifact(run_id, str(folder / "values.parquet"))
+            for path in (folder / "pairs.json", folder / "importance.json", folder / "values.parquet"):
+                if path.is_file():
+                    self.client.log_artifact(run_id, str(path))
             self._log_model(run_id, folder / "model")
         except BaseException:
             self._end(run_id, RunStatus.FAILED)

@@ -34,7 +34,7 @@ def _tick() -> None:
 def cell_key(cell: dict[str, Any]) -> str:
     """Key of a cell, independent of its name and place in a sweep."""
     decides = {name: cell[name] for name in ("section", "train", "valid", "test", "measures", "conventions")}
-    return store.digest_of({"cell": 1, "core": store.core_digest(), **decides})[:32]
+    return store.digest_of({"cell": 2, "core": store.core_digest(), **decides})[:32]
 
 
 def folder_of(key: str) -> Path:
@@ -99,6 +99,9 @@ def _write(folder: Path, fitted: Any, values: pl.DataFrame, result: dict[str, An
         store.write_json(
             folder / "curve.json", {"measure": ltr.Measure.of(fitted.stop_on).key if fitted.stop_on else None, **curve}
         )
+    if hasattr(fitted, "importance"):
+        counted = {by: fitted.importance(by).tolist() for by in ("gain", "splits")}
+        store.write_json(folder / "importance.json", {"features": list(fitted.names), **counted})
     if pairs := getattr(fitted, "pairs", ()):
         store.write_json(folder / "pairs.json", [_counted(iteration, found) for iteration, terms in pairs for found in terms])
     store.write_json(folder / "result.json", result)

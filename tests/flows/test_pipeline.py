@@ -74,10 +74,13 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {"report.html", "config.yaml", "plots"}
 
 
+NAMES = ("curve-trees", "curve-graded", "curve-linear", "importance-trees", "importance-graded", "optimality-linear")
+
+
 def test_plots_are_artifacts(finished):
     client, _ = children(finished[1])
     names = {a.path for a in client.list_artifacts(finished[1]["run_id"], "plots")}
-    assert names == {f"plots/{name}.svg" for name in ("curve-trees", "curve-graded", "curve-linear", "optimality-linear")}
+    assert names == {f"plots/{name}.svg" for name in NAMES}
 
 
 def test_models_in_mlflow_are_code_and_arrays_and_score_the_same(finished):

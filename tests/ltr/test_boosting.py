@@ -1,5 +1,10 @@
 """LambdaMART as a whole: it learns, stops, and gives one model for one data set."""
 
+import itertools
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numba
@@ -51,13 +56,32 @@ def test_one_digest_for_any_order_of_rows_and_any_threads():
         numba.set_num_threads(before)
 
 
+FIT = """
+import ltr, sys
+from ltr.synthetic import World
+queries, _ = World(n_features=20).queries(int(sys.argv[1]), 50, 1)
+print(ltr.LambdaMART(n_trees=5, stop_on=None).fit(queries).digest)
+"""
+
+
+def digest_elsewhere(n_queries, threads):
+    """The digest that another process gets with so many threads."""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": str(threads)}
+    ran = subprocess.run([sys.executable, "-c", FIT, str(n_queries)], env=environment, capture_output=True, text=True, check=True)
+    return ran.stdout.strip()
+
+
 @pytest.mark.skipif(not JIT, reason="50,000 rows are for compiled code")
-def test_one_digest_on_fifty_thousand_rows():
+@pytest.mark.parametrize("n_queries", [1000, pytest.param(14_000, marks=pytest.mark.long)])
+def test_one_digest_whatever_the_threads_the_process_and_the_order(n_queries):
     world = World(n_features=20)
-    queries, _ = world.queries(1000, 50, 1)
+    queries, _ = world.queries(n_queries, 50, 1)
     model = ltr.LambdaMART(n_trees=5, stop_on=None)
     reference = model.fit(queries).digest
     assert model.fit(shuffled(queries)).digest == reference
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(model.fit, queries).result().digest == reference
+    assert {digest_elsewhere(n_queries, threads) for threads in (1, 2, 4)} == {reference}
 
 
 def test_early_stopping_keeps_the_best_iteration():
@@ -156,10 +180,13 @@ def test_sampling_is_keyed_by_query():
     assert model.fit(shuffled(train, 3)).digest == reference.digest
     assert replace(model, seed=2).fit(train).digest != reference.digest
     starts = reference.trees.leaf_starts
-    grown_on = [reference.trees.documents[a:b].sum() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    grown_on = [reference.trees.documents[a:b].sum() for a, b in itertools.pairwise(starts)]
     assert 0.3 < np.mean(grown_on) / train.n_documents < 0.7
     assert len(set(grown_on)) > 6
-    used = [set(reference.trees.feature[a:b].tolist()) for a, b in zip(starts[:-1] - np.arange(12), starts[1:] - np.arange(1, 13), strict=True)]
+    used = [
+        set(reference.trees.feature[a:b].tolist())
+        for a, b in zip(starts[:-1] - np.arange(12), starts[1:] - np.arange(1, 13), strict=True)
+    ]
     assert max(map(len, used)) <= round(0.5 * train.n_features)
     assert mean(reference, train) > 0.6
 

@@ -1,163 +1,15 @@
-"""Histogram trees against a naive grower and LightGBM; exact minimum of documents; the same bytes for any threads."""
+"""Scores of an ensemble: by bits, by walking down, and refused."""
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
 import ltr
-from ltr.binning import MISSING, apply_bins, find_bins
-from ltr.growing import Ground, Rules, grow, power_of_two_scales
-from tests import naive
 from tests.conftest import make_queries
 
 
-def data(n=200, n_features=5, seed=0, distinct=12):
-    rng = np.random.default_rng(seed)
-    features = (rng.integers(0, distinct, (n, n_features)) / 3).astype(np.float32)
-    return features, rng.normal(size=n), rng.random(n) + 0.01
-
-
-def grown(features, force, curvature, n_leaves=6, min_docs=5, newton=True, leaf=True, rate=1.0, bound=1e9, max_bins=255, monotone=None, **drawn):
-    signs = np.zeros(features.shape[1], np.int8) if monotone is None else np.array(monotone, np.int8)
-    rules = Rules(n_leaves, min_docs, newton, leaf, rate, bound, signs)
-    return grow(Ground.of(features, max_bins, n_leaves), force, curvature, rules, **drawn)
-
-
-def test_bins_hold_what_their_edges_say():
-    rng = np.random.default_rng(1)
-    features = rng.normal(size=(5000, 3)).astype(np.float32)
-    features[rng.random(5000) < 0.1, 1] = np.nan
-    features[:, 2] = rng.integers(0, 4, 5000)
-    bins = find_bins(features, 64)
-    binned = apply_bins(features, bins)
-    for f in range(3):
-        edges = bins.edges[bins.starts[f] : bins.starts[f + 1]]
-        assert len(edges) <= 63
-        assert (np.diff(edges) > 0).all()
-        present = ~np.isnan(features[:, f])
-        assert (binned[0, ~present, f] == MISSING).all()
-        assert np.array_equal(binned[0, present, f], np.searchsorted(edges, features[present, f], side="left"))
-    assert bins.starts[3] - bins.starts[2] == 3
-    counts = np.bincount(binned[0, :, 0], minlength=64)
-    assert counts.min() > 0.5 * 5000 / 64
-
-
-def test_neighbouring_floats_are_told_apart():
-    low = np.float32(1)
-    features = np.array([[low], [np.nextafter(low, np.float32(2))]], np.float32)
-    bins = find_bins(features)
-    assert apply_bins(features, bins)[0, :, 0].tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("newton", [True, False])
-@pytest.mark.parametrize("min_docs", [1, 20, 60])
-def test_first_split_is_the_naive_best(newton, min_docs):
-    for seed in range(8):
-        features, force, curvature = data(seed=seed)
-        curvature[:60] *= 1e-4  # much curvature apart: guessing counts from it would go wrong
-        weight = curvature if newton else np.ones(len(force))
-        gain, feature, threshold = naive.best_split(features, force, weight, min_docs)
-        tree = grown(features, force, curvature, n_leaves=2, min_docs=min_docs, newton=newton)
-        if feature is None:
-            assert tree is None
-            continue
-        assert tree.tree.feature[0] == feature
-        assert tree.tree.threshold[0] == pytest.approx(threshold)
-        assert tree.tree.gain[0] == pytest.approx(gain, rel=1e-4)
-
-
-def test_leaves_hold_the_minimum_and_their_values_are_the_ratios():
-    features, force, curvature = data(n=400)
-    for newton_leaf in (True, False):
-        found = grown(features, force, curvature, n_leaves=12, min_docs=17, leaf=newton_leaf, rate=0.5)
-        sizes = np.bincount(found.leaf)
-        assert sizes.min() >= 17
-        for k in range(len(sizes)):
-            own = found.leaf == k
-            want = force[own].sum() / (curvature[own].sum() if newton_leaf else own.sum())
-            assert found.tree.value[k] == pytest.approx(0.5 * want, rel=1e-9)
-        assert found.tree.scores(features) == pytest.approx(found.tree.value[found.leaf], abs=0)
-
-
-def test_leaf_bound_and_vanishing_curvature():
-    features, force, curvature = data()
-    found = grown(features, force, np.zeros_like(curvature), newton=False, bound=3.0)
-    assert np.abs(found.tree.value).max() == 3.0
-    assert np.isfinite(found.tree.value).all()
-
-
-def test_missing_values_have_their_side_in_training_and_prediction():
-    features, force, curvature = data(n=300)
-    force[:100] += 3
-    features[:100, 2] = np.nan
-    found = grown(features, force, curvature, n_leaves=2)
-    assert found.tree.feature[0] == 2
-    assert len(set(found.leaf[:100])) == 1
-    assert np.array_equal(found.tree.scores(features), found.tree.value[found.leaf])
-
-
-def test_nothing_to_gain_grows_nothing():
-    features, force, curvature = data()
-    assert grown(features, np.zeros_like(force), curvature) is None
-    assert grown(np.zeros_like(features), force, curvature) is None
-    assert grown(features, force, curvature, min_docs=101) is None
-
-
-def test_best_first_growth_equals_a_naive_one():
-    features, force, curvature = data(n=300, seed=3)
-    found = grown(features, force, curvature, n_leaves=7, min_docs=10)
-    leaves = [np.arange(300)]
-    for _ in range(6):
-        options = [naive.best_split(features[rows], force[rows], curvature[rows], 10) for rows in leaves]
-        k = max(range(len(leaves)), key=lambda i: options[i][0])
-        _, feature, threshold = options[k]
-        left = features[leaves[k], feature] <= threshold
-        leaves += [leaves[k][left], leaves[k][~left]]
-        leaves.pop(k)
-    assert {frozenset(rows.tolist()) for rows in leaves} == {frozenset(np.flatnonzero(found.leaf == k).tolist()) for k in range(7)}
-
-
-def test_same_bytes_for_any_number_of_threads_and_any_order_of_rows():
-    features, force, curvature = data(n=3000, n_features=20, distinct=500)
-    reference = grown(features, force, curvature, n_leaves=16)
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        alone = grown(features, force, curvature, n_leaves=16)
-    finally:
-        numba.set_num_threads(before)
-    order = np.random.default_rng(0).permutation(3000)
-    mixed = grown(features[order], force[order], curvature[order], n_leaves=16)
-    for other in (alone, mixed):
-        for name in ("feature", "threshold", "left", "right", "value"):
-            assert np.array_equal(getattr(reference.tree, name), getattr(other.tree, name))
-
-
-def test_scale_leaves_room_and_loses_little():
-    rng = np.random.default_rng(0)
-    for values in (rng.normal(size=1000), 1e-12 * rng.random(1000), 1e9 * rng.random(7), np.zeros(3)):
-        for bits in (31, 32, 62):
-            total = np.abs(np.rint(values * power_of_two_scales(values, bits)[0])).sum()
-            assert total < 2.0**bits
-            assert total == 0 or total > 2.0 ** (bits - 3)
-
-
-def test_structure_agrees_with_lightgbm_on_the_same_forces():
-    lightgbm = pytest.importorskip("lightgbm")
-    features, force, curvature = data(n=2000, n_features=6, seed=9, distinct=40)
-    found = grown(features, force, curvature, n_leaves=8, min_docs=20)
-    options = {
-        "num_leaves": 8, "min_data_in_leaf": 20, "min_sum_hessian_in_leaf": 0.0, "learning_rate": 1.0, "verbose": -1, "max_bin": 255,
-        "min_data_in_bin": 1, "boost_from_average": False, "num_threads": 1, "feature_pre_filter": False, "seed": 1,
-        "objective": lambda scores, dataset: (-force, curvature),
-    }  # fmt: skip
-    booster = lightgbm.train(options, lightgbm.Dataset(features.astype(np.float64), label=np.zeros(2000)), num_boost_round=1)
-    assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
-
-
-@pytest.mark.parametrize("n_leaves", [2, 31, 64])
+@pytest.mark.parametrize("n_leaves", [2, 31, 33, 64])
 def test_prediction_by_bits_is_the_walk_down_the_tree(n_leaves):
     """Rows of a block too few, missing values on both sides, thresholds met exactly; 64 leaves use the last bit."""
     rng = np.random.default_rng(n_leaves)
@@ -173,3 +25,6 @@ def test_prediction_by_bits_is_the_walk_down_the_tree(n_leaves):
     assert np.diff(trees.leaf_starts).max() == n_leaves
     for rows in (slice(None), slice(0, 1), slice(3, 70)):
         assert np.array_equal(trees.scores(features[rows]), walked[rows])
+    features[299, 2] = -np.inf
+    with pytest.raises(ValueError, match="feature 3 of row 299 is infinite"):
+        trees.scores(features)

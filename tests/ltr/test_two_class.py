@@ -71,5 +71,5 @@ def test_balance_moves_the_odds_and_keeps_learning():
 
 def test_one_class_alone_is_refused():
     queries = make_queries(5)
-    with pytest.raises(ValueError, match="0 documents are relevant and .* are not .map.; both are needed"):
+    with pytest.raises(ValueError, match=r"0 documents are relevant and .* are not .map.; both are needed"):
         made(replace(queries, labels=np.zeros(queries.n_documents)), False)

@@ -1,6 +1,8 @@
 """The page: the same bytes for the same run, and text that is escaped."""
 
-from tasks.report import certificate_text, optimality_figure, page, write_report
+import json
+
+from tasks.report import certificate_text, importance_figure, optimality_figure, page, write_report
 
 CERTIFICATE = {
     "ranker": "linear", "verdict": "optimum", "measure": "ndcg", "value": 0.8, "steps": [0.1, 0.2], "norm": 2.0,
@@ -39,3 +41,15 @@ def test_what_a_certificate_says():
     assert "1 direction rises" in certificate_text({**CERTIFICATE, "verdict": "not", "rising": 1})
     assert "40.0% of the evaluations tie" in certificate_text({**CERTIFICATE, "verdict": "inconclusive", "tie_share": 0.4})
     assert optimality_figure(CERTIFICATE).count("<path") > 5
+
+
+def test_features_by_their_mean_share_of_the_gain(tmp_path):
+    for k, gain in enumerate(([1.0, 3.0, 0.0], [0.0, 0.0, 0.0])):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        (folder / "importance.json").write_text(json.dumps({"features": ["slope", "bm25", "unused"], "gain": gain}))
+    figure = importance_figure("trees", [str(tmp_path / k / "curve.json") for k in "01"])
+    assert figure.index("slope") < figure.index("bm25")
+    assert "unused" not in figure
+    assert importance_figure("trees", [str(tmp_path / "1" / "curve.json")]) is None
+    assert importance_figure("net", [str(tmp_path / "curve.json")]) is None

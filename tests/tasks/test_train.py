@@ -88,6 +88,9 @@ def test_trees_have_a_certificate_over_their_leaves(cell):
     (found,) = certify.fn(trees["key"], cell["train"], config, cell["conventions"], 1, "trees")
     assert found["directions"] == 22
     assert found["escape"] is None
+    split = json.loads((store.STATE / "cells" / trees["key"] / "importance.json").read_text())
+    assert sum(split["splits"]) > 0
+    assert [s > 0 for s in split["splits"]] == [g > 0 for g in split["gain"]]
 
 
 def test_folders_are_whole_or_absent(workplace):

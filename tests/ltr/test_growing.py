@@ -1,0 +1,228 @@
+"""Histogram trees against a naive grower and LightGBM; exact minimum of documents; the same bytes for any threads."""
+
+import numba
+import numpy as np
+import pytest
+
+from ltr.binning import MISSING, apply_bins, find_bins
+from ltr.growing import Ground, Rules, _histogram, _partition, grow, power_of_two_scales
+from tests import naive
+
+
+def data(n=200, n_features=5, seed=0, distinct=12):
+    rng = np.random.default_rng(seed)
+    features = (rng.integers(0, distinct, (n, n_features)) / 3).astype(np.float32)
+    return features, rng.normal(size=n), rng.random(n) + 0.01
+
+
+def grown(
+    features,
+    force,
+    curvature,
+    n_leaves=6,
+    min_docs=5,
+    newton=True,
+    leaf=True,
+    rate=1.0,
+    bound=1e9,
+    max_bins=255,
+    monotone=None,
+    **drawn,
+):
+    signs = np.zeros(features.shape[1], np.int8) if monotone is None else np.array(monotone, np.int8)
+    rules = Rules(n_leaves, min_docs, newton, leaf, rate, bound, signs)
+    return grow(Ground.of(features, max_bins, n_leaves), force, curvature, rules, **drawn)
+
+
+def test_bins_hold_what_their_edges_say():
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(5000, 3)).astype(np.float32)
+    features[rng.random(5000) < 0.1, 1] = np.nan
+    features[:, 2] = rng.integers(0, 4, 5000)
+    bins = find_bins(features, 64)
+    binned = apply_bins(features, bins)
+    for f in range(3):
+        edges = bins.edges[bins.starts[f] : bins.starts[f + 1]]
+        assert len(edges) <= 63
+        assert (np.diff(edges) > 0).all()
+        present = ~np.isnan(features[:, f])
+        assert (binned[0, ~present, f] == MISSING).all()
+        assert np.array_equal(binned[0, present, f], np.searchsorted(edges, features[present, f], side="left"))
+    assert bins.starts[3] - bins.starts[2] == 3
+    counts = np.bincount(binned[0, :, 0], minlength=64)
+    assert counts.min() > 0.5 * 5000 / 64
+
+
+def test_neighbouring_floats_are_told_apart():
+    low = np.float32(1)
+    features = np.array([[low], [np.nextafter(low, np.float32(2))]], np.float32)
+    bins = find_bins(features)
+    assert apply_bins(features, bins)[0, :, 0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("newton", [True, False])
+@pytest.mark.parametrize("min_docs", [1, 20, 60])
+def test_first_split_is_the_naive_best(newton, min_docs):
+    for seed in range(8):
+        features, force, curvature = data(seed=seed)
+        curvature[:60] *= 1e-4  # much curvature apart: guessing counts from it would go wrong
+        weight = curvature if newton else np.ones(len(force))
+        gain, feature, threshold = naive.best_split(features, force, weight, min_docs)
+        tree = grown(features, force, curvature, n_leaves=2, min_docs=min_docs, newton=newton)
+        if feature is None:
+            assert tree is None
+            continue
+        assert tree.tree.feature[0] == feature
+        assert tree.tree.threshold[0] == pytest.approx(threshold)
+        assert tree.tree.gain[0] == pytest.approx(gain, rel=1e-4)
+
+
+def test_leaves_hold_the_minimum_and_their_values_are_the_ratios():
+    features, force, curvature = data(n=400)
+    for newton_leaf in (True, False):
+        found = grown(features, force, curvature, n_leaves=12, min_docs=17, leaf=newton_leaf, rate=0.5)
+        sizes = np.bincount(found.leaf)
+        assert sizes.min() >= 17
+        for k in range(len(sizes)):
+            own = found.leaf == k
+            want = force[own].sum() / (curvature[own].sum() if newton_leaf else own.sum())
+            assert found.tree.value[k] == pytest.approx(0.5 * want, rel=1e-9)
+        assert found.tree.scores(features) == pytest.approx(found.tree.value[found.leaf], abs=0)
+
+
+def test_leaf_bound_and_vanishing_curvature():
+    features, force, curvature = data()
+    found = grown(features, force, np.zeros_like(curvature), newton=False, bound=3.0)
+    assert np.abs(found.tree.value).max() == 3.0
+    assert np.isfinite(found.tree.value).all()
+
+
+def test_missing_values_have_their_side_in_training_and_prediction():
+    features, force, curvature = data(n=300)
+    force[:100] += 3
+    features[:100, 2] = np.nan
+    found = grown(features, force, curvature, n_leaves=2)
+    assert found.tree.feature[0] == 2
+    assert len(set(found.leaf[:100])) == 1
+    assert np.array_equal(found.tree.scores(features), found.tree.value[found.leaf])
+
+
+def test_nothing_to_gain_grows_nothing():
+    features, force, curvature = data()
+    assert grown(features, np.zeros_like(force), curvature) is None
+    assert grown(np.zeros_like(features), force, curvature) is None
+    assert grown(features, force, curvature, min_docs=101) is None
+
+
+def test_best_first_growth_equals_a_naive_one():
+    features, force, curvature = data(n=300, seed=3)
+    found = grown(features, force, curvature, n_leaves=7, min_docs=10)
+    leaves = [np.arange(300)]
+    for _ in range(6):
+        options = [naive.best_split(features[rows], force[rows], curvature[rows], 10) for rows in leaves]
+        k = max(range(len(leaves)), key=lambda i: options[i][0])
+        _, feature, threshold = options[k]
+        left = features[leaves[k], feature] <= threshold
+        leaves += [leaves[k][left], leaves[k][~left]]
+        leaves.pop(k)
+    assert {frozenset(rows.tolist()) for rows in leaves} == {frozenset(np.flatnonzero(found.leaf == k).tolist()) for k in range(7)}
+
+
+def test_same_bytes_for_any_number_of_threads_and_any_order_of_rows():
+    features, force, curvature = data(n=3000, n_features=20, distinct=500)
+    reference = grown(features, force, curvature, n_leaves=16)
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        alone = grown(features, force, curvature, n_leaves=16)
+    finally:
+        numba.set_num_threads(before)
+    order = np.random.default_rng(0).permutation(3000)
+    mixed = grown(features[order], force[order], curvature[order], n_leaves=16)
+    for other in (alone, mixed):
+        for name in ("feature", "threshold", "left", "right", "value"):
+            assert np.array_equal(getattr(reference.tree, name), getattr(other.tree, name))
+
+
+def test_scale_leaves_room_and_loses_little():
+    rng = np.random.default_rng(0)
+    for values in (rng.normal(size=1000), 1e-12 * rng.random(1000), 1e9 * rng.random(7), np.zeros(3)):
+        for bits in (31, 32, 62):
+            total = np.abs(np.rint(values * power_of_two_scales(values, bits)[0])).sum()
+            assert total < 2.0**bits
+            assert total == 0 or total > 2.0 ** (bits - 3)
+
+
+def test_structure_agrees_with_lightgbm_on_the_same_forces():
+    lightgbm = pytest.importorskip("lightgbm")
+    features, force, curvature = data(n=2000, n_features=6, seed=9, distinct=40)
+    found = grown(features, force, curvature, n_leaves=8, min_docs=20)
+    options = {
+        "num_leaves": 8, "min_data_in_leaf": 20, "min_sum_hessian_in_leaf": 0.0, "learning_rate": 1.0, "verbose": -1, "max_bin": 255,
+        "min_data_in_bin": 1, "boost_from_average": False, "num_threads": 1, "feature_pre_filter": False, "seed": 1,
+        "objective": lambda scores, dataset: (-force, curvature),
+    }  # fmt: skip
+    booster = lightgbm.train(options, lightgbm.Dataset(features.astype(np.float64), label=np.zeros(2000)), num_boost_round=1)
+    assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
+
+
+def test_monotone_structure_agrees_with_lightgbm():
+    lightgbm = pytest.importorskip("lightgbm")
+    features, force, curvature = data(n=2000, n_features=6, seed=9, distinct=40)
+    monotone = [1, -1, 0, 1, 0, 0]
+    found = grown(features, force, curvature, n_leaves=8, min_docs=20, monotone=monotone)
+    options = {
+        "num_leaves": 8, "min_data_in_leaf": 20, "min_sum_hessian_in_leaf": 0.0, "learning_rate": 1.0, "verbose": -1, "max_bin": 255,
+        "min_data_in_bin": 1, "boost_from_average": False, "num_threads": 1, "feature_pre_filter": False, "seed": 1,
+        "objective": lambda scores, dataset: (-force, curvature), "monotone_constraints": monotone,
+        "monotone_constraints_method": "basic",
+    }  # fmt: skip
+    booster = lightgbm.train(options, lightgbm.Dataset(features.astype(np.float64), label=np.zeros(2000)), num_boost_round=1)
+    assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
+    free = grown(features, force, curvature, n_leaves=8, min_docs=20)
+    assert not np.array_equal(free.tree.feature, found.tree.feature)
+
+
+@pytest.mark.parametrize("n_rows", [50, 9000])
+def test_histograms_are_sums_and_siblings_the_rest(n_rows):
+    """Both ways of sharing the work, a half-filled last block, a parent in the place of either child."""
+    rng = np.random.default_rng(n_rows)
+    ground = Ground.of(rng.integers(0, 30, (20_000, 21)).astype(np.float32), 255, 3)
+    bins = ground.binned.transpose(1, 0, 2).reshape(20_000, -1)[:, :21]
+    packed = rng.integers(-(2**40), 2**40, 20_000)
+    everything = np.arange(20_000, dtype=np.int32)
+    rows = rng.permutation(everything)[:n_rows]
+
+    def sums(chosen):
+        want = np.zeros((21, 256), np.int64)
+        for f in range(21):
+            np.add.at(want[f], bins[chosen, f], packed[chosen])
+        return want
+
+    gathered, words, rest = np.empty(20_000, np.int64), ground.binned.view(np.uint64), np.setdiff1d(everything, rows)
+    for own, sibling in ((0, 2), (2, 0)):
+        _histogram(words, everything, packed, gathered, ground.flat, ground.histograms, 0, 0, -1)
+        assert np.array_equal(ground.histograms[0], sums(everything))
+        _histogram(words, rows, packed, gathered, ground.flat, ground.histograms, 0, own, sibling)
+        assert np.array_equal(ground.histograms[own], sums(rows))
+        assert np.array_equal(ground.histograms[sibling], sums(rest))
+
+
+@pytest.mark.parametrize("n_rows", [7, 9000])
+def test_rows_part_in_their_order(n_rows):
+    rng = np.random.default_rng(n_rows)
+    features = rng.integers(0, 9, (20_000, 3)).astype(np.float32)
+    features[rng.random(20_000) < 0.2, 1] = np.nan
+    ground = Ground.of(features, 255, 2)
+    rows = rng.permutation(20_000)[:n_rows].astype(np.int32)
+    for missing_left in (False, True):
+        parted = rows.copy()
+        bins = ground.binned[0, rows, 1]
+        left = (bins <= 4) | (missing_left & (bins == MISSING))
+        assert _partition(ground.binned, parted, ground.rows[1], ground.rows[2], 1, 4, missing_left) == left.sum()
+        assert np.array_equal(parted, np.concatenate((rows[left], rows[~left])))
+
+
+def test_more_documents_than_32_bits_number_are_refused_at_once():
+    with pytest.raises(ValueError, match="2,147,483,648 documents; trees number them in 32 bits"):
+        Ground.of(np.broadcast_to(np.float32(0), (2**31, 1)), 255, 2)
