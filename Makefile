@@ -45,6 +45,7 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/nets.py
 	$(BIN)/python benchmarks/optimality.py
 	$(BIN)/python benchmarks/trees.py
+	$(BIN)/python benchmarks/scale.py
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -143,9 +143,10 @@ class LambdaMART:
         watch = _Watch(self, queries, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
         trees, remarks = [begun], tuple[str, ...]()
         for iteration in range(begun.n_trees, self.n_trees):
-            force, curvature = objective(scores, iteration)
-            grown = grow(ground, force, curvature, rules, *self._drawn(queries, iteration))
+            sample, allowed = self._drawn(queries, iteration)
+            grown = grow(ground, *objective(scores, iteration), rules=rules, sample=sample, allowed=allowed)
             if grown is None:
+                force, _ = objective(scores, iteration)
                 why = "all forces are zero" if np.abs(force).max(initial=0.0) < VANISHED else "no split is admissible"
                 remarks = (f"stopped after {iteration} trees: {why}",)
                 break

@@ -62,8 +62,8 @@ class Ground:
         binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
         has_missing: ``bool [features]``.
         histograms: ``int64 [leaves, features, bins]``; `flat`: ``int64 [blocks · parts, columns · bins]``, before they are joined.
-        rows: ``int32 [3, documents + parts]``: documents by leaf, and two halves of a division.
-        packed: ``int64 [2, documents]``: by document, and in the order of a leaf's rows.
+        rows: ``int32 [documents]``, by leaf.
+        packed: ``int64 [2, documents + parts]``: by document, and in the order of a leaf's rows; the latter's memory is `sides` too.
     """
 
     binned: NDArray[np.uint8]
@@ -73,6 +73,11 @@ class Ground:
     flat: NDArray[np.int64]
     rows: NDArray[np.int32]
     packed: NDArray[np.int64]
+
+    @property
+    def sides(self) -> NDArray[np.int32]:
+        """``int32 [2, documents + parts]``, for the rows on both sides of a division."""
+        return self.packed[1].view(np.int32).reshape(2, -1)
 
     @classmethod
     def of(cls, features: NDArray[np.float32], max_bins: int, n_leaves: int) -> "Ground":
@@ -91,8 +96,8 @@ class Ground:
             find_missing(binned, bins.n_features),
             histograms=np.empty((n_leaves, bins.n_features, _BINS), np.int64),
             flat=np.empty((len(binned) * _PARTS, BLOCK * _BINS), np.int64),
-            rows=np.empty((3, len(features) + _PARTS), np.int32),
-            packed=np.empty((2, len(features)), np.int64),
+            rows=np.empty(len(features), np.int32),
+            packed=np.empty((2, len(features) + _PARTS), np.int64),
         )
 
 
@@ -130,10 +135,10 @@ def grow(
         allowed: ``bool [features]``, those it may split by; left out, all.
     """
     n_documents = len(force)
-    rows = ground.rows[0]
+    rows = ground.rows
     n_rows = n_documents
     if sample is None:
-        rows[:n_documents] = np.arange(n_documents, dtype=np.int32)
+        _number(rows)
     else:
         chosen = np.flatnonzero(sample)
         n_rows = len(chosen)
@@ -144,8 +149,8 @@ def grow(
     _pack(force, curvature, force_scale, curvature_scale, rules.newton_gain, ground.packed[0])
     unit = (curvature_scale if rules.newton_gain else 1.0) / force_scale
     feature, split, missing_left, left, right, gain, leaf_starts, bounds = _grow(
-        ground.binned, np.diff(ground.bins.starts), ground.has_missing, ground.packed[0], ground.packed[1], ground.histograms[: rules.n_leaves], ground.flat,
-        rows[:n_rows], ground.rows[1], ground.rows[2], max(rules.min_docs_in_leaf, 1), rules.newton_gain, allowed, rules.monotone,
+        ground.binned, np.diff(ground.bins.starts), ground.has_missing, *ground.packed, ground.histograms[: rules.n_leaves],
+        ground.flat, rows[:n_rows], *ground.sides, max(rules.min_docs_in_leaf, 1), rules.newton_gain, allowed, rules.monotone,
         bool(rules.monotone.any()),
     )  # fmt: skip
     if len(feature) == 0:
@@ -182,6 +187,12 @@ def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64])
     padded = np.append(bins.edges, np.float32(np.inf))
     last = split == np.diff(bins.starts)[feature]
     return padded[np.where(last, len(bins.edges), bins.starts[feature] + split)]
+
+
+@njit(cache=True, parallel=True)
+def _number(rows):
+    for k in prange(len(rows)):
+        rows[k] = k
 
 
 # --- fixed point --------------------------------------------------------------------------------------------------------

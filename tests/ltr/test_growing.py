@@ -219,7 +219,7 @@ def test_rows_part_in_their_order(n_rows):
         parted = rows.copy()
         bins = ground.binned[0, rows, 1]
         left = (bins <= 4) | (missing_left & (bins == MISSING))
-        assert _partition(ground.binned, parted, ground.rows[1], ground.rows[2], 1, 4, missing_left) == left.sum()
+        assert _partition(ground.binned, parted, *ground.sides, 1, 4, missing_left) == left.sum()
         assert np.array_equal(parted, np.concatenate((rows[left], rows[~left])))
 
 
