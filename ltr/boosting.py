@@ -144,7 +144,7 @@ class LambdaMART:
         trees, remarks = [begun], tuple[str, ...]()
         for iteration in range(begun.n_trees, self.n_trees):
             sample, allowed = self._drawn(queries, iteration)
-            grown = grow(ground, *objective(scores, iteration), rules=rules, sample=sample, allowed=allowed)
+            grown = grow(ground, objective(scores, iteration), rules, sample, allowed)
             if grown is None:
                 force, _ = objective(scores, iteration)
                 why = "all forces are zero" if np.abs(force).max(initial=0.0) < VANISHED else "no split is admissible"

@@ -121,8 +121,7 @@ def _move(scores, value, leaf):
 
 def grow(
     ground: Ground,
-    force: NDArray[np.float64],
-    curvature: NDArray[np.float64],
+    forces: tuple[NDArray[np.float64], NDArray[np.float64]],
     rules: Rules,
     sample: NDArray[np.bool_] | None = None,
     allowed: NDArray[np.bool_] | None = None,
@@ -130,10 +129,11 @@ def grow(
     """One tree along the force; None where no split gains anything (all forces zero, or no admissible split).
 
     Args:
-        force, curvature: ``float64 [documents]``.
+        forces: force and curvature, ``float64 [documents]``.
         sample: ``bool [documents]``, those the tree is grown on; left out, all.
         allowed: ``bool [features]``, those it may split by; left out, all.
     """
+    force, curvature = forces
     n_documents = len(force)
     rows = ground.rows
     n_rows = n_documents

@@ -31,7 +31,7 @@ def grown(
 ):
     signs = np.zeros(features.shape[1], np.int8) if monotone is None else np.array(monotone, np.int8)
     rules = Rules(n_leaves, min_docs, newton, leaf, rate, bound, signs)
-    return grow(Ground.of(features, max_bins, n_leaves), force, curvature, rules, **drawn)
+    return grow(Ground.of(features, max_bins, n_leaves), (force, curvature), rules, **drawn)
 
 
 def test_bins_hold_what_their_edges_say():
