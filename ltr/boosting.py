@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ltr.attribution import importance, shapley
 from ltr.growing import VANISHED, Ground, Rules, grow
-from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Term
+from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Term, saturations
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.optimality import Surface
@@ -141,14 +141,14 @@ class LambdaMART:
         ground = Ground.of(queries.features, self.max_bins, self.n_leaves)
         scores = self._offset(queries.features, queries.names) + begun.scores(queries.features)
         watch = _Watch(self, queries, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
-        trees, remarks = [begun], tuple[str, ...]()
+        trees, remarks = [begun], tuple(saturations(self.objective, self.n_trees))
         for iteration in range(begun.n_trees, self.n_trees):
             sample, allowed = self._drawn(queries, iteration)
             grown = grow(ground, objective(scores, iteration), rules, sample, allowed)
             if grown is None:
                 force, _ = objective(scores, iteration)
                 why = "all forces are zero" if np.abs(force).max(initial=0.0) < VANISHED else "no split is admissible"
-                remarks = (f"stopped after {iteration} trees: {why}",)
+                remarks = (*remarks, f"stopped after {iteration} trees: {why}")
                 break
             trees.append(grown.tree)
             grown.move(scores)

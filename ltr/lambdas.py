@@ -313,6 +313,11 @@ class Schedule:
         """Weight at an iteration, from 0."""
         return _schedule(self, iteration)
 
+    def saturation(self, iterations: int) -> int | None:
+        """The first of so many iterations at which the weight has reached an end of [0, 1] for good, 1 or, for falling ones, 0."""
+        end = 0.0 if self.kind == "linear" and self.eta < 0 else 1.0
+        return next((m for m in range(iterations) if self.at(m) == end), None)
+
 
 @lru_cache(maxsize=4096)
 def _schedule(schedule: Schedule, iteration: int) -> float:
@@ -350,6 +355,16 @@ class Term:
             raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
         if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
+
+
+def saturations(terms: Sequence[Term], iterations: int) -> list[str]:
+    """A sentence for each term whose scheduled weight stops moving within so many iterations."""
+    found = [(term, term.weight.saturation(iterations)) for term in terms if isinstance(term.weight, Schedule)]
+    return [
+        f"the weight of {Measure.of(term.measure).key} is {term.weight.at(m):g} from iteration {m} on"
+        for term, m in found
+        if m is not None and isinstance(term.weight, Schedule)
+    ]
 
 
 def weights_at(terms: Sequence[Term], iteration: int) -> NDArray[np.float64]:

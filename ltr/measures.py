@@ -513,6 +513,8 @@ def _plain(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.
 
 
 def _clicked(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    if ((labels < 0) | (labels > 1)).any():
+        raise ValueError(f"click labels are shares in [0, 1]; there is {labels[(labels < 0) | (labels > 1)][0]:g}")
     return np.exp2(4.0 * labels) - 1.0
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ltr.exponential import tanh
 from ltr.jit import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
-from ltr.lambdas import NORMALISE, Term
+from ltr.lambdas import NORMALISE, Term, saturations
 from ltr.ledger import Ledger, ledger
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
@@ -363,6 +363,7 @@ class LambdaRank:
         remarks: tuple[str, ...] = (f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restarts",)
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
             remarks += (f"{cyclic} documents lie on cycles of preferences",)
+        remarks += tuple(saturations(self.objective, self.epochs))
         return replace(
             self,
             weights=state.best,

@@ -82,10 +82,16 @@ def click_table(log: ClickLog) -> pl.DataFrame:
         .group_by(pl.col(log.query).alias("query"), pl.col(log.document).alias("document"))
         .agg(pl.len().alias("impressions"), pl.col("_last").sum().cast(pl.Int64).alias("last_clicks"))
         .filter(pl.col("impressions") >= log.min_impressions)
-        .with_columns((pl.col("last_clicks") / pl.col("impressions")).alias("click"))
+        .with_columns(_rate(log.prior).alias("click"))
         .sort("query", "document")
         .collect(engine="streaming")
     )
+
+
+def _rate(prior: float) -> pl.Expr:
+    """Last clicks over impressions, drawn towards the rate of the whole log as if each pair had been shown `prior` times more."""
+    last, shown = pl.col("last_clicks"), pl.col("impressions")
+    return (last + prior * last.sum() / shown.sum()) / (shown + prior)
 
 
 def _check_clicks(log: ClickLog, frame: pl.LazyFrame) -> None:

@@ -104,7 +104,7 @@ class ClickLog(Strict):
     """A session log, one row a shown result, as CSV, TSV or Parquet.
 
     `session` and `interaction` name the columns whose values together are one result page; `click` the order of clicks on a
-    result (``2`` or ``1,3``; empty or 0: not clicked).
+    result (``2`` or ``1,3``; empty or 0: not clicked). A label is (last clicks + prior · the log's mean rate) / (impressions + prior).
     """
 
     log: Path
@@ -114,6 +114,7 @@ class ClickLog(Strict):
     interaction: str | None = None
     click: str = "click"
     min_impressions: int = Field(1, ge=1)
+    prior: float = Field(0.0, ge=0)
 
 
 class Generate(Strict):
@@ -148,6 +149,7 @@ class Data(Strict):
     document: str = "document"
     label: str = "label"
     weight: str | None = None
+    sources: list[str] = []
     first_feature: Literal[0, 1] = 1
     drop: list[str] = []
     clean: bool = False

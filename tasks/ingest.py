@@ -6,8 +6,8 @@ together, and that is reported. A second run with the same bytes reads nothing a
 
 import difflib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class Rows:
     documents: NDArray[np.bytes_] | None
     names: tuple[str, ...]
     weights: NDArray[np.float64] | None = None
+    sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 def located(path: Path) -> Path:
@@ -76,7 +77,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
     recipe = {
         "reader": _READER,
         "files": [[path.name, store.digest_of_file(path)] for path in (*paths, *sidecars)],
-        "columns": [data.query, data.document, data.label, *([data.weight] if data.weight else [])],
+        "columns": [data.query, data.document, data.label, *([data.weight] if data.weight else []), *data.sources],
         "first_feature": data.first_feature,
         "drop": sorted(data.drop),
     }
@@ -110,8 +111,8 @@ def _sidecar(path: Path) -> Path:
 def _read(path: Path, data: Data) -> Rows:
     if path.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty")
-    if data.weight and not is_table(path):
-        raise DataError(f"{path}: data.weight names a column, and LETOR text has none; give a Parquet or CSV file")
+    if (data.weight or data.sources) and not is_table(path):
+        raise DataError(f"{path}: data.weight and data.sources name columns, and LETOR text has none; give a Parquet or CSV file")
     return _read_table(path, data) if is_table(path) else _read_text(path, data)
 
 
@@ -163,23 +164,30 @@ def _read_table(path: Path, data: Data) -> Rows:
         raise DataError(f"{path}: cannot be read as {kind[1:]}: {str(error).splitlines()[0]}") from None
     if frame.height == 0:
         raise DataError(f"{path}: no document in it")
-    for column in (data.query, data.label, *([data.weight] if data.weight else [])):
+    for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources):
         if column not in frame.columns:
             near = difflib.get_close_matches(column, frame.columns, n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
-            raise DataError(f"{path}: no column {column!r}{hint} (data.query, data.label and data.weight name the columns)")
-    names = tuple(name for name in frame.columns if name not in (data.query, data.label, data.document, data.weight))
-    labels = _numbers(path, frame, data.label, data)
-    wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
-    if len(wrong):
-        raise DataError(f"{path}, row {wrong[0] + 1}: label {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
+            raise DataError(f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight and data.sources name the columns)")
+    names = tuple(n for n in frame.columns if n not in (data.query, data.label, data.document, data.weight, *data.sources))
+    labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
     features = np.empty((frame.height, len(names)), np.float32)
     for k, name in enumerate(names):
         features[:, k] = _numbers(path, frame, name, data)
     weights = _numbers(path, frame, data.weight, data) if data.weight else None
-    return Rows(features, labels, _keys(ids), ids, documents, names, weights)
+    sources = {name: _labels(path, frame, name, data) for name in data.sources}
+    return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources)
+
+
+def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[np.float64]:
+    """A column of labels, missing ones NaN."""
+    labels = _numbers(path, frame, name, data)
+    wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
+    if len(wrong):
+        raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
+    return labels
 
 
 _MISSING = ["", "NULL", "NA", "nan", "NaN"]
@@ -194,7 +202,7 @@ def _numbers(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[
         column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
         wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
         if len(wrong):
-            is_id = data.document not in frame.columns and name != data.label
+            is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
             hint = f" (if these are document ids, set data.document: {name})" if is_id else ""
             raise DataError(
                 f"{path}, row {wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
@@ -230,6 +238,7 @@ def _regrouped(rows: Rows) -> tuple[Queries, int]:
         labels=rows.labels[order],
         offsets=offsets,
         keys=keys[offsets[:-1]],
+        sources={name: values[order] for name, values in rows.sources.items()},
         position=order,
         names=rows.names,
         ids=rows.ids[order][offsets[:-1]],

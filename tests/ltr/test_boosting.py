@@ -23,7 +23,7 @@ SMALL = {"n_trees": 12, "n_leaves": 5, "min_docs_in_leaf": 5}
 
 def mean(model, queries, measure="ndcg_10"):
     labels = {"label": queries.labels, **queries.sources}
-    return np.nanmean(ltr.evaluate(labels, model.predict(queries.features), queries.offsets, [measure])[measure])
+    return np.nanmean(ltr.evaluate(labels, model.predict(queries.features), queries.offsets, [measure])[ltr.Measure.of(measure).key])
 
 
 def test_it_learns_what_the_first_feature_says():
@@ -255,3 +255,21 @@ def test_a_query_of_weight_two_is_a_query_seen_twice():
     assert weighted.digest == model.fit(shuffled(replace(train, weights=weights))).digest != model.fit(train).digest
     with pytest.raises(ValueError, match="weights: one finite number above 0"):
         replace(train, weights=np.zeros(30))
+
+
+def test_three_tiers_with_missing_labels():
+    """Judged, clicks and freshness, the last known for half of the documents: each term pushes its own measure."""
+    train = make_queries(80, seed=6)
+    rng = np.random.default_rng(1)
+    fresh = np.where(rng.random(train.n_documents) < 0.5, np.nan, np.round(3 * (train.features[:, 3] > 0.3)))
+    queries = replace(train, sources={**train.sources, "freshness": fresh})
+    judged = ltr.LambdaMART(**SMALL, stop_on=None)
+    tiers = replace(
+        judged, objective=(Term("ndcg"), Term("cndcg", weight=0.2, pairs="same_label"), Term("ndcg:freshness", weight=0.3))
+    )
+    assert mean(tiers.fit(queries), queries, "ndcg:freshness") > mean(judged.fit(queries), queries, "ndcg:freshness") + 0.05
+    assert mean(tiers.fit(queries), queries) > 0.6
+    with pytest.raises(ValueError, match="no label source 'freshness'"):
+        tiers.fit(train)
+    with pytest.raises(ValueError, match=r"click labels are shares in \[0, 1\]; there is 3"):
+        replace(judged, objective=(Term("cndcg:freshness"),)).fit(queries)

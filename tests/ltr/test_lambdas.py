@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.lambdas import CONSTRUCTIONS, Objective, Schedule, Term, asymmetry, weights_at
+from ltr.lambdas import CONSTRUCTIONS, Objective, Schedule, Term, asymmetry, saturations, weights_at
 from ltr.measures import Conventions, Measure, gains_of
 from ltr.queries import Queries
 from tests import naive
@@ -178,12 +178,13 @@ def test_schedules_by_their_recurrence():
     for m in range(1, 60):
         weight = min(1.0, weight + np.exp(-100 / m))
         assert exponential.at(m) == pytest.approx(weight)
-    saturated = [
-        next(m for m in range(200) if Schedule(w, "exponential", eta).at(m) >= 1) for eta in (100, 250) for w in (0.1, 0.25, 0.5)
-    ]
+    saturated = [Schedule(w, "exponential", eta).saturation(200) for eta in (100, 250) for w in (0.1, 0.25, 0.5)]
     assert (min(saturated[:3]), max(saturated[:3])) == (36, 41)
     assert (min(saturated[3:]), max(saturated[3:])) == (74, 84)
     assert weights_at([Term("ndcg"), Term("ndcg", weight=linear)], 2) == pytest.approx([0.4, 0.6])
+    assert saturations([Term("ndcg"), Term("ndcg@3", weight=linear)], 9) == ["the weight of ndcg_3 is 1 from iteration 4 on"]
+    assert saturations([Term("ndcg@3", weight=Schedule(0.5, "linear", -0.2))], 9) == ["the weight of ndcg_3 is 0 from iteration 3 on"]
+    assert saturations([Term("ndcg@3", weight=linear)], 4) == []
 
 
 def test_effective_pairs_of_ndcg_at_1_involve_the_top_document_only():

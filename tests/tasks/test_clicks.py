@@ -54,6 +54,14 @@ def test_a_whole_session_as_one_page_and_fewest_impressions(log):
     assert click_table(log.model_copy(update={"min_impressions": 2})).height == 2
 
 
+def test_a_prior_draws_rare_pairs_to_the_mean(log):
+    plain, drawn = (click_table(log.model_copy(update={"prior": prior})) for prior in (0.0, 3.0))
+    mean = plain["last_clicks"].sum() / plain["impressions"].sum()
+    want = (plain["last_clicks"] + 3 * mean) / (plain["impressions"] + 3)
+    assert drawn["click"].to_list() == pytest.approx(want.to_list())
+    assert (drawn["click"] - mean).abs().max() < (plain["click"] - mean).abs().max()
+
+
 def test_numbers_as_clicks(tmp_path):
     pl.DataFrame({"session": [1, 1], "query": [7, 7], "document": ["a", "b"], "click": [1, 2]}).write_parquet(
         tmp_path / "l.parquet"

@@ -97,7 +97,7 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
         ("a.csv", "query,label,f\n1,good,2\n", "row 1: column 'label' has 'good': labels and features are numbers"),
         ("a.csv", "query,label,f\n1,1,2\n1,0,x\n", "row 2: column 'f' has 'x'"),
         ("a.csv", "query,label,f\n1,-1,2\n", "row 1: label -1"),
-        ("a.csv", "qid,label,f\n1,1,2\n", "no column 'query'.*data.query, data.label and data.weight name the columns"),
+        ("a.csv", "qid,label,f\n1,1,2\n", "no column 'query'.*data.query, data.label, data.weight and data.sources name the columns"),
         ("a.csv", "query,label,f\n", "no document"),
         ("a.parquet", "not parquet", "cannot be read as parquet"),
     ],
@@ -161,3 +161,41 @@ def test_a_text_column_that_may_be_the_document_id_is_named(workplace):
     (workplace / "c.csv").write_text("query,label,g\n1,1,2\n")
     with pytest.raises(DataError, match="different columns"):
         read(["b.csv", "c.csv"])
+
+
+TABLE = """query,document,label,weight,freshness,f
+7,a,1,2,0.5,1
+7,b,0,2,,2
+8,c,2,1,1,3
+8,d,0,1,0,5
+"""
+
+
+def test_weights_and_further_labels_are_columns(workplace):
+    (workplace / "a.csv").write_text(TABLE)
+    queries = read(["a.csv"], weight="weight", sources=["freshness"])[0]
+    assert queries.names == ("f",)
+    of = {query: k for k, query in enumerate(queries.ids.tolist())}
+    assert queries.weights[[of[b"7"], of[b"8"]]].tolist() == [2.0, 1.0]
+    fresh = dict(zip(queries.documents.tolist(), queries.sources["freshness"].tolist(), strict=True))
+    assert np.isnan(fresh.pop(b"b"))
+    assert fresh == {b"a": 0.5, b"c": 1.0, b"d": 0.0}
+    assert read(["a.csv"])[0].names == ("weight", "freshness", "f")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("7,b,0,2,", "7,b,0,3,"), "query 7: weight 3: all rows of a query name one weight"),
+        (("7,b,0,2,", "7,b,0,,"), "query 7: weight nan"),
+        (("8,d,0,1,0,", "8,d,0,1,-1,"), "row 4: freshness -1: a label is a finite number"),
+        (("freshness", "fresh"), "no column 'freshness'; did you mean fresh"),
+    ],
+)
+def test_wrong_weights_and_labels_are_named(workplace, change, says):
+    (workplace / "a.csv").write_text(TABLE.replace(*change))
+    with pytest.raises(DataError, match=says):
+        read(["a.csv"], weight="weight", sources=["freshness"])
+    (workplace / "a.txt").write_text(letor())
+    with pytest.raises(DataError, match="name columns, and LETOR text has none"):
+        read(["a.txt"], sources=["freshness"])
