@@ -5,6 +5,7 @@ d_a and d_b of opposite sign. Between two crossings no measure changes, so its m
 finitely many steps: all of them are taken, each query's by itself, and added up.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ def combine(
         raise ValueError(f"combine: {y.shape} labels, and scores of shapes {a.shape} and {b.shape}")
     ends = [_mean(_values(y, scores, starts, measure, conventions)) for scores in (a, b)]
     alphas, steps, base, defined = [], [], 0.0, 0
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
+    for begin, end in itertools.pairwise(starts):
         crossings = _crossings(a[begin:end], b[begin:end])
         middles = 0.5 * (np.append(0.0, crossings) + np.append(crossings, 1.0))
         mixtures = mix_scores(a[begin:end], b[begin:end], middles[:, None])
@@ -97,7 +98,11 @@ def _crossings(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _values(
-    labels: NDArray[np.float64], scores: NDArray[np.float64], offsets: NDArray[np.int64], measure: Measure, conventions: Conventions | None
+    labels: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    measure: Measure,
+    conventions: Conventions | None,
 ) -> NDArray[np.float64]:
     return evaluate({"label": labels, measure.source: labels}, scores, offsets, [measure], conventions)[measure.key]
 

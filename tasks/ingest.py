@@ -168,7 +168,9 @@ def _read_table(path: Path, data: Data) -> Rows:
         if column not in frame.columns:
             near = difflib.get_close_matches(column, frame.columns, n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
-            raise DataError(f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight and data.sources name the columns)")
+            raise DataError(
+                f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight and data.sources name the columns)"
+            )
     names = tuple(n for n in frame.columns if n not in (data.query, data.label, data.document, data.weight, *data.sources))
     labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)

@@ -23,7 +23,9 @@ SMALL = {"n_trees": 12, "n_leaves": 5, "min_docs_in_leaf": 5}
 
 def mean(model, queries, measure="ndcg_10"):
     labels = {"label": queries.labels, **queries.sources}
-    return np.nanmean(ltr.evaluate(labels, model.predict(queries.features), queries.offsets, [measure])[ltr.Measure.of(measure).key])
+    return np.nanmean(
+        ltr.evaluate(labels, model.predict(queries.features), queries.offsets, [measure])[ltr.Measure.of(measure).key]
+    )
 
 
 def test_it_learns_what_the_first_feature_says():

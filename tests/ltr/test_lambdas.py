@@ -183,7 +183,9 @@ def test_schedules_by_their_recurrence():
     assert (min(saturated[3:]), max(saturated[3:])) == (74, 84)
     assert weights_at([Term("ndcg"), Term("ndcg", weight=linear)], 2) == pytest.approx([0.4, 0.6])
     assert saturations([Term("ndcg"), Term("ndcg@3", weight=linear)], 9) == ["the weight of ndcg_3 is 1 from iteration 4 on"]
-    assert saturations([Term("ndcg@3", weight=Schedule(0.5, "linear", -0.2))], 9) == ["the weight of ndcg_3 is 0 from iteration 3 on"]
+    assert saturations([Term("ndcg@3", weight=Schedule(0.5, "linear", -0.2))], 9) == [
+        "the weight of ndcg_3 is 0 from iteration 3 on"
+    ]
     assert saturations([Term("ndcg@3", weight=linear)], 4) == []
 
 

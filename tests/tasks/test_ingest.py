@@ -97,7 +97,11 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
         ("a.csv", "query,label,f\n1,good,2\n", "row 1: column 'label' has 'good': labels and features are numbers"),
         ("a.csv", "query,label,f\n1,1,2\n1,0,x\n", "row 2: column 'f' has 'x'"),
         ("a.csv", "query,label,f\n1,-1,2\n", "row 1: label -1"),
-        ("a.csv", "qid,label,f\n1,1,2\n", "no column 'query'.*data.query, data.label, data.weight and data.sources name the columns"),
+        (
+            "a.csv",
+            "qid,label,f\n1,1,2\n",
+            "no column 'query'.*data.query, data.label, data.weight and data.sources name the columns",
+        ),
         ("a.csv", "query,label,f\n", "no document"),
         ("a.parquet", "not parquet", "cannot be read as parquet"),
     ],
