@@ -98,7 +98,10 @@ def ready_data(config: RunConfig) -> tuple[list[dict[str, str]], list[dict[str, 
     folds = [sets] if roles else rotate(names) if data.parts else split(names[0], data, config.seed)
     scale = 1.0 if config.data.generate else config.scale
     sparse = not any(is_table(path) for path in chain(*groups.values()))
-    return [fit_together(fold, scale, config.seed, sparse) for fold in folds], findings
+    fitted = [fit_together(fold, scale, config.seed, sparse, data.drop_telling) for fold in folds]
+    dropped = dict.fromkeys(note for _, notes in fitted for note in notes)
+    findings += [{"level": "warning", "subject": "train", "text": note} for note in dropped]
+    return [fold for fold, _ in fitted], findings
 
 
 def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:

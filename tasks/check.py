@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from scipy import stats
 
 from ltr.queries import Queries, row_digests
 from tasks import store
@@ -14,6 +15,8 @@ from tasks.ingest import DataError
 
 ALIKE = 0.999
 """A feature whose correlation with a label is at least this encodes it."""
+FEWEST, SAMPLE = 30, 20_000
+"""Documents that a correlation needs, and at most looks at."""
 LARGEST_LABEL = 30
 """2^label − 1 of larger labels leaves nothing of the others in a sum."""
 
@@ -89,6 +92,15 @@ def findings(
     return found
 
 
+def telling(queries: Queries) -> dict[str, NDArray[np.bool_]]:
+    """Of each label source that some features encode, which do, ``bool [features]``: |correlation| of at least `ALIKE`."""
+    found = {
+        source: _correlations(queries.features, labels) >= ALIKE
+        for source, labels in (("label", queries.labels), *queries.sources.items())
+    }
+    return {source: which for source, which in found.items() if which.any()}
+
+
 def shared_queries(one: Queries, other: Queries, subject: str, among: str) -> list[Finding]:
     """An error where a query is in both: the test would be on what was learned."""
     shared = np.intersect1d(one.keys, other.keys)
@@ -129,10 +141,8 @@ def _look_at_features(queries: Queries, say: Any) -> None:
     constant = ~(low < high)
     if constant.any():
         say("note", f"{int(constant.sum())} features are constant: {_names(queries, constant)}")
-    for source, labels in (("label", queries.labels), *queries.sources.items()):
-        telling = np.abs(_correlations(features, labels)) >= ALIKE
-        if telling.any():
-            say("warning", f"features that (nearly) equal the {source}: {_names(queries, telling)}; leave them out with data.drop")
+    for source, which in telling(queries).items():
+        say("warning", f"features that (nearly) equal the {source}: {_names(queries, which)}; a run drops them (data.drop_telling)")
 
 
 def _look_at_duplicates(queries: Queries, say: Any) -> None:
@@ -154,16 +164,19 @@ def _look_at_duplicates(queries: Queries, say: Any) -> None:
 
 
 def _correlations(features: NDArray[np.float32], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pearson correlation of every feature with the labels over documents with a label; 0 where undefined or incomplete."""
-    judged = ~np.isnan(labels)
-    if judged.sum() < 3:
-        return np.zeros(features.shape[1])
-    x = features[judged].astype(np.float64)
-    y = labels[judged] - labels[judged].mean()
-    with np.errstate(all="ignore"):
-        x -= x.mean(axis=0)
-        correlation = (x * y[:, None]).sum(axis=0) / np.sqrt((x * x).sum(axis=0) * (y * y).sum())
-    return np.nan_to_num(correlation, nan=0.0, posinf=0.0, neginf=0.0)
+    """How closely each feature follows the labels, ``float64 [features]``: the larger of |Pearson's| and |Spearman's| correlation over
+    documents that have both, `SAMPLE` of them at most, evenly taken; 0 for fewer than `FEWEST`, or where it is undefined."""
+    judged = np.flatnonzero(~np.isnan(labels))
+    judged = judged[:: max(1, -(-len(judged) // SAMPLE))]
+    correlations = np.zeros(features.shape[1])
+    for k in range(features.shape[1]):
+        x = features[judged, k].astype(np.float64)
+        both = np.isfinite(x)
+        x, y = x[both], labels[judged][both]
+        if both.sum() >= FEWEST and x.min() < x.max() and y.min() < y.max():
+            ranks = stats.rankdata(x), stats.rankdata(y)
+            correlations[k] = max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(*ranks)[0, 1]))
+    return correlations
 
 
 def _per_query(queries: Queries, values: NDArray[np.float64], reduceat: Any) -> NDArray[np.float64]:

@@ -1,8 +1,6 @@
-"""Session log → click labels (Svore 2011 section 6).
+"""Session logs → click labels of judged documents (Svore 2011 section 6): last clicks over impressions, of equal or of similar queries.
 
-The label of a document for a query is the share of its impressions on which it was the last click of the result page (one
-query in one session, or in one interaction of it): last
-clicks say more about satisfaction than clicks. Shown and never clicked is 0; never shown has no label, which is not 0.
+The log is read lazily and in a stream; what stays in memory is one row a shown pair of query and document.
 """
 
 import difflib
@@ -11,19 +9,22 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy import stats
 
+from ltr.clicks import propensities
 from ltr.queries import Queries
-from tasks.config import ClickLog
+from tasks.config import ClickLabel, ClickLog
 from tasks.ingest import DataError, located
+from tasks.similar import normalised, similar_clicks, similar_words
 
 
 @dataclass(frozen=True)
 class ClickFacts:
-    """What the log and its join with the judged documents amount to."""
+    """What a label and its join with the judged documents amount to."""
 
     impressions: int
-    last_clicks: int
+    clicks: int
     labelled: int
     above_zero: int
     pairs: int
@@ -33,17 +34,69 @@ class ClickFacts:
 
     def __str__(self) -> str:
         return (
-            f"{self.impressions:,} impressions, {self.last_clicks:,} last clicks; {self.labelled:,} judged documents were shown, "
+            f"{self.impressions:,} impressions, {self.clicks:,} clicks that count; {self.labelled:,} judged documents were shown, "
             f"{self.above_zero:,} have a click label above 0; {self.pairs:,} eligible click pairs; τ with judgments {self.correlation:.3f}"
         )
 
 
-def click_table(log: ClickLog) -> pl.DataFrame:
-    """One row a (query, document) pair that was shown: ``impressions``, ``last_clicks`` and their ratio ``click``.
+def attach_all(queries: Queries, log: ClickLog, label: str = "the data") -> tuple[Queries, list[str]]:
+    """The data set with every label of the log as a source, and a sentence about each.
 
     Raises:
-        DataError: for a missing file or column, or a click that is not a whole number or several with commas.
+        DataError: for whatever is wrong with the log, and where it has nothing of the data.
     """
+    judged = _judged(queries, label)
+    tables, notes = click_tables(log, judged["query"].unique())
+    for name, table in tables.items():
+        queries, facts = attach(queries, table, name, label)
+        notes.append(f"label {name!r}: {facts}")
+    return queries, notes
+
+
+def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[str, pl.DataFrame], list[str]]:
+    """For each label of a log one row a pair of (normalised) query and document: ``query``, ``document``, ``impressions``,
+    ``clicks`` and their ratio ``rate``; and sentences about what was estimated. `judged`: the queries whose similar ones matter.
+
+    Raises:
+        DataError: for a missing file or column, a click that is not a whole number or several with commas, a rank below 1.
+    """
+    frame, page = _opened(log)
+    notes = []
+    shown = _shown(log, frame, page)
+    if any(label.debias for label in log.labels.values()):
+        theta = _propensities(log, shown)
+        notes.append("looks at ranks 1, 2, …: " + " ".join("–" if np.isnan(t) else f"{t:.2f}" for t in theta[:10]))
+        at = pl.DataFrame({"rank": np.arange(1, len(theta) + 1), "look": np.nan_to_num(theta)}, schema_overrides={"rank": pl.Int64})
+        shown = shown.join(at, on="rank", how="left").with_columns(looks=pl.col("impressions") * pl.col("look").fill_null(0.0))
+    counts = shown.group_by("query", "document").agg(
+        pl.col("impressions", "last", "all", *(["looks"] if "looks" in shown.columns else [])).sum()
+    )
+    tables = {}
+    for name, label in log.labels.items():
+        own = counts
+        if label.queries == "similar":
+            pairs, found = _similar(log, frame, counts, label, judged)
+            notes.append(f"label {name!r}: {found:,} pairs of similar queries")
+            own = pairs.join(counts, left_on="other", right_on="query").drop("other").group_by("query", "document").sum()
+        base = pl.col("looks" if label.debias else "impressions")
+        tables[name] = (
+            own.filter((pl.col("impressions") >= label.min_impressions) & (base > 0))
+            .select(
+                "query", "document", pl.col("impressions").cast(pl.Int64), clicks=pl.col(label.clicks),
+                rate=_rate(pl.col(label.clicks), base, label.prior, counts.select(pl.col(label.clicks).sum() / base.sum()).item()).clip(0, 1),
+            )
+            .sort("query", "document")
+        )  # fmt: skip
+    return tables, notes
+
+
+def _rate(clicked: pl.Expr, shown: pl.Expr, prior: float, mean: float) -> pl.Expr:
+    """Clicks over impressions, drawn towards the log's rate as if each pair had been shown `prior` times more."""
+    return (clicked + prior * mean) / (shown + prior)
+
+
+def _opened(log: ClickLog) -> tuple[pl.LazyFrame, list[str]]:
+    """The log with checked columns ``_order`` (of the last click; 0: none) and, where a label needs it, ``_rank``; the columns of a page."""
     path = located(log.log)
     csv = path.suffix.lower() == ".csv"
     try:
@@ -55,7 +108,8 @@ def click_table(log: ClickLog) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{log.log}: cannot be read: {str(error).splitlines()[0]}") from None
     page = [log.session, *([log.interaction] if log.interaction else []), log.query]
-    for column in (*page, log.query, log.document, log.click):
+    debias = any(label.debias for label in log.labels.values())
+    for column in (*page, log.document, log.click, *([log.rank] if debias else []), *([log.text] if log.text else [])):
         if column not in columns:
             near = difflib.get_close_matches(column, columns.names(), n=2)
             raise DataError(
@@ -67,61 +121,107 @@ def click_table(log: ClickLog) -> pl.DataFrame:
     if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
         order = order.cast(pl.Int64)
     else:
-        _check_clicks(log, frame)
-        order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
-    shown = (
-        frame.with_columns(
-            order.fill_null(0).alias("_order"), pl.col(log.query).cast(pl.String), pl.col(log.document).cast(pl.String)
+        _check(
+            log,
+            frame,
+            log.click,
+            r"^(\s*\d+\s*(,\s*\d+\s*)*)?$",
+            "the order of the clicks on a result, such as 2 or 1,3, or nothing",
         )
-        .group_by([*page, log.document])
-        .agg(pl.col("_order").max())
-    )
+        order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
+    rank = pl.lit(1)
+    if debias:
+        _check(log, frame, log.rank, r"^\s*0*[1-9]\d{0,8}\s*$", "the place a result was shown at, 1 or more", empty=False)
+        rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64)
+    text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
+    return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
+
+
+def _check(log: ClickLog, frame: pl.LazyFrame, column: str, pattern: str, rule: str, empty: bool = True) -> None:
+    fits = pl.col("value").str.contains(pattern).fill_null(empty)
+    values = frame.select(pl.col(column).cast(pl.String).alias("value")).with_row_index("row", offset=2)
+    wrong = values.filter(~fits).head(1).collect(engine="streaming")
+    if wrong.height:
+        raise DataError(f"{log.log}, line {wrong['row'][0]}: {column} {str(wrong['value'][0])[:40]!r}: {rule}")
+
+
+def _shown(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> pl.DataFrame:
+    """One row a shown (query, document, rank): ``impressions``, and the clicks that are the ``last`` of their page, and ``all``.
+    A document that a page shows twice was shown once, where it first stood."""
+    once = frame.group_by([*page, log.document]).agg(pl.col("_order").max(), pl.col("_rank").min())
     is_last = (pl.col("_order") > 0) & (pl.col("_order") == pl.col("_order").max().over(page))
-    return (
-        shown.with_columns(is_last.alias("_last"))
-        .group_by(pl.col(log.query).alias("query"), pl.col(log.document).alias("document"))
-        .agg(pl.len().alias("impressions"), pl.col("_last").sum().cast(pl.Int64).alias("last_clicks"))
-        .filter(pl.col("impressions") >= log.min_impressions)
-        .with_columns(_rate(log.prior).alias("click"))
-        .sort("query", "document")
+    counted = (
+        once.with_columns(is_last.alias("_last"))
+        .group_by(pl.col(log.query).alias("query"), pl.col(log.document).alias("document"), pl.col("_rank").alias("rank"))
+        .agg(
+            pl.len().cast(pl.Int64).alias("impressions"),
+            pl.col("_last").sum().cast(pl.Int64).alias("last"),
+            (pl.col("_order") > 0).sum().cast(pl.Int64).alias("all"),
+        )
         .collect(engine="streaming")
     )
-
-
-def _rate(prior: float) -> pl.Expr:
-    """Last clicks over impressions, drawn towards the rate of the whole log as if each pair had been shown `prior` times more."""
-    last, shown = pl.col("last_clicks"), pl.col("impressions")
-    return (last + prior * last.sum() / shown.sum()) / (shown + prior)
-
-
-def _check_clicks(log: ClickLog, frame: pl.LazyFrame) -> None:
-    wrong = (
-        frame.select(pl.col(log.click).str.strip_chars().alias("click"))
-        .with_row_index("row", offset=2)
-        .filter(pl.col("click").is_not_null() & ~pl.col("click").str.contains(r"^(\s*\d+\s*(,\s*\d+\s*)*)?$"))
-        .head(1)
-        .collect()
+    names = counted.select("query").unique().with_columns(normalised("query").alias("_normal"))
+    return (
+        counted.join(names, on="query")
+        .with_columns(query=pl.col("_normal"))
+        .drop("_normal")
+        .group_by("query", "document", "rank")
+        .sum()
     )
-    if wrong.height:
-        raise DataError(
-            f"{log.log}, line {wrong['row'][0]}: click {wrong['click'][0][:40]!r}: the order of the clicks on a result, such as 2 or 1,3, or nothing"
+
+
+def _propensities(log: ClickLog, shown: pl.DataFrame) -> NDArray[np.float64]:
+    """How often each rank is looked at, from all clicks of the log."""
+    by_pair = shown.sort("query", "document", "rank").with_columns(pair=pl.struct("query", "document").rank("dense") - 1)
+    document, rank, shown_at, clicked = (by_pair[c].cast(pl.Int64).to_numpy() for c in ("pair", "rank", "impressions", "all"))
+    try:
+        return propensities(document, rank, shown_at, clicked)
+    except ValueError as error:
+        raise DataError(f"{log.log}: {error}; a label with debias needs a log that shows documents at several ranks") from None
+
+
+# --- similar queries ------------------------------------------------------------------------------------------------------
+
+
+def _similar(
+    log: ClickLog, frame: pl.LazyFrame, counts: pl.DataFrame, label: ClickLabel, judged: pl.Series | None
+) -> tuple[pl.DataFrame, int]:
+    """Pairs ``query``, ``other`` of similar queries, each with itself; and how many are not themselves."""
+    known = judged if judged is not None else counts["query"].unique()
+    if label.by == "clicks":
+        pairs = similar_clicks(counts.select("query", "document", clicks=pl.col("all")), known, label.similarity)
+    else:
+        typed = frame.select(query=pl.col(log.query), text=pl.col(log.text or log.query)).unique().collect(engine="streaming")
+        pairs = similar_words(
+            typed.select(normalised("query").alias("query"), normalised("text").alias("text")).unique(), known, label.similarity
         )
+    others = pairs.filter(pl.col("query") != pl.col("other"))
+    itself = known.to_frame("query").with_columns(other=pl.col("query"))
+    return pl.concat((others, itself)), others.height
 
 
-def attach(queries: Queries, table: pl.DataFrame, label: str = "the data") -> tuple[Queries, ClickFacts]:
-    """The data set with the label source ``click``.
+# --- the join with judged documents ---------------------------------------------------------------------------------------
+
+
+def _judged(queries: Queries, label: str) -> pl.DataFrame:
+    """The judged documents by normalised query and document id, in their order."""
+    if queries.documents is None or queries.ids is None:
+        raise DataError(f"{label}: click labels are joined by query and document id, and the documents have no id")
+    return pl.DataFrame({
+        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
+        "document": np.char.decode(queries.documents, "utf-8", "replace"),
+    }).with_columns(normalised("query").alias("query"))  # fmt: skip
+
+
+def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: str = "the data") -> tuple[Queries, ClickFacts]:
+    """The data set with the label source `name`, from a table of `click_tables`.
 
     Raises:
         DataError: where the data have no document ids, or no pair of the log is in them (with three examples of each side).
     """
-    if queries.documents is None or queries.ids is None:
-        raise DataError(f"{label}: click labels are joined by query and document id, and the documents have no id")
-    judged = pl.DataFrame({
-        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
-        "document": np.char.decode(queries.documents, "utf-8", "replace"),
-    })  # fmt: skip
+    judged = _judged(queries, label)
     joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
-    clicks = joined["click"].fill_null(float("nan")).to_numpy().copy()
+    clicks = joined["rate"].fill_null(float("nan")).to_numpy().copy()
     if np.isnan(clicks).all():
         ours, theirs = (
             ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table)
@@ -130,13 +230,13 @@ def attach(queries: Queries, table: pl.DataFrame, label: str = "the data") -> tu
     both = ~np.isnan(clicks) & ~np.isnan(queries.labels)
     facts = ClickFacts(
         impressions=int(joined["impressions"].sum() or 0),
-        last_clicks=int(joined["last_clicks"].sum() or 0),
+        clicks=int(joined["clicks"].sum() or 0),
         labelled=int((~np.isnan(clicks)).sum()),
         above_zero=int((clicks > 0).sum()),
         pairs=_eligible_pairs(queries, clicks),
         correlation=float(np.nan_to_num(stats.kendalltau(clicks[both], queries.labels[both]).statistic)) if both.sum() > 1 else 0.0,
     )
-    return replace(queries, sources={**queries.sources, "click": clicks}), facts
+    return replace(queries, sources={**queries.sources, name: clicks}), facts
 
 
 def _eligible_pairs(queries: Queries, clicks: Any) -> int:

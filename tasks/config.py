@@ -100,11 +100,30 @@ SECTIONS: dict[str, Any] = {kind: _ranker_section(core) for kind, core in ltr.KI
 Ranker = Annotated[Union[tuple(SECTIONS.values())], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
 
 
-class ClickLog(Strict):
-    """A session log, one row a shown result, as CSV, TSV or Parquet.
+class ClickLabel(Strict):
+    """How a click label is derived from a log: (clicks + prior · the log's mean rate) / (impressions + prior).
+
+    `clicks` counts the last click of each page, or all of them. `queries` says whose clicks count for a query: those of ``equal``
+    ones (letter case, spaces and Unicode's variants apart; S section 6's "="), or of ``similar`` ones too ("~"): with a similarity
+    of at least `similarity` `by` their sets of words (Jaccard), or the documents clicked for them (cosine). With `debias` an
+    impression counts as much as its rank is looked at (`ltr.clicks`), so that the rate is not that of the position.
+    """
+
+    clicks: Literal["last", "all"] = "last"
+    queries: Literal["equal", "similar"] = "equal"
+    by: Literal["words", "clicks"] = "words"
+    similarity: float = Field(0.75, gt=0, le=1)
+    debias: bool = False
+    min_impressions: int = Field(1, ge=1)
+    prior: float = Field(0.0, ge=0)
+
+
+class ClickLog(ClickLabel):
+    """A session log, one row a shown result, as CSV, TSV or Parquet, and the labels it gives.
 
     `session` and `interaction` name the columns whose values together are one result page; `click` the order of clicks on a
-    result (``2`` or ``1,3``; empty or 0: not clicked). A label is (last clicks + prior · the log's mean rate) / (impressions + prior).
+    result (``2`` or ``1,3``; empty or 0: not clicked); `rank` the place it was shown at, from 1; `text` what was typed, where
+    `query` holds a number. What a label is made of, said here, is the label ``click``; `more` names further ones.
     """
 
     log: Path
@@ -113,8 +132,14 @@ class ClickLog(Strict):
     session: str = "session"
     interaction: str | None = None
     click: str = "click"
-    min_impressions: int = Field(1, ge=1)
-    prior: float = Field(0.0, ge=0)
+    rank: str = "rank"
+    text: str | None = None
+    more: dict[str, ClickLabel] = {}
+
+    @property
+    def labels(self) -> dict[str, ClickLabel]:
+        """Every label of the log by its source's name."""
+        return {"click": self, **self.more}
 
 
 class Generate(Strict):
@@ -152,6 +177,7 @@ class Data(Strict):
     sources: list[str] = []
     first_feature: Literal[0, 1] = 1
     drop: list[str] = []
+    drop_telling: bool = True
     clean: bool = False
     binarise: float | None = None
     clicks: ClickLog | None = None
@@ -178,6 +204,10 @@ class Data(Strict):
                 raise ValueError(f"{key} goes with {needs}, and the data are named by {given[0]}")
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
+        names = [*self.sources, *(self.clicks.labels if self.clicks else ()), *(["binary"] if self.binarise is not None else ())]
+        for name in names:
+            if name == self.label or names.count(name) > 1 or name == "label":
+                raise ValueError(f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more)")
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
         return self
@@ -330,7 +360,7 @@ class ConfigError(ValueError):
 
 
 def _vocabulary() -> list[str]:
-    models = (RunConfig, Data, Generate, ClickLog, Optimality, Expect, Term, Conventions, Schedule, *SECTIONS.values())
+    models = (RunConfig, Data, Generate, ClickLog, ClickLabel, Optimality, Expect, Term, Conventions, Schedule, *SECTIONS.values())
     return sorted({name for model in models for name in model.model_fields})
 
 

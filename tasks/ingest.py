@@ -6,7 +6,7 @@ together, and that is reported. A second run with the same bytes reads nothing a
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
     parts, split = [], 0
     for path in paths:
         queries, apart = _regrouped(_read(path, data))
-        parts.append(_without(queries, data.drop))
+        parts.append(without(queries, data.drop))
         split += apart
     if any(map(is_table, paths)) and len({part.names for part in parts}) > 1:
         raise DataError(f"{', '.join(str(p) for p in paths)}: these tables have different columns")
@@ -262,7 +262,12 @@ def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDAr
     return weights[offsets[:-1]]
 
 
-def _without(queries: Queries, drop: Sequence[str]) -> Queries:
+def without(queries: Queries, drop: Collection[str]) -> Queries:
+    """The data set without some features, the same object where there are none to drop.
+
+    Raises:
+        DataError: naming one that is not there.
+    """
     unknown = [name for name in drop if name not in queries.names]
     if unknown:
         raise DataError(f"data.drop: no feature {unknown[0]!r}; there are: {', '.join(queries.names[:8])} …")

@@ -11,8 +11,9 @@ from prefect.cache_policies import NO_CACHE
 
 from ltr.queries import Queries, concatenate, keep, mix, row_digests, select, widen
 from tasks import clicks, store
+from tasks.check import telling
 from tasks.config import Data
-from tasks.ingest import DataError, located
+from tasks.ingest import DataError, located, without
 
 
 @task(cache_policy=NO_CACHE, name="labels", task_run_name="labels {label}")
@@ -26,7 +27,7 @@ def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
         return {"data": [name], "notes": []}
     log = data.clicks
     recipe = {
-        "prepare": 1,
+        "prepare": 2,
         "data": name,
         "clean": data.clean,
         "binarise": data.binarise,
@@ -36,8 +37,8 @@ def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
         return dict(noted)
     queries, notes = store.open_queries(name), []
     if log:
-        queries, facts = clicks.attach(queries, clicks.click_table(log), label)
-        notes.append(f"click labels: {facts}")
+        queries, told = clicks.attach_all(queries, log, label)
+        notes += told
     if data.clean:
         queries, dropped = cleaned(queries, data.binarise or 1.0)
         notes.append(
@@ -136,29 +137,44 @@ def _rotate(parts: Sequence[str], n: int) -> list[dict[str, str]]:
 
 
 @task(cache_policy=NO_CACHE, name="fit together", task_run_name="fit together")
-def fit_together(fold: dict[str, str], scale: float, seed: int, sparse: bool = True) -> dict[str, str]:
+def fit_together(
+    fold: dict[str, str], scale: float, seed: int, sparse: bool = True, drop_telling: bool = True
+) -> tuple[dict[str, str], list[str]]:
     """The three data sets of a fold with the same features in the same order, cut down to a share of the queries.
 
     Args:
         sparse: a set may have fewer features than another, which are 0 there (LETOR text); tables must name all of them.
+        drop_telling: leave out features that encode a label on the training queries (S section 6).
+
+    Returns:
+        The data sets, and a sentence for each label that features encode.
 
     Raises:
-        DataError: where features are missing or unknown.
+        DataError: where features are missing or unknown, or all of them encode labels.
     """
     sets = {role: store.open_queries(name) for role, name in fold.items()}
     names = max(sets.values(), key=lambda queries: queries.n_features).names if sparse else sets["train"].names
-    result = {}
+    result, dropped = {}, _telling(sets["train"]) if drop_telling else {}
+    strangers = {name for told in dropped.values() for name in told}
+    if strangers and strangers >= set(names):
+        raise DataError("every feature encodes a label (data.drop_telling): there is nothing else to learn from")
     for role, queries in sets.items():
         changed = (
             widen(queries, names)
             if sparse and queries.names == names[: queries.n_features]
             else _with_features(queries, names, role)
         )
+        changed = without(changed, strangers)
         if scale < 1:
             kept = max(2, round(scale * queries.n_queries))
             changed = select(changed, np.sort(shuffled(queries, seed)[:kept]))
         result[role] = fold[role] if changed is queries else store.keep_queries(changed)
-    return result
+    return result, [f"dropped, as they (nearly) equal the {source}: {', '.join(told)}" for source, told in dropped.items()]
+
+
+def _telling(queries: Queries) -> dict[str, list[str]]:
+    """Names of the features that encode each label source."""
+    return {source: [queries.names[k] for k in np.flatnonzero(which)] for source, which in telling(queries).items()}
 
 
 def _with_features(queries: Queries, names: tuple[str, ...], role: str) -> Queries:

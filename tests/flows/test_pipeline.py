@@ -104,7 +104,7 @@ def test_the_report_is_one_page_with_every_part(finished):
         "Local optimality",
         "<svg",
         "graded",
-        "last clicks",
+        "clicks that count",
         "Configuration as resolved",
     ):
         assert part in page

@@ -74,14 +74,14 @@ def test_session_configuration(real_data, monkeypatch, request):
 
 
 def test_eligible_click_pairs_of_the_session_log(real_data):
-    from tasks.clicks import attach, click_table
+    from tasks.clicks import attach, click_tables
 
     folder = real_data / "trec-session-2013"
     columns = {"query": "topic", "document": "doc", "click": "click_orders"}
     data = Data(files=[folder / "judged.txt"], clicks={"log": folder / "clicklog.tsv", "interaction": "interaction", **columns})
     judged = store.open_queries(ingest.fn(data.files, data)["data"][0])
     assert (judged.n_queries, judged.n_documents) == (49, 2694)
-    _, facts = attach(judged, click_table(data.clicks))
+    _, facts = attach(judged, click_tables(data.clicks)[0]["click"])
     assert facts.pairs == pytest.approx(240, abs=25)
-    _, whole = attach(judged, click_table(data.clicks.model_copy(update={"interaction": None})))
+    _, whole = attach(judged, click_tables(data.clicks.model_copy(update={"interaction": None}))[0]["click"])
     assert whole.pairs == pytest.approx(27, abs=8)

@@ -76,10 +76,10 @@ def test_too_few_queries(workplace):
 def test_sets_of_a_fold_get_one_width_and_a_share(workplace):
     wide, narrow = make_queries(20, n_features=4, seed=1), make_queries(20, n_features=3, seed=2)
     fold = {"train": store.keep_queries(wide), "valid": store.keep_queries(narrow), "test": store.keep_queries(wide)}
-    fitted = fit_together.fn(fold, 1.0, 1)
+    fitted, _ = fit_together.fn(fold, 1.0, 1)
     assert fitted["train"] == fold["train"]
     assert store.open_queries(fitted["valid"]).n_features == 4
-    assert store.open_queries(fit_together.fn(fold, 0.25, 1)["train"]).n_queries == 5
+    assert store.open_queries(fit_together.fn(fold, 0.25, 1)[0]["train"]).n_queries == 5
 
 
 def test_tables_name_their_features(workplace):
@@ -90,7 +90,7 @@ def test_tables_name_their_features(workplace):
     train = store.keep_queries(queries)
 
     def fitted(other):
-        return fit_together.fn({"train": train, "valid": train, "test": store.keep_queries(other)}, 1.0, 1, sparse=False)
+        return fit_together.fn({"train": train, "valid": train, "test": store.keep_queries(other)}, 1.0, 1, sparse=False)[0]
 
     opened = store.open_queries(fitted(turned)["test"])
     assert opened.names == ("f1", "f2", "f3")
@@ -99,3 +99,19 @@ def test_tables_name_their_features(workplace):
         fitted(short)
     with pytest.raises(DataError, match="test: misses the feature 'f3', unlike"):
         fitted(strange)
+
+
+def test_features_that_tell_a_label_are_left_out_of_all_sets_and_listed(workplace):
+    sets = {role: make_queries(20, n_features=3, seed=k) for k, role in enumerate(("train", "valid", "test"))}
+    told = sets["train"].features.copy()
+    told[:, 1] = 3 - 2 * sets["train"].sources["click"]
+    told[:, 2] = np.exp(sets["train"].labels)
+    fold = {role: store.keep_queries(queries) for role, queries in sets.items()}
+    fold["train"] = store.keep_queries(replace(sets["train"], features=told))
+    fitted, notes = fit_together.fn(fold, 1.0, 1)
+    assert [store.open_queries(name).names for name in fitted.values()] == [("f1",)] * 3
+    assert notes == ["dropped, as they (nearly) equal the label: f3", "dropped, as they (nearly) equal the click: f2"]
+    assert fit_together.fn(fold, 1.0, 1, drop_telling=False) == (fold, [])
+    told[:, 0] = sets["train"].labels
+    with pytest.raises(DataError, match="every feature encodes a label"):
+        fit_together.fn({**fold, "train": store.keep_queries(replace(sets["train"], features=told))}, 1.0, 1)

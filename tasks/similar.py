@@ -1,0 +1,71 @@
+"""Which queries are alike: by the words they have in common, or by the documents that were clicked for them."""
+
+import polars as pl
+
+_NEARLY = 1e-9
+"""Similarities are ratios of whole numbers: what is short of the threshold by rounding is not short of it."""
+
+
+def normalised(column: str) -> pl.Expr:
+    """A query as far as equal ones are concerned: Unicode's compatibility form, lower case, single spaces."""
+    return pl.col(column).cast(pl.String).str.normalize("NFKC").str.to_lowercase().str.strip_chars().str.replace_all(r"\s+", " ")
+
+
+def similar_words(texts: pl.DataFrame, known: pl.Series, threshold: float) -> pl.DataFrame:
+    """Pairs ``query`` (one of those known), ``other`` of which two texts have a Jaccard similarity of their sets of words of at
+    least `threshold`.
+
+    Two sets that are so similar share one of their rarest words: of a set of n, one of the first n − ⌈threshold·n⌉ + 1 by
+    rarity. Only pairs that do are counted (prefix filtering; Bayardo et al. 2007).
+
+    Args:
+        texts: ``query`` and ``text``, one row a text of a query.
+    """
+    words = (
+        texts.with_row_index("id")
+        .with_columns(word=pl.col("text").str.split(" ").list.unique())
+        .explode("word")
+        .with_columns(often=pl.len().over("word"), size=pl.len().over("id"))
+        .sort("id", "often", "word")
+        .with_columns(place=pl.int_range(pl.len()).over("id"))
+    )
+    first = words.filter(pl.col("place") <= pl.col("size") - (threshold * pl.col("size") - _NEARLY).ceil())
+    ours = first.join(known.to_frame("query"), on="query", how="semi")
+    candidates = (
+        ours.join(first, on="word", suffix="_other")
+        .filter(
+            (pl.col("query") != pl.col("query_other"))
+            & (pl.min_horizontal("size", "size_other") >= threshold * pl.max_horizontal("size", "size_other") - _NEARLY)
+        )
+        .select("id", "id_other", "query", "query_other", "size", "size_other")
+        .unique()
+    )
+    shared = (
+        candidates.join(words.select("id", "word"), on="id")
+        .join(words.select(pl.col("id").alias("id_other"), "word"), on=["id_other", "word"])
+        .group_by("query", "query_other", "id", "id_other", "size", "size_other")
+        .len("shared")
+    )
+    jaccard = pl.col("shared") / (pl.col("size").cast(pl.Int64) + pl.col("size_other").cast(pl.Int64) - pl.col("shared"))
+    return shared.filter(jaccard >= threshold - _NEARLY).select("query", other="query_other").unique().sort("query", "other")
+
+
+def similar_clicks(clicks: pl.DataFrame, known: pl.Series, threshold: float) -> pl.DataFrame:
+    """Pairs ``query`` (one of those known), ``other`` whose counts of clicks on documents have a cosine of at least `threshold`.
+
+    Args:
+        clicks: ``query``, ``document``, ``clicks``, one row a pair.
+    """
+    unit = clicks.filter(pl.col("clicks") > 0).with_columns(
+        share=pl.col("clicks") / pl.col("clicks").pow(2).sum().over("query").cast(pl.Float64).sqrt()
+    )
+    return (
+        unit.join(known.to_frame("query"), on="query", how="semi")
+        .join(unit, on="document", suffix="_other")
+        .filter(pl.col("query") != pl.col("query_other"))
+        .group_by("query", "query_other")
+        .agg(cosine=(pl.col("share") * pl.col("share_other")).sum())
+        .filter(pl.col("cosine") >= threshold - _NEARLY)
+        .select("query", other="query_other")
+        .sort("query", "other")
+    )
