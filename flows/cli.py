@@ -88,6 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("runs", nargs="+", metavar="RUN[:RANKER]")
     compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
     compare.add_argument("--margin", type=float, metavar="M", help="also test that a run loses no more than M against another")
+    compare.add_argument(
+        "--tier", action="append", default=[], metavar="MEASURE", help="several, the most important first: the graded scorecard"
+    )
+    compare.add_argument("--level", type=float, default=0.95, help="of the scorecard's one-sided bounds")
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
@@ -231,12 +235,16 @@ def _optimality(given: argparse.Namespace) -> int:
 
 def _compare(given: argparse.Namespace) -> int:
     make_state_folder()
-    from flows.terminal import show_comparison
+    from flows.terminal import show_comparison, show_scorecards
     from tasks.lookup import find_values
-    from tasks.significance import compare_stored
+    from tasks.significance import compare_stored, scorecards
 
-    table = compare_stored([find_values(run) for run in given.runs], given.measure, given.margin)
+    stored = [find_values(run) for run in given.runs]
+    table = compare_stored(stored, given.measure, given.margin)
+    if given.tier:
+        table["scorecards"] = scorecards(stored, given.tier, given.margin or 0.0, given.level)
     show_comparison(table)
+    show_scorecards(table.get("scorecards", []))
     if given.json:
         print(json.dumps(table))
     return 0

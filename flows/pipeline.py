@@ -22,12 +22,13 @@ from prefect.runtime import flow_run
 
 import ltr
 from flows.progress import Steps, steps
-from flows.sweep import Cell, cells_of, choose, train_all
+from flows.sweep import Cell, cells_of, choose, point_label, train_all
 from ltr.measures import why_undefined
 from tasks import store
 from tasks.check import check, refuse, shared_queries
 from tasks.config import CERTIFIED, Data, RunConfig
 from tasks.generate import generate
+from tasks.guarantee import frontier, kept, promise
 from tasks.ingest import DataError, ingest, is_table
 from tasks.labels import fit_together, prepare, rotate, split
 from tasks.optimality import certify
@@ -66,14 +67,15 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
         with tracker.running():
             tracker.describe(*_description(config, run_key, folds), data)
             results = sweep(config, cells_of(config, folds), tracker, fresh, progress)
-            chosen = list(choose(results, ltr.Measure.of(config.select).key))
+            chosen, promises = guaranteed(config, results, list(choose(results, ltr.Measure.of(config.select).key)))
             certificates = optimality(config, chosen, progress)
             progress.begin("significance")
             table = compare(config, chosen)
-            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table)
+            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises)
             progress.begin("report")
             publish(config, tracker, outcome)
-    return {name: outcome[name] for name in ("run_id", "models", "standings", "certificates", "report", "summary")}
+    shown = ("run_id", "models", "standings", "certificates", "promises", "report", "summary")
+    return {name: outcome[name] for name in shown}
 
 
 def ready_data(config: RunConfig) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
@@ -170,6 +172,37 @@ def sweep(
     return [(cell, results[k]) for k, cell in enumerate(cells)]
 
 
+def guaranteed(
+    config: RunConfig, results: list[tuple[Cell, dict[str, Any]]], chosen: list[Any]
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The chosen cells with those of the guarantee's rankers chosen by its rule, and what came of each promise."""
+    rule = config.guarantee
+    if rule is None:
+        return chosen, []
+    baseline = {fold: str(folder_of(result["key"]) / "values.parquet") for name, fold, _, result in chosen if name == rule.baseline}
+    entries = []
+    for name in config.guaranteed:
+        own = [(cell, result) for cell, result in results if cell["ranker"] == name]
+        files = {cell["label"]: str(folder_of(result["key"]) / "values.parquet") for cell, result in own}
+        promises = []
+        for fold, path in baseline.items():
+            promises.append(promise({c["label"]: files[c["label"]] for c, _ in own if c["fold"] == fold}, path, rule))
+        labels = [p["chosen"] for p in promises]
+        chosen = [entry for entry in chosen if entry[0] != name]
+        taken = [(cell, result) for cell, result in own if cell["label"] in labels]
+        chosen += [(name, cell["fold"], cell, result) for cell, result in taken]
+        points: dict[str, list[str]] = {}
+        for cell, _ in own:
+            points.setdefault(point_label(cell["point"]), []).append(files[cell["label"]])
+        entries.append({
+            "ranker": name, "baseline": rule.baseline, "margin": rule.margin, "level": rule.level, "promises": promises,
+            **kept([files[label] for label in labels], list(baseline.values()), rule),
+            "frontier": frontier(points, {point_label(cell["point"]) for cell, _ in taken}, list(baseline.values()), rule),
+        })  # fmt: skip
+    order = {name: k for k, name in enumerate(config.rankers)}
+    return sorted(chosen, key=lambda entry: (order[entry[0]], entry[1])), entries
+
+
 def optimality(config: RunConfig, chosen: list[Any], progress: Steps) -> list[dict[str, Any]]:
     """Certificates of each model asked for, of its first fold."""
     if config.optimality is None:
@@ -214,6 +247,7 @@ def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
 def _outcome(
     config: RunConfig, tracker: Tracker, folds: list[Any], findings: list[Any], results: list[Any], chosen: list[Any],
     certificates: list[Any], table: dict[str, Any],
+    promises: list[dict[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
     """Everything the report, MLflow and the terminal show of a run."""
     select = ltr.Measure.of(config.select).key
@@ -234,6 +268,7 @@ def _outcome(
         "best": best,
         "standings": table,
         "certificates": certificates,
+        "promises": promises,
         "facts": [
             f"{len(folds)} fold{'s' if len(folds) > 1 else ''}",
             " / ".join(f"{about['queries']:,}" for about in sizes) + " training / validation / test queries",
@@ -271,6 +306,10 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
         "chosen": json.dumps(outcome["chosen"]),
     }
     tags |= {f"optimality.{c['ranker']}": c["verdict"] for c in outcome["certificates"] if c["ranker"] in config.rankers}
+    tags |= {
+        f"guarantee.{p['ranker']}": p["held"] if any(q["promised"] for q in p["promises"]) else "not promised"
+        for p in outcome["promises"]
+    }
     if not tracker.was_finished:
         tracker.summary(metrics, tags, [path, *write_plots(outcome, path.parent / "plots")])
         tracker.text(outcome["config"], "config.yaml")

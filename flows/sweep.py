@@ -35,8 +35,13 @@ def cells_of(config: RunConfig, folds: list[dict[str, str]]) -> list[Cell]:
 
 
 def _label(ranker: str, point: dict[str, Any], fold: int | None) -> str:
-    settings = ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
+    settings = point_label(point)
     return ranker + (f" · {settings}" if settings else "") + (f" · fold {fold + 1}" if fold is not None else "")
+
+
+def point_label(point: dict[str, Any]) -> str:
+    """A point of a grid as people write it: ``learning_rate=0.1, 1.weight=0.3``."""
+    return ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
 
 
 def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[Cell, dict[str, Any]], None]) -> None:

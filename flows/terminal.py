@@ -1,13 +1,14 @@
 """The end of a run on the terminal: models × measures with standard errors, marks and verdicts, and where to look further."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tasks.report import best_mean, label_of
+from tasks.report import best_mean, label_of, promise_text
 from tasks.significance import marks
 
 
@@ -46,8 +47,28 @@ def show(outcome: dict[str, Any], name: str) -> None:
         )
     table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %."
     console.print(table)
+    for entry in outcome["promises"]:
+        console.print(f"{entry['ranker']} against {entry['baseline']}: {promise_text(entry)}", highlight=False)
     console.print(outcome["summary"], f"Report: {outcome['report']}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome['run_id'][:8]})", highlight=False)
+
+
+def show_scorecards(cards: Sequence[dict[str, Any]]) -> None:
+    """Prints graded comparisons, a table each: tier by tier down to the one that decides."""
+    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+    for card in cards:
+        names = f"{card['challenger']} against {card['baseline']}"
+        table = Table(
+            "tier", "measure", "mean difference", "margin", "bounds", "verdict", title=escape(names), title_justify="left", title_style="bold"
+        )  # fmt: skip
+        for k, tier in enumerate(card["tiers"], 1):
+            bounds = f"{tier['lower_bound']:+.4f} … {tier['upper_bound']:+.4f}"
+            table.add_row(
+                str(k), label_of(tier["measure"]), f"{tier['difference']:+.4f}", f"{tier['margin']:g}", bounds, tier["verdict"]
+            )
+        amounts = {"better": "is better", "worse": "is worse", "open": "is not told apart"}[card["comparison"]]
+        table.caption = f"By tiers {escape(card['challenger'])} {amounts}. Bounds are one-sided, each at {card['level']:.0%}."
+        console.print(table)
 
 
 def show_comparison(table: dict[str, Any]) -> None:

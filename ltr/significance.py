@@ -98,6 +98,8 @@ class NonInferiority:
     lower_bound: float
     margin: float
     level: float
+    p_value: float
+    """Of a loss of `margin` or more; `holds` where it is below 1 − level."""
 
 
 def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, level: float = 0.95) -> NonInferiority:
@@ -110,4 +112,50 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
         raise ValueError(f"margin {margin} must not be negative and level {level} lie in (0, 1)")
     result = paired_t(challenger, baseline)
     lower = result.difference - float(stats.t.ppf(level, result.n_queries - 1)) * result.standard_error
-    return NonInferiority(lower > -margin or (margin == 0 and lower == 0), result.difference, lower, margin, level)
+    room = result.difference + margin
+    t = room / result.standard_error if result.standard_error > 0 else np.copysign(np.inf, room) if room else 0.0
+    return NonInferiority(
+        lower > -margin or (margin == 0 and lower == 0), result.difference, lower, margin, level,
+        float(stats.t.sf(t, result.n_queries - 1)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tier:
+    """How a challenger stands against a baseline on one tier; the bounds are one-sided, each at the level."""
+
+    difference: float
+    lower_bound: float
+    upper_bound: float
+    margin: float
+    verdict: str
+    """``better``, ``worse``, ``equal`` (within the margin, either way), ``not worse`` (than by the margin), or ``open``."""
+
+
+def lexicographic(
+    challenger: Sequence[ArrayLike], baseline: Sequence[ArrayLike], margins: Sequence[float], level: float = 0.95
+) -> tuple[list[Tier], str]:
+    """The graded comparison of two models (S section 1), tier by tier, with margins in place of ties, which real means never have.
+
+    A tier within whose margin the two are equal, or the challenger is not worse, leaves the decision to the next one.
+
+    Args:
+        challenger, baseline: per-query values of each tier, the most important first.
+        margins: of each tier; 0 for the last one leaves no room for equality there.
+
+    Returns:
+        The tiers, and what they amount to: ``better``, ``worse``, or ``open`` where the deciding tier shows neither.
+    """
+    tiers = []
+    for a, b, margin in zip(challenger, baseline, margins, strict=True):
+        result, lower = paired_t(a, b), non_inferior(a, b, margin, level).lower_bound
+        upper = 2 * result.difference - lower
+        if -margin < lower <= upper < margin or lower == upper == 0:
+            verdict = "equal"
+        elif lower > 0 or upper < 0:
+            verdict = "better" if lower > 0 else "worse"
+        else:
+            verdict = "not worse" if margin > 0 and lower > -margin else "open"
+        tiers.append(Tier(result.difference, lower, upper, margin, verdict))
+    deciding = next((tier.verdict for tier in tiers if tier.verdict not in ("equal", "not worse")), "open")
+    return tiers, deciding

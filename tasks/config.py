@@ -232,6 +232,21 @@ class Optimality(Strict):
     escape: int = Field(0, ge=0)
 
 
+class Guarantee(Strict):
+    """What a ranker may not harm, and what it is to improve (S sections 1 and 4; SPEC's "tier one unharmed").
+
+    `tiers` are measures, the most important first. Of each ranker's cells the one is chosen that gains most on the last tier over the
+    chosen `baseline`, among those shown on validation queries to lose no more than `margin` on any other tier, at `level`
+    (Holm's correction over the cells).
+    """
+
+    baseline: str
+    rankers: list[str] = []
+    tiers: list[str] = Field(["ndcg_3", "cndcg_3"], min_length=2)
+    margin: float = Field(0.005, ge=0)
+    level: float = Field(0.95, gt=0.5, lt=1)
+
+
 class Expect(Strict):
     """Numbers that must come out, or the run fails: ``{ranker: {test_ndcg_10: 0.41}}``."""
 
@@ -254,6 +269,7 @@ class RunConfig(Strict):
     measures: list[str] = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
     conventions: Conventions = Conventions()  # type: ignore[valid-type]
     optimality: Optimality | None = None
+    guarantee: Guarantee | None = None
     expect: Expect | None = None
     seed: int = Field(1, ge=0)
     scale: float = Field(1.0, gt=0, le=1)
@@ -266,14 +282,20 @@ class RunConfig(Strict):
                 raise ValueError(f"ranker name {name!r}: letters, digits, '_', '-', '.' and spaces only")
         for measure in self.measures:
             ltr.Measure.of(measure)
-        for measure in (self.select, *([self.optimality.measure] if self.optimality else [])):
+        tiers = self.guarantee.tiers if self.guarantee else []
+        for measure in (self.select, *([self.optimality.measure] if self.optimality else []), *tiers):
             ltr.Measure.maximised(measure)
         for path in self.sweep:
             if not any(_has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{_near(path.split('.')[0])}")
-        for name in self.optimality.rankers if self.optimality else []:
+        named = {"optimality.rankers": self.optimality.rankers if self.optimality else []}
+        if self.guarantee:
+            named |= {"guarantee.baseline": [self.guarantee.baseline], "guarantee.rankers": self.guarantee.rankers}
+        for key, name in ((key, name) for key, names in named.items() for name in names):
             if name not in self.rankers:
-                raise ValueError(f"optimality.rankers: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+                raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+        if self.guarantee and not self.guaranteed:
+            raise ValueError(f"guarantee: no ranker beside the baseline {self.guarantee.baseline!r}")
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
         for name, values in self.expect.values.items() if self.expect else ():
             if name not in self.rankers:
@@ -291,8 +313,16 @@ class RunConfig(Strict):
 
     @property
     def all_measures(self) -> list[str]:
-        """All measures to take: those reported and the one that selects."""
-        return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select)))
+        """All measures to take: those reported, the one that selects, and the guarantee's."""
+        tiers = self.guarantee.tiers if self.guarantee else []
+        return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select, *tiers)))
+
+    @property
+    def guaranteed(self) -> list[str]:
+        """Rankers that are held against the guarantee's baseline."""
+        if self.guarantee is None:
+            return []
+        return [name for name in self.guarantee.rankers or self.rankers if name != self.guarantee.baseline]
 
     def cells(self, ranker: str) -> list[tuple[dict[str, Any], RankerSection]]:
         """Every point of a ranker's grid: what was set, and the section with it set. The ranker's own sweep wins over the
@@ -360,12 +390,28 @@ class ConfigError(ValueError):
 
 
 def _vocabulary() -> list[str]:
-    models = (RunConfig, Data, Generate, ClickLog, ClickLabel, Optimality, Expect, Term, Conventions, Schedule, *SECTIONS.values())
+    models = (
+        RunConfig,
+        Data,
+        Generate,
+        ClickLog,
+        ClickLabel,
+        Optimality,
+        Guarantee,
+        Expect,
+        Term,
+        Conventions,
+        Schedule,
+        *SECTIONS.values(),
+    )
     return sorted({name for model in models for name in model.model_fields})
 
 
 def _near(key: str) -> str:
+    """What may have been meant by an unknown key: the likest known one, and another that is nearly as like."""
     near = difflib.get_close_matches(str(key), _vocabulary(), n=2, cutoff=0.7)
+    likeness = [difflib.SequenceMatcher(None, str(key), name).ratio() for name in near]
+    near = [name for name, ratio in zip(near, likeness, strict=True) if ratio > likeness[0] - 0.1]
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

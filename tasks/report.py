@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from scipy import stats
 
 from ltr.measures import fewer_is_better
 from tasks.significance import marks
@@ -54,6 +56,7 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
             {**c, "label": c["ranker"], "text": certificate_text(c), "figure": optimality_figure(c)} for c in run["certificates"]
         ],
         "optimality_measure": label_of(run["certificates"][0]["measure"]) if run["certificates"] else "",
+        "promises": [{**p, "text": promise_text(p), "figure": frontier_figure(p)} for p in run["promises"]],
         "curves": [
             *(figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))),
             *pairs_figures(run["cells"], standings["measures"]),
@@ -85,6 +88,7 @@ def write_plots(run: Mapping[str, Any], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"curve-{name}": curve_figure(name, files) for name, files in run["curves"].items()}
     figures |= {f"importance-{name}": importance_figure(name, files) for name, files in run["curves"].items()}
+    figures |= {f"frontier-{p['ranker']}": frontier_figure(p) for p in run["promises"]}
     figures |= {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c['ranker'])}": optimality_figure(c) for c in run["certificates"]}
     paths = []
     for name, figure in figures.items():
@@ -115,6 +119,18 @@ def certificate_text(certificate: Mapping[str, Any]) -> str:
         rises = "rises" if e["best"] > c["value"] else "does not rise"
         escape = f" Trained on for {e['epochs']} epochs it {rises}: {e['best']:.4f} at best (learning rate {e['rate']:g})."
     return f"{found}. {c['directions']} directions, {steps}; {label_of(c['measure'])} {c['value']:.4f} on the training queries.{escape}"
+
+
+def promise_text(entry: Mapping[str, Any]) -> str:
+    """What a promise came to, as the report and the terminal say it."""
+    *protected, last = entry["tiers"]
+    promised = [p["promised"] for p in entry["promises"]]
+    folds = f" in {sum(promised)} of {len(promised)} folds" if len(promised) > 1 else ""
+    made = f"promised{folds}" if any(promised) else "not promised, no cell is shown to be harmless on validation queries"
+    held = {"yes": "shown on test queries", "no": "broken on test queries", "open": "neither shown nor broken on test queries"}
+    bounds = "; ".join(f"{label_of(t['measure'])} {t['difference']:+.4f}, at least {t['lower_bound']:+.4f}" for t in protected)
+    harm = f"no loss above {entry['margin']:g} on {' and '.join(label_of(t['measure']) for t in protected)} ({entry['level']:.0%})"
+    return f"{harm}: {made}; {held[entry['held']]} ({bounds}). {label_of(last['measure'])} {last['difference']:+.4f}: {last['verdict']}."
 
 
 def best_mean(key: str, means: Sequence[float | None]) -> float | None:
@@ -179,6 +195,33 @@ def optimality_figure(certificate: Mapping[str, Any]) -> str:
         axes.set(xlabel="step η along a unit direction", ylabel=f"{label_of(certificate['measure'])}, training")
         axes.set_title(certificate["ranker"], loc="left", fontweight="bold")
         axes.legend(frameon=False, loc="lower left")
+
+    return _svg(draw)
+
+
+def frontier_figure(entry: Mapping[str, Any]) -> str:
+    """The first tier against the last over a ranker's grid: means on validation queries, with the ellipses that hold the true paired
+    difference to the baseline at the level, and the margin that must not be crossed."""
+    found = entry["frontier"]
+    radius = np.sqrt(stats.chi2.ppf(found["level"], 2))
+    angle = np.linspace(0, 2 * np.pi, 121)
+    circle = radius * np.array([np.cos(angle), np.sin(angle)])
+
+    def draw(axes: Any) -> None:
+        points = found["points"]
+        for k, point in enumerate(points):
+            values, vectors = np.linalg.eigh(np.array(point["covariance"]))
+            x, y = np.array(point["mean"])[:, None] + vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
+            colour = _COLOURS[k % len(_COLOURS)]
+            axes.plot(x, y, color=colour, linewidth=0.8, alpha=0.7)
+            axes.plot(*point["mean"], marker="o" if point["taken"] else ".", color=colour)
+            if len(points) <= 12:
+                axes.annotate(point["label"], point["mean"], textcoords="offset points", xytext=(4, 4), fontsize=7, color=colour)
+        axes.plot(*found["baseline"], marker="+", markersize=9, color="#1b2430", linestyle="none", label=entry["baseline"])
+        axes.axvline(found["baseline"][0] - found["margin"], color="#1b2430", linewidth=0.7, linestyle=":", label="margin")
+        axes.set(xlabel=f"{label_of(found['tiers'][0])}, validation", ylabel=f"{label_of(found['tiers'][1])}, validation")
+        axes.set_title(entry["ranker"], loc="left", fontweight="bold")
+        axes.legend(frameon=False)
 
     return _svg(draw)
 

@@ -1,6 +1,7 @@
 """Every pair of models compared on the same test queries, and the standings as one table."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,40 @@ def marks(beats: Mapping[str, int]) -> str:
     return "".join(letter if level == 95 else f"({letter})" for letter, level in sorted(beats.items()))
 
 
+def _shared(wanted: Sequence[str], runs: Sequence[Sequence[pl.DataFrame]]) -> list[str]:
+    """The measures asked for, which all runs have; all that they share where none is asked for."""
+    shared = [c for c in runs[0][0].columns if c not in ("split", "query") and all(c in parts[0].columns for parts in runs)]
+    for measure in wanted:
+        if measure not in shared:
+            raise DataError(f"not all of these runs have {measure}; they share: {', '.join(shared)}")
+    return list(wanted) or shared
+
+
+def scorecards(stored: Sequence[Stored], tiers: Sequence[str], margin: float, level: float) -> list[dict[str, Any]]:
+    """The graded comparison (`ltr.significance.lexicographic`) of every pair of finished runs, the later one as the challenger.
+
+    Args:
+        tiers: measures, the most important first. `margin`: of all but the last, which decides by any difference.
+
+    Raises:
+        DataError: for fewer than two tiers, or one that not all runs have.
+        ValueError: for a measure of which less is better, a negative margin or a level outside (0, 1).
+    """
+    if len(tiers) < 2:
+        raise DataError("a scorecard needs two or more tiers: name each with --tier, the most important first")
+    frames = {s.name: [read_values(path, "test") for path in s.paths] for s in stored}
+    keys = _shared([Measure.maximised(tier).key for tier in tiers], list(frames.values()))
+    values = {name: [_pooled(parts, key) for key in keys] for name, parts in frames.items()}
+    margins, cards = [margin] * (len(keys) - 1) + [0.0], []
+    for k, baseline in enumerate(values):
+        for challenger in list(values)[k + 1 :]:
+            found, comparison = significance.lexicographic(values[challenger], values[baseline], margins, level)
+            named = [{"measure": key, **asdict(tier)} for key, tier in zip(keys, found, strict=True)]
+            names = {"challenger": challenger, "baseline": baseline, "level": level}
+            cards.append({**names, "tiers": named, "comparison": comparison})
+    return cards
+
+
 def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: float | None = None) -> dict[str, Any]:
     """`standings` of finished runs from their stored values; for each pair a randomisation test and the bootstrap's 95 % interval,
     and with a `margin`, which of the two is not worse than the other by more (``not_worse``, one-sided at 95 %).
@@ -105,13 +140,7 @@ def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: fl
         if queries != asked[first]:
             common = len({q for part in queries for q in part} & {q for part in asked[first] for q in part})
             raise DataError(f"{name} and {first} were not tested on the same queries in the same folds ({common} in common)")
-    shared = [
-        c for c in frames[first][0].columns if c not in ("split", "query") and all(c in f[0].columns for f in frames.values())
-    ]
-    wanted = [Measure.of(m).key for m in measures] or shared
-    for measure in wanted:
-        if measure not in shared:
-            raise DataError(f"not all of these runs have {measure}; they share: {', '.join(shared)}")
+    wanted = _shared([Measure.of(m).key for m in measures], list(frames.values()))
     table: dict[str, Any] = standings.fn({s.name: s.paths for s in stored}, wanted)
     for pair in table["pairs"]:
         a, b = (_pooled(frames[pair[side]], pair["measure"]) for side in ("a", "b"))

@@ -24,12 +24,13 @@ CONFIG = {
         "trees": {"kind": "lambdamart", "n_trees": 6, "n_leaves": 6, "min_docs_in_leaf": 5, "sweep": {"learning_rate": [0.1, 0.3]}},
         "graded": {
             "kind": "lambdamart", "n_trees": 6, "n_leaves": 6, "min_docs_in_leaf": 5,
-            "objective": [{}, {"measure": "cndcg", "pairs": "same_label", "weight": 0.3}],
+            "objective": [{}, {"measure": "cndcg", "pairs": "same_label"}], "sweep": {"objective.1.weight": [0.3, 0.9]},
         },
         "linear": {"kind": "lambdarank", "epochs": 5},
     },
     "measures": ["ndcg_3", "ndcg_10", "map", "cndcg_10"],
     "optimality": {"measure": "ndcg", "epsilon": 0.1, "delta": 0.1},
+    "guarantee": {"baseline": "trees", "rankers": ["graded"], "tiers": ["ndcg_10", "cndcg_3"], "margin": 0.05},
 }  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def children(outcome):
 
 def test_every_cell_is_a_finished_child_with_numbers_curve_values_and_data(finished):
     client, runs = children(finished[1])
-    assert len(runs) == 4
+    assert len(runs) == 5
     for child in runs:
         assert child.info.status == "FINISHED"
         assert {"test_ndcg_10", "valid_ndcg_10", "test_cndcg_10", "train_seconds"} <= set(child.data.metrics)
@@ -74,7 +75,15 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {"report.html", "config.yaml", "plots"}
 
 
-NAMES = ("curve-trees", "curve-graded", "curve-linear", "importance-trees", "importance-graded", "optimality-linear")
+NAMES = (
+    "frontier-graded",
+    "curve-trees",
+    "curve-graded",
+    "curve-linear",
+    "importance-trees",
+    "importance-graded",
+    "optimality-linear",
+)
 
 
 def test_plots_are_artifacts(finished):
@@ -101,6 +110,8 @@ def test_the_report_is_one_page_with_every_part(finished):
         "<h1>small</h1>",
         "NDCG@10",
         "CNDCG@10",
+        "Guarantee",
+        "no loss above 0.05 on NDCG@10",
         "Local optimality",
         "<svg",
         "graded",
@@ -139,7 +150,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(prefect_server, workplace, mo
     monkeypatch.setattr(ltr.LambdaMART, "fit", lambda *_: pytest.fail("trained again"))
     outcome = run(parse(CONFIG))
     assert calls == [1]
-    assert len(children(outcome)[1]) == 4
+    assert len(children(outcome)[1]) == 5
 
 
 def test_numbers_are_the_same_with_two_workers(finished, workplace, prefect_server):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr.significance import bootstrap, holm, non_inferior, paired_t, randomisation
+from ltr.significance import bootstrap, holm, lexicographic, non_inferior, paired_t, randomisation
 
 
 def test_paired_t_by_hand_and_by_scipy():
@@ -76,3 +76,44 @@ def test_non_inferiority_keeps_its_level():
     assert non_inferior(np.full(10, 0.5), np.full(10, 0.5), margin=0.0).holds
     with pytest.raises(ValueError, match="must not be negative"):
         non_inferior([0.1, 0.2], [0.1, 0.2], margin=-1)
+
+
+def test_non_inferiority_p_is_that_of_a_shifted_t_test():
+    rng = np.random.default_rng(4)
+    a, b = rng.random(30), rng.random(30)
+    found = non_inferior(a, b, margin=0.1)
+    assert found.p_value == pytest.approx(stats.ttest_1samp(a - b + 0.1, 0, alternative="greater").pvalue)
+    assert found.holds == (found.p_value < 0.05)
+    assert non_inferior(a, a, margin=0.1).p_value == 0.0
+
+
+def tier(mean, spread=0.1, n=100):
+    """Differences of that mean and standard error spread / √n."""
+    noise = np.random.default_rng(5).normal(size=n)
+    return mean + spread * (noise - noise.mean()) / noise.std(ddof=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdicts", "comparison"),
+    [
+        (tier(0.0), tier(0.05), ["equal", "better"], "better"),
+        (tier(0.0), tier(-0.05), ["equal", "worse"], "worse"),
+        (tier(0.0), tier(0.001), ["equal", "open"], "open"),
+        (tier(0.08), tier(-0.05), ["better", "worse"], "better"),
+        (tier(-0.08), tier(0.05), ["worse", "better"], "worse"),
+        (tier(0.005, 0.12), tier(0.05), ["not worse", "better"], "better"),
+        (tier(-0.015), tier(0.05), ["open", "better"], "open"),
+    ],
+)
+def test_the_first_tier_that_is_not_equal_decides(first, second, verdicts, comparison):
+    zero = np.zeros(100)
+    tiers, found = lexicographic([first, second], [zero, zero], [0.02, 0.0])
+    assert ([t.verdict for t in tiers], found) == (verdicts, comparison)
+    assert tiers[0].lower_bound == pytest.approx(first.mean() - stats.t.ppf(0.95, 99) * first.std(ddof=1) / 10)
+    assert tiers[0].upper_bound - tiers[0].difference == pytest.approx(tiers[0].difference - tiers[0].lower_bound)
+
+
+def test_a_model_and_itself_are_not_told_apart():
+    values = np.random.default_rng(6).random(20)
+    tiers, found = lexicographic([values, values], [values, values], [0.0, 0.0])
+    assert ([t.verdict for t in tiers], found) == (["equal", "equal"], "open")

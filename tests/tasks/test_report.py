@@ -2,12 +2,24 @@
 
 import json
 
-from tasks.report import certificate_text, importance_figure, optimality_figure, page, write_report
+from tasks.report import certificate_text, frontier_figure, importance_figure, optimality_figure, page, promise_text, write_report
 
 CERTIFICATE = {
     "ranker": "linear", "verdict": "optimum", "measure": "ndcg", "value": 0.8, "steps": [0.1, 0.2], "norm": 2.0,
     "curves": [[0.79, 0.78]] * 4, "envelope": [[0.78, 0.77], [0.795, 0.79]], "rising": 0, "rising_or_tied": 0, "tie_share": 0.0,
     "upper_bound": 0.0099, "epsilon": 0.01, "delta": 0.01, "directions": 459,
+}  # fmt: skip
+PROMISE = {
+    "ranker": "graded", "baseline": "judged", "margin": 0.01, "level": 0.95, "held": "yes", "comparison": "better",
+    "promises": [{"chosen": "w=1", "promised": True}],
+    "tiers": [
+        {"measure": "ndcg_3", "difference": -0.001, "lower_bound": -0.004, "verdict": "equal"},
+        {"measure": "cndcg_3", "difference": 0.02, "lower_bound": 0.01, "verdict": "better"},
+    ],
+    "frontier": {
+        "baseline": [0.5, 0.4], "margin": 0.01, "level": 0.95, "tiers": ["ndcg_3", "cndcg_3"],
+        "points": [{"label": "w=1", "taken": True, "mean": [0.5, 0.42], "covariance": [[1e-6, 0.0], [0.0, 1e-5]]}],
+    },
 }  # fmt: skip
 CELL = {"mean": 0.5, "se": 0.01, "n": 10, "beats": {"b": 95}}
 RUN = {
@@ -17,7 +29,7 @@ RUN = {
         "rows": {"linear": {"letter": "a", "cells": {"ndcg_10": CELL}}, "other": {"letter": "b", "cells": {"ndcg_10": {**CELL, "mean": None}}}},
         "pairs": [{"measure": "ndcg_10", "a": "linear", "b": "other", "difference": 0.1, "se": 0.0, "z": None, "p": 0.0, "holm_p": 0.0, "n": 9}],
     },
-    "certificates": [CERTIFICATE], "curves": {}, "select": "ndcg_10", "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
+    "certificates": [CERTIFICATE], "promises": [PROMISE], "curves": {}, "select": "ndcg_10", "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
     "cells": [{"label": "linear", "chosen": True, "metrics": {"valid_ndcg_10": 0.5}, "seconds": 1.0, "digest": "ab" * 32}],
 }  # fmt: skip
 
@@ -53,3 +65,13 @@ def test_features_by_their_mean_share_of_the_gain(tmp_path):
     assert "unused" not in figure
     assert importance_figure("trees", [str(tmp_path / "1" / "curve.json")]) is None
     assert importance_figure("net", [str(tmp_path / "curve.json")]) is None
+
+
+def test_what_a_promise_came_to():
+    assert promise_text(PROMISE) == (
+        "no loss above 0.01 on NDCG@3 (95%): promised; shown on test queries (NDCG@3 -0.0010, at least -0.0040). CNDCG@3 +0.0200: better."
+    )
+    assert "promised in 1 of 2 folds" in promise_text({**PROMISE, "promises": [{"promised": True}, {"promised": False}]})
+    assert "not promised, no cell" in promise_text({**PROMISE, "promises": [{"promised": False}]})
+    assert "broken on test queries" in promise_text({**PROMISE, "held": "no"})
+    assert "w=1" in frontier_figure(PROMISE)
