@@ -31,6 +31,7 @@ from tasks.generate import generate
 from tasks.guarantee import frontier, kept, promise
 from tasks.ingest import DataError, ingest, is_table
 from tasks.labels import fit_together, prepare, rotate, split
+from tasks.microscope import LOST, magnify
 from tasks.optimality import certify
 from tasks.report import label_of, write_plots, write_report
 from tasks.significance import standings
@@ -69,9 +70,10 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             results = sweep(config, cells_of(config, folds), tracker, fresh, progress)
             chosen, promises = guaranteed(config, results, list(choose(results, ltr.Measure.of(config.select).key)))
             certificates = optimality(config, chosen, progress)
+            looks = magnified(config, chosen, progress)
             progress.begin("significance")
             table = compare(config, chosen)
-            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises)
+            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises, looks)
             progress.begin("report")
             publish(config, tracker, outcome)
     shown = ("run_id", "models", "standings", "certificates", "promises", "report", "summary")
@@ -219,6 +221,20 @@ def optimality(config: RunConfig, chosen: list[Any], progress: Steps) -> list[di
     return certificates
 
 
+def magnified(config: RunConfig, chosen: list[Any], progress: Steps) -> list[dict[str, Any]]:
+    """What the microscope sees of each model asked for, of its first fold."""
+    if config.microscope is None:
+        return []
+    progress.begin("microscope", len(config.magnified))
+    select, looks = ltr.Measure.of(config.select), []
+    for ranker, fold, cell, result in chosen:
+        if ranker in config.magnified and fold == 0:
+            seen = magnify(result["key"], cell["train"], cell["test"], config.microscope, str(select), cell["conventions"], ranker)
+            looks.append(seen)
+            progress.done(f"{ranker}: {len(seen['iteration'])} looks; {len(seen['lost'])} lost causes in {seen['folder']}/{LOST}")
+    return looks
+
+
 def compare(config: RunConfig, chosen: list[Any]) -> dict[str, Any]:
     """Standings of the chosen cells' rankers on the test queries."""
     paths: dict[str, list[str]] = {}
@@ -247,7 +263,7 @@ def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
 def _outcome(
     config: RunConfig, tracker: Tracker, folds: list[Any], findings: list[Any], results: list[Any], chosen: list[Any],
     certificates: list[Any], table: dict[str, Any],
-    promises: list[dict[str, Any]],
+    promises: list[dict[str, Any]], looks: list[dict[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
     """Everything the report, MLflow and the terminal show of a run."""
     select = ltr.Measure.of(config.select).key
@@ -269,6 +285,7 @@ def _outcome(
         "standings": table,
         "certificates": certificates,
         "promises": promises,
+        "looks": looks,
         "facts": [
             f"{len(folds)} fold{'s' if len(folds) > 1 else ''}",
             " / ".join(f"{about['queries']:,}" for about in sizes) + " training / validation / test queries",
@@ -312,6 +329,8 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
     }
     if not tracker.was_finished:
         tracker.summary(metrics, tags, [path, *write_plots(outcome, path.parent / "plots")])
+        for seen in outcome["looks"]:
+            tracker.text((Path(seen["folder"]) / LOST).read_text(), f"lost-causes-{seen['ranker']}.csv")
         tracker.text(outcome["config"], "config.yaml")
     link = f"{MLFLOW_UI}/#/experiments/{tracker.experiment_id}/runs/{tracker.run_id}"
     create_markdown_artifact(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ltr import models
 from ltr.boosting import LambdaMART
+from ltr.combine import Mixtures, combine, mix_scores
 from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
 from ltr.least_squares import LeastSquares
@@ -31,6 +32,27 @@ def load(folder: str | Path) -> Model:
 
 
 __all__ = [
-    "KINDS", "MEASURES", "Certificate", "Conventions", "LambdaMART", "LambdaRank", "LeastSquares", "Ledger", "Measure", "Model", "Objective",
-    "Preferences", "Queries", "Schedule", "Term", "certify", "evaluate", "ledger", "load", "save",
+    "KINDS",
+    "MEASURES",
+    "Certificate",
+    "Conventions",
+    "LambdaMART",
+    "LambdaRank",
+    "LeastSquares",
+    "Ledger",
+    "Measure",
+    "Mixtures",
+    "Model",
+    "Objective",
+    "Preferences",
+    "Queries",
+    "Schedule",
+    "Term",
+    "certify",
+    "combine",
+    "evaluate",
+    "ledger",
+    "load",
+    "mix_scores",
+    "save",
 ]  # fmt: skip

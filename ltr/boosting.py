@@ -4,7 +4,7 @@ At each iteration the objective gives force and curvature of every document at t
 force, and the scores move by its leaves. The trees never hear of a measure; a measure is looked at only to stop.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -165,6 +165,16 @@ class LambdaMART:
         array = checked_features(features, self.names)
         assert self.trees is not None
         return self._offset(array, self.names) + self.trees.scores(array)
+
+    def stages(self, features: Any, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The scores after every so many trees, and after the last: the number of trees and ``float64 [documents]``."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        scores, before = self._offset(array, self.names), 0
+        for n_trees in sorted({*range(every, self.trees.n_trees, every), self.trees.n_trees} - {0}):
+            scores = scores + self.trees.between(before, n_trees).scores(array)
+            before = n_trees
+            yield n_trees, scores
 
     def importance(self, by: Literal["gain", "splits"] = "gain") -> NDArray[np.float64]:
         """How much each feature was split by, ``float64 [features]``: Σ gain, or the number of splits."""

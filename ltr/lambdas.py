@@ -11,6 +11,7 @@ only lists of terms: a term's *tiers* say which pairs it may look at (equal and 
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -534,6 +535,13 @@ class Objective:
         plan = self.plan(iteration)
         counting = (*plan[:9], self._constructions, *plan[10:])
         return self._drive(scores, counting)[2]
+
+    def among(self, documents: NDArray[np.bool_]) -> "Objective":
+        """The same objective with pairs of these documents only, ``bool [documents]``; the others keep their ranks."""
+        offsets, shares, gains, tiers, curves, cutoffs = self._static
+        other = copy(self)
+        other._static = (offsets, shares, gains, np.where(documents, tiers, np.nan), curves, cutoffs)
+        return other
 
     def _drive(self, scores: NDArray[np.float64], plan: tuple[Any, ...]) -> tuple[Any, Any, Any]:
         force, curvature = np.empty(len(scores)), np.empty(len(scores))

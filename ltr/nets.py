@@ -8,7 +8,7 @@ training accuracy falls, the rate shrinks with a probability.
 Features are standardised by the training data (a missing value becomes the mean), which the model carries with it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -437,6 +437,13 @@ class LambdaRank:
         standardised = self.standardised(features)
         assert self.weights is not None
         return self.weights.scores(standardised)
+
+    def stages(self, features: Any, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The scores after every so many epochs of those that were kept (`keep_epochs`), and after the last."""
+        standardised = self.standardised(features)
+        for epoch, state in sorted(self.states.items()):
+            if epoch % every == 0 or epoch == max(self.states):
+                yield epoch, state.weights.scores(standardised)
 
     def surface(self, features: Any) -> Surface:
         """What `ltr.certify` walks on: all weights together."""

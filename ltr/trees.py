@@ -36,10 +36,16 @@ class Trees:
 
     def first(self, n_trees: int) -> "Trees":
         """The first `n_trees` trees."""
-        nodes, leaves = self.node_starts[n_trees], self.leaf_starts[n_trees]
-        of_nodes = {name: getattr(self, name)[:nodes] for name in ("feature", "threshold", "missing_left", "left", "right", "gain")}
-        starts = {name: getattr(self, name)[: n_trees + 1] for name in ("node_starts", "leaf_starts")}
-        return Trees(**of_nodes, **starts, value=self.value[:leaves], documents=self.documents[:leaves])
+        return self.between(0, n_trees)
+
+    def between(self, begin: int, end: int) -> "Trees":
+        """The trees `begin` to `end`, that one left out."""
+        nodes = slice(self.node_starts[begin], self.node_starts[end])
+        leaves = slice(self.leaf_starts[begin], self.leaf_starts[end])
+        of_nodes = {name: getattr(self, name)[nodes] for name in ("feature", "threshold", "missing_left", "left", "right", "gain")}
+        of_trees = {name: getattr(self, name)[begin : end + 1] for name in ("node_starts", "leaf_starts")}
+        starts = {name: places - places[0] for name, places in of_trees.items()}
+        return Trees(**of_nodes, **starts, value=self.value[leaves], documents=self.documents[leaves])
 
     def leaves(self, features: NDArray[np.float32]) -> NDArray[np.int32]:
         """Which leaf each document falls into, ``int32 [documents, trees]``, as places in `value`."""

@@ -72,6 +72,8 @@ Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
 """Dotted path of a parameter → its values."""
 CERTIFIED = ("lambdarank", "least_squares")
 """Kinds that get a certificate unless others are named."""
+MAGNIFIED = ("lambdamart", "lambdarank")
+"""Kinds that learn step by step, by forces that the microscope sees."""
 
 
 class RankerSection(Section):
@@ -232,6 +234,26 @@ class Optimality(Strict):
     escape: int = Field(0, ge=0)
 
 
+class Microscope(Strict):
+    """What the λ's do while rankers learn (S figures 2–4), and the documents that stay lost; `rankers` empty: all trees and nets.
+
+    After every so many trees or epochs: how λ of the measure `first` agrees with that of `second`, whence the forces on highly
+    relevant documents come, which labels stand in the `top` ranks and how much moves there. `lost`: documents listed at the end.
+    """
+
+    rankers: list[str] = []
+    every: int = Field(10, ge=1)
+    first: str = "ndcg"
+    second: str = "cndcg"
+    top: int = Field(3, ge=1)
+    lost: int = Field(100, ge=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Microscope":
+        ltr.Measure.of(self.first), ltr.Measure.of(self.second)
+        return self
+
+
 class Guarantee(Strict):
     """What a ranker may not harm, and what it is to improve (S sections 1 and 4; SPEC's "tier one unharmed").
 
@@ -270,6 +292,7 @@ class RunConfig(Strict):
     conventions: Conventions = Conventions()  # type: ignore[valid-type]
     optimality: Optimality | None = None
     guarantee: Guarantee | None = None
+    microscope: Microscope | None = None
     expect: Expect | None = None
     seed: int = Field(1, ge=0)
     scale: float = Field(1.0, gt=0, le=1)
@@ -289,11 +312,15 @@ class RunConfig(Strict):
             if not any(_has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{_near(path.split('.')[0])}")
         named = {"optimality.rankers": self.optimality.rankers if self.optimality else []}
+        named |= {"microscope.rankers": self.microscope.rankers if self.microscope else []}
         if self.guarantee:
             named |= {"guarantee.baseline": [self.guarantee.baseline], "guarantee.rankers": self.guarantee.rankers}
         for key, name in ((key, name) for key, names in named.items() for name in names):
             if name not in self.rankers:
                 raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+        for name in self.microscope.rankers if self.microscope else []:
+            if self.rankers[name].kind not in MAGNIFIED:  # type: ignore[attr-defined]
+                raise ValueError(f"microscope.rankers: {name!r} does not learn step by step; that do: {', '.join(MAGNIFIED)}")
         if self.guarantee and not self.guaranteed:
             raise ValueError(f"guarantee: no ranker beside the baseline {self.guarantee.baseline!r}")
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
@@ -318,6 +345,14 @@ class RunConfig(Strict):
         return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select, *tiers)))
 
     @property
+    def magnified(self) -> list[str]:
+        """Rankers that are looked at through the microscope."""
+        if self.microscope is None:
+            return []
+        learn = [name for name, ranker in self.rankers.items() if ranker.kind in MAGNIFIED]  # type: ignore[attr-defined]
+        return self.microscope.rankers or learn
+
+    @property
     def guaranteed(self) -> list[str]:
         """Rankers that are held against the guarantee's baseline."""
         if self.guarantee is None:
@@ -326,7 +361,7 @@ class RunConfig(Strict):
 
     def cells(self, ranker: str) -> list[tuple[dict[str, Any], RankerSection]]:
         """Every point of a ranker's grid: what was set, and the section with it set. The ranker's own sweep wins over the
-        run's; `scale` shrinks trees and epochs."""
+        run's; `scale` shrinks trees, epochs and the fewest documents of a leaf."""
         section: RankerSection = self.rankers[ranker]
         grid = {path: values for path, values in self.sweep.items() if _has(section, path)}
         grid |= section.sweep
@@ -341,9 +376,12 @@ class RunConfig(Strict):
                 _put(written, path, value, f"rankers.{ranker}.sweep")
             if self.optimality and "keep_epochs" in written:
                 written["keep_epochs"] = sorted({*written["keep_epochs"], *self.optimality.early_epochs})
-            for length in ("n_trees", "epochs"):
+            for length in ("n_trees", "epochs", "min_docs_in_leaf"):
                 if length in written:
                     written[length] = max(min(written[length], 1), round(written[length] * self.scale))
+            if ranker in self.magnified and "keep_epochs" in written:
+                looks = range(self.microscope.every, written["epochs"], self.microscope.every)  # type: ignore[union-attr]
+                written["keep_epochs"] = sorted({*written["keep_epochs"], *looks})
             try:
                 points.append((point, type(section).model_validate(written)))
             except ValidationError as error:
@@ -398,6 +436,7 @@ def _vocabulary() -> list[str]:
         ClickLabel,
         Optimality,
         Guarantee,
+        Microscope,
         Expect,
         Term,
         Conventions,

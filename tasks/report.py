@@ -14,6 +14,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from scipy import stats
 
+import ltr
 from ltr.measures import fewer_is_better
 from tasks.significance import marks
 
@@ -57,6 +58,13 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "optimality_measure": label_of(run["certificates"][0]["measure"]) if run["certificates"] else "",
         "promises": [{**p, "text": promise_text(p), "figure": frontier_figure(p)} for p in run["promises"]],
+        "looks": [
+            *filter(None, [measure_figure(run["looks"])]),
+            *(figure for seen in run["looks"] for figure in look_figures(seen).values()),
+        ],
+        "lost": [
+            {"ranker": seen["ranker"], "rows": seen["lost"][:20], "n": len(seen["lost"])} for seen in run["looks"] if seen["lost"]
+        ],
         "curves": [
             *(figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))),
             *pairs_figures(run["cells"], standings["measures"]),
@@ -88,6 +96,8 @@ def write_plots(run: Mapping[str, Any], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"curve-{name}": curve_figure(name, files) for name, files in run["curves"].items()}
     figures |= {f"importance-{name}": importance_figure(name, files) for name, files in run["curves"].items()}
+    figures |= {f"{name}-{seen['ranker']}": figure for seen in run["looks"] for name, figure in look_figures(seen).items()}
+    figures["measure-by-iteration"] = measure_figure(run["looks"])
     figures |= {f"frontier-{p['ranker']}": frontier_figure(p) for p in run["promises"]}
     figures |= {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c['ranker'])}": optimality_figure(c) for c in run["certificates"]}
     paths = []
@@ -224,6 +234,43 @@ def frontier_figure(entry: Mapping[str, Any]) -> str:
         axes.legend(frameon=False)
 
     return _svg(draw)
+
+
+def measure_figure(looks: Sequence[Mapping[str, Any]]) -> str | None:
+    """The selecting measure on test queries against the number of trees or epochs, a line a ranker."""
+
+    def draw(axes: Any) -> None:
+        for k, seen in enumerate(looks):
+            axes.plot(seen["iteration"], seen["test"], color=_COLOURS[k % len(_COLOURS)], linewidth=1.2, label=seen["ranker"])
+        axes.set(xlabel="trees or epochs", ylabel=f"{label_of(ltr.Measure.of(looks[0]['measure']).key)}, test")
+        axes.legend(frameon=False, loc="lower right")
+
+    return _svg(draw) if looks else None
+
+
+def look_figures(seen: Mapping[str, Any]) -> dict[str, str]:
+    """What the microscope saw of a ranker, by name (S figures 2, 3a, 3b and 4)."""
+    levels = [f"label {level:g}" for level in seen["labels"]]
+    agreement = {"all": "all click pairs", "same_label": "same label, both clicked"}
+    figures: dict[str, tuple[str, dict[str, Any]]] = {
+        "partners": ("share of λ by partner's label", dict(zip(levels, zip(*seen["partners"], strict=True), strict=True))),
+        "top-labels": (f"share of the top {seen['top']}", dict(zip(levels, zip(*seen["top_labels"], strict=True), strict=True))),
+        "moves": ("moved since the look before", {"all ranks": seen["moved"], f"top {seen['top']}": seen["moved_top"]}),
+    }
+    if seen["agreement"]:
+        lines = {agreement[name]: shares for name, shares in seen["agreement"].items()}
+        figures = {"agreement": ("documents whose λ's agree", lines), **figures}
+
+    def draw(axes: Any, ylabel: str, lines: Mapping[str, Sequence[float | None]]) -> None:
+        for k, (label, values) in enumerate(lines.items()):
+            points = [(i, v) for i, v in zip(seen["iteration"], values, strict=True) if v is not None]
+            if points:
+                axes.plot(*zip(*points, strict=True), color=_COLOURS[k % len(_COLOURS)], linewidth=1.2, label=label)
+        axes.set(xlabel="trees or epochs", ylabel=ylabel)
+        axes.set_title(seen["ranker"], loc="left", fontweight="bold")
+        axes.legend(frameon=False)
+
+    return {name: _svg(lambda axes, about=about: draw(axes, *about)) for name, about in figures.items()}
 
 
 def pairs_figures(cells: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> list[str]:

@@ -30,6 +30,7 @@ CONFIG = {
     },
     "measures": ["ndcg_3", "ndcg_10", "map", "cndcg_10"],
     "optimality": {"measure": "ndcg", "epsilon": 0.1, "delta": 0.1},
+    "microscope": {"rankers": ["trees"], "every": 2, "lost": 7},
     "guarantee": {"baseline": "trees", "rankers": ["graded"], "tiers": ["ndcg_10", "cndcg_3"], "margin": 0.05},
 }  # fmt: skip
 
@@ -72,7 +73,7 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     assert parent.data.metrics["test_ndcg_10"] == pytest.approx(best["metrics"]["test_ndcg_10"])
     assert best["metrics"]["valid_ndcg_10"] == max(m["metrics"]["valid_ndcg_10"] for m in outcome["models"].values())
     assert parent.data.tags["prefect.flow_run_id"]
-    assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {"report.html", "config.yaml", "plots"}
+    assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {"report.html", "config.yaml", "plots", "lost-causes-trees.csv"}
 
 
 NAMES = (
@@ -83,6 +84,8 @@ NAMES = (
     "importance-trees",
     "importance-graded",
     "optimality-linear",
+    "measure-by-iteration",
+    *(f"{name}-trees" for name in ("agreement", "partners", "top-labels", "moves")),
 )
 
 
@@ -90,6 +93,15 @@ def test_plots_are_artifacts(finished):
     client, _ = children(finished[1])
     names = {a.path for a in client.list_artifacts(finished[1]["run_id"], "plots")}
     assert names == {f"plots/{name}.svg" for name in NAMES}
+
+
+def test_lost_causes_are_a_table_of_training_documents(finished):
+    client, _ = children(finished[1])
+    table = pl.read_csv(client.download_artifacts(finished[1]["run_id"], "lost-causes-trees.csv"))
+    assert table.columns == ["query", "document", "label", "rank", "force", "smallest"]
+    assert table.height == 7
+    assert table["smallest"].is_sorted(descending=True)
+    assert all(document.startswith(f"{query}-") for query, document in table.select("query", "document").rows())
 
 
 def test_models_in_mlflow_are_code_and_arrays_and_score_the_same(finished):
@@ -112,6 +124,8 @@ def test_the_report_is_one_page_with_every_part(finished):
         "CNDCG@10",
         "Guarantee",
         "no loss above 0.05 on NDCG@10",
+        "λ microscope",
+        "Lost causes of trees",
         "Local optimality",
         "<svg",
         "graded",

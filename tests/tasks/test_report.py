@@ -2,7 +2,16 @@
 
 import json
 
-from tasks.report import certificate_text, frontier_figure, importance_figure, optimality_figure, page, promise_text, write_report
+from tasks.report import (
+    certificate_text,
+    frontier_figure,
+    importance_figure,
+    look_figures,
+    optimality_figure,
+    page,
+    promise_text,
+    write_report,
+)
 
 CERTIFICATE = {
     "ranker": "linear", "verdict": "optimum", "measure": "ndcg", "value": 0.8, "steps": [0.1, 0.2], "norm": 2.0,
@@ -21,6 +30,11 @@ PROMISE = {
         "points": [{"label": "w=1", "taken": True, "mean": [0.5, 0.42], "covariance": [[1e-6, 0.0], [0.0, 1e-5]]}],
     },
 }  # fmt: skip
+LOOKS = {
+    "ranker": "graded", "measure": "ndcg@3", "iteration": [10, 20], "labels": [0.0, 4.0], "agreement": {"all": [0.7, 0.8], "same_label": [0.9, 0.9]},
+    "partners": [[0.6, None], [0.7, 0.3]], "top_labels": [[0.2, 0.8], [0.1, 0.9]], "moved": [None, 0.3], "moved_top": [None, 0.1], "top": 3,
+    "train": [0.5, 0.6], "test": [0.4, 0.5], "lost": [{"query": "q<1>", "document": "d", "label": 4.0, "rank": 9, "force": 0.4, "smallest": 0.3}],
+}  # fmt: skip
 CELL = {"mean": 0.5, "se": 0.01, "n": 10, "beats": {"b": 95}}
 RUN = {
     "name": "<script>alert(1)</script>", "facts": ["1 fold"], "summary": "Best: linear.", "n_folds": 1, "conventions": {"ties": "expected"},
@@ -29,7 +43,7 @@ RUN = {
         "rows": {"linear": {"letter": "a", "cells": {"ndcg_10": CELL}}, "other": {"letter": "b", "cells": {"ndcg_10": {**CELL, "mean": None}}}},
         "pairs": [{"measure": "ndcg_10", "a": "linear", "b": "other", "difference": 0.1, "se": 0.0, "z": None, "p": 0.0, "holm_p": 0.0, "n": 9}],
     },
-    "certificates": [CERTIFICATE], "promises": [PROMISE], "curves": {}, "select": "ndcg_10", "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
+    "certificates": [CERTIFICATE], "promises": [PROMISE], "looks": [LOOKS], "curves": {}, "select": "ndcg_10", "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
     "cells": [{"label": "linear", "chosen": True, "metrics": {"valid_ndcg_10": 0.5}, "seconds": 1.0, "digest": "ab" * 32}],
 }  # fmt: skip
 
@@ -40,6 +54,8 @@ def test_the_page_is_reproducible_and_escaped(tmp_path):
     assert b"<script>alert" not in first
     assert b"&lt;script&gt;" in first
     assert b"0.5000<sup>b</sup>" in first
+    assert b"q&lt;1&gt;" in first
+    assert b"NDCG@3, test" in first
 
 
 def test_undefined_means_are_dashes():
@@ -75,3 +91,9 @@ def test_what_a_promise_came_to():
     assert "not promised, no cell" in promise_text({**PROMISE, "promises": [{"promised": False}]})
     assert "broken on test queries" in promise_text({**PROMISE, "held": "no"})
     assert "w=1" in frontier_figure(PROMISE)
+
+
+def test_figures_of_the_microscope():
+    assert set(look_figures(LOOKS)) == {"agreement", "partners", "top-labels", "moves"}
+    assert set(look_figures({**LOOKS, "agreement": {}})) == {"partners", "top-labels", "moves"}
+    assert "share of the top 3" in look_figures(LOOKS)["top-labels"]
