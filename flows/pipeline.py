@@ -36,7 +36,7 @@ from tasks.optimality import certify
 from tasks.report import label_of, write_plots, write_report
 from tasks.significance import standings
 from tasks.tracking import Tracker
-from tasks.train import folder_of
+from tasks.train import folder_of, stack
 
 MLFLOW_UI, PREFECT_UI = "http://127.0.0.1:5000", "http://127.0.0.1:4200"
 """Where `lambdaflow ui` shows them."""
@@ -67,7 +67,7 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
         tracker = Tracker(config.name, run_key, fresh)
         with tracker.running():
             tracker.describe(*_description(config, run_key, folds), data)
-            results = sweep(config, cells_of(config, folds), tracker, fresh, progress)
+            results = sweep(config, folds, tracker, fresh, progress)
             chosen, promises = guaranteed(config, results, list(choose(results, ltr.Measure.of(config.select).key)))
             certificates = optimality(config, chosen, progress)
             looks = magnified(config, chosen, progress)
@@ -145,17 +145,18 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
 
 
 def sweep(
-    config: RunConfig, cells: list[Cell], tracker: Tracker, fresh: bool, progress: Steps
+    config: RunConfig, folds: list[dict[str, str]], tracker: Tracker, fresh: bool, progress: Steps
 ) -> list[tuple[Cell, dict[str, Any]]]:
     """Trains all cells and notes each in MLflow; results in the order of the grid. Rankers with expected numbers come first, and
-    nothing else is trained where those do not come out."""
+    nothing else is trained where those do not come out; rankers on the scores of others come last."""
+    alone = [name for name, ranker in config.rankers.items() if not ranker.on]  # type: ignore[attr-defined]
+    cells = cells_of(config, alone, folds)
     progress.begin("training", len(cells))
     results: dict[int, dict[str, Any]] = {}
-    order = {id(cell): k for k, cell in enumerate(cells)}
     select = ltr.Measure.of(config.select).key
 
     def finished(cell: Cell, result: dict[str, Any]) -> None:
-        results[order[id(cell)]] = result
+        results[id(cell)] = result
         data = [_about(role, role, cell[role]) for role in ("train", "valid", "test")]
         params = {"ranker": cell["ranker"], "fold": cell["fold"] + 1, **cell["section"]}
         tags = {"ranker": cell["ranker"], "digest": result["digest"], **_prefect_tags()}
@@ -169,9 +170,18 @@ def sweep(
     first = [cell for cell in cells if cell["ranker"] in expected]
     if first:
         train_all(first, config.workers, fresh, finished)
-        meet_expectations(config, compare(config, list(choose([(cell, results[order[id(cell)]]) for cell in first], select))))
+        meet_expectations(config, compare(config, list(choose([(cell, results[id(cell)]) for cell in first], select))))
     train_all([cell for cell in cells if cell["ranker"] not in expected], config.workers, fresh, finished)
-    return [(cell, results[k]) for k, cell in enumerate(cells)]
+    chosen = {(name, fold): result["key"] for name, fold, _, result in choose([(c, results[id(c)]) for c in cells], select)}
+    stacked = []
+    for name in (name for name in config.rankers if name not in alone):
+        bases = config.rankers[name].on  # type: ignore[attr-defined]
+        scored = [stack(fold, {base: chosen[base, k] for base in bases}, config.seed) for k, fold in enumerate(folds)]
+        stacked += cells_of(config, [name], scored)
+    if stacked:
+        progress.begin("training on scores", len(stacked))
+        train_all(stacked, config.workers, fresh, finished)
+    return [(cell, results[id(cell)]) for cell in (*cells, *stacked)]
 
 
 def guaranteed(

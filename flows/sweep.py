@@ -1,7 +1,7 @@
 """A grid of cells over one data set's folds: what there is to train, training it, and choosing on validation."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from prefect.futures import as_completed
@@ -13,8 +13,8 @@ from tasks.train import cell_key, train
 Cell = dict[str, Any]
 
 
-def cells_of(config: RunConfig, folds: list[dict[str, str]]) -> list[Cell]:
-    """Every cell of the run: ranker × grid point × fold, with the label people know it by."""
+def cells_of(config: RunConfig, rankers: Sequence[str], folds: list[dict[str, str]]) -> list[Cell]:
+    """Every cell of some rankers: ranker × grid point × fold, with the label people know it by."""
     conventions = config.conventions.model_dump(mode="json")  # type: ignore[attr-defined]
     return [
         {
@@ -22,13 +22,13 @@ def cells_of(config: RunConfig, folds: list[dict[str, str]]) -> list[Cell]:
             "ranker": ranker,
             "point": point,
             "fold": fold,
-            "section": section.model_dump(mode="json", exclude={"sweep"}),
+            "section": section.model_dump(mode="json", exclude={"sweep", "on"}),
             **names,
             "train": share(names["train"], section.train_share, config.seed),
             "measures": config.all_measures,
             "conventions": conventions,
         }
-        for ranker in config.rankers
+        for ranker in rankers
         for point, section in config.cells(ranker)
         for fold, names in enumerate(folds)
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ltr import models
 from ltr.boosting import LambdaMART
-from ltr.combine import Mixtures, combine, mix_scores
+from ltr.combine import Combination, Mixtures, combine, mix_scores
 from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
 from ltr.least_squares import LeastSquares
@@ -22,7 +22,7 @@ from ltr.optimality import Certificate, certify
 from ltr.preferences import Preferences
 from ltr.queries import Queries
 
-KINDS: dict[str, type] = {model.kind: model for model in (LambdaMART, LambdaRank, LeastSquares)}
+KINDS: dict[str, type] = {model.kind: model for model in (LambdaMART, LambdaRank, LeastSquares, Combination)}
 """Every ranker by the name configurations and model files call it."""
 
 

@@ -6,13 +6,19 @@ finitely many steps: all of them are taken, each query's by itself, and added up
 """
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.evaluation import evaluate
 from ltr.measures import Conventions, Measure, fewer_is_better
+from ltr.models import checked_features, digest_of
+from ltr.optimality import Surface, linear_surface
+from ltr.queries import Queries, canonical
+from ltr.training import Curve
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,76 @@ def combine(
     distinct, places = np.unique(at[order], return_index=True)
     sums = np.add.reduceat(step[order], places) if len(places) else step
     return Mixtures(distinct, (base + np.append(0.0, np.cumsum(sums))) / defined, (ends[0], ends[1]), measure.key)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The best mixture of two rankers whose scores are the two features: (1 − α)·first + α·second.
+
+    Args:
+        measure: to mix for.
+        conventions: label rules.
+        alpha: once fitted, the middle of the interval where the measure is best; 0 or 1 where one ranker alone is better.
+    """
+
+    kind: ClassVar[str] = "combination"
+    measure: str = "ndcg_10"
+    conventions: Conventions = Conventions()
+    alpha: float | None = None
+    names: tuple[str, ...] = field(default=(), repr=False)
+    curve: Curve | None = field(default=None, repr=False, compare=False)
+    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        Measure.of(self.measure)
+
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "Combination":
+        """A fitted copy; validation queries are not looked at.
+
+        Raises:
+            ValueError: for other than two features, or one that is not finite.
+        """
+        queries, measure = canonical(queries), Measure.of(self.measure)
+        if queries.n_features != 2 or not np.isfinite(queries.features).all():
+            raise ValueError(f"a combination mixes two finite columns of scores; given {queries.n_features}")
+        first, second = queries.features.T.astype(np.float64)
+        found = combine(queries.source(measure.source), first, second, queries.offsets, measure, self.conventions)
+        low, high, best = found.best
+        sign = -1 if measure.kind.fewer_is_better else 1
+        options = [(sign * best, 0.5 * (low + high)), (sign * found.ends[0], 0.0), (sign * found.ends[1], 1.0)]
+        value, alpha = max(options, key=lambda option: option[0])
+        told = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, best in ({low:.4f}, {high:.4f}); {len(found.alphas)} crossings"
+        return replace(self, alpha=alpha, names=queries.names, remarks=(told,))
+
+    def predict(self, features: Any) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]``, higher is better."""
+        array = checked_features(features, self.names)
+        assert self.alpha is not None
+        return mix_scores(array[:, 0], array[:, 1], self.alpha)
+
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on: the weights of the two."""
+        assert self.alpha is not None
+        return linear_surface(np.array([1 - self.alpha, self.alpha]), checked_features(features, self.names))
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.arrays)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        if self.alpha is None:
+            raise ValueError("this model is not fitted")
+        return {"alpha": np.array([self.alpha])}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"measure": self.measure, "conventions": asdict(self.conventions)}
+
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Combination":
+        given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
+        return cls(**given, alpha=float(arrays["alpha"][0]), names=names)
 
 
 def _crossings(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,10 +77,15 @@ MAGNIFIED = ("lambdamart", "lambdarank")
 
 
 class RankerSection(Section):
-    """A ranker: its model's own parameters, the share of the training queries it sees, and what is swept."""
+    """A ranker: its model's own parameters, the share of the training queries it sees, and what is swept.
+
+    `on` names other rankers: then the features are their chosen models' scores. It learns from one half of the validation queries,
+    which those models were not fitted to, and is chosen on the other.
+    """
 
     train_share: float = Field(1.0, gt=0, le=1)
     sweep: Grid = {}
+    on: tuple[str, ...] = ()
 
     def model(self, conventions: ltr.Conventions) -> Any:
         """The unfitted model."""
@@ -88,7 +93,7 @@ class RankerSection(Section):
         return replace(model, conventions=conventions) if hasattr(model, "conventions") else model
 
 
-_FITTED = frozenset({"trees", "weights", "scaling", "names", "curve", "remarks", "states", "pairs", "conventions"})
+_FITTED = frozenset({"trees", "weights", "scaling", "names", "curve", "remarks", "states", "pairs", "conventions", "alpha"})
 
 
 def _ranker_section(core: type) -> Any:
@@ -311,6 +316,15 @@ class RunConfig(Strict):
         for path in self.sweep:
             if not any(_has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{_near(path.split('.')[0])}")
+        for name, ranker in self.rankers.items():
+            for base in ranker.on:  # type: ignore[attr-defined]
+                if base not in self.rankers or self.rankers[base].on:  # type: ignore[attr-defined]
+                    bases = [other for other, section in self.rankers.items() if not section.on]  # type: ignore[attr-defined]
+                    raise ValueError(
+                        f"rankers.{name}.on: {base!r} is no ranker on the data's own features; these are: {', '.join(bases)}"
+                    )
+            if ranker.kind == "combination" and len(ranker.on) not in (0, 2):  # type: ignore[attr-defined]
+                raise ValueError(f"rankers.{name}.on: a combination mixes two rankers")
         named = {"optimality.rankers": self.optimality.rankers if self.optimality else []}
         named |= {"microscope.rankers": self.microscope.rankers if self.microscope else []}
         if self.guarantee:

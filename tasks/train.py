@@ -7,7 +7,7 @@ sources), so running a command again finds finished cells and trains only what i
 import json
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,15 @@ import numba
 import numpy as np
 import polars as pl
 from prefect import task
+from prefect.cache_policies import NO_CACHE
 
 import ltr
 from ltr.ledger import BANDS
+from ltr.queries import Queries, select
 from tasks import store
 from tasks.config import SECTIONS, Conventions
 from tasks.evaluate import evaluate, means, table
+from tasks.labels import shuffled
 
 STOP = threading.Event()
 """Set to end the cells that are being trained, after their current tree or epoch."""
@@ -86,6 +89,29 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[s
     with store.made_whole(folder, replace=fresh) as partial:
         _write(partial, fitted, values, result)
     return result
+
+
+@task(cache_policy=NO_CACHE, name="stack", task_run_name="stack")
+def stack(fold: dict[str, str], keys: dict[str, str], seed: int) -> dict[str, str]:
+    """The data sets of a fold with the scores of trained cells as features, by name: two halves of the validation queries to learn from
+    and to choose on, and the test queries."""
+    recipe = {"stack": 1, "fold": fold, "keys": list(keys.items()), "seed": seed}
+    if noted := store.remembered(recipe):
+        return dict(noted["fold"])
+    models = {name: ltr.load(folder_of(key) / "model") for name, key in keys.items()}
+
+    def scored(queries: Queries) -> Queries:
+        scores = np.column_stack([model.predict(queries.features) for model in models.values()])
+        return replace(queries, features=scores.astype(np.float32), names=tuple(models))
+
+    valid = store.open_queries(fold["valid"])
+    halves = np.array_split(shuffled(valid, seed), 2)
+    sets = {role: scored(select(valid, np.sort(half))) for role, half in zip(("train", "valid"), halves, strict=True)}
+    named = {
+        role: store.keep_queries(queries) for role, queries in {**sets, "test": scored(store.open_queries(fold["test"]))}.items()
+    }
+    store.remember(recipe, {"data": list(named.values()), "fold": named})
+    return named
 
 
 def _write(folder: Path, fitted: Any, values: pl.DataFrame, result: dict[str, Any]) -> None:

@@ -73,7 +73,12 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     assert parent.data.metrics["test_ndcg_10"] == pytest.approx(best["metrics"]["test_ndcg_10"])
     assert best["metrics"]["valid_ndcg_10"] == max(m["metrics"]["valid_ndcg_10"] for m in outcome["models"].values())
     assert parent.data.tags["prefect.flow_run_id"]
-    assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {"report.html", "config.yaml", "plots", "lost-causes-trees.csv"}
+    assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {
+        "report.html",
+        "config.yaml",
+        "plots",
+        "lost-causes-trees.csv",
+    }
 
 
 NAMES = (
@@ -290,3 +295,38 @@ def test_labels_above_errs_scale_are_refused_before_training(prefect_server, wor
     (workplace / "c.yaml").write_text("data: {files: a.txt}\nmeasures: [err]\nconventions: {max_label: 2}\n")
     assert main(["run", "c.yaml"]) == 1
     assert "ERR: label 4 is above max_label 2" in capsys.readouterr().err
+
+
+def test_rankers_on_the_scores_of_others(prefect_server, workplace):
+    rankers = {
+        "trees": CONFIG["rankers"]["trees"], "linear": CONFIG["rankers"]["linear"],
+        "stacked": {"kind": "lambdarank", "epochs": 5, "on": ["trees", "linear"]},
+        "mixed": {"kind": "combination", "on": ["linear", "trees"], "measure": "ndcg_3"},
+    }  # fmt: skip
+    outcome = run(parse({"name": "stack", "data": CONFIG["data"], "rankers": rankers, "measures": ["ndcg_3"], "seed": 3}))
+    _, runs = children(outcome)
+    cells = {child.data.tags["ranker"]: child for child in runs}
+    stacked, mixed = (find_model(cells[name].info.run_id, None) for name in ("stacked", "mixed"))
+    assert stacked.names == ("trees", "linear")
+    assert mixed.names == ("linear", "trees")
+    assert 0 <= mixed.alpha <= 1
+    assert "crossings" in Path(outcome["report"]).read_text()
+    assert (
+        outcome["standings"]["rows"]["mixed"]["cells"]["ndcg_3"]["n"]
+        == outcome["standings"]["rows"]["trees"]["cells"]["ndcg_3"]["n"]
+    )
+    again = run(parse({"name": "stack", "data": CONFIG["data"], "rankers": rankers, "measures": ["ndcg_3"], "seed": 3}))
+    assert again["models"] == outcome["models"]
+
+
+def test_what_may_stand_on_what():
+    data, trees = CONFIG["data"], CONFIG["rankers"]["trees"]
+    for rankers, says in (
+        (
+            {"a": trees, "b": {"kind": "lambdarank", "on": ["c"]}},
+            "rankers.b.on: 'c' is no ranker on the data's own features; these are: a",
+        ),
+        ({"a": trees, "b": {"kind": "combination", "on": ["a"]}}, "a combination mixes two rankers"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            parse({"data": data, "rankers": rankers})

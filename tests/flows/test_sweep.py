@@ -14,15 +14,15 @@ FOLDS = [{"train": f"t{k}", "valid": f"v{k}", "test": f"e{k}"} for k in range(3)
 
 
 def test_a_cell_for_each_ranker_point_and_fold():
-    cells = cells_of(CONFIG, FOLDS)
+    cells = cells_of(CONFIG, list(CONFIG.rankers), FOLDS)
     assert len(cells) == 9
     assert cells[0]["label"] == "a · learning_rate=0.1 · fold 1"
-    assert cells_of(CONFIG, FOLDS[:1])[2]["label"] == "b"
+    assert cells_of(CONFIG, list(CONFIG.rankers), FOLDS[:1])[2]["label"] == "b"
     assert len({cell_key(cell) for cell in cells}) == 9
 
 
 def test_the_best_on_validation_and_the_first_of_equals():
-    cells = cells_of(CONFIG, FOLDS[:1])
+    cells = cells_of(CONFIG, list(CONFIG.rankers), FOLDS[:1])
     results = [
         (cell, {"key": str(k), "metrics": {"valid_map": value}})
         for k, (cell, value) in enumerate(zip(cells, (0.5, 0.5, 0.1), strict=True))

@@ -1,5 +1,7 @@
 """All mixtures of two rankers against a fine grid, and a hand-made case."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,27 @@ def test_bad_input_is_named():
         combine([1, 0], [1, 2], [1, 2, 3], [0, 2], "ndcg")
     with pytest.raises(ValueError, match="undefined on every query"):
         combine([0, 0], [1, 2], [1, 2], [0, 2], "ndcg")
+
+
+def test_the_model_of_a_mixture(tmp_path):
+    queries = make_queries(40, n_features=2, seed=5)
+    rng = np.random.default_rng(1)
+    scores = queries.labels[:, None] + np.array([1.5, 1.0]) * rng.normal(size=(queries.n_documents, 2))
+    queries = ltr.queries.canonical(replace(queries, features=scores.astype(np.float32), names=("a", "b")))
+    model = ltr.Combination("map").fit(queries)
+    found = combine(queries.labels, *queries.features.T, queries.offsets, "map")
+    low, high, value = found.best
+    assert low < model.alpha < high
+    assert np.nanmean(
+        ltr.evaluate(queries.labels, model.predict(queries.features), queries.offsets, ["map"])["map"]
+    ) == pytest.approx(value)
+    assert value > max(found.ends)
+    ltr.save(model, tmp_path / "m")
+    opened = ltr.load(tmp_path / "m")
+    assert (opened.digest, opened.alpha, opened.names) == (model.digest, model.alpha, ("a", "b"))
+    surface = model.surface(queries.features)
+    assert surface.weights == pytest.approx([1 - model.alpha, model.alpha])
+    perfect = replace(queries, features=np.column_stack((queries.labels, -queries.labels)))
+    assert ltr.Combination().fit(perfect).alpha < 0.5
+    with pytest.raises(ValueError, match="two finite columns"):
+        ltr.Combination().fit(make_queries(5, n_features=3))
