@@ -23,17 +23,19 @@ from prefect.runtime import flow_run
 import ltr
 from flows.progress import Steps, steps
 from flows.sweep import Cell, cells_of, choose, point_label, train_all
+from ltr.lambdas import weights_at
 from ltr.measures import why_undefined
 from tasks import store
 from tasks.check import check, refuse, shared_queries
 from tasks.config import CERTIFIED, Data, RunConfig
+from tasks.figures import label_of
 from tasks.generate import generate
 from tasks.guarantee import frontier, kept, promise
 from tasks.ingest import DataError, ingest, is_table
 from tasks.labels import fit_together, prepare, rotate, split
 from tasks.microscope import LOST, magnify
 from tasks.optimality import certify
-from tasks.report import label_of, write_plots, write_report
+from tasks.report import write_plots, write_report
 from tasks.significance import standings
 from tasks.tracking import Tracker
 from tasks.train import folder_of, stack
@@ -310,14 +312,42 @@ def _outcome(
             for name in config.rankers
         },
         "cells": [
-            {"label": cell["label"], "ranker": cell["ranker"], "chosen": (cell["ranker"], cell["fold"], r["key"]) in keys, **r}
+            {
+                "label": cell["label"],
+                "ranker": cell["ranker"],
+                "point": cell["point"],
+                "fold": cell["fold"],
+                "chosen": (cell["ranker"], cell["fold"], r["key"]) in keys,
+                **r,
+            }
             for cell, r in results
         ],
         "chosen": {name: [r["key"] for ranker, _, _, r in chosen if ranker == name] for name in config.rankers},
         "select": select,
         "findings": findings,
+        "objectives": _objectives(config),
         "config": yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False),
     }
+
+
+def _objectives(config: RunConfig) -> dict[str, Any]:
+    """Of each ranker that learns by terms, at every point of its grid: the weights along its iterations, and its pair costs."""
+    found = {}
+    for name in config.rankers:
+        for point, section in config.cells(name):
+            terms = section.build().objective if hasattr(section, "objective") else ()
+            length = getattr(section, "n_trees", getattr(section, "epochs", 0))
+            if any(isinstance(term.weight, ltr.Schedule) for term in terms):
+                weights = [weights_at(terms, m).tolist() for m in range(length)]
+            else:
+                weights = []
+            label = f"{name}, {point_label({p: v for p, v in point.items() if 'weight' in p})}".rstrip(", ")
+            found[label] = {
+                "terms": [f"{ltr.Measure.of(t.measure).key}, {t.cost}" for t in terms],
+                "costs": [t.cost for t in terms],
+                "weights": weights,
+            }
+    return found
 
 
 def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tasks.report import best_mean, label_of, promise_text
+from tasks.figures import label_of
+from tasks.report import best_mean, promise_text
 from tasks.significance import marks
 
 

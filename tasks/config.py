@@ -150,13 +150,19 @@ class ClickLog(ClickLabel):
 
 
 class Generate(Strict):
-    """Artificial data with simulated sessions (`ltr.synthetic`): training, validation and test queries."""
+    """Artificial data with simulated sessions (`ltr.synthetic`): training, validation and test queries.
+
+    Every query has so many `sessions`, and so many of a `similar` query, the same with one more word; the label ``click`` comes of the
+    first, `more` names further ones.
+    """
 
     queries: tuple[int, int, int] = (1000, 500, 1000)
     documents: int = Field(50, ge=2)
     features: int = Field(300, ge=2)
     noise: float = Field(0.3, ge=0)
     sessions: int = Field(20, ge=1)
+    similar: int = Field(0, ge=0)
+    more: dict[str, ClickLabel] = {}
     seed: int = 1
 
 

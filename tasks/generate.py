@@ -17,12 +17,12 @@ from tasks.config import ClickLog, Data, Generate
 def generate(config: Generate, scale: float = 1.0) -> dict[str, Any]:
     """Writes training, validation and test tables and the session log; the ``data`` section that reads them, as plain values."""
     sizes = tuple(max(2, round(n * scale)) for n in config.queries)
-    written = {"generator": 1, "core": store.core_digest(), **config.model_dump(mode="json"), "queries": sizes}
+    written = {"generator": 2, "core": store.core_digest(), **config.model_dump(mode="json", exclude={"more"}), "queries": sizes}
     folder = store.STATE / "generated" / store.digest_of(written)[:32]
     if not folder.is_dir():
         with store.made_whole(folder) as partial:
             _write(partial, config, sizes)
-    log = ClickLog(log=folder / "sessions.parquet", click="click")
+    log = ClickLog(log=folder / "sessions.parquet", text="text", more=config.more)
     tables = {role: [folder / f"{role}.parquet"] for role in ("train", "valid", "test")}
     return Data(**tables, clicks=log).model_dump(mode="json")
 
@@ -41,13 +41,18 @@ def _write(folder: Path, config: Generate, sizes: tuple[int, ...]) -> None:
         })  # fmt: skip
         features = pl.DataFrame(queries.features, schema=list(queries.names))
         names.hstack(features).write_parquet(folder / f"{role}.parquet", compression="uncompressed")
-        shown = simulate_sessions(queries.offsets, queries.labels, users, config.sessions, seed=config.seed + stream)
-        logs.append(pl.DataFrame({
-            "session": shown.session + sessions_before,
-            "query": names["query"].gather(shown.document),
-            "rank": shown.rank,
-            "document": names["document"].gather(shown.document),
-            "click": shown.click,
-        }))  # fmt: skip
-        sessions_before += int(shown.session.max()) + 1
+        for k, (sessions, suffix, word) in enumerate(((config.sessions, "", ""), (config.similar, "-similar", " more"))):
+            if sessions:
+                seed = config.seed + stream + 3 * k
+                shown = simulate_sessions(queries.offsets, queries.labels, users, sessions, seed=seed)
+                query = names["query"].gather(shown.document)
+                logs.append(pl.DataFrame({
+                    "session": shown.session + sessions_before,
+                    "query": query + suffix,
+                    "text": query + " " + query + "-b " + query + "-c" + word,
+                    "rank": shown.rank,
+                    "document": names["document"].gather(shown.document),
+                    "click": shown.click,
+                }))  # fmt: skip
+                sessions_before += int(shown.session.max()) + 1
     pl.concat(logs).write_parquet(folder / "sessions.parquet")

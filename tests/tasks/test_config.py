@@ -156,3 +156,9 @@ def test_data_and_conventions_of_another_configuration(tmp_path):
     assert [str(file) for file in config.data.files] == ["b.txt"]
     with pytest.raises(ConfigError, match=r"nowhere\.yaml: no such file"):
         read(tmp_path / "table.yaml", data_of=tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "conf").glob("**/*.yaml")), ids=lambda p: p.stem)
+def test_every_configuration_of_the_project_can_be_read(path):
+    config = read(path)
+    assert all(config.cells(ranker) for ranker in config.rankers)

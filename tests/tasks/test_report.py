@@ -1,17 +1,6 @@
 """The page: the same bytes for the same run, and text that is escaped."""
 
-import json
-
-from tasks.report import (
-    certificate_text,
-    frontier_figure,
-    importance_figure,
-    look_figures,
-    optimality_figure,
-    page,
-    promise_text,
-    write_report,
-)
+from tasks.report import certificate_text, page, promise_text, write_report
 
 CERTIFICATE = {
     "ranker": "linear", "verdict": "optimum", "measure": "ndcg", "value": 0.8, "steps": [0.1, 0.2], "norm": 2.0,
@@ -43,8 +32,8 @@ RUN = {
         "rows": {"linear": {"letter": "a", "cells": {"ndcg_10": CELL}}, "other": {"letter": "b", "cells": {"ndcg_10": {**CELL, "mean": None}}}},
         "pairs": [{"measure": "ndcg_10", "a": "linear", "b": "other", "difference": 0.1, "se": 0.0, "z": None, "p": 0.0, "holm_p": 0.0, "n": 9}],
     },
-    "certificates": [CERTIFICATE], "promises": [PROMISE], "looks": [LOOKS], "curves": {}, "select": "ndcg_10", "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
-    "cells": [{"label": "linear", "chosen": True, "metrics": {"valid_ndcg_10": 0.5}, "seconds": 1.0, "digest": "ab" * 32}],
+    "certificates": [CERTIFICATE], "promises": [PROMISE], "looks": [LOOKS], "objectives": {}, "curves": {}, "select": "ndcg_10", "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
+    "cells": [{"label": "linear", "ranker": "linear", "point": {}, "fold": 0, "chosen": True, "metrics": {"valid_ndcg_10": 0.5}, "seconds": 1.0, "digest": "ab" * 32}],
 }  # fmt: skip
 
 
@@ -68,19 +57,6 @@ def test_what_a_certificate_says():
     assert "no direction rises: with confidence 99% fewer than 1% do" in certificate_text(CERTIFICATE)
     assert "1 direction rises" in certificate_text({**CERTIFICATE, "verdict": "not", "rising": 1})
     assert "40.0% of the evaluations tie" in certificate_text({**CERTIFICATE, "verdict": "inconclusive", "tie_share": 0.4})
-    assert optimality_figure(CERTIFICATE).count("<path") > 5
-
-
-def test_features_by_their_mean_share_of_the_gain(tmp_path):
-    for k, gain in enumerate(([1.0, 3.0, 0.0], [0.0, 0.0, 0.0])):
-        folder = tmp_path / str(k)
-        folder.mkdir()
-        (folder / "importance.json").write_text(json.dumps({"features": ["slope", "bm25", "unused"], "gain": gain}))
-    figure = importance_figure("trees", [str(tmp_path / k / "curve.json") for k in "01"])
-    assert figure.index("slope") < figure.index("bm25")
-    assert "unused" not in figure
-    assert importance_figure("trees", [str(tmp_path / "1" / "curve.json")]) is None
-    assert importance_figure("net", [str(tmp_path / "curve.json")]) is None
 
 
 def test_what_a_promise_came_to():
@@ -90,10 +66,3 @@ def test_what_a_promise_came_to():
     assert "promised in 1 of 2 folds" in promise_text({**PROMISE, "promises": [{"promised": True}, {"promised": False}]})
     assert "not promised, no cell" in promise_text({**PROMISE, "promises": [{"promised": False}]})
     assert "broken on test queries" in promise_text({**PROMISE, "held": "no"})
-    assert "w=1" in frontier_figure(PROMISE)
-
-
-def test_figures_of_the_microscope():
-    assert set(look_figures(LOOKS)) == {"agreement", "partners", "top-labels", "moves"}
-    assert set(look_figures({**LOOKS, "agreement": {}})) == {"partners", "top-labels", "moves"}
-    assert "share of the top 3" in look_figures(LOOKS)["top-labels"]
