@@ -41,6 +41,7 @@ test-long: $(VENV)/.installed-dev  ## the heavy cases too
 
 bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/clicks.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/nets.py
 	$(BIN)/python benchmarks/optimality.py

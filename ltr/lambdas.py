@@ -309,6 +309,8 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.kind not in ("linear", "exponential"):
             raise ValueError(f"schedule kind {self.kind!r} is not linear or exponential")
+        if not 0 <= self.start <= 1:
+            raise ValueError(f"schedule start {self.start:g} is outside [0, 1]")
 
     def at(self, iteration: int) -> float:
         """Weight at an iteration, from 0."""

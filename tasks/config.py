@@ -425,19 +425,17 @@ def _has(section: Any, path: str) -> bool:
 
 def _put(written: Any, path: str, value: Any, where: str) -> None:
     """Sets the field at a dotted path (``objective.1.weight``) of a written section."""
-    *parents, last = path.split(".")
-    at = written
-    try:
-        for key in parents:
-            at = at[int(key)] if isinstance(at, list) else at[key]
-        if isinstance(at, list):
-            at[int(last)] = value
-        elif last in at:
-            at[last] = value
-        else:
-            raise KeyError(last)
-    except (KeyError, IndexError, ValueError, TypeError) as error:
-        raise ValueError(f"{where}.{path}: there is no such parameter{_near(last)}") from error
+    at, name, keys = written, where.rpartition(".")[0], path.split(".")
+    for depth, key in enumerate(keys, 1):
+        if isinstance(at, list) and not (key.isdigit() and int(key) < len(at)):
+            raise ValueError(f"{where}.{path}: there is no {name}.{key}; {name} has {len(at)}, counted from 0")
+        if not isinstance(at, list) and not (isinstance(at, dict) and key in at):
+            rule = f"{name} is {json.dumps(at)}" if not isinstance(at, dict) else "there is no such parameter" + _near(key)
+            raise ValueError(f"{where}.{path}: {rule}")
+        place: Any = int(key) if isinstance(at, list) else key
+        if depth == len(keys):
+            at[place] = value
+        at, name = at[place], f"{name}.{key}"
 
 
 # --- reading, with one clear line for whatever is wrong ------------------------------------------------------------------
@@ -474,10 +472,20 @@ def _near(key: str) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
+def _path(fault: Any) -> str:
+    """Where a fault is, without the alternatives that pydantic tried there."""
+    kinds = fault["loc"][2:3]
+    parts = [
+        str(p) for p in fault["loc"] if (str(p) not in SECTIONS or p not in kinds) and not re.search(r"\[|-float$|Section$", str(p))
+    ]
+    return ".".join(parts)
+
+
 def _explain(error: ValidationError, where: str) -> ConfigError:
-    lines = []
-    for fault in error.errors():
-        path = ".".join(str(part) for part in fault["loc"] if str(part) not in SECTIONS or part not in fault["loc"][2:3])
+    lines, faults = [], [(_path(fault), fault) for fault in error.errors()]
+    for path, fault in faults:
+        if fault["type"].endswith("_type") and any(other.startswith(path) for other, f in faults if f is not fault):
+            continue  # another alternative at this place says more
         if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             lines.append(f"{where}: unknown key {path!r}{_near(str(fault['loc'][-1]))}")
         elif fault["type"] == "value_error":

@@ -110,7 +110,8 @@ def test_generated_data_need_two_layers():
 @pytest.mark.parametrize("hidden", [0, 3])
 def test_going_on_from_a_kept_epoch_is_never_having_stopped(hidden, tmp_path):
     train, valid = make_queries(30, seed=1), make_queries(30, seed=2)
-    model = ltr.LambdaRank(hidden=hidden, epochs=12, learning_rate=0.1, flat_epochs=3, keep_epochs=(5,))
+    terms = (ltr.Term("ndcg"), ltr.Term("ndcg@3", weight=ltr.Schedule(0.1, "linear", 0.05)))
+    model = ltr.LambdaRank(hidden=hidden, epochs=12, learning_rate=0.1, flat_epochs=3, keep_epochs=(5,), objective=terms)
     whole = model.fit(train, valid)
     assert set(whole.states) == {5, 12}
     ltr.save(whole, tmp_path)

@@ -162,3 +162,33 @@ def test_data_and_conventions_of_another_configuration(tmp_path):
 def test_every_configuration_of_the_project_can_be_read(path):
     config = read(path)
     assert all(config.cells(ranker) for ranker in config.rankers)
+
+
+@pytest.mark.parametrize(
+    ("ranker", "says"),
+    [
+        (
+            {"objective": [{}, {"weight": 1.5}]},
+            "rankers.a.objective.1.weight: input should be less than or equal to 1 (given: 1.5)",
+        ),
+        (
+            {"objective": [{}, {"weight": {"start": 2, "kind": "linear", "eta": 1}}]},
+            "objective.1.weight: schedule start 2 is outside [0, 1]",
+        ),
+        ({"objective": [{}, {"weight": {"kind": "linear", "eta": 1}}]}, "rankers.a.objective.1.weight.start: field required"),
+        (
+            {"sweep": {"objective.3.weight.start": [0.1]}},
+            "rankers.a.sweep.objective.3.weight.start: there is no rankers.a.objective.3; rankers.a.objective has 1, counted from 0",
+        ),
+        ({"sweep": {"objective.0.weight.start": [0.1]}}, "objective.0.weight.start: rankers.a.objective.0.weight is null"),
+        (
+            {"sweep": {"learing_rate": [0.1]}},
+            "rankers.a.sweep.learing_rate: there is no such parameter; did you mean learning_rate?",
+        ),
+    ],
+)
+def test_weights_and_schedules_that_cannot_be(ranker, says):
+    with pytest.raises(ConfigError) as raised:
+        parse({**SHORT, "rankers": {"a": {"kind": "lambdamart", **ranker}}}, "c.yaml")
+    assert str(raised.value).count("\n") == 0
+    assert says in str(raised.value)
