@@ -51,7 +51,8 @@ def measure(path: str, name: str) -> None:
 
 def main() -> None:
     if len(sys.argv) == 3:
-        return measure(*sys.argv[1:])
+        measure(*sys.argv[1:])
+        return
     print(f"{machine()}\n\n| labels of 10,000,000 impressions | pairs | seconds | peak memory, GB |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
