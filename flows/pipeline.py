@@ -27,7 +27,7 @@ from ltr.lambdas import weights_at
 from ltr.measures import why_undefined
 from tasks import store
 from tasks.check import check, refuse, shared_queries
-from tasks.config import CERTIFIED, Data, RunConfig
+from tasks.config import CERTIFIED, COMPLETE, Data, RunConfig
 from tasks.figures import label_of
 from tasks.generate import generate
 from tasks.guarantee import frontier, kept, promise
@@ -120,6 +120,7 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
     sources = {"label", *train.sources}
     sections = list(config.rankers.values())
     trained = [str(term.measure) for section in sections for term in getattr(section, "objective", ())]
+    trained += [section.measure for section in sections if hasattr(section, "measure")]  # type: ignore[attr-defined]
     stops = [section.stop_on for section in sections if getattr(section, "stop_on", None)]  # type: ignore[attr-defined]
     certified = [config.optimality.measure] if config.optimality else []
     everything = [store.open_queries(name) for name in {name for fold in folds for name in fold.values()}]
@@ -140,10 +141,10 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
             values = ltr.evaluate(labels, nothing, queries.offsets, [measure], rules)[measure.key]
             if np.isnan(values).all():
                 raise DataError(f"{role}: {why_undefined(measure, queries.source(measure.source), rules)}")
-    if any(section.kind == "least_squares" for section in sections):  # type: ignore[attr-defined]
-        missing = np.isnan(train.features).any(axis=0)
-        if missing.any():
-            raise DataError(f"least squares needs complete features; {train.names[int(np.argmax(missing))]!r} has missing values")
+    complete = [section.kind for section in sections if section.kind in COMPLETE]  # type: ignore[attr-defined]
+    missing = np.isnan(train.features).any(axis=0)
+    if complete and missing.any():
+        raise DataError(f"{complete[0]} needs complete features; {train.names[int(np.argmax(missing))]!r} has missing values")
 
 
 def sweep(

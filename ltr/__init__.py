@@ -7,10 +7,13 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 from ltr import models
+from ltr.baselines import AdaRank, Listwise, RankBoost, RankSVM, SVMmap
 from ltr.boosting import LambdaMART
 from ltr.combine import Combination, Mixtures, combine, mix_scores
+from ltr.conditional import ConditionalModel
 from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
 from ltr.least_squares import LeastSquares
@@ -22,7 +25,10 @@ from ltr.optimality import Certificate, certify
 from ltr.preferences import Preferences
 from ltr.queries import Queries
 
-KINDS: dict[str, type] = {model.kind: model for model in (LambdaMART, LambdaRank, LeastSquares, Combination)}
+_MODELS: tuple[Any, ...] = (
+    LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise,
+)  # fmt: skip
+KINDS: dict[str, type] = {model.kind: model for model in _MODELS}
 """Every ranker by the name configurations and model files call it."""
 
 

@@ -22,6 +22,7 @@ F4_2D = types.Array(types.float32, 2, "C")
 F8_1D = types.Array(F8, 1, "C")
 F8_2D = types.Array(F8, 2, "C")
 I8_1D = types.Array(I8, 1, "C")
+I8_2D = types.Array(I8, 2, "C")
 
 _COMPILED: dict[tuple[Any, Any], Any] = {}
 _COMPILING = threading.Lock()

@@ -72,6 +72,8 @@ Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
 """Dotted path of a parameter → its values."""
 CERTIFIED = ("lambdarank", "least_squares")
 """Kinds that get a certificate unless others are named."""
+COMPLETE = ("least_squares", "conditional", "ranksvm", "svmmap", "adarank", "listwise")
+"""Kinds that take no missing feature."""
 MAGNIFIED = ("lambdamart", "lambdarank")
 """Kinds that learn step by step, by forces that the microscope sees."""
 

@@ -1,0 +1,1 @@
+"""The most violated ranking beside all rankings."""
