@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from tasks.config import ConfigError, read
+    from tasks.config import ConfigError, read, read_study
 
     overrides = list(given.set)
     if given.runner is not None:
@@ -109,13 +109,15 @@ def _run(given: argparse.Namespace) -> int:
         if kind != "threads" or not (count or "1").isdigit():
             raise ConfigError(f"--runner {given.runner}: threads or threads=N")
         overrides.append(f"workers={count or 2}")
-    config = read(given.config, overrides, given.data)
+    several = None if given.data else read_study(given.config, overrides)
+    config = None if several else read(given.config, overrides, given.data)
 
     make_state_folder()
     from prefect.task_runners import ThreadPoolTaskRunner
 
     from flows.pipeline import run
-    from flows.terminal import show
+    from flows.study import study
+    from flows.terminal import show, show_study
     from tasks.train import STOP
 
     def interrupted(*_: Any) -> None:
@@ -127,9 +129,13 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, interrupted)
         signal.signal(signal.SIGTERM, interrupted)
 
-    runner: Any = ThreadPoolTaskRunner(max_workers=config.workers)
-    outcome = run.with_options(task_runner=runner)(config, given.fresh)
-    show(outcome, config.name)
+    if several:
+        outcome = study(several, given.fresh)
+        show_study(outcome, several.name)
+    elif config:
+        runner: Any = ThreadPoolTaskRunner(max_workers=config.workers)
+        outcome = run.with_options(task_runner=runner)(config, given.fresh)
+        show(outcome, config.name)
     if given.json:
         print(json.dumps({"run_id": outcome["run_id"], "models": outcome["models"]}))
     return 0

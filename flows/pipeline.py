@@ -78,7 +78,7 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises, looks)
             progress.begin("report")
             publish(config, tracker, outcome)
-    shown = ("run_id", "models", "standings", "certificates", "promises", "report", "summary")
+    shown = ("run_id", "models", "standings", "certificates", "promises", "chosen", "report", "summary")
     return {name: outcome[name] for name in shown}
 
 

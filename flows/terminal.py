@@ -11,6 +11,7 @@ from rich.table import Table
 from tasks.figures import label_of
 from tasks.report import best_mean, promise_text
 from tasks.significance import marks
+from tasks.study import MICRO, lines
 
 
 def _short(value: float) -> str:
@@ -18,40 +19,68 @@ def _short(value: float) -> str:
     return f"{value:.4f}".removeprefix("0")
 
 
+MOST_COLUMNS = 9
+"""With more measures they are the rows, and the rankers the columns."""
+
+
 def show(outcome: dict[str, Any], name: str) -> None:
     """Prints the table to standard error, which leaves standard output to ``--json``."""
     console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
-    standings = outcome["standings"]
-    verdicts = {c["ranker"]: c["verdict"] for c in outcome["certificates"]}
+    standings, certificates = outcome["standings"], outcome["certificates"]
+    measures, rows = standings["measures"], standings["rows"]
+    highest = {m: best_mean(m, [row["cells"][m]["mean"] for row in rows.values()]) for m in measures}
+
+    def cell(ranker: str, measure: str) -> str:
+        found = rows[ranker]["cells"][measure]
+        if found["mean"] is None:
+            return "–"
+        mean = f"[bold]{_short(found['mean'])}[/bold]" if found["mean"] == highest[measure] else _short(found["mean"])
+        return "\n".join((mean, f"±{_short(found['se'] or 0.0)}", marks(found["beats"])))
+
+    named = {ranker: escape(f"{row['letter']}  {ranker}") for ranker, row in rows.items()}
+    turned = len(measures) > MOST_COLUMNS
     table = Table(title=f"{escape(name)}: test queries", title_justify="left", title_style="bold", caption_justify="left")
-    table.add_column("ranker")
-    for measure in standings["measures"]:
-        table.add_column(label_of(measure), justify="right")
-    if verdicts:
-        table.add_column(f"optimum of {label_of(outcome['certificates'][0]['measure'])}")
-    highest = {m: best_mean(m, [row["cells"][m]["mean"] for row in standings["rows"].values()]) for m in standings["measures"]}
-    for ranker, row in standings["rows"].items():
-        cells = []
-        for measure in standings["measures"]:
-            cell = row["cells"][measure]
-            if cell["mean"] is None:
-                cells.append("–")
-                continue
-            mean = f"[bold]{_short(cell['mean'])}[/bold]" if cell["mean"] == highest[measure] else _short(cell["mean"])
-            cells.append("\n".join((mean, f"±{_short(cell['se'] or 0.0)}", marks(cell["beats"]))))
+    table.add_column("measure" if turned else "ranker")
+    for column in named.values() if turned else map(label_of, measures):
+        table.add_column(column, justify="right")
+    if turned:
+        for measure in measures:
+            table.add_row(label_of(measure), *(cell(ranker, measure).replace("\n", " ") for ranker in rows))
+    else:
         colour = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
-        verdict = verdicts.get(ranker)
-        table.add_row(
-            escape(f"{row['letter']}  {ranker}"),
-            *cells,
-            *([f"[{colour[verdict]}]{verdict}[/]" if verdict else "–"] if verdicts else []),
-        )
+        verdicts = {c["ranker"]: f"[{colour[c['verdict']]}]{c['verdict']}[/]" for c in certificates}
+        if certificates:
+            table.add_column(f"optimum of {label_of(certificates[0]['measure'])}")
+        for ranker in rows:
+            cells = [cell(ranker, measure) for measure in measures]
+            table.add_row(named[ranker], *cells, *([verdicts.get(ranker, "–")] if certificates else []))
     table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %."
     console.print(table)
     for entry in outcome["promises"]:
         console.print(f"{entry['ranker']} against {entry['baseline']}: {promise_text(entry)}", highlight=False)
     console.print(outcome["summary"], f"Report: {outcome['report']}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome['run_id'][:8]})", highlight=False)
+
+
+def show_study(outcome: dict[str, Any], name: str) -> None:
+    """Prints the table of several data sets, a part a measure."""
+    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+    table = outcome["table"]
+    for measure in table["measures"]:
+        part = Table(title=f"{escape(name)}: {label_of(measure)}", title_justify="left", title_style="bold")
+        for column in ("ranker", *table["datasets"], MICRO):
+            part.add_column(column, justify="left" if column == "ranker" else "right")
+        for ranker, cells in zip(table["rows"], lines(table, measure), strict=True):
+            shown = (f"{_short(c['mean'])}{c['mark']}" for c in cells)
+            colours = {1: "bold green", 2: "yellow", 3: "cyan"}
+            styled = (
+                f"[{colours[c['place']]}]{text}[/]" if c["place"] in colours else text for c, text in zip(cells, shown, strict=True)
+            )
+            part.add_row(escape(ranker), *styled)
+        console.print(part)
+    wins = ", ".join(f"{ranker} {row['wins']}" for ranker, row in table["rows"].items() if row["wins"])
+    console.print(f"Best in a column: {wins}.\n+ − against the best baseline at 95 %, in brackets at 90 %.", highlight=False)
+    console.print(f"Report: {outcome['report']}", highlight=False)
 
 
 def show_scorecards(cards: Sequence[dict[str, Any]]) -> None:

@@ -66,7 +66,7 @@ def query_cost(kind, margins, losses, shares):
 
 
 @njit(cache=True, parallel=True)
-def _sampled(kind, scores, documents, document_starts, starts, cells, counts, losses, values, factors):
+def _sampled(kind, scores, documents, document_starts, starts, cells, counts, losses, scales, values, factors):
     for q in prange(len(values)):
         first, last = document_starts[q], document_starts[q + 1]
         n, begin, end = last - first, starts[q], starts[q + 1]
@@ -78,20 +78,21 @@ def _sampled(kind, scores, documents, document_starts, starts, cells, counts, lo
             total = 0.0
             for d in range(n):
                 total += counts[at + d] * own[d]
-            margins[s] = -total
+            margins[s] = -total * scales[q]
         values[q] = query_cost(kind, margins, losses[begin:end], shares)
         pull = np.zeros(n)
         for s in range(end - begin):
             at = cells[q] + s * n
             for d in range(n):
-                pull[d] -= shares[s] * counts[at + d]
+                pull[d] -= shares[s] * counts[at + d] * scales[q]
         for d in range(n):
             factors[documents[first + d]] = pull[d]
 
 
-def sampled_cost(loss: str, sample: Sample, n_documents: int) -> Cost:
-    """The cost of `loss` over a sample as a function of all documents' scores."""
+def sampled_cost(loss: str, sample: Sample, n_documents: int, scaled: bool = False) -> Cost:
+    """The cost of `loss` over a sample as a function of all documents' scores; `scaled`: φ over n⁺n⁻."""
     starts = np.concatenate(([0], np.cumsum(sample.sizes)))
+    scales = 1.0 / sample.pairs if scaled else np.ones(len(sample.queries))
     values = np.empty(len(sample.queries))
 
     def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -105,6 +106,7 @@ def sampled_cost(loss: str, sample: Sample, n_documents: int) -> Cost:
             sample.cells,
             sample.counts,
             sample.losses,
+            scales,
             values,
             factors,
         )
@@ -114,15 +116,15 @@ def sampled_cost(loss: str, sample: Sample, n_documents: int) -> Cost:
 
 
 @njit(cache=True, parallel=True)
-def _closed(kind, scores, rows, starts, goods, values, factors):
+def _closed(kind, scores, rows, starts, goods, scaled, values, factors):
     for q in prange(len(values)):
         first, last = starts[q], starts[q + 1]
         good = goods[q]
         pairs = good * (last - first - good)
-        total = 0.0
+        total, scale = 0.0, 1.0 / pairs if scaled else 1.0
         for i in range(first, first + good):
             for j in range(first + good, last):
-                theta = scores[rows[i]] - scores[rows[j]]
+                theta = (scores[rows[i]] - scores[rows[j]]) * scale
                 x = -2.0 * theta + (1.0 / pairs if kind == 3 else 0.0)
                 share = 1.0 / (1.0 + np.exp(-x))
                 if kind == 4:
@@ -131,8 +133,8 @@ def _closed(kind, scores, rows, starts, goods, values, factors):
                 else:
                     total += max(x, 0.0) + np.log1p(np.exp(-abs(x)))
                     slope = -2.0 * share
-                factors[rows[i]] += slope
-                factors[rows[j]] -= slope
+                factors[rows[i]] += slope * scale
+                factors[rows[j]] -= slope * scale
         values[q] = total
         if kind == 4:
             values[q] = -np.log(max(total / pairs, 1e-300))
@@ -140,7 +142,7 @@ def _closed(kind, scores, rows, starts, goods, values, factors):
                 factors[rows[i]] /= max(total, 1e-300)
 
 
-def closed_cost(loss: str, queries: Queries, labels: NDArray[np.float64]) -> Cost:
+def closed_cost(loss: str, queries: Queries, labels: NDArray[np.float64], scaled: bool = False) -> Cost:
     """The closed form for AUC: over all sign vectors of the pairs (C section 2.3).
 
     Args:
@@ -160,7 +162,7 @@ def closed_cost(loss: str, queries: Queries, labels: NDArray[np.float64]) -> Cos
 
     def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         factors = np.zeros(queries.n_documents)
-        _closed(LOSSES[loss], scores, flat, starts, goods, values, factors)
+        _closed(LOSSES[loss], scores, flat, starts, goods, scaled, values, factors)
         return float(np.cumsum(values)[-1]), factors
 
     return cost
@@ -175,6 +177,7 @@ class ConditionalModel(LinearRanker):
         measure: whose Δ is meant; it names the label source, which has two levels, such as ``ndcg:binary``.
         C: of ‖w‖²/C.
         samples, length, restart, skew: of the sample, see `ltr.sampler.draw`.
+        scaled: φ over n⁺n⁻, so that queries of many pairs weigh no more than others (C equation 2; off in the paper).
         closed: for ``auc``: the closed form instead of a sample.
         starts: of which the best is kept; the first is w = 0. Convex losses need one.
         iterations: of L-BFGS at most.
@@ -189,6 +192,7 @@ class ConditionalModel(LinearRanker):
     length: int = 20
     restart: float = 0.9
     skew: float | None = None
+    scaled: bool = False
     closed: bool = False
     starts: int = 3
     iterations: int = 200
@@ -208,9 +212,9 @@ class ConditionalModel(LinearRanker):
     def cost(self, queries: Queries) -> Cost:
         """What is minimised, without the regulariser: a function of the scores of the queries in canonical order."""
         if self.closed:
-            return closed_cost(self.loss, queries, binary_labels(queries, Measure.of(self.measure).source))
+            return closed_cost(self.loss, queries, binary_labels(queries, Measure.of(self.measure).source), self.scaled)
         sample = draw(queries, self.measure, self.samples, self.length, self.restart, self.skew, self.seed, self.conventions)
-        return sampled_cost(self.loss, sample, queries.n_documents)
+        return sampled_cost(self.loss, sample, queries.n_documents, self.scaled)
 
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         cost, found = self.cost(queries), []

@@ -41,6 +41,7 @@ class Sample:
         starts: ``int64 [kept + 1]``, where each one's rankings begin.
         cells, counts: ``int64 [kept + 1]`` and ``int32 [cells]``: of each ranking δφ's whole number of each document, ranking by
             ranking, a query's from ``cells[q]`` on.
+        pairs: ``float64 [kept]``: n⁺n⁻ of each.
         losses: ``float64 [rankings]``: Δ, the measure of the best ranking less that of this one.
     """
 
@@ -51,6 +52,7 @@ class Sample:
     cells: NDArray[np.int64]
     counts: NDArray[np.int32]
     losses: NDArray[np.float64]
+    pairs: NDArray[np.float64]
 
 
 def binary_labels(queries: Queries, source: str) -> NDArray[np.float64]:
@@ -214,7 +216,7 @@ def draw(
     counts = np.empty(int(cells[-1]), np.int32)
     _walks(queries.keys[kept] ^ salt, goods, sizes, cells[:-1], samples, length, float(restart), skew is not None, weights, counts)
     drawn = [counts[cells[k] : cells[k + 1]].reshape(samples, sizes[k]) for k in range(len(kept))]
-    return gathered(queries, measure, kept, orders, drawn, conventions)
+    return gathered(queries, measure, kept, orders, goods * (sizes - goods), drawn, conventions)
 
 
 def _restarts(n: int, good: int) -> NDArray[np.int32]:
@@ -246,7 +248,7 @@ def _prepared(
 
 
 def gathered(
-    queries: Queries, measure: Measure, kept: NDArray[np.int64], orders: list[NDArray[np.int64]], drawn: list[NDArray[np.int32]],
+    queries: Queries, measure: Measure, kept: NDArray[np.int64], orders: list[NDArray[np.int64]], pairs: NDArray[np.int64], drawn: list[NDArray[np.int32]],
     conventions: Conventions | None,
 ) -> Sample:  # fmt: skip
     """The rankings of each query without repetition, the best one first, with their losses; documents in the data set's order."""
@@ -267,7 +269,7 @@ def gathered(
     cells = np.concatenate(([0], np.cumsum([table.size for table in tables])))
     return Sample(
         kept, np.concatenate(places), sizes, np.array(starts, np.int64), cells.astype(np.int64),
-        np.concatenate([table.ravel() for table in tables]), losses,
+        np.concatenate([table.ravel() for table in tables]), losses, pairs.astype(np.float64),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union, get_type_hints
@@ -195,6 +195,7 @@ class Data(Strict):
     drop_telling: bool = True
     clean: bool = False
     binarise: float | None = None
+    binarise_into: Literal["binary", "label"] = "binary"
     clicks: ClickLog | None = None
 
     @field_validator("train", "valid", "test", "parts", "files", mode="before")
@@ -219,7 +220,8 @@ class Data(Strict):
                 raise ValueError(f"{key} goes with {needs}, and the data are named by {given[0]}")
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
-        names = [*self.sources, *(self.clicks.labels if self.clicks else ()), *(["binary"] if self.binarise is not None else ())]
+        names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
+        names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
         for name in names:
             if name == self.label or names.count(name) > 1 or name == "label":
                 raise ValueError(f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more)")
@@ -420,6 +422,20 @@ class RunConfig(Strict):
         return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class StudyConfig:
+    """The same rankers on several data sets, as the papers' tables have them: a configuration with ``datasets`` in place of ``data``.
+
+    Attributes:
+        runs: one run a data set, by its name.
+        baselines: rankers whose best is what the others are tested against, column by column.
+    """
+
+    name: str
+    runs: dict[str, RunConfig]
+    baselines: tuple[str, ...] = ()
+
+
 def _has(section: Any, path: str) -> bool:
     """Whether a section has the parameter that a dotted path begins with."""
     return path.split(".")[0] in type(section).model_fields
@@ -524,6 +540,32 @@ def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | 
         written |= {section: other[section] for section in ("data", "conventions") if section in other}
     override_all(written, overrides)
     return parse(written, str(path))
+
+
+def read_study(path: str | Path, overrides: Iterable[str] = ()) -> StudyConfig | None:
+    """The study in a YAML file; None where it names no ``datasets``.
+
+    Raises:
+        ConfigError: as `read`; for a data set that is no mapping of ``data`` and ``conventions``; for an unknown baseline.
+    """
+    written = _written(path)
+    if "datasets" not in written:
+        return None
+    override_all(written, overrides)
+    datasets, baselines, name = written.pop("datasets"), written.pop("baselines", []), str(written.pop("name", "study"))
+    if not isinstance(datasets, dict) or not datasets:
+        raise ConfigError(f"{path}: datasets: name each data set, with its data and conventions")
+    runs = {}
+    for label, about in datasets.items():
+        strange = sorted(set(about) - {"data", "conventions"}) if isinstance(about, dict) else [str(about)]
+        if strange:
+            raise ConfigError(f"{path}: datasets.{label}: a data set has data and conventions, not {strange[0]!r}")
+        runs[str(label)] = parse({**written, **about, "name": f"{name}-{label}"}, f"{path}: datasets.{label}")
+    rankers = next(iter(runs.values())).rankers
+    for baseline in baselines:
+        if baseline not in rankers:
+            raise ConfigError(f"{path}: baselines: no ranker {baseline!r}; there are: {', '.join(rankers)}")
+    return StudyConfig(name, runs, tuple(baselines))
 
 
 def _written(path: str | Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
         "prepare": 2,
         "data": name,
         "clean": data.clean,
-        "binarise": data.binarise,
+        "binarise": [data.binarise, data.binarise_into],
         "clicks": log and {**log.model_dump(mode="json"), "log": store.digest_of_file(located(log.log))},
     }
     if noted := store.remembered(recipe):
@@ -46,7 +46,10 @@ def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
         )
     if data.binarise is not None:
         binary = np.where(np.isnan(queries.labels), np.nan, queries.labels >= data.binarise)
-        queries = replace(queries, sources={**queries.sources, "binary": binary})
+        into = data.binarise_into
+        queries = (
+            replace(queries, labels=binary) if into == "label" else replace(queries, sources={**queries.sources, into: binary})
+        )
         notes.append(
             f"binary labels: {int(np.nansum(binary)):,} of {queries.n_documents:,} documents have a label of at least {data.binarise:g}"
         )

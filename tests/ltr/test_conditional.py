@@ -53,6 +53,20 @@ def test_derivatives(loss, measure):
     assert cost(scores)[1] == pytest.approx(differences(cost, scores), abs=1e-6)
 
 
+def test_scaled_is_over_the_number_of_pairs():
+    queries = tiny()
+    sample, scores = draw(queries, "map:binary", samples=3000), np.random.default_rng(3).normal(size=queries.n_documents)
+    by_pairs = scores.copy()
+    for q, pairs in zip(sample.queries, sample.pairs, strict=True):
+        by_pairs[queries.offsets[q] : queries.offsets[q + 1]] /= pairs
+    for loss in ("convex", "exp_gain"):
+        scaled = sampled_cost(loss, sample, queries.n_documents, scaled=True)
+        assert scaled(scores)[0] == pytest.approx(sampled_cost(loss, sample, queries.n_documents)(by_pairs)[0])
+        assert scaled(scores)[1] == pytest.approx(differences(scaled, scores), abs=1e-6)
+        closed = closed_cost(loss, queries, queries.labels, scaled=True)
+        assert closed(scores)[1] == pytest.approx(differences(closed, scores), abs=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["mle", "convex", "exp_gain"])
 def test_closed_forms_are_sums_over_all_sign_vectors(loss):
     queries = tiny()
