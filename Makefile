@@ -45,6 +45,7 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/nets.py
 	$(BIN)/python benchmarks/optimality.py
+	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scale.py
 

@@ -325,6 +325,7 @@ def _outcome(
         ],
         "chosen": {name: [r["key"] for ranker, _, _, r in chosen if ranker == name] for name in config.rankers},
         "select": select,
+        "plot_by": config.plot_by,
         "findings": findings,
         "objectives": _objectives(config),
         "config": yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False),

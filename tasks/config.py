@@ -308,6 +308,7 @@ class RunConfig(Strict):
     optimality: Optimality | None = None
     guarantee: Guarantee | None = None
     microscope: Microscope | None = None
+    plot_by: str | None = None
     expect: Expect | None = None
     seed: int = Field(1, ge=0)
     scale: float = Field(1.0, gt=0, le=1)
@@ -323,6 +324,8 @@ class RunConfig(Strict):
         tiers = self.guarantee.tiers if self.guarantee else []
         for measure in (self.select, *([self.optimality.measure] if self.optimality else []), *tiers):
             ltr.Measure.maximised(measure)
+        if self.plot_by and not any(self.plot_by in {**self.sweep, **r.sweep} for r in self.rankers.values()):  # type: ignore[attr-defined]
+            raise ValueError(f"plot_by: {self.plot_by!r} is not swept")
         for path in self.sweep:
             if not any(_has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{_near(path.split('.')[0])}")

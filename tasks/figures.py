@@ -147,31 +147,23 @@ def objective_figures(objectives: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [*([_svg(draw_weights)] if distinct else []), *([_svg(draw_costs)] if len(costs) > 1 else [])]
 
 
-def share_figures(cells: Sequence[Mapping[str, Any]], measures: Sequence[str], select: str) -> list[str]:
-    """Each test measure against the share of the training queries, of each ranker's cell that is best on validation queries at that
-    share, mean over the folds (S figure 7); none where shares were not swept."""
-    swept = [cell for cell in cells if "train_share" in cell["point"]]
+def swept_figures(cells: Sequence[Mapping[str, Any]], path: str | None, measures: Sequence[str], select: str) -> list[str]:
+    """Each test measure against a swept parameter, of each ranker's cell that is best on validation queries at that value, mean over the
+    folds (S figure 7, C figures 4–6)."""
+    swept = [cell for cell in cells if path in cell["point"]]
     rankers = list(dict.fromkeys(cell["ranker"] for cell in swept))
 
-    def best(ranker: str, share: float) -> Sequence[Mapping[str, float]]:
-        own = [c for c in swept if c["ranker"] == ranker and c["point"]["train_share"] == share]
+    def best(ranker: str, value: Any) -> Sequence[Mapping[str, float]]:
+        own = [c for c in swept if c["ranker"] == ranker and c["point"][path] == value]
         folds = {c["fold"] for c in own}
         return [max((c["metrics"] for c in own if c["fold"] == fold), key=lambda m: m[f"valid_{select}"]) for fold in sorted(folds)]
 
     def draw(axes: Any, measure: str) -> None:
         for k, ranker in enumerate(rankers):
-            shares = sorted({c["point"]["train_share"] for c in swept if c["ranker"] == ranker})
-            means = [float(np.mean([m[f"test_{measure}"] for m in best(ranker, share)])) for share in shares]
-            axes.plot(
-                [100 * s for s in shares],
-                means,
-                color=_COLOURS[k % len(_COLOURS)],
-                marker="o",
-                markersize=3,
-                linewidth=1.1,
-                label=ranker,
-            )
-        axes.set(xlabel="training queries, %", ylabel=f"{label_of(measure)}, test")
+            values = list(dict.fromkeys(c["point"][path] for c in swept if c["ranker"] == ranker))
+            means = [float(np.mean([m[f"test_{measure}"] for m in best(ranker, value)])) for value in values]
+            axes.plot(values, means, color=_COLOURS[k % len(_COLOURS)], marker="o", markersize=3, linewidth=1.1, label=ranker)
+        axes.set(xlabel=str(path), ylabel=f"{label_of(measure)}, test")
         axes.legend(frameon=False)
 
     return [_svg(lambda axes, m=measure: draw(axes, m)) for measure in measures] if swept else []

@@ -21,7 +21,7 @@ from tasks.figures import (
     objective_figures,
     optimality_figure,
     pairs_figures,
-    share_figures,
+    swept_figures,
 )
 from tasks.significance import marks
 
@@ -72,7 +72,7 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "objectives": objective_figures(run["objectives"]),
         "curves": [
-            *share_figures(run["cells"], standings["measures"], run["select"]),
+            *swept_figures(run["cells"], run["plot_by"], standings["measures"], run["select"]),
             *(figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))),
             *pairs_figures(run["cells"], standings["measures"]),
             *(figure for name, files in run["curves"].items() if (figure := importance_figure(name, files))),

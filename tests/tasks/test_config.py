@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import ltr
-from tasks.config import ConfigError, parse, read
+from tasks.config import ConfigError, parse, read, read_study
 
 SHORT = {"data": {"files": "judged.txt"}}
 
@@ -143,11 +143,6 @@ def test_run_seed_and_measure_reach_the_rankers_that_name_none():
     assert (a.seed, a.stop_on, b.seed, b.stop_on) == (7, "map", 2, "mrr")
 
 
-@pytest.mark.parametrize("path", sorted(Path(__file__).parents[2].glob("conf/**/*.yaml")), ids=lambda p: p.name)
-def test_the_configurations_of_the_project_are_valid(path):
-    assert read(path).name
-
-
 def test_data_and_conventions_of_another_configuration(tmp_path):
     (tmp_path / "table.yaml").write_text("name: table\ndata: {files: a.txt}\nselect: map\n")
     (tmp_path / "own.yaml").write_text("name: own\ndata: {files: b.txt}\nconventions: {threshold: 1}\nselect: mrr\n")
@@ -160,8 +155,31 @@ def test_data_and_conventions_of_another_configuration(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "conf").glob("**/*.yaml")), ids=lambda p: p.stem)
 def test_every_configuration_of_the_project_can_be_read(path):
-    config = read(path)
-    assert all(config.cells(ranker) for ranker in config.rankers)
+    several = read_study(path)
+    for config in several.runs.values() if several else [read(path)]:
+        assert all(config.cells(ranker) for ranker in config.rankers)
+
+
+def test_a_study_is_one_run_a_data_set(tmp_path):
+    def study(text, *overrides):
+        (tmp_path / "s.yaml").write_text(text)
+        return read_study(tmp_path / "s.yaml", overrides)
+
+    text = "name: s\ndatasets: {A: {data: {files: a.txt}}, B: {data: {files: b.txt}, conventions: {threshold: 1}}}\nbaselines: [linear]\n"
+    found = study(text, "scale=0.5")
+    assert (found.name, found.baselines, list(found.runs)) == ("s", ("linear",), ["A", "B"])
+    assert [run.name for run in found.runs.values()] == ["s-A", "s-B"]
+    assert [run.scale for run in found.runs.values()] == [0.5, 0.5]
+    assert found.runs["B"].conventions.threshold == 1
+    assert study("data: {files: a.txt}\n") is None
+    for wrong, says in (
+        ("datasets: []", "name each data set, with its data and conventions"),
+        ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data and conventions, not 'files'"),
+        (text.replace("[linear]", "[lineal]"), "baselines: no ranker 'lineal'; there are: lambdamart, linear"),
+        (text.replace("{files: a.txt}", "{}"), "datasets.A: data: name the data by exactly one of"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            study(wrong)
 
 
 @pytest.mark.parametrize(

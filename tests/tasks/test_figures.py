@@ -9,7 +9,7 @@ from tasks.figures import (
     look_figures,
     objective_figures,
     optimality_figure,
-    share_figures,
+    swept_figures,
 )
 from tests.tasks.test_report import CERTIFICATE, LOOKS, PROMISE
 
@@ -51,12 +51,12 @@ def test_schedules_and_costs_are_drawn_where_there_are_several():
     assert "sigmoid" in costs
 
 
-def test_measures_by_the_share_of_training_queries():
+def test_measures_by_a_swept_parameter():
     def cell(ranker, share, valid, test):
         return {"ranker": ranker, "fold": 0, "point": {"train_share": share}, "metrics": {"valid_map": valid, "test_map": test}}
 
     cells = [cell("a", 0.1, 0.3, 0.2), cell("a", 0.1, 0.2, 0.9), cell("a", 1.0, 0.5, 0.4)]
-    (figure,) = share_figures(cells, ["map"], "map")
-    assert "training queries, %" in figure
+    (figure,) = swept_figures(cells, "train_share", ["map"], "map")
+    assert "train_share" in figure
     assert ">0.9<" not in figure
-    assert share_figures([{**cells[0], "point": {}}], ["map"], "map") == []
+    assert swept_figures([{**cells[0], "point": {}}], "train_share", ["map"], "map") == []

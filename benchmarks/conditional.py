@@ -1,0 +1,100 @@
+"""Conditional models and RankSVM on MQ2008 (or data like it where it is not there): an evaluation of objective and gradient over all
+queries with 100 rankings each; RankSVM beside scikit-learn's LinearSVC on explicit pairs, to the same weights.
+
+python benchmarks/conditional.py
+"""
+
+import itertools
+import os
+import statistics
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import ltr
+from benchmarks.pairs import HEAD, alternate, machine
+from ltr import letor
+from ltr.conditional import sampled_cost
+from ltr.linear import products, transposed
+from ltr.queries import Queries, canonical
+from ltr.sampler import draw
+
+
+def data() -> tuple[str, Queries]:
+    folder = Path(os.environ.get("LAMBDAFLOW_DATA", "../shared/data")) / "mq2008"
+    if folder.is_dir():
+        text = np.frombuffer(b"".join((folder / f"S{k}.txt").read_bytes() for k in range(1, 6)), np.uint8)
+        lines = letor.parse(text)
+        assert lines.query_keys is not None
+        offsets = np.append(np.flatnonzero(np.diff(lines.query_keys, prepend=lines.query_keys[:1] + 1)), len(lines.labels))
+        return "MQ2008", Queries(lines.features, lines.labels, offsets)
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(5, 35, 784)
+    features = rng.random((sizes.sum(), 46)).astype(np.float32)
+    labels = (features[:, 0] + rng.random(len(features)) > 1.4).astype(float)
+    return "generated", Queries(features, labels, np.concatenate(([0], np.cumsum(sizes))))
+
+
+def objective(queries: Queries) -> None:
+    binary = canonical(replace(queries, labels=(queries.labels >= 1).astype(float), keys=None))
+    started = time.perf_counter()
+    sample = draw(binary, "ndcg", samples=100)
+    drawn = time.perf_counter() - started
+    cost, weights = sampled_cost("convex", sample, binary.n_documents), np.random.default_rng(0).normal(size=binary.n_features)
+
+    def once() -> None:
+        _, factors = cost(products(binary.features, weights))
+        transposed(binary.features, factors)
+
+    once()
+    times = []
+    for _ in range(50):
+        started = time.perf_counter()
+        once()
+        times.append(time.perf_counter() - started)
+    kept, rankings = len(sample.queries), len(sample.losses)
+    print(f"objective and gradient of ConvexLoss, {kept} queries, {rankings:,} rankings: {1000 * statistics.median(times):.1f} ms ")
+    print(f"({1000 * min(times):.1f}–{1000 * max(times):.1f}); drawing them, with compilation: {drawn:.1f} s\n")
+
+
+def ranksvm(queries: Queries) -> None:
+    from sklearn.svm import LinearSVC
+
+    x = queries.features.astype(np.float64)
+    pairs = np.array([
+        x[i] - x[j]
+        for a, b in itertools.pairwise(queries.offsets)
+        for i in range(a, b)
+        for j in range(a, b)
+        if queries.labels[i] > queries.labels[j]
+    ])  # fmt: skip
+    signs = np.where(np.arange(len(pairs)) % 2, 1.0, -1.0)
+    ours = ltr.RankSVM(C=0.001, standardise=False, iterations=100)
+
+    def peer() -> LinearSVC:
+        return LinearSVC(loss="squared_hinge", dual=False, fit_intercept=False, C=0.001, tol=1e-5).fit(
+            pairs * signs[:, None], signs
+        )
+
+    found, theirs = ours.fit(queries).weights, peer().coef_[0]
+    assert found is not None
+    apart = np.abs(found - theirs).max() / np.abs(theirs).max()
+    print(alternate(lambda: ours.fit(queries), peer).row(f"RankSVM, {len(pairs):,} pairs; weights differ by {apart:.1e}"))
+
+
+def main() -> None:
+    print(f"{machine()}\n")
+    name, queries = data()
+    print(f"{name}: {queries.n_queries} queries, {queries.n_documents:,} documents\n")
+    objective(queries)
+    print(HEAD)
+    ranksvm(queries)
+
+
+if __name__ == "__main__":
+    main()
