@@ -1,4 +1,4 @@
-"""Conditional models and RankSVM on MQ2008 (or data like it where it is not there): an evaluation of objective and gradient over all
+"""Conditional models on MQ2008 (or data like it where it is not there), RankSVM there and on OHSUMED: an evaluation of objective and gradient over all
 queries with 100 rankings each; RankSVM beside scikit-learn's LinearSVC on explicit pairs, to the same weights.
 
 python benchmarks/conditional.py
@@ -25,14 +25,14 @@ from ltr.queries import Queries, canonical
 from ltr.sampler import draw
 
 
-def data() -> tuple[str, Queries]:
-    folder = Path(os.environ.get("LAMBDAFLOW_DATA", "../shared/data")) / "mq2008"
+def data(name: str = "mq2008") -> tuple[str, Queries]:
+    folder = Path(os.environ.get("LAMBDAFLOW_DATA", "../shared/data")) / name
     if folder.is_dir():
         text = np.frombuffer(b"".join((folder / f"S{k}.txt").read_bytes() for k in range(1, 6)), np.uint8)
         lines = letor.parse(text)
         assert lines.query_keys is not None
         offsets = np.append(np.flatnonzero(np.diff(lines.query_keys, prepend=lines.query_keys[:1] + 1)), len(lines.labels))
-        return "MQ2008", Queries(lines.features, lines.labels, offsets)
+        return name, Queries(lines.features, lines.labels, offsets)
     rng = np.random.default_rng(1)
     sizes = rng.integers(5, 35, 784)
     features = rng.random((sizes.sum(), 46)).astype(np.float32)
@@ -62,7 +62,7 @@ def objective(queries: Queries) -> None:
     print(f"({1000 * min(times):.1f}–{1000 * max(times):.1f}); drawing them, with compilation: {drawn:.1f} s\n")
 
 
-def ranksvm(queries: Queries) -> None:
+def ranksvm(name: str, queries: Queries) -> None:
     from sklearn.svm import LinearSVC
 
     x = queries.features.astype(np.float64)
@@ -84,7 +84,7 @@ def ranksvm(queries: Queries) -> None:
     found, theirs = ours.fit(queries).weights, peer().coef_[0]
     assert found is not None
     apart = np.abs(found - theirs).max() / np.abs(theirs).max()
-    print(alternate(lambda: ours.fit(queries), peer).row(f"RankSVM, {len(pairs):,} pairs; weights differ by {apart:.1e}"))
+    print(alternate(lambda: ours.fit(queries), peer).row(f"RankSVM, {name}, {len(pairs):,} pairs; weights differ by {apart:.1e}"))
 
 
 def main() -> None:
@@ -93,7 +93,9 @@ def main() -> None:
     print(f"{name}: {queries.n_queries} queries, {queries.n_documents:,} documents\n")
     objective(queries)
     print(HEAD)
-    ranksvm(queries)
+    ranksvm(name, queries)
+    if name == "mq2008":
+        ranksvm(*data("ohsumed"))
 
 
 if __name__ == "__main__":

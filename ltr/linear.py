@@ -22,11 +22,11 @@ from ltr.training import Curve, mean_measure
 _BLOCK = 256
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True, fastmath={"reassoc", "nsz"})
 def _products(features, weights, scores):
     for row in prange(len(features)):
         total = 0.0
-        for k in range(features.shape[1]):
+        for k in range(np.uint64(features.shape[1])):
             total += features[row, k] * weights[k]
         scores[row] = total
 
@@ -84,6 +84,13 @@ def minimise(
     return np.asarray(found.x, np.float64), float(found.fun)
 
 
+def _standardised(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Features of mean 0 and deviation 1, and what they were multiplied by; a constant one becomes 0."""
+    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
+    return ((features - mean) * scale).astype(np.float32), scale
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinearRanker:
     """A ranker whose score is w·x. A subclass says how the weights are learned.
@@ -119,9 +126,7 @@ class LinearRanker:
         if not np.isfinite(queries.features).all():
             first = int(np.argmin(np.isfinite(queries.features).all(axis=0)))
             raise ValueError(f"{self.kind} needs complete features; {queries.names[first]!r} has missing or infinite values")
-        mean, deviation = queries.features.mean(axis=0, dtype=np.float64), queries.features.std(axis=0, dtype=np.float64)
-        scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0) if self.standardise else np.ones(len(mean))
-        features = ((queries.features - mean) * scale).astype(np.float32) if self.standardise else queries.features
+        features, scale = _standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
         rows: list[tuple[float, float]] = []
 
         def watch(weights: NDArray[np.float64]) -> None:
