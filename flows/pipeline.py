@@ -36,6 +36,7 @@ from tasks.labels import fit_together, prepare, rotate, split
 from tasks.microscope import LOST, magnify
 from tasks.optimality import certify
 from tasks.report import write_plots, write_report
+from tasks.sampling import traced
 from tasks.significance import standings
 from tasks.tracking import Tracker
 from tasks.train import folder_of, stack
@@ -73,9 +74,10 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             chosen, promises = guaranteed(config, results, list(choose(results, ltr.Measure.of(config.select).key)))
             certificates = optimality(config, chosen, progress)
             looks = magnified(config, chosen, progress)
+            traces = [traced(r["key"], cell["train"], name) for name, fold, cell, r in chosen if name in config.trace and fold == 0]
             progress.begin("significance")
             table = compare(config, chosen)
-            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises, looks)
+            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises, looks, traces)
             progress.begin("report")
             publish(config, tracker, outcome)
     shown = ("run_id", "models", "standings", "certificates", "promises", "chosen", "report", "summary")
@@ -276,7 +278,7 @@ def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
 def _outcome(
     config: RunConfig, tracker: Tracker, folds: list[Any], findings: list[Any], results: list[Any], chosen: list[Any],
     certificates: list[Any], table: dict[str, Any],
-    promises: list[dict[str, Any]], looks: list[dict[str, Any]],
+    promises: list[dict[str, Any]], looks: list[dict[str, Any]], traces: list[dict[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
     """Everything the report, MLflow and the terminal show of a run."""
     select = ltr.Measure.of(config.select).key
@@ -299,6 +301,7 @@ def _outcome(
         "certificates": certificates,
         "promises": promises,
         "looks": looks,
+        "traces": traces,
         "facts": [
             f"{len(folds)} fold{'s' if len(folds) > 1 else ''}",
             " / ".join(f"{about['queries']:,}" for about in sizes) + " training / validation / test queries",

@@ -14,16 +14,16 @@ sample converges to them: with θ = w·(x_g − x_b), convex is Σ_gb log(1 + ex
 E[AUC] = Σ_gb h(+1)/(h(+1) + h(−1)) / (n⁺n⁻) with h(y) = e^{yθ} (C's −1 counts the violated pairs).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from ltr.linear import Cost, LinearRanker, Watch, minimise
+from ltr.linear import Cost, LinearRanker, Watch, minimise, products, standardised
 from ltr.measures import Measure
-from ltr.queries import Queries
+from ltr.queries import Queries, canonical
 from ltr.sampler import Sample, binary_labels, draw
 
 LOSSES = {"mle": 0, "l2": 1, "l3": 2, "convex": 3, "exp_gain": 4}
@@ -168,6 +168,51 @@ def closed_cost(loss: str, queries: Queries, labels: NDArray[np.float64], scaled
     return cost
 
 
+@dataclass(frozen=True)
+class Trace:
+    """A conditional model while it is fitted, one entry an iteration.
+
+    Attributes:
+        sampled: the objective over the sample, ``float64 [iterations]``.
+        closed: the closed form at the same weights, for AUC; empty otherwise.
+        products, losses: w·φ(y), mean over the first ten iterations, and Δ(y) of some rankings, ``float64 [points]`` (C figure 8).
+        smear: by the share of bad documents on top where walks begin, the losses of the rankings drawn (C figure 7).
+    """
+
+    sampled: NDArray[np.float64]
+    closed: NDArray[np.float64]
+    products: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    smear: dict[float, NDArray[np.float64]]
+
+
+def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
+    """Fits the model once more and looks on."""
+    queries = canonical(queries)
+    features = standardised(queries.features)[0] if model.standardise else queries.features
+    visited: list[NDArray[np.float64]] = []
+    replace(model, starts=1).learn(queries, features, lambda weights: visited.append(weights.copy()))
+    costs = [model.cost(queries)]
+    if Measure.of(model.measure).name == "auc" and model.loss in _CLOSED:
+        costs.append(replace(model, closed=True).cost(queries))
+    values = np.array([[cost(products(features, w))[0] + (w**2).sum() / model.C for w in visited] for cost in costs])
+    sample = draw(queries, model.measure, model.samples, model.length, model.restart, model.skew, seed=model.seed)
+    scores, points = np.mean([products(features, w) for w in visited[:10]], axis=0), []
+    ends = np.cumsum(sample.sizes)
+    rng = np.random.default_rng(model.seed)
+    for q in rng.choice(len(sample.queries), min(n_queries, len(sample.queries)), replace=False):
+        rows = sample.documents[ends[q] - sample.sizes[q] : ends[q]]
+        begin, end = sample.starts[q], sample.starts[q + 1]
+        table = sample.counts[sample.cells[q] : sample.cells[q] + (end - begin) * sample.sizes[q]].reshape(end - begin, -1)
+        labels = binary_labels(queries, Measure.of(model.measure).source)[rows]
+        best = np.where(labels == 1, (labels == 0).sum(), -(labels == 1).sum())
+        for s in rng.choice(end - begin, min(n_rankings, end - begin), replace=False):
+            points.append((float(((best - table[s]) * scores[rows]).sum()), float(sample.losses[begin + s])))
+    drawn = {b: draw(queries, model.measure, model.samples, model.length, begin=b, seed=model.seed).losses for b in (0.0, 0.5, 1.0)}
+    along, losses = np.array(points).T
+    return Trace(values[0], values[1] if len(values) > 1 else np.empty(0), along, losses, drawn)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConditionalModel(LinearRanker):
     """A linear ranker fitted as a conditional model of rankings.
@@ -213,7 +258,9 @@ class ConditionalModel(LinearRanker):
         """What is minimised, without the regulariser: a function of the scores of the queries in canonical order."""
         if self.closed:
             return closed_cost(self.loss, queries, binary_labels(queries, Measure.of(self.measure).source), self.scaled)
-        sample = draw(queries, self.measure, self.samples, self.length, self.restart, self.skew, self.seed, self.conventions)
+        sample = draw(
+            queries, self.measure, self.samples, self.length, self.restart, self.skew, seed=self.seed, conventions=self.conventions
+        )
         return sampled_cost(self.loss, sample, queries.n_documents, self.scaled)
 
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:

@@ -84,7 +84,7 @@ def minimise(
     return np.asarray(found.x, np.float64), float(found.fun)
 
 
-def _standardised(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+def standardised(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Features of mean 0 and deviation 1, and what they were multiplied by; a constant one becomes 0."""
     mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
@@ -126,7 +126,7 @@ class LinearRanker:
         if not np.isfinite(queries.features).all():
             first = int(np.argmin(np.isfinite(queries.features).all(axis=0)))
             raise ValueError(f"{self.kind} needs complete features; {queries.names[first]!r} has missing or infinite values")
-        features, scale = _standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
+        features, scale = standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
         rows: list[tuple[float, float]] = []
 
         def watch(weights: NDArray[np.float64]) -> None:

@@ -183,7 +183,7 @@ def _walks(keys, goods, sizes, cells, n_samples, length, mix, skewed, weights, c
 
 
 def draw(
-    queries: Queries, measure: str | Measure, samples: int = 100, length: int = 20, restart: float = 0.9, skew: float | None = None,
+    queries: Queries, measure: str | Measure, samples: int = 100, length: int = 20, restart: float = 0.9, skew: float | None = None, begin: float | None = None,
     seed: int = 1, conventions: Conventions | None = None,
 ) -> Sample:  # fmt: skip
     """Draws rankings of every query that has good and bad documents, the best one always among them, none twice.
@@ -194,6 +194,7 @@ def draw(
         samples: rankings to draw a query (fewer remain where some are the same).
         length: steps of a walk before it starts anew.
         restart: probability that a walk starts from the best ranking rather than the worst.
+        begin: walks start instead from the ranking that has this share of the bad documents above all good ones, in tenths.
         skew: k: walks start instead from one of eleven rankings between these, with probability ∝ e^{kΔ}.
         seed: of the draws.
         conventions: label rules.
@@ -207,14 +208,27 @@ def draw(
     sizes = np.array([len(order) for order in orders], np.int64)
     cells = np.concatenate(([0], np.cumsum(sizes * samples)))
     weights = np.ones((len(kept), _STATES))
-    if skew is not None:
+    if begin is not None:
+        weights[:, : round(begin * (_STATES - 1))] = 0.0
+    elif skew is not None:
         for q, (rows, good) in enumerate(zip(orders, goods, strict=True)):
             losses = _losses(queries, measure, rows, _restarts(len(rows), good), conventions)
             weights[q] = np.cumsum(np.exp(skew * losses - (skew * losses).max()))
         weights /= weights[:, -1:]
     (salt,) = np.random.SeedSequence((seed, 7)).generate_state(1, np.uint64)
     counts = np.empty(int(cells[-1]), np.int32)
-    _walks(queries.keys[kept] ^ salt, goods, sizes, cells[:-1], samples, length, float(restart), skew is not None, weights, counts)
+    _walks(
+        queries.keys[kept] ^ salt,
+        goods,
+        sizes,
+        cells[:-1],
+        samples,
+        length,
+        float(restart),
+        skew is not None or begin is not None,
+        weights,
+        counts,
+    )
     drawn = [counts[cells[k] : cells[k + 1]].reshape(samples, sizes[k]) for k in range(len(kept))]
     return gathered(queries, measure, kept, orders, goods * (sizes - goods), drawn, conventions)
 

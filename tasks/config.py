@@ -309,6 +309,7 @@ class RunConfig(Strict):
     guarantee: Guarantee | None = None
     microscope: Microscope | None = None
     plot_by: str | None = None
+    trace: list[str] = []
     expect: Expect | None = None
     seed: int = Field(1, ge=0)
     scale: float = Field(1.0, gt=0, le=1)
@@ -339,6 +340,7 @@ class RunConfig(Strict):
             if ranker.kind == "combination" and len(ranker.on) not in (0, 2):  # type: ignore[attr-defined]
                 raise ValueError(f"rankers.{name}.on: a combination mixes two rankers")
         named = {"optimality.rankers": self.optimality.rankers if self.optimality else []}
+        named |= {"trace": self.trace}
         named |= {"microscope.rankers": self.microscope.rankers if self.microscope else []}
         if self.guarantee:
             named |= {"guarantee.baseline": [self.guarantee.baseline], "guarantee.rankers": self.guarantee.rankers}
@@ -348,6 +350,9 @@ class RunConfig(Strict):
         for name in self.microscope.rankers if self.microscope else []:
             if self.rankers[name].kind not in MAGNIFIED:  # type: ignore[attr-defined]
                 raise ValueError(f"microscope.rankers: {name!r} does not learn step by step; that do: {', '.join(MAGNIFIED)}")
+        for name in self.trace:
+            if self.rankers[name].kind != "conditional":  # type: ignore[attr-defined]
+                raise ValueError(f"trace: {name!r} is no conditional model")
         if self.guarantee and not self.guaranteed:
             raise ValueError(f"guarantee: no ranker beside the baseline {self.guarantee.baseline!r}")
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]

@@ -147,6 +147,44 @@ def objective_figures(objectives: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [*([_svg(draw_weights)] if distinct else []), *([_svg(draw_costs)] if len(costs) > 1 else [])]
 
 
+def trace_figures(seen: Mapping[str, Any]) -> dict[str, str]:
+    """Of a conditional model by name: the smear of Δ (C figure 7), w·φ against Δ (8), and the objective along its iterations."""
+
+    def smear(axes: Any) -> None:
+        for k, (begin, losses) in enumerate(seen["smear"].items()):
+            axes.hist(
+                losses,
+                bins=25,
+                range=(0, 1),
+                histtype="step",
+                density=True,
+                color=_COLOURS[k],
+                label=f"begun at {float(begin):.0%} bad on top",
+            )
+        axes.set(xlabel="Δ of the rankings drawn", ylabel="density")
+
+    def scatter(axes: Any) -> None:
+        axes.plot(seen["losses"], seen["products"], ".", color=_COLOURS[0], markersize=4)
+        axes.set(xlabel="Δ", ylabel="w·φ, first ten iterations")
+
+    def objective(axes: Any) -> None:
+        axes.plot(range(1, len(seen["sampled"]) + 1), seen["sampled"], color=_COLOURS[0], linewidth=1.2, label="over the sample")
+        if seen["closed"]:
+            axes.plot(range(1, len(seen["closed"]) + 1), seen["closed"], color=_COLOURS[1], linewidth=1.2, label="closed form")
+        axes.set(xlabel="iteration", ylabel="objective")
+
+    def titled(draw: Any) -> Any:
+        def drawn(axes: Any) -> None:
+            draw(axes)
+            axes.set_title(seen["ranker"], loc="left", fontweight="bold")
+            if axes.get_legend_handles_labels()[0]:
+                axes.legend(frameon=False)
+
+        return drawn
+
+    return {name: _svg(titled(draw)) for name, draw in (("smear", smear), ("products", scatter), ("objective", objective))}
+
+
 def swept_figures(cells: Sequence[Mapping[str, Any]], path: str | None, measures: Sequence[str], select: str) -> list[str]:
     """Each test measure against a swept parameter, of each ranker's cell that is best on validation queries at that value, mean over the
     folds (S figure 7, C figures 4–6)."""

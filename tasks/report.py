@@ -22,6 +22,7 @@ from tasks.figures import (
     optimality_figure,
     pairs_figures,
     swept_figures,
+    trace_figures,
 )
 from tasks.significance import marks
 
@@ -71,6 +72,7 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
             {"ranker": seen["ranker"], "rows": seen["lost"][:20], "n": len(seen["lost"])} for seen in run["looks"] if seen["lost"]
         ],
         "objectives": objective_figures(run["objectives"]),
+        "traces": [figure for seen in run["traces"] for figure in trace_figures(seen).values()],
         "curves": [
             *swept_figures(run["cells"], run["plot_by"], standings["measures"], run["select"]),
             *(figure for name, files in run["curves"].items() if (figure := curve_figure(name, files))),
@@ -104,6 +106,7 @@ def write_plots(run: Mapping[str, Any], folder: Path) -> list[Path]:
     figures = {f"curve-{name}": curve_figure(name, files) for name, files in run["curves"].items()}
     figures |= {f"importance-{name}": importance_figure(name, files) for name, files in run["curves"].items()}
     figures |= {f"{name}-{seen['ranker']}": figure for seen in run["looks"] for name, figure in look_figures(seen).items()}
+    figures |= {f"{name}-{seen['ranker']}": figure for seen in run["traces"] for name, figure in trace_figures(seen).items()}
     figures["measure-by-iteration"] = measure_figure(run["looks"])
     figures |= {f"frontier-{p['ranker']}": frontier_figure(p) for p in run["promises"]}
     figures |= {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c['ranker'])}": optimality_figure(c) for c in run["certificates"]}

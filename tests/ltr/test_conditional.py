@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.conditional import LOSSES, closed_cost, sampled_cost
+from ltr.conditional import LOSSES, closed_cost, sampled_cost, trace
 from ltr.sampler import draw
 from tests.conftest import make_queries
 from tests.ltr.test_sampler import everything, tiny
@@ -142,3 +142,16 @@ def test_what_cannot_be_fitted():
     features[3, 1] = np.nan
     with pytest.raises(ValueError, match="conditional needs complete features; 'f2' has missing"):
         ltr.ConditionalModel(measure="map:binary").fit(replace(holes, features=features))
+
+
+def test_a_trace_of_the_fit():
+    train = binary(30, seed=1)
+    model = ltr.ConditionalModel(measure="auc:binary", samples=40).fit(train)
+    seen = trace(model, train)
+    assert seen.sampled[-1] == pytest.approx(float(model.remarks[0].split()[1]), abs=1e-3)
+    assert np.all(np.diff(seen.sampled) <= 1e-9)
+    assert len(seen.closed) == len(seen.sampled)
+    assert [seen.smear[begin].mean() for begin in (0.0, 0.5, 1.0)] == sorted(losses.mean() for losses in seen.smear.values())
+    assert len(seen.products) == len(seen.losses) > 50
+    assert np.corrcoef(seen.products, seen.losses)[0, 1] < 0
+    assert not len(trace(ltr.ConditionalModel(measure="map:binary", samples=20).fit(train), train).closed)

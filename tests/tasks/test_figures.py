@@ -10,6 +10,7 @@ from tasks.figures import (
     objective_figures,
     optimality_figure,
     swept_figures,
+    trace_figures,
 )
 from tests.tasks.test_report import CERTIFICATE, LOOKS, PROMISE
 
@@ -60,3 +61,19 @@ def test_measures_by_a_swept_parameter():
     assert "train_share" in figure
     assert ">0.9<" not in figure
     assert swept_figures([{**cells[0], "point": {}}], "train_share", ["map"], "map") == []
+
+
+def test_figures_of_a_conditional_models_fit():
+    seen = {
+        "ranker": "m",
+        "sampled": [3.0, 2.0],
+        "closed": [],
+        "products": [1.0, -1.0],
+        "losses": [0.1, 0.9],
+        "smear": {"0": [0.0, 0.4], "1": [1.0]},
+    }
+    figures = trace_figures(seen)
+    assert set(figures) == {"smear", "products", "objective"}
+    assert "begun at 100% bad on top" in figures["smear"]
+    assert "closed form" not in figures["objective"]
+    assert "closed form" in trace_figures({**seen, "closed": [4.0, 3.0]})["objective"]

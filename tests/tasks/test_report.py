@@ -32,7 +32,7 @@ RUN = {
         "rows": {"linear": {"letter": "a", "cells": {"ndcg_10": CELL}}, "other": {"letter": "b", "cells": {"ndcg_10": {**CELL, "mean": None}}}},
         "pairs": [{"measure": "ndcg_10", "a": "linear", "b": "other", "difference": 0.1, "se": 0.0, "z": None, "p": 0.0, "holm_p": 0.0, "n": 9}],
     },
-    "certificates": [CERTIFICATE], "promises": [PROMISE], "looks": [LOOKS], "objectives": {}, "curves": {}, "select": "ndcg_10", "plot_by": None, "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
+    "certificates": [CERTIFICATE], "promises": [PROMISE], "looks": [LOOKS], "objectives": {}, "curves": {}, "select": "ndcg_10", "plot_by": None, "traces": [], "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
     "cells": [{"label": "linear", "ranker": "linear", "point": {}, "fold": 0, "chosen": True, "metrics": {"valid_ndcg_10": 0.5}, "seconds": 1.0, "digest": "ab" * 32}],
 }  # fmt: skip
 
