@@ -196,7 +196,16 @@ def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_ra
     if Measure.of(model.measure).name == "auc" and model.loss in _CLOSED:
         costs.append(replace(model, closed=True).cost(queries))
     values = np.array([[cost(products(features, w))[0] + (w**2).sum() / model.C for w in visited] for cost in costs])
-    sample = draw(queries, model.measure, model.samples, model.length, model.restart, model.skew, seed=model.seed)
+    sample = draw(
+        queries,
+        model.measure,
+        model.samples,
+        model.length,
+        model.restart,
+        model.skew,
+        seed=model.seed,
+        conventions=model.conventions,
+    )
     scores, points = np.mean([products(features, w) for w in visited[:10]], axis=0), []
     ends = np.cumsum(sample.sizes)
     rng = np.random.default_rng(model.seed)
@@ -208,7 +217,10 @@ def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_ra
         best = np.where(labels == 1, (labels == 0).sum(), -(labels == 1).sum())
         for s in rng.choice(end - begin, min(n_rankings, end - begin), replace=False):
             points.append((float(((best - table[s]) * scores[rows]).sum()), float(sample.losses[begin + s])))
-    drawn = {b: draw(queries, model.measure, model.samples, model.length, begin=b, seed=model.seed).losses for b in (0.0, 0.5, 1.0)}
+    drawn = {
+        b: draw(queries, model.measure, model.samples, model.length, begin=b, seed=model.seed, conventions=model.conventions).losses
+        for b in (0.0, 0.5, 1.0)
+    }
     along, losses = np.array(points).T
     return Trace(values[0], values[1] if len(values) > 1 else np.empty(0), along, losses, drawn)
 

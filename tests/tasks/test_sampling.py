@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 import ltr
 from tasks import store
 from tasks.sampling import traced
@@ -19,6 +21,8 @@ def test_a_trace_is_kept_beside_the_cell(workplace):
     assert seen["ranker"] == "conditional"
     assert set(seen["smear"]) == {"0", "0.5", "1"}
     assert len(seen["products"]) == len(seen["losses"]) > 0
+    assert np.isfinite(seen["losses"]).all()
+    assert np.isfinite(seen["smear"]["0.5"]).all()
     (kept,) = folder_of("some").glob("trace-*.json")
     kept.write_text(kept.read_text().replace('"conditional"', '"kept"'))
     assert traced.fn("some", name, "conditional")["ranker"] == "kept"
