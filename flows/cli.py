@@ -84,6 +84,14 @@ def _parser() -> argparse.ArgumentParser:
     optimality.add_argument("--escape", type=int, default=0, metavar="EPOCHS", help="of a net: train on for so many epochs")
     optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
 
+    predict = command("predict", _predict, "score a file with a model")
+    predict.add_argument("--model", required=True, metavar="M", help="a model's folder, or an MLflow run")
+    predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
+    predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
+    predict.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as query=qid"
+    )
+
     compare = command("compare", _compare, "paired tests of finished runs from their stored per-query values")
     compare.add_argument("runs", nargs="+", metavar="RUN[:RANKER]")
     compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
@@ -193,6 +201,21 @@ def _opened(given: argparse.Namespace) -> tuple[Any, Any, Any]:
     read = ingest.fn([Path(file) for file in given.data], config.data)
     queries = store.open_queries(prepare.fn(read["data"][0], config.data)["data"][0])
     return find_model(given.model, queries.names), queries, config
+
+
+def _predict(given: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    make_state_folder()
+    from tasks.config import override_all, parse
+    from tasks.lookup import find_model
+    from tasks.predict import predict
+
+    written: dict[str, Any] = {"data": {"files": [given.data]}}
+    override_all(written, [f"data.{override}" for override in given.set])
+    rows = predict(find_model(given.model), Path(given.data), Path(given.output), parse(written, "predict").data)
+    print(f"{rows:,} scores: {given.output}")
+    return 0
 
 
 def _evaluate(given: argparse.Namespace) -> int:

@@ -177,15 +177,15 @@ def _read_table(path: Path, data: Data) -> Rows:
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
     features = np.empty((frame.height, len(names)), np.float32)
     for k, name in enumerate(names):
-        features[:, k] = _numbers(path, frame, name, data)
-    weights = _numbers(path, frame, data.weight, data) if data.weight else None
+        features[:, k] = numbers(path, frame, name, data)
+    weights = numbers(path, frame, data.weight, data) if data.weight else None
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
     return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources)
 
 
 def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[np.float64]:
     """A column of labels, missing ones NaN."""
-    labels = _numbers(path, frame, name, data)
+    labels = numbers(path, frame, name, data)
     wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
     if len(wrong):
         raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
@@ -196,8 +196,8 @@ _MISSING = ["", "NULL", "NA", "nan", "NaN"]
 """What stands for a missing value in a table of text."""
 
 
-def _numbers(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[np.float64]:
-    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be."""
+def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0) -> NDArray[np.float64]:
+    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
     column = frame[name]
     if column.dtype == pl.String:
         text = column.str.strip_chars()
@@ -207,7 +207,7 @@ def _numbers(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[
             is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
             hint = f" (if these are document ids, set data.document: {name})" if is_id else ""
             raise DataError(
-                f"{path}, row {wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
+                f"{path}, row {before + wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
             )
     elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise DataError(f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers")
