@@ -23,9 +23,13 @@ FARTHEST = 60.0
 _NO_PAIR = np.float32(1e30)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"}, forceinline=True)
 def _four(i, n, first, e, g, d, s, near, pulled, bent):
-    """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab)."""
+    """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab).
+
+    Inlined by force, as `pull` is: a copy of its own would be optimised again where it is linked and round differently, and which of
+    the two copies runs would depend on whether numba's cache was warm.
+    """
     zero, one = np.float32(0), np.float32(1)
     i1, i2, i3 = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
     e0, e1, e2, e3 = e[i], e[i1], e[i2], e[i3]
@@ -77,7 +81,7 @@ def _by_gain(gains):
     return np.argsort(-gains, kind="mergesort")
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     """Adds forces and curvatures of one ranked query to ``float64 [documents]``.
 

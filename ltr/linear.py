@@ -22,7 +22,7 @@ from ltr.training import Curve, mean_measure
 _BLOCK = 256
 
 
-@njit(cache=True, parallel=True, fastmath={"reassoc", "nsz"})
+@njit(cache=True, parallel=True)
 def _products(features, weights, scores):
     for row in prange(len(features)):
         total = 0.0

@@ -16,11 +16,10 @@ from scipy import optimize
 from ltr.linear import LinearRanker, Watch, products, transposed
 from ltr.queries import Queries
 
-_SUMS = {"reassoc", "nsz"}
 _BLOCK = 16
 
 
-@njit(cache=True, parallel=True, fastmath=_SUMS)
+@njit(cache=True, parallel=True)
 def _hinge(scores, offsets, lower, values, factors):
     """Σ max(0, 1 − s_i + s_j)² of each query, and its derivative by each score; documents i stand by label, those of lower ones from
     ``lower[i]`` on."""
@@ -38,7 +37,7 @@ def _hinge(scores, offsets, lower, values, factors):
         values[q] = total
 
 
-@njit(cache=True, parallel=True, fastmath=_SUMS)
+@njit(cache=True, parallel=True)
 def _curved(features, scores, direction, offsets, lower, parts):
     """The Hessian times a direction, a part a block of queries, whose features are read once: along = X·direction, then of every pair
     that costs 2·(along_i − along_j) to i and from j, then Xᵀ."""
