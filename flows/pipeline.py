@@ -336,17 +336,19 @@ def _outcome(
 
 
 def _objectives(config: RunConfig) -> dict[str, Any]:
-    """Of each ranker that learns by terms, at every point of its grid: the weights along its iterations, and its pair costs."""
-    found = {}
+    """Of each ranker that learns by terms, at every weight of its grid: the weights along its iterations, and its pair costs."""
+    found: dict[str, Any] = {}
     for name in config.rankers:
         for point, section in config.cells(name):
+            label = f"{name}, {point_label({p: v for p, v in point.items() if 'weight' in p})}".rstrip(", ")
+            if label in found:
+                continue
             terms = section.build().objective if hasattr(section, "objective") else ()
             length = getattr(section, "n_trees", getattr(section, "epochs", 0))
             if any(isinstance(term.weight, ltr.Schedule) for term in terms):
                 weights = [weights_at(terms, m).tolist() for m in range(length)]
             else:
                 weights = []
-            label = f"{name}, {point_label({p: v for p, v in point.items() if 'weight' in p})}".rstrip(", ")
             found[label] = {
                 "terms": [f"{ltr.Measure.of(t.measure).key}, {t.cost}" for t in terms],
                 "costs": [t.cost for t in terms],

@@ -117,7 +117,7 @@ class LinearRanker:
         """A fitted copy; validation queries are only measured.
 
         Args:
-            tick: called after every iteration; what it raises ends the training.
+            tick: called whenever the curve gets a point, after every iteration of most rankers; what it raises ends the training.
 
         Raises:
             ValueError: for a feature that is not finite, or labels that the ranker cannot learn from.

@@ -183,8 +183,8 @@ def _walks(keys, goods, sizes, cells, n_samples, length, mix, skewed, weights, c
 
 
 def draw(
-    queries: Queries, measure: str | Measure, samples: int = 100, length: int = 20, restart: float = 0.9, skew: float | None = None, begin: float | None = None,
-    seed: int = 1, conventions: Conventions | None = None,
+    queries: Queries, measure: str | Measure, samples: int = 100, length: int = 20, restart: float = 0.9, skew: float | None = None,
+    begin: float | None = None, seed: int = 1, conventions: Conventions | None = None,
 ) -> Sample:  # fmt: skip
     """Draws rankings of every query that has good and bad documents, the best one always among them, none twice.
 
@@ -202,8 +202,10 @@ def draw(
     Raises:
         ValueError: for numbers out of range, labels of other than two levels, or no query with both.
     """
-    if samples < 1 or length < 1 or not 0 <= restart <= 1:
-        raise ValueError(f"samples {samples} and length {length} must be at least 1, and restart {restart:g} lie in [0, 1]")
+    if samples < 1 or length < 1 or not 0 <= restart <= 1 or not 0 <= (begin or 0) <= 1:
+        raise ValueError(
+            f"samples {samples} and length {length} must be at least 1, restart {restart:g} and begin {begin} lie in [0, 1]"
+        )
     measure, kept, orders, goods = _prepared(queries, measure)
     sizes = np.array([len(order) for order in orders], np.int64)
     cells = np.concatenate(([0], np.cumsum(sizes * samples)))

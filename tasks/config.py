@@ -353,6 +353,11 @@ class RunConfig(Strict):
         for name in self.trace:
             if self.rankers[name].kind != "conditional":  # type: ignore[attr-defined]
                 raise ValueError(f"trace: {name!r} is no conditional model")
+        for name in (self.guarantee.baseline, *self.guaranteed) if self.guarantee else ():
+            if self.rankers[name].on:  # type: ignore[attr-defined]
+                raise ValueError(
+                    f"guarantee: {name!r} is chosen on half of the validation queries and cannot be paired with others"
+                )
         if self.guarantee and not self.guaranteed:
             raise ValueError(f"guarantee: no ranker beside the baseline {self.guarantee.baseline!r}")
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
@@ -389,7 +394,8 @@ class RunConfig(Strict):
         """Rankers that are held against the guarantee's baseline."""
         if self.guarantee is None:
             return []
-        return [name for name in self.guarantee.rankers or self.rankers if name != self.guarantee.baseline]
+        alone = [name for name, ranker in self.rankers.items() if not ranker.on]  # type: ignore[attr-defined]
+        return [name for name in self.guarantee.rankers or alone if name != self.guarantee.baseline]
 
     def cells(self, ranker: str) -> list[tuple[dict[str, Any], RankerSection]]:
         """Every point of a ranker's grid: what was set, and the section with it set. The ranker's own sweep wins over the

@@ -119,6 +119,11 @@ def _run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:
             raise DataError(
                 f"{path}: a TREC run names queries and documents, and there is no {kind} id here (data.{kind} names the column)"
             )
+        spaced = scores.filter(pl.col(kind).str.contains(r"\s"))
+        if spaced.height:
+            raise DataError(
+                f"{path}: a TREC run is separated by spaces, and the {kind} id {spaced[kind][0]!r} has one; write .csv instead"
+            )
     ranked = scores.with_row_index("row").sort(["query", "score", "row"], descending=[False, True, False])
     return ranked.select(
         "query", pl.lit("Q0").alias("q0"), "document", pl.int_range(1, pl.len() + 1).over("query").alias("rank"), "score",

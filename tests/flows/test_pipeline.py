@@ -330,3 +330,7 @@ def test_what_may_stand_on_what():
     ):
         with pytest.raises(ValueError, match=says):
             parse({"data": data, "rankers": rankers})
+    stacked = {"a": trees, "b": trees, "s": {"kind": "lambdarank", "on": ["a", "b"]}}
+    assert parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a"}}).guaranteed == ["b"]
+    with pytest.raises(ValueError, match="guarantee: 's' is chosen on half of the validation queries"):
+        parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a", "rankers": ["s"]}})

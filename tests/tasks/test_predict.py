@@ -73,6 +73,7 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
     frame.rename({"f2": "f_2"}).write_parquet("renamed.parquet")
     frame.with_columns(f1=pl.when(pl.int_range(pl.len()) == 9).then(pl.lit("x")).otherwise(pl.lit("1"))).write_csv("text.csv")
     frame.drop("document").write_parquet("anonymous.parquet")
+    frame.with_columns(query=pl.col("query").str.replace("q", "q ")).sort("query").write_parquet("spaced.parquet")
     frame.with_columns(f1=pl.lit(float("inf"))).write_parquet("infinite.parquet")
     (workplace / "bad.txt").write_text("0 qid:1 1:2\n" * 60 + "0 qid:1 1:x\n")
     monkeypatch.setattr(module, "ROWS", 4)
@@ -82,6 +83,7 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
         (model, "renamed.parquet", "s.parquet", r"the model's feature 'f2' is no column; did you mean f_2.*1 of 3 are missing"),
         (model, "text.csv", "s.csv", "text.csv, row 10: column 'f1' has 'x'"),
         (model, "anonymous.parquet", "s.trec", "there is no document id here"),
+        (model, "spaced.parquet", "s.trec", "separated by spaces, and the query id 'q 0' has one"),
         (model, "infinite.parquet", "s.csv", "infinite"),
         (model, "bad.txt", "s.csv", "bad.txt, line 61"),
         (named, "bad.txt", "s.csv", "text has the features f1, f2, …, and the model reads 'slope'"),
