@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -65,26 +66,29 @@ def objective(queries: Queries) -> None:
 def ranksvm(name: str, queries: Queries) -> None:
     from sklearn.svm import LinearSVC
 
+    queries = canonical(queries)
     x = queries.features.astype(np.float64)
-    pairs = np.array([
-        x[i] - x[j]
-        for a, b in itertools.pairwise(queries.offsets)
-        for i in range(a, b)
-        for j in range(a, b)
-        if queries.labels[i] > queries.labels[j]
-    ])  # fmt: skip
-    signs = np.where(np.arange(len(pairs)) % 2, 1.0, -1.0)
     ours = ltr.RankSVM(C=0.001, standardise=False, iterations=100)
 
-    def peer() -> LinearSVC:
-        return LinearSVC(loss="squared_hinge", dual=False, fit_intercept=False, C=0.001, tol=1e-5).fit(
-            pairs * signs[:, None], signs
-        )
+    def differences() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        parts = []
+        for a, b in itertools.pairwise(queries.offsets):
+            i, j = np.nonzero(queries.labels[a:b, None] > queries.labels[None, a:b])
+            parts.append(x[a + i] - x[a + j])
+        pairs = np.concatenate(parts)
+        signs = np.where(np.arange(len(pairs)) % 2, 1.0, -1.0)
+        return pairs * signs[:, None], signs
 
-    found, theirs = ours.fit(queries).weights, peer().coef_[0]
+    def peer(pairs: tuple[NDArray[np.float64], NDArray[np.float64]]) -> LinearSVC:
+        return LinearSVC(loss="squared_hinge", dual=False, fit_intercept=False, C=0.001, tol=1e-5).fit(*pairs)
+
+    pairs = differences()
+    found, theirs = ours.fit(queries).weights, peer(pairs).coef_[0]
     assert found is not None
     apart = np.abs(found - theirs).max() / np.abs(theirs).max()
-    print(alternate(lambda: ours.fit(queries), peer).row(f"RankSVM, {name}, {len(pairs):,} pairs; weights differ by {apart:.1e}"))
+    what = f"RankSVM, {name}, {len(pairs[1]):,} pairs"
+    print(alternate(lambda: ours.fit(queries), lambda: peer(pairs)).row(f"{what}; weights differ by {apart:.1e}"))
+    print(alternate(lambda: ours.fit(queries), lambda: peer(differences())).row(f"{what}, and making them"))
 
 
 def main() -> None:

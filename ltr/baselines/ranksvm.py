@@ -38,42 +38,55 @@ def _hinge(scores, offsets, lower, values, factors):
 
 
 @njit(cache=True, parallel=True)
-def _curved(features, scores, direction, offsets, lower, parts):
-    """The Hessian times a direction, a part a block of queries, whose features are read once: along = X·direction, then of every pair
-    that costs 2·(along_i − along_j) to i and from j, then Xᵀ."""
+def _curved(features, columns, scores, direction, offsets, lower, higher, parts):
+    """The Hessian times a direction, a part a block of queries: along = X·direction, then of every pair that costs
+    2·(along_i − along_j) to i and from j, then Xᵀ. Every inner loop writes what it adds to, side by side: features are read by
+    columns on the way in, by rows on the way out, and each pair is seen from both of its ends."""
     for block in prange(len(parts)):
-        parts[block] = 0.0
-        for q in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(offsets) - 1)):
-            first, n = offsets[q], offsets[q + 1] - offsets[q]
-            along, factors = np.empty(n), np.zeros(n)
-            for d in range(n):
-                total = 0.0
-                for k in range(np.uint64(features.shape[1])):
-                    total += features[first + d, k] * direction[k]
-                along[d] = total
-            for i in range(n):
-                short, own, pull = scores[first + i] - 1.0, along[i], 0.0
-                for j in range(np.uint64(lower[first + i] - first), np.uint64(n)):
-                    move = 2.0 * (own - along[j]) if scores[first + j] > short else 0.0
-                    pull += move
-                    factors[j] -= move
-                factors[i] += pull
-            for d in range(n):
-                for k in range(np.uint64(features.shape[1])):
-                    parts[block, k] += factors[d] * features[first + d, k]
+        queries = range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(offsets) - 1))
+        start, stop = offsets[queries.start], offsets[queries.stop]
+        along, factors = np.zeros(stop - start), np.zeros(stop - start)
+        for k in range(len(columns)):
+            column, weight = columns[k, start:stop], direction[k]
+            for d in range(np.uint64(len(column))):
+                along[d] += column[d] * weight
+        for q in queries:
+            first, last = offsets[q], offsets[q + 1]
+            own, place, force = along[first - start : last - start], scores[first:last], factors[first - start : last - start]
+            for d in range(len(own)):
+                below, above = np.uint64(lower[first + d] - first), np.uint64(higher[first + d] - first)
+                here, score = own[d], place[d]
+                for j in range(below, np.uint64(len(own))):
+                    force[j] -= here - own[j] if score - place[j] < 1.0 else 0.0
+                for i in range(above):
+                    force[i] += own[i] - here if place[i] - score < 1.0 else 0.0
+        part = parts[block]
+        part[:] = 0.0
+        fours = start + len(factors) // 4 * 4
+        for d in range(start, fours, 4):
+            x, y, z, u = features[d], features[d + 1], features[d + 2], features[d + 3]
+            a, b, c, e = factors[d - start], factors[d - start + 1], factors[d - start + 2], factors[d - start + 3]
+            for k in range(np.uint64(len(part))):
+                part[k] += (a * x[k] + b * y[k]) + (c * z[k] + e * u[k])
+        for d in range(fours, stop):
+            for k in range(len(part)):
+                part[k] += factors[d - start] * features[d, k]
+        part *= 2.0
 
 
-def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the judged documents by query and falling label, offsets of the queries among them, and for each the place of the first
-    document of its query with a lower label."""
+def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the judged documents of queries with two labels, by query and falling label; offsets of these queries; and for each
+    document the places of the first of its query with a lower label and of the first with the same."""
     of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     order = np.lexsort((-queries.labels, of_query))
     order = order[~np.isnan(queries.labels[order])]
+    different = np.flatnonzero((np.diff(queries.labels[order]) != 0) & (np.diff(of_query[order]) == 0))
+    order = order[np.isin(of_query[order], of_query[order][different])]
     labels, groups = queries.labels[order], of_query[order]
-    offsets = np.searchsorted(groups, np.arange(queries.n_queries + 1))
-    changes = np.flatnonzero(np.append((np.diff(labels) != 0) | (np.diff(groups) != 0), True)) + 1
-    lower = changes[np.searchsorted(changes, np.arange(len(order)), side="right")]
-    return order, offsets, np.minimum(lower, offsets[groups + 1])
+    offsets = np.append(np.flatnonzero(np.diff(groups, prepend=-1)), len(groups))
+    levels = np.append(np.flatnonzero((np.diff(labels, prepend=np.nan) != 0) | (np.diff(groups, prepend=-1) != 0)), len(groups))
+    level = np.searchsorted(levels, np.arange(len(order)), side="right")
+    return order, offsets, levels[level], levels[level - 1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +107,11 @@ class RankSVM(LinearRanker):
             raise ValueError(f"RankSVM: C={self.C} must be above 0 and iterations={self.iterations} at least 1")
 
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        order, offsets, lower = _by_label(queries)
+        order, offsets, lower, higher = _by_label(queries)
         features = features[order]
-        values, factors = np.empty(queries.n_queries), np.empty(len(order))
-        parts = np.empty((-(-queries.n_queries // _BLOCK), features.shape[1]))
+        columns = np.ascontiguousarray(features.T)
+        values, factors = np.empty(len(offsets) - 1), np.empty(len(order))
+        parts = np.empty((-(-len(values) // _BLOCK), features.shape[1]))
         at: list[NDArray[np.float64]] = [np.empty(0), np.empty(0)]
 
         def scores(w: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,7 +124,7 @@ class RankSVM(LinearRanker):
             return 0.5 * float((w * w).sum()) + self.C * float(np.cumsum(values)[-1]), w + self.C * transposed(features, factors)
 
         def curved(w: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-            _curved(features, scores(w), v, offsets, lower, parts)
+            _curved(features, columns, scores(w), v, offsets, lower, higher, parts)
             return v + self.C * np.cumsum(parts, axis=0)[-1]
 
         start = np.zeros(features.shape[1])
