@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.jit import F8_1D, I8, I8_1D, ready
 from ltr.measures import VALUE, Conventions, Measure, curve_of, gains_of
-from ltr.ranking import by_score
+from ltr.ranking import by_score, rank
 
 PRESETS: dict[str, tuple[Conventions, str]] = {
     "lightgbm": (Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff"), "ndcg"),
@@ -60,18 +60,21 @@ def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
     start = offsets[0]
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
+        ranked, own_ends = order[first - start : last - start], ends[first - start : last - start]
         if group_ties or _in_order(tie_breaker[first:last]):
-            ranked = by_score(scores[first:last])
+            alone = rank(scores[first:last], ranked) or not group_ties
         else:
             by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
-            ranked = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
-        order[first - start : last - start] = first + ranked
-        own_ends = ends[first - start : last - start]
-        if group_ties:
-            n_groups[q] = tie_groups(scores[first:last], ranked, own_ends)
-        else:
-            own_ends[:] = np.arange(1, last - first + 1)
+            ranked[:] = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
+            alone = True
+        if alone:
             n_groups[q] = last - first
+            for k in range(last - first):
+                own_ends[k] = k + 1
+        else:
+            n_groups[q] = tie_groups(scores[first:last], ranked, own_ends)
+        for k in range(last - first):
+            ranked[k] += first
 
 
 @njit(cache=True, parallel=True)

@@ -243,6 +243,13 @@ def ap_value(gains, ends, curve, cutoff):
     """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it. What is divided
     by for R relevant documents stands in ``curve[R − 1]``."""
     total, found, start = 0.0, 0.0, 0
+    if len(ends) == len(gains):  # no ties: no branches
+        for k in range(min(cutoff, len(gains))):
+            found += gains[k]
+            total += gains[k] * found / (k + 1.0)
+        for k in range(cutoff, len(gains)):
+            found += gains[k]
+        return total / curve[int(found) - 1] if found > 0.0 else np.nan
     for end in ends:
         if end == start + 1:
             if gains[start] > 0.0:

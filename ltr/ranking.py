@@ -36,17 +36,29 @@ def count_above(rounded, ranks):
 
 
 @njit(cache=True)
-def by_score(scores):
-    """Places ``int64 [documents]`` by score, descending, equal scores in the order given."""
+def rank(scores, order):
+    """Writes the places ``int64 [documents]`` by score, descending, equal scores in the order given; whether all were seen to differ.
+
+    Scores that differ as float32 fill every rank. Otherwise a rank stays empty, which is NaN and above nothing."""
     n = len(scores)
     if n > COUNTED:
-        return np.argsort(-scores, kind="mergesort")
+        order[:] = np.argsort(-scores, kind="mergesort")
+        return False
     rounded = lanes_for(n)
     for j in range(n):
         rounded[j] = np.float32(scores[j])
     ranks = np.empty(len(rounded), np.int32)
     count_above(rounded, ranks)
-    order, taken = np.zeros(n, np.int64), np.zeros(n, np.int32)
+    ranked, one, none = np.full(n, np.nan), np.int32(1), np.int32(0)
+    for j in range(n):
+        order[ranks[j]] = j
+        ranked[ranks[j]] = scores[j]
+    falls = none
+    for k in range(np.uint64(1), np.uint64(n)):
+        falls += one if ranked[k - np.uint64(1)] > ranked[k] else none
+    if falls == n - 1:
+        return True
+    taken = np.zeros(n, np.int32)
     for j in range(n):
         order[ranks[j] + taken[ranks[j]]] = j
         taken[ranks[j]] += np.int32(1)
@@ -56,4 +68,12 @@ def by_score(scores):
             order[place] = order[place - 1]
             place -= 1
         order[place] = j
+    return False
+
+
+@njit(cache=True)
+def by_score(scores):
+    """Places ``int64 [documents]`` by score, descending, equal scores in the order given."""
+    order = np.empty(len(scores), np.int64)
+    rank(scores, order)
     return order
