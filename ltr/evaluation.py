@@ -53,7 +53,8 @@ def tie_groups(scores, order, ends):
 
 @njit(cache=True, parallel=True)
 def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
-    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied.
+    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied, where there are
+    such groups.
 
     `order`, `ends` and `n_groups` begin with the first of these queries.
     """
@@ -67,24 +68,20 @@ def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
             by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
             ranked[:] = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
             alone = True
-        if alone:
-            n_groups[q] = last - first
-            for k in range(last - first):
-                own_ends[k] = k + 1
-        else:
-            n_groups[q] = tie_groups(scores[first:last], ranked, own_ends)
+        n_groups[q] = 0 if alone else tie_groups(scores[first:last], ranked, own_ends)
         for k in range(last - first):
             ranked[k] += first
 
 
 @njit(cache=True, parallel=True)
-def _values(gains, offsets, order, ends, n_groups, curve, cutoff, value, values):
+def _values(gains, offsets, order, ends, n_groups, singles, curve, cutoff, value, values):
     for q in prange(len(offsets) - 1):
         first, last = offsets[q] - offsets[0], offsets[q + 1] - offsets[0]
-        values[q] = value(gains[order[first:last]], ends[first : first + n_groups[q]], curve, cutoff)
+        own_ends = ends[first : first + n_groups[q]] if n_groups[q] else singles[: last - first]
+        values[q] = value(gains[order[first:last]], own_ends, curve, cutoff)
 
 
-_VALUES = types.void(F8_1D, I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D)
+_VALUES = types.void(F8_1D, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D)
 
 
 def evaluate(
@@ -166,13 +163,13 @@ def _of_source(
     tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
     cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
     widest = int(np.diff(offsets[cuts]).max(initial=0))
-    order, ends = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    order, ends, singles = np.empty(widest, np.int64), np.empty(widest, np.int64), np.arange(1, longest + 1)
     for a, b in pairwise(cuts.tolist()):
         chunk, n_groups = offsets[a : b + 1], np.empty(b - a, np.int64)
         _rank(scores, tie_breaker, chunk, conventions.ties == "expected", order, ends, n_groups)
         for k, (measure, (curve, cutoff)) in enumerate(zip(measures, curves, strict=True)):
             kernel = ready(measure.kind.value, VALUE)
-            ready(_values, _VALUES)(gains[k], chunk, order, ends, n_groups, curve, cutoff, kernel, values[k, a:b])
+            ready(_values, _VALUES)(gains[k], chunk, order, ends, n_groups, singles, curve, cutoff, kernel, values[k, a:b])
     return {measure.key: _empty_ruled(measure, row, sizes, conventions) for measure, row in zip(measures, values, strict=True)}
 
 
