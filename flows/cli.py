@@ -51,7 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--data", metavar="CONF.yaml", help="run it on the data and by the conventions of another configuration")
     run.add_argument("--fresh", action="store_true", help="train every cell again")
-    run.add_argument("--runner", default=None, metavar="threads[=N]", help="cells at a time (default: the configuration's workers)")
+    run.add_argument(
+        "--runner",
+        default=None,
+        metavar="ENGINE",
+        help="where cells are trained: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
+    )
     run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
     check = command("check", _check, "look at data files before training on them")
@@ -109,21 +114,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from tasks.config import ConfigError, read, read_study
+    from tasks.config import read, read_study
 
-    overrides = list(given.set)
-    if given.runner is not None:
-        kind, _, count = given.runner.partition("=")
-        if kind != "threads" or not (count or "1").isdigit():
-            raise ConfigError(f"--runner {given.runner}: threads or threads=N")
-        overrides.append(f"workers={count or 2}")
-    several = None if given.data else read_study(given.config, overrides)
-    config = None if several else read(given.config, overrides, given.data)
-
+    several = None if given.data else read_study(given.config, given.set)
+    config = None if several else read(given.config, given.set, given.data)
     make_state_folder()
-    from prefect.task_runners import ThreadPoolTaskRunner
+    from prefect import tags
 
+    from flows.leftovers import tag
     from flows.pipeline import run
+    from flows.runners import runner_of
     from flows.study import study
     from flows.terminal import show, show_study
     from tasks.train import STOP
@@ -137,13 +137,13 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, interrupted)
         signal.signal(signal.SIGTERM, interrupted)
 
-    if several:
-        outcome = study(several, given.fresh)
-        show_study(outcome, several.name)
-    elif config:
-        runner: Any = ThreadPoolTaskRunner(max_workers=config.workers)
-        outcome = run.with_options(task_runner=runner)(config, given.fresh)
-        show(outcome, config.name)
+    with tags(tag()):
+        if several:
+            outcome = study(several, given.fresh, given.runner)
+            show_study(outcome, several.name)
+        elif config:
+            outcome = runner_of(given.runner).start(run, config, given.fresh)
+            show(outcome, config.name)
     if given.json:
         print(json.dumps({"run_id": outcome["run_id"], "models": outcome["models"]}))
     return 0

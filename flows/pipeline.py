@@ -21,6 +21,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.runtime import flow_run
 
 import ltr
+from flows.leftovers import clear, owner
 from flows.progress import Steps, steps
 from flows.sweep import Cell, cells_of, choose, point_label, train_all
 from ltr.lambdas import weights_at
@@ -52,6 +53,7 @@ class ExpectationError(ValueError):
 @flow(name="lambdaflow", flow_run_name="{config.name}", validate_parameters=True)
 def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
     """One run of a configuration; `fresh` trains every cell again."""
+    clear()
     with steps() as progress:
         progress.begin("data")
         folds, findings = ready_data(config)
@@ -67,7 +69,7 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             for role, name in fold.items()
         ]
         run_key = store.digest_of([config.digest, folds, store.core_digest()])
-        tracker = Tracker(config.name, run_key, fresh)
+        tracker = Tracker(config.name, run_key, fresh, owner())
         with tracker.running():
             tracker.describe(*_description(config, run_key, folds), data)
             results = sweep(config, folds, tracker, fresh, progress)

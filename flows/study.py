@@ -4,10 +4,11 @@ from typing import Any
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
-from prefect.task_runners import ThreadPoolTaskRunner
 
 import ltr
+from flows.leftovers import owner
 from flows.pipeline import run
+from flows.runners import runner_of
 from tasks import store
 from tasks.config import StudyConfig
 from tasks.study import gather, markdown, write_study
@@ -16,23 +17,24 @@ from tasks.train import folder_of
 
 
 @flow(name="study", flow_run_name="{config.name}", validate_parameters=False)
-def study(config: StudyConfig, fresh: bool = False) -> dict[str, Any]:
-    """Runs every data set's configuration and puts the outcomes into one table.
+def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -> dict[str, Any]:
+    """Runs every data set's configuration where `flows.runners` says, and puts the outcomes into one table.
 
     Returns:
         ``run_id`` of the study in MLflow, ``models`` by ``dataset/ranker``, the ``table`` (`tasks.study.gather`) and its ``report``.
     """
     outcomes: dict[str, dict[str, Any]] = {}
     for name, each in config.runs.items():
-        runner: Any = ThreadPoolTaskRunner(max_workers=each.workers)
-        outcomes[name] = run.with_options(task_runner=runner)(each, fresh)
+        outcomes[name] = runner_of(runner).start(run, each, fresh)
     values = {
         name: {ranker: [str(folder_of(key) / "values.parquet") for key in keys] for ranker, keys in outcome["chosen"].items()}
         for name, outcome in outcomes.items()
     }
     measures = next(iter(config.runs.values())).measures
     table = gather(values, [ltr.Measure.of(m).key for m in measures], config.baselines)
-    tracker = Tracker(config.name, store.digest_of([each.digest for each in config.runs.values()] + [store.core_digest()]), fresh)
+    tracker = Tracker(
+        config.name, store.digest_of([each.digest for each in config.runs.values()] + [store.core_digest()]), fresh, owner()
+    )
     with tracker.running():
         page = write_study(table, config.name, store.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
         metrics = {f"{ranker}/{m}": row["micro"][m] for ranker, row in table["rows"].items() for m in table["measures"]}

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from prefect.futures import as_completed
@@ -51,6 +52,7 @@ def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[
     once.
     """
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else 0
+    home = str(Path.cwd())
     step = train.with_options(refresh_cache=True) if fresh else train
     same: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -60,7 +62,7 @@ def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[
     while waiting or running:
         while waiting and len(running) < workers:
             alike = waiting.pop(0)
-            running[step.submit(alike[0], threads, fresh)] = alike
+            running[step.submit(alike[0], threads, fresh, home)] = alike
         future = next(as_completed(list(running)))
         result = future.result()
         for cell in running.pop(future):

@@ -7,6 +7,7 @@ processes of a machine, share one copy.
 
 import json
 import os
+import platform
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,13 @@ import ltr
 from ltr.queries import Queries
 
 STATE = Path(".lambdaflow")
+
+
+def settle(home: str) -> None:
+    """Looks for the state below the folder `home`, where this process was started in another one."""
+    global STATE
+    if Path(home) != Path.cwd():
+        STATE = Path(home) / ".lambdaflow"
 
 
 def digest_of(written: Any) -> str:
@@ -45,11 +53,34 @@ def core_digest() -> str:
     return hasher.hexdigest()
 
 
+def _partial_of(path: Path) -> Path:
+    """Where `path` is written before it is whole; the name says by which process."""
+    return path.with_name(f"{path.name}.{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.partial")
+
+
+def clear_partials() -> None:
+    """Removes what processes of this machine that have ended left half-written."""
+    for partial in STATE.glob("**/*.partial"):
+        machine, number, _ = partial.stem.rsplit("-", 2)
+        if machine.endswith(f".{platform.node()}") and not _is_alive(int(number)):
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
+
+
 @contextmanager
 def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
     """A folder to write into that becomes `folder` at the end, or nothing at all; an existing one stays unless `replace`."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:8]}.partial")
+    partial = _partial_of(folder)
     partial.mkdir()
     try:
         yield partial
@@ -66,7 +97,7 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
 
 def write_json(path: Path, written: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.partial")
+    partial = _partial_of(path)
     partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
     os.replace(partial, path)
 

@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from mlflow.tracking import MlflowClient
 
 import ltr
 
-RUN_KEY, CELL_KEY, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "mlflow.parentRunId"
+RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 EXPERIMENT = "lambdaflow"
 _SERVED = Path(__file__).with_name("served_model.py")
 
@@ -49,12 +49,13 @@ def fluent() -> Iterator[None]:
 class Tracker:
     """Writes one run and its cells."""
 
-    def __init__(self, name: str, run_key: str, fresh: bool = False) -> None:
+    def __init__(self, name: str, run_key: str, fresh: bool = False, owner: str = "") -> None:
         self.client = MlflowClient(tracking_uri())
         self.experiment_id = self._experiment()
         found = None if fresh else self._find(RUN_KEY, run_key)
         self.resumed = found is not None
         self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
+        self.client.set_tag(self.run_id, OWNER, owner)
         self.was_finished = bool(found and found.info.status == "FINISHED")
         if self.resumed and not self.was_finished:
             self.client.update_run(self.run_id, RunStatus.to_string(RunStatus.RUNNING))
@@ -111,7 +112,7 @@ class Tracker:
         if found and found.info.status == "FINISHED":
             return found.info.run_id
         if found:
-            self.client.delete_run(found.info.run_id)
+            self._discard(found.info.run_id)
         run_id = self._create(name, {PARENT: self.run_id, CELL_KEY: result["key"], **tags})
         try:
             now = int(time.time() * 1000)
@@ -129,6 +130,12 @@ class Tracker:
             raise
         self._end(run_id, RunStatus.FINISHED)
         return run_id
+
+    def _discard(self, run_id: str) -> None:
+        """Deletes a half-made child run with the models it logged."""
+        for model in self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'"):
+            self.client.delete_logged_model(model.model_id)
+        self.client.delete_run(run_id)
 
     def _log_model(self, run_id: str, folder: Path) -> None:
         """The model as a pyfunc made of code and arrays: it carries the core along and needs no pickle."""
@@ -220,6 +227,19 @@ class Tracked:
         with fluent():
             path = mlflow.artifacts.download_artifacts(f"models:/{outputs.model_outputs[0].model_id}", dst_path=str(folder))
         return Path(path) / "artifacts" / "model"
+
+
+def close_abandoned(is_gone: Callable[[str], bool]) -> None:
+    """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells."""
+    client = MlflowClient(tracking_uri())
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    if experiment is None:
+        return
+    running = client.search_runs([experiment.experiment_id], "attributes.status = 'RUNNING'", max_results=1000)
+    abandoned = {run.info.run_id for run in running if is_gone(run.data.tags.get(OWNER, ""))}
+    for run in running:
+        if run.info.run_id in abandoned or run.data.tags.get(PARENT) in abandoned:
+            client.set_terminated(run.info.run_id, RunStatus.to_string(RunStatus.KILLED))
 
 
 def tracked() -> list[Tracked]:

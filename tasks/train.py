@@ -51,7 +51,7 @@ def _cached(_: Any, arguments: dict[str, Any]) -> str | None:
 
 
 @task(name="train", task_run_name="train {cell[label]}", cache_key_fn=_cached, persist_result=True, result_serializer="json")
-def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[str, Any]:
+def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False, home: str | None = None) -> dict[str, Any]:
     """Trains one cell.
 
     Args:
@@ -59,11 +59,14 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False) -> dict[s
             ``conventions``, ``label`` (for people).
         threads: threads of the kernels, 0 for all; it changes the time and nothing else.
         fresh: train even if it is there.
+        home: the working directory of the run, where this is a process of its own.
 
     Returns:
         ``{"key", "digest", "metrics": {"valid_ndcg_10": …}, "seconds", "remarks"}``; model, per-query values and curve lie in
         the cell's folder.
     """
+    if home is not None:
+        store.settle(home)
     key = cell_key(cell)
     folder = folder_of(key)
     if (folder / "result.json").is_file() and not fresh:

@@ -17,6 +17,12 @@ from ltr.queries import Queries, canonical
 JIT = not numba.config.DISABLE_JIT
 
 
+def own_environment() -> dict[str, str]:
+    """For a command run as a process of its own: its state is in its working directory, as a user's is."""
+    ours = {"PREFECT_HOME", "PREFECT_LOCAL_STORAGE_PATH", "PREFECT_API_URL", "MLFLOW_TRACKING_URI"}
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
 def data_folder() -> Path | None:
     """``LAMBDAFLOW_DATA``, or ``../shared/data`` beside the checkout; None where neither is there."""
     for candidate in (os.environ.get("LAMBDAFLOW_DATA"), Path(__file__).parents[2] / "shared" / "data"):

@@ -1,12 +1,19 @@
-"""Killed at any moment and started again, a run ends as if nothing had happened."""
+"""Killed at any moment and started again, a sweep ends as if nothing had happened."""
 
 import json
-import os
+import random
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
+from pathlib import Path
 
+import polars as pl
+import pytest
 import yaml
+
+from tests.conftest import own_environment
 
 CONFIG = {
     "name": "killed",
@@ -15,38 +22,102 @@ CONFIG = {
     "measures": ["ndcg_10"],
 }
 COMMAND = [sys.executable, "-m", "flows.cli", "run", "c.yaml", "--json"]
+DATABASES = {"mlflow": "mlruns/mlflow.db", "prefect": ".lambdaflow/prefect/prefect.db"}
 
 
-def runs(folder):
-    with sqlite3.connect(folder / "mlruns" / "mlflow.db") as store:
-        return store.execute("select name, status from runs where lifecycle_stage = 'active'").fetchall()
+def rows(folder, database, query):
+    with sqlite3.connect(folder / DATABASES[database]) as store:
+        return store.execute(query).fetchall()
+
+
+def prepared(folder):
+    folder.mkdir(exist_ok=True)
+    (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    return folder
 
 
 def finish(folder):
-    done = subprocess.run(COMMAND, cwd=folder, capture_output=True, text=True, timeout=300)
+    """The outcome: models with metrics, and per-query values of every cell."""
+    done = subprocess.run(COMMAND, cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])["models"]
+    values = {
+        path.parent.name: pl.read_parquet(path).to_dicts() for path in sorted(folder.glob(".lambdaflow/cells/*/values.parquet"))
+    }
+    return json.loads(done.stdout.splitlines()[-1])["models"], values
 
 
-def test_sigkill_in_the_middle_of_a_sweep(tmp_path):
-    """In a process group of its own, so that Prefect's server goes with it."""
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))
-    started = subprocess.Popen(
-        COMMAND, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
-    )
-    for line in started.stderr:
-        if "learning_rate=0.002" in line:
-            break
-    os.killpg(started.pid, 9)
-    started.wait(30)
-    assert ("killed", "RUNNING") in runs(tmp_path)
-    resumed = finish(tmp_path)
-    statuses = runs(tmp_path)
-    assert len(statuses) == 5
-    assert {status for _, status in statuses} == {"FINISHED"}
-    assert len({name for name, _ in statuses}) == 5
-    clean = tmp_path / "clean"
-    clean.mkdir()
-    (clean / "c.yaml").write_text(yaml.safe_dump(CONFIG))
-    assert finish(clean) == resumed
-    assert not list(tmp_path.glob(".lambdaflow/**/*.partial"))
+def at_work_in(folder):
+    """Processes whose Prefect home is below `folder`."""
+    home = f"PREFECT_HOME={folder}/.lambdaflow/prefect".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if home in (process / "environ").read_bytes().split(b"\0"):
+                found.append(process.name)
+        except OSError:
+            continue
+    return found
+
+
+def still_running(folder):
+    prefect = [
+        rows(folder, "prefect", f"select id from {table} where state_type = 'RUNNING'") for table in ("flow_run", "task_run")
+    ]
+    return prefect + rows(folder, "mlflow", "select name from runs where status = 'RUNNING' and lifecycle_stage = 'active'")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """What comes out, and how long it takes."""
+    folder = prepared(tmp_path_factory.mktemp("clean"))
+    started = time.monotonic()
+    return finish(folder), time.monotonic() - started
+
+
+def kill_at_random(folder, seconds, seed):
+    """Starts the run, kills its process alone after a random time; what stood in MLflow's store of finished cells by then."""
+    run = subprocess.Popen(COMMAND, cwd=folder, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        run.wait(random.Random(seed).uniform(0.5, seconds))
+    except subprocess.TimeoutExpired:
+        run.send_signal(signal.SIGKILL)
+    run.wait(30)
+    return {path: path.stat().st_mtime_ns for path in folder.glob(".lambdaflow/cells/*/result.json")}
+
+
+def assert_as_if_nothing_had_happened(folder, uninterrupted, finished_before):
+    assert finish(folder) == uninterrupted[0]
+    for path, written in finished_before.items():
+        assert path.stat().st_mtime_ns == written, "a finished cell was trained again"
+    active = rows(folder, "mlflow", "select name, status from runs where lifecycle_stage = 'active'")
+    assert len(active) == 5
+    assert len({name for name, _ in active}) == 5
+    assert {status for _, status in active} == {"FINISHED"}
+    assert len(rows(folder, "mlflow", "select model_id from logged_models where lifecycle_stage = 'active'")) == 4
+    assert not any(still_running(folder))
+    assert not list(folder.glob(".lambdaflow/**/*.partial"))
+    deadline = time.monotonic() + 20
+    while at_work_in(folder) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not at_work_in(folder)
+
+
+def test_sigkill_at_three_random_moments(tmp_path, uninterrupted):
+    folder, before = prepared(tmp_path / "run"), {}
+    for seed in range(3):
+        before = kill_at_random(folder, uninterrupted[1], seed)
+    assert_as_if_nothing_had_happened(folder, uninterrupted, before)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(5400)
+def test_sigkill_at_a_hundred_random_moments(tmp_path, uninterrupted):
+    """A folder for every three kills, so that most of them find something unfinished; counts go to standard output."""
+    moments = []
+    for third in range(34):
+        folder, before = prepared(tmp_path / f"run{third}"), {}
+        for seed in range(3 * third, 3 * third + 3):
+            before = kill_at_random(folder, uninterrupted[1], seed)
+            moments.append(len(before))
+        assert_as_if_nothing_had_happened(folder, uninterrupted, before)
+    print({cells: moments.count(cells) for cells in sorted(set(moments))}, "kills by finished cells")

@@ -1,0 +1,101 @@
+"""``--runner``: where the cells of a sweep are trained. Threads of this process, processes of this machine, or Dask workers.
+
+A cell is a plain description with names in the store, so wherever it is trained it reads the same memory-mapped files and gives
+the same bytes. Workers on other machines need the working directory at the same path, as on a shared file system, and
+``PREFECT_API_URL`` where they can reach it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from prefect.server.api.server import SubprocessASGIServer
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
+
+from tasks.config import ConfigError, RunConfig
+
+USAGE = "threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT"
+
+
+@dataclass(frozen=True)
+class Runner:
+    """`make` gives Prefect's task runner for so many cells at a time."""
+
+    make: Callable[[int], Any]
+    workers: int | None = None
+    """Cells at a time; None for what the configuration says."""
+    elsewhere: bool = True
+    """Cells are trained in other processes."""
+
+    def start(self, flow: Any, config: RunConfig, fresh: bool) -> Any:
+        """What comes of ``flow(config, fresh)`` here."""
+        workers = self.workers or config.workers
+        with one_server() if self.elsewhere else nullcontext():
+            return flow.with_options(task_runner=self.make(workers))(config.model_copy(update={"workers": workers}), fresh)
+
+
+@contextmanager
+def one_server() -> Iterator[None]:
+    """One Prefect server for this process and its workers, which would otherwise start one each, unless the environment names one."""
+    if PREFECT_API_URL.value():
+        yield
+        return
+    server = SubprocessASGIServer()
+    server.start()
+    try:
+        with temporary_settings({PREFECT_API_URL: server.api_url}):
+            yield
+    finally:
+        server.stop()
+
+
+def _dask(address: str | None) -> Callable[[int], Any]:
+    def make(workers: int) -> Any:
+        try:
+            from prefect_dask import DaskTaskRunner
+        except ImportError:
+            raise ConfigError("--runner dask needs Dask: pip install 'lambdaflow[cluster]'") from None
+        local = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+        return DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=local)
+
+    return make
+
+
+def _threads_of(address: str) -> int:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ConfigError("--runner dask needs Dask: pip install 'lambdaflow[cluster]'") from None
+    try:
+        with Client(address, timeout=10) as client:
+            return sum(client.nthreads().values())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--runner dask={address}: no scheduler there ({error})") from None
+
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "threads": lambda workers: ThreadPoolTaskRunner(max_workers=workers),
+    "processes": lambda workers: ProcessPoolTaskRunner(max_workers=workers),
+    "dask": _dask(None),
+}
+
+
+def runner_of(text: str | None) -> Runner:
+    """Reads ``--runner``.
+
+    Raises:
+        ConfigError: for what is none of `USAGE`, a scheduler that does not answer, or Dask where it is not installed.
+    """
+    if text is None:
+        return Runner(KINDS["threads"], elsewhere=False)
+    kind, _, rest = text.partition("=")
+    if kind == "dask" and "://" in rest:
+        workers = _threads_of(rest)
+        if workers == 0:
+            raise ConfigError(f"--runner {text}: the scheduler has no workers")
+        return Runner(_dask(rest), workers)
+    if kind not in KINDS or not (rest or "2").isdigit() or int(rest or 2) < 1:
+        raise ConfigError(f"--runner {text}: {USAGE}")
+    return Runner(KINDS[kind], int(rest or 2), elsewhere=kind != "threads")

@@ -1,0 +1,107 @@
+"""The same sweep on any engine: the same models and numbers from threads, processes and a Dask cluster that loses a worker."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from distributed import Client
+
+from flows.runners import runner_of
+from tasks.config import ConfigError
+from tests.conftest import own_environment
+
+CONFIG = {
+    "name": "anywhere",
+    "data": {"generate": {"queries": [40, 20, 30], "documents": 12, "features": 12, "sessions": 20}},
+    "rankers": {
+        "linear": {"kind": "lambdarank", "epochs": 3, "sweep": {"learning_rate": [0.001, 0.002, 0.003, 0.004]}},
+        "trees": {"kind": "lambdamart", "n_trees": 5, "n_leaves": 4, "sweep": {"learning_rate": [0.05, 0.1]}},
+    },
+    "measures": ["ndcg_10", "map"],
+}
+
+
+def command(runner):
+    return [sys.executable, "-m", "flows.cli", "run", "c.yaml", "--json", "--runner", runner]
+
+
+def prepared(folder):
+    folder.mkdir()
+    (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    return folder
+
+
+def models(done):
+    return json.loads(done.splitlines()[-1])["models"]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    folder = prepared(tmp_path_factory.mktemp("threads") / "run")
+    done = subprocess.run(command("threads=2"), cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return models(done.stdout)
+
+
+def test_processes_give_what_threads_give(tmp_path, expected):
+    done = subprocess.run(
+        command("processes=2"), cwd=prepared(tmp_path / "run"), env=own_environment(), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert models(done.stdout) == expected
+
+
+def test_a_cluster_that_loses_a_worker_gives_what_threads_give(tmp_path, expected):
+    """A real scheduler and two workers that were started in another folder; one is killed while cells are being trained."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    quiet = {"cwd": elsewhere, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    dask = [sys.executable, "-m", "dask", "scheduler"]
+    scheduler = subprocess.Popen(
+        [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", "cluster.json"], **quiet
+    )
+    workers = []
+    try:
+        for _ in range(200):
+            if (elsewhere / "cluster.json").is_file():
+                break
+            time.sleep(0.1)
+        address = json.loads((elsewhere / "cluster.json").read_text())["address"]
+        arguments = ["worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+        environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
+        for _ in range(2):
+            workers.append(subprocess.Popen([sys.executable, "-m", "dask", *arguments], env=environment, **quiet))
+        with Client(address) as client:
+            client.wait_for_workers(2, timeout=60)
+        run = subprocess.Popen(
+            command(f"dask={address}"),
+            cwd=prepared(tmp_path / "run"),
+            env=own_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for line in run.stderr:
+            if "linear · learning_rate" in line:
+                break
+        workers[0].send_signal(signal.SIGKILL)
+        out, err = run.communicate(timeout=300)
+        assert run.returncode == 0, err
+        assert models(out) == expected
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_what_is_no_runner_is_refused():
+    for text in ("fibres", "threads=0", "processes=x", "dask=two"):
+        with pytest.raises(ConfigError, match=r"threads\[=N\], processes"):
+            runner_of(text)
+    with pytest.raises(ConfigError, match="no scheduler there"):
+        runner_of("dask=tcp://127.0.0.1:1")
