@@ -107,6 +107,18 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--level", type=float, default=0.95, help="of the scorecard's one-sided bounds")
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
+    serve = command("serve", _serve, "run a configuration by the clock")
+    serve.add_argument("config", metavar="CONF.yaml")
+    serve.add_argument(
+        "--cron", required=True, metavar="'M H D M W'", help="minute, hour, day, month, weekday: '0 3 * * *' is every night at 3"
+    )
+    serve.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a key, such as sweep.learning_rate=[0.1,0.2]"
+    )
+    serve.add_argument(
+        "--prefect-port", type=int, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
+    )
+
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=int, default=5000)
     ui.add_argument("--prefect-port", type=int, default=4200)
@@ -277,6 +289,16 @@ def _compare(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps(table))
     return 0
+
+
+def _serve(given: argparse.Namespace) -> int:
+    from tasks.config import read
+
+    config = read(given.config, given.set)
+    make_state_folder()
+    from flows.servers import serve_schedule
+
+    return serve_schedule(config, given.cron, given.prefect_port)
 
 
 def _ui(given: argparse.Namespace) -> int:

@@ -12,11 +12,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterState, FlowRunFilterStateType
 from prefect.client.schemas.objects import StateType
-from prefect.states import Crashed
+from prefect.states import Crashed, State
 
 from tasks import store, tracking
 
@@ -54,7 +55,7 @@ def clear() -> None:
     with get_client(sync_client=True) as client:
         for run in client.read_flow_runs(flow_run_filter=running):
             if any(is_gone(mark.removeprefix(_TAG)) for mark in run.tags if mark.startswith(_TAG)):
-                crashed = Crashed(message="its process was killed")
+                crashed: State[Any] = Crashed(message="its process was killed")
                 client.set_flow_run_state(run.id, crashed, force=True)
                 for task in client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))):
                     if task.state_type in _UNFINISHED:

@@ -317,9 +317,9 @@ class RunConfig(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> "RunConfig":
-        for name in self.rankers:
-            if not re.fullmatch(r"[A-Za-z0-9_. -]+", name):
-                raise ValueError(f"ranker name {name!r}: letters, digits, '_', '-', '.' and spaces only")
+        for what, name in [("name", self.name), *(("ranker name", name) for name in self.rankers)]:
+            if not re.fullmatch(r"[A-Za-z0-9_ -][A-Za-z0-9_. -]*", name):
+                raise ValueError(f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, and no '.' in front")
         for measure in self.measures:
             ltr.Measure.of(measure)
         tiers = self.guarantee.tiers if self.guarantee else []

@@ -5,6 +5,7 @@ was: finished children are left alone, half-made ones are made anew, nothing app
 code-based pyfuncs without pickle.
 """
 
+import fcntl
 import json
 import os
 import tempfile
@@ -17,6 +18,7 @@ from typing import Any
 
 import mlflow
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunStatus, RunTag
+from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 import ltr
@@ -35,6 +37,32 @@ def tracking_uri() -> str:
     return f"sqlite:///{Path('mlruns/mlflow.db').absolute()}"
 
 
+def opened() -> tuple[MlflowClient, str]:
+    """The store and the id of the project's experiment in it, made where missing; by one process of this folder at a time, because
+    MLflow makes a database's tables at its first use. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where
+    set, otherwise where MLflow's server says, or below ``mlruns/`` where there is only a database."""
+    Path("mlruns").mkdir(exist_ok=True)
+    own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
+    with open("mlruns/.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
+
+
+def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
+    client = MlflowClient(tracking_uri())
+    found = client.get_experiment_by_name(EXPERIMENT)
+    if found:
+        return client, found.experiment_id
+    kind = {"mlflow.experimentKind": "custom_model_development"}
+    try:
+        return client, client.create_experiment(EXPERIMENT, artifacts, tags=kind)
+    except MlflowException:
+        found = client.get_experiment_by_name(EXPERIMENT)
+        if found is None:
+            raise
+        return client, found.experiment_id  # another machine was faster
+
+
 @contextmanager
 def fluent() -> Iterator[None]:
     """MLflow's fluent calls go to `tracking_uri` inside, and nothing of it stays: MLflow keeps the address in the environment."""
@@ -50,8 +78,7 @@ class Tracker:
     """Writes one run and its cells."""
 
     def __init__(self, name: str, run_key: str, fresh: bool = False, owner: str = "") -> None:
-        self.client = MlflowClient(tracking_uri())
-        self.experiment_id = self._experiment()
+        self.client, self.experiment_id = opened()
         found = None if fresh else self._find(RUN_KEY, run_key)
         self.resumed = found is not None
         self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
@@ -59,14 +86,6 @@ class Tracker:
         self.was_finished = bool(found and found.info.status == "FINISHED")
         if self.resumed and not self.was_finished:
             self.client.update_run(self.run_id, RunStatus.to_string(RunStatus.RUNNING))
-
-    def _experiment(self) -> str:
-        found = self.client.get_experiment_by_name(EXPERIMENT)
-        if found:
-            return found.experiment_id
-        local = tracking_uri().startswith("sqlite:")
-        kind = {"mlflow.experimentKind": "custom_model_development"}
-        return self.client.create_experiment(EXPERIMENT, Path("mlruns/artifacts").absolute().as_uri() if local else None, tags=kind)
 
     def _find(self, tag: str, value: str, parent: str | None = None) -> Any:
         also = f" and tags.`{PARENT}` = '{parent}'" if parent else ""
@@ -231,11 +250,8 @@ class Tracked:
 
 def close_abandoned(is_gone: Callable[[str], bool]) -> None:
     """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells."""
-    client = MlflowClient(tracking_uri())
-    experiment = client.get_experiment_by_name(EXPERIMENT)
-    if experiment is None:
-        return
-    running = client.search_runs([experiment.experiment_id], "attributes.status = 'RUNNING'", max_results=1000)
+    client, experiment = opened()
+    running = client.search_runs([experiment], "attributes.status = 'RUNNING'", max_results=1000)
     abandoned = {run.info.run_id for run in running if is_gone(run.data.tags.get(OWNER, ""))}
     for run in running:
         if run.info.run_id in abandoned or run.data.tags.get(PARENT) in abandoned:
@@ -244,13 +260,10 @@ def close_abandoned(is_gone: Callable[[str], bool]) -> None:
 
 def tracked() -> list[Tracked]:
     """Every run of the project, newest first."""
-    client = MlflowClient(tracking_uri())
-    experiment = client.get_experiment_by_name(EXPERIMENT)
-    if experiment is None:
-        return []
+    client, experiment = opened()
     runs, token = [], None
     while True:
-        page = client.search_runs([experiment.experiment_id], max_results=1000, page_token=token)
+        page = client.search_runs([experiment], max_results=1000, page_token=token)
         runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, client) for run in page]
         token = page.token
         if not token:

@@ -37,7 +37,7 @@ def test_a_wrong_configuration_is_one_line_and_leaves_nothing(tmp_path):
 def test_runner_forms(workplace, capsys):
     (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
     assert main(["run", "c.yaml", "--runner", "rocket"]) == 1
-    assert "--runner rocket: threads or threads=N" in capsys.readouterr().err
+    assert "--runner rocket: threads[=N], processes[=N]" in capsys.readouterr().err
 
 
 def test_check_prints_findings_and_its_code_tells_errors(workplace, capsys):

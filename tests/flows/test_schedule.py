@@ -1,0 +1,103 @@
+"""Runs that begin by the clock, on a real Prefect server: served by the command line, and by a worker of a process work pool."""
+
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import own_environment
+
+SMALL = {
+    "name": "every-minute",
+    "data": {"generate": {"queries": [40, 20, 30], "documents": 12, "features": 12, "sessions": 20}},
+    "rankers": {"linear": {"kind": "lambdarank", "epochs": 3}},
+    "measures": ["ndcg_10"],
+}
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def prefect(*arguments, **how):
+    return subprocess.run(
+        [sys.executable, "-m", "prefect", *arguments], capture_output=True, text=True, timeout=120, check=True, **how
+    )
+
+
+def scheduled(folder, name):
+    """Flow runs of a deployment that the server made by its schedule: state and message."""
+    query = (
+        "select r.state_type, s.message from flow_run r join deployment d on r.deployment_id = d.id "
+        "left join flow_run_state s on r.state_id = s.id where d.name = ? and r.auto_scheduled = 1"
+    )
+    with sqlite3.connect(folder / ".lambdaflow" / "prefect" / "prefect.db", timeout=30) as store:
+        return store.execute(query, (name,)).fetchall()
+
+
+@pytest.mark.timeout(400)
+def test_a_scheduled_run_completes_served_and_in_a_work_pool(tmp_path):
+    port = free_port()
+    environment = own_environment() | {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PWD": str(tmp_path)}
+    environment["PREFECT_HOME"] = str(tmp_path / ".lambdaflow" / "prefect")
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    Path(environment["PREFECT_HOME"]).mkdir(parents=True)
+    how = {"cwd": tmp_path, "env": environment}
+    deployed = yaml.safe_load((Path(__file__).parents[2] / "prefect.yaml").read_text())
+    deployed["deployments"][0]["schedules"] = [{"cron": "* * * * *"}]
+    (tmp_path / "prefect.yaml").write_text(yaml.safe_dump(deployed))
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    python = [sys.executable, "-m"]
+    processes = [subprocess.Popen([*python, "prefect", "server", "start", "--port", str(port)], **how, **QUIET)]
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health", timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.3)
+        processes.append(subprocess.Popen([*python, "flows.cli", "serve", "c.yaml", "--cron", "* * * * *"], **how, **QUIET))
+        prefect("work-pool", "create", "--type", "process", "lambdaflow", **how)
+        prefect("--no-prompt", "deploy", "--all", **how)
+        processes.append(subprocess.Popen([*python, "prefect", "worker", "start", "--pool", "lambdaflow"], **how, **QUIET))
+        for name in ("every-minute", "nightly"):
+            deadline, seen = time.monotonic() + 150, []
+            while not any(state == "COMPLETED" for state, _ in seen):
+                assert time.monotonic() < deadline, seen
+                assert not [message for state, message in seen if state in ("FAILED", "CRASHED")]
+                time.sleep(1)
+                seen = scheduled(tmp_path, name)
+        with sqlite3.connect(tmp_path / ".lambdaflow" / "prefect" / "prefect.db") as store:
+            limits = store.execute("select name, concurrency_limit, concurrency_options from deployment order by name").fetchall()
+        assert [(name, limit) for name, limit, _ in limits] == [("every-minute", 1), ("nightly", 1)]
+        assert all("ENQUEUE" in options for *_, options in limits)
+        with sqlite3.connect(tmp_path / "mlruns" / "mlflow.db") as store:
+            assert {"every-minute", "nightly"} <= {
+                name for (name,) in store.execute("select name from runs where status = 'FINISHED'")
+            }
+    finally:
+        for process in reversed(processes):
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def test_what_is_no_time_is_refused(tmp_path):
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    command = [sys.executable, "-m", "flows.cli", "serve", "c.yaml", "--cron", "at noon"]
+    done = subprocess.run(command, cwd=tmp_path, env=own_environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == "error: --cron 'at noon': five fields, minute hour day month weekday, such as '0 3 * * *'\n"
