@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ltr
+from tasks.exchange import read_model, source_of
 from tasks.ingest import DataError
 from tasks.tracking import CELL_KEY, RUN_KEY, Tracked, tracked
 from tasks.train import folder_of
@@ -21,8 +22,8 @@ class Stored:
 
 
 def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Model:
-    """The model in a folder, of a cell's run, or of a whole run (its best ranker's); or linear weights in a file
-    (`read_weights`), over the features `names`.
+    """The model in a folder, of a cell's run, or of a whole run (its best ranker's); or a file over the features `names`: trees of
+    LightGBM or XGBoost (`read_model`), otherwise linear weights (`read_weights`).
 
     Raises:
         DataError: where there is none, or several.
@@ -30,6 +31,8 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Model:
     if (Path(reference) / "model.json").is_file():
         return ltr.load(reference)
     if Path(reference).is_file():
+        if source_of(reference) is not None:
+            return read_model(reference, names)
         try:
             return ltr.LeastSquares.of_weights(read_weights(Path(reference)), names)
         except ValueError as error:
