@@ -4,7 +4,7 @@ A tree here goes left where x ≤ threshold in float32 and adds its leaves in fl
 
 - LightGBM compares float64(x) ≤ threshold in float64, so a float32 threshold means the same there, and a float64 threshold means the
   largest float32 that is not above it. Every node has its own rule for missing values, and leaves are float64: nothing is lost. Features
-  below 1e-35 in size are zero to LightGBM.
+  up to 1e-35 in size are zero to LightGBM.
 - XGBoost asks x < threshold in float32: the threshold is the next float32 above ours, ours the next below. Leaves and their sum are
   float32.
 - RankLib (also ``model/ranklib`` of the Elasticsearch and OpenSearch plugins) asks x ≤ threshold in float32, with features numbered from
@@ -119,29 +119,42 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Any]:
-    """Nodes and leaves under one numbering, the leaves behind the nodes; a leaf's value stands where a node has its threshold."""
+    """Nodes and leaves under one numbering; a leaf's value stands where a node has its threshold. The children of node k have the numbers
+    2k + 1 and 2k + 2: XGBoost's kernels take the right one to follow the left."""
     n, n_leaves = len(tree.feature), len(tree.value)
-    left, right = (np.where(child >= 0, child, n + ~child) for child in (tree.left, tree.right))
-    parents = np.full(n + n_leaves, _ROOT)
-    parents[left], parents[right] = np.arange(n), np.arange(n)
-    above = np.nextafter(tree.threshold, np.float32(np.inf))
-    none, leaf = [0] * n_leaves, [-1] * n_leaves
+    node, leaf = np.zeros(n, np.int64), np.zeros(n_leaves, np.int64)
+    left, right, parents = np.full(n + n_leaves, -1), np.full(n + n_leaves, -1), np.full(n + n_leaves, _ROOT)
+    for k in range(n):
+        for child, place in ((tree.left[k], 2 * k + 1), (tree.right[k], 2 * k + 2)):
+            of_kind, number_of_kind = (node, child) if child >= 0 else (leaf, ~child)
+            of_kind[number_of_kind] = place
+            parents[place] = node[k]
+        left[node[k]], right[node[k]] = 2 * k + 1, 2 * k + 2
+    with np.errstate(over="ignore"):
+        above = np.nextafter(tree.threshold, np.float32(np.inf))
+
+    def placed(of_nodes: NDArray[Any], of_leaves: NDArray[Any]) -> NDArray[Any]:
+        both = np.empty(n + n_leaves, of_nodes.dtype)
+        both[node], both[leaf] = of_nodes, of_leaves
+        return both
+
+    zeros, none = np.zeros(n), np.zeros(n_leaves, np.int64)
     return {
-        "base_weights": [0.0] * n + _shortest(tree.value),
+        "base_weights": _shortest(placed(zeros, tree.value)),
         "categories": [],
         "categories_nodes": [],
         "categories_segments": [],
         "categories_sizes": [],
-        "default_left": tree.missing_left.astype(int).tolist() + none,
+        "default_left": placed(tree.missing_left.astype(np.int64), none).tolist(),
         "id": number,
-        "left_children": left.tolist() + leaf,
-        "loss_changes": _shortest(tree.gain) + [0.0] * n_leaves,
+        "left_children": left.tolist(),
+        "loss_changes": _shortest(placed(tree.gain, none)),
         "parents": parents.tolist(),
-        "right_children": right.tolist() + leaf,
-        "split_conditions": _shortest(above) + _shortest(tree.value),
-        "split_indices": tree.feature.tolist() + none,
+        "right_children": right.tolist(),
+        "split_conditions": _shortest(placed(above, tree.value.astype(np.float32))),
+        "split_indices": placed(tree.feature, none).tolist(),
         "split_type": [0] * (n + n_leaves),
-        "sum_hessian": _shortest(_below(tree)) + _shortest(tree.documents),
+        "sum_hessian": _shortest(placed(_below(tree), tree.documents)),
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(n_features),

@@ -254,7 +254,7 @@ def _lightgbm(model: Any, name: str, complete: bool) -> str:
 
 
 def _xgboost(model: Any, name: str, complete: bool) -> str:
-    return json.dumps(formats.xgboost_document(_trees(model, "xgboost"), model.names))
+    return json.dumps(formats.xgboost_document(_trees(model, "xgboost"), model.names), ensure_ascii=False)
 
 
 def _ranklib(model: Any, name: str, complete: bool) -> str:
@@ -453,7 +453,7 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
         tool = source_of(path)
         if tool is None:
             raise ValueError("neither LightGBM's text nor XGBoost's JSON (a .ubj file is XGBoost's too: save it as .json)")
-        trees, taken = _on_features(READERS[tool](path.read_text()), names)
+        trees, taken = _on_features(READERS[tool](path.read_text("utf-8")), names)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from None
     except ValueError as error:
