@@ -19,7 +19,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +166,7 @@ def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Any]:
 def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
     """A LambdaMART ensemble of RankLib; feature k is the k-th of `names`, from 1, as in a feature set of Elasticsearch."""
     # RankLib's reader takes a tag's first child for its content: no space may stand between the tags of a tree.
-    listed = (f"## {k}: {escape(' '.join(name.split()))}\n" for k, name in enumerate(names, 1))
+    listed = (f"## {k}: {' '.join(name.split())}\n" for k, name in enumerate(names, 1))
 
     def split(feature: int, threshold: np.float32, left: str, right: str) -> str:
         sides = f'<split pos="left">{left}</split><split pos="right">{right}</split>'

@@ -155,7 +155,12 @@ def verify(
     reader = _format(path, to).scores
     if reader is None:
         raise DataError(f"{path}: {to} is read by {FORMATS[to].about}; there is no reader to verify it with here")
-    theirs = np.asarray(reader(path, features, model.names), np.float64).ravel()
+    try:
+        theirs = np.asarray(reader(path, features, model.names), np.float64).ravel()
+    except DataError:
+        raise
+    except Exception as error:  # Each reader has errors of its own.
+        raise DataError(f"{path}: {to}'s reader does not score it: {str(error).splitlines()[0]}") from None
     ours = model.predict(features)
     starts = np.array([0, len(ours)]) if offsets is None else offsets
     query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))

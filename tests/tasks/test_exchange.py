@@ -273,6 +273,11 @@ def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
             export(model, path, to)
     with pytest.raises(DataError, match="m: this model is not fitted"):
         export(ltr.LambdaMART(), "m", "xgboost")
+    (workplace / "cut").write_text("tree\nversion=v4\n")
+    for to in TREE_FORMATS:
+        with pytest.raises(DataError, match=f"cut: {to}'s reader does not score it: "):
+            verify(model, "cut", to, data().features)
+    (workplace / "cut").unlink()
     with pytest.raises(DataError, match=r"m: ranklib is read by .*no reader"):
         verify(model, "m", "ranklib", data().features)
 
