@@ -210,7 +210,7 @@ def export_to(
 
 def _narrow_leaves(model: Any, to: str, complete: bool) -> str:
     narrow = form_of(model) == "trees" and to != "lightgbm"
-    return f"{to} keeps leaves and sums them in float32: scores agree to about 1e-7 of their size" if narrow else ""
+    return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
 
 
 def _numbered_features(model: Any, to: str, complete: bool) -> str:
