@@ -97,6 +97,23 @@ def _parser() -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as query=qid"
     )
 
+    export = command("export", _export, "write a model for another tool")
+    export.add_argument(
+        "--model", required=True, metavar="M", help="a model's folder, an MLflow run or model, or a file of LightGBM or XGBoost"
+    )
+    export.add_argument(
+        "--to", required=True, metavar="FORMAT", help="lightgbm, xgboost, ranklib, solr, linear (Elasticsearch, OpenSearch) or onnx"
+    )
+    export.add_argument("-o", "--output", required=True, metavar="FILE")
+    export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
+    export.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the configuration, such as data.label=grade"
+    )
+    export.add_argument(
+        "--complete", action="store_true", help="no feature will be missing (RankLib and Solr know no missing values)"
+    )
+    export.add_argument("--json", action="store_true", help="print what was done as JSON")
+
     compare = command("compare", _compare, "paired tests of finished runs from their stored per-query values")
     compare.add_argument("runs", nargs="+", metavar="RUN[:RANKER]")
     compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
@@ -227,6 +244,27 @@ def _predict(given: argparse.Namespace) -> int:
     override_all(written, [f"data.{override}" for override in given.set])
     rows = predict(find_model(given.model), Path(given.data), Path(given.output), parse(written, "predict").data)
     print(f"{rows:,} scores: {given.output}")
+    return 0
+
+
+def _export(given: argparse.Namespace) -> int:
+    model, queries, _ = _opened(given) if given.data else (None, None, None)
+    make_state_folder()
+    from tasks.exchange import export_to
+    from tasks.lookup import find_model
+
+    done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
+    trees = f"{done['trees']} trees on " if done["trees"] is not None else ""
+    print(f"{done['path']}: {done['kind']}, {trees}{done['features']} features, for {done['about']} ({done['bytes']:,} bytes)")
+    for remark in done["remarks"]:
+        print(f"  {remark}")
+    if found := done["verified"]:
+        order = f"{found['reordered']} queries are ranked differently" if found["reordered"] else "no query is ranked differently"
+        print(
+            f"  verified on {found['documents']:,} documents: largest score difference {found['largest_difference']:.1e}, {order}"
+        )
+    if given.json:
+        print(json.dumps(done))
     return 0
 
 
