@@ -67,7 +67,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
     def over(sub: argparse.ArgumentParser, *measures: str) -> None:
-        sub.add_argument("--model", required=True, metavar="M", help="a model's folder, an MLflow run, or a file of linear weights")
+        sub.add_argument(
+            "--model",
+            required=True,
+            metavar="M",
+            help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
+        )
         sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
         sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
         sub.add_argument(
@@ -90,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
 
     predict = command("predict", _predict, "score a file with a model")
-    predict.add_argument("--model", required=True, metavar="M", help="a model's folder, or an MLflow run")
+    predict.add_argument("--model", required=True, metavar="M", help="a model's folder, an MLflow run, or models:/NAME@ALIAS")
     predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
     predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
     predict.add_argument(
@@ -99,7 +104,10 @@ def _parser() -> argparse.ArgumentParser:
 
     export = command("export", _export, "write a model for another tool")
     export.add_argument(
-        "--model", required=True, metavar="M", help="a model's folder, an MLflow run or model, or a file of LightGBM or XGBoost"
+        "--model",
+        required=True,
+        metavar="M",
+        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's or XGBoost's",
     )
     export.add_argument(
         "--to", required=True, metavar="FORMAT", help="lightgbm, xgboost, ranklib, solr, linear (Elasticsearch, OpenSearch) or onnx"

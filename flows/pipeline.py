@@ -27,8 +27,10 @@ from flows.sweep import Cell, cells_of, choose, point_label, train_all
 from ltr.lambdas import weights_at
 from ltr.measures import why_undefined
 from tasks import store
+from tasks.champion import challenge, champion_text, moved
 from tasks.check import check, refuse, shared_queries
 from tasks.config import CERTIFIED, COMPLETE, Data, RunConfig
+from tasks.drift import profile
 from tasks.figures import label_of
 from tasks.generate import generate
 from tasks.guarantee import frontier, kept, promise
@@ -36,6 +38,7 @@ from tasks.ingest import DataError, ingest, is_table
 from tasks.labels import fit_together, prepare, rotate, split
 from tasks.microscope import LOST, magnify
 from tasks.optimality import certify
+from tasks.registry import EVIDENCE, PROFILE
 from tasks.report import write_plots, write_report
 from tasks.sampling import traced
 from tasks.significance import standings
@@ -68,6 +71,8 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             for k, fold in enumerate(folds)
             for role, name in fold.items()
         ]
+        if config.champion and len(folds) > 1:
+            raise DataError(f"champion: a champion is one model, and these data make {len(folds)} folds")
         run_key = store.digest_of([config.digest, folds, store.core_digest()])
         tracker = Tracker(config.name, run_key, fresh, owner())
         with tracker.running():
@@ -80,9 +85,10 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             progress.begin("significance")
             table = compare(config, chosen)
             outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises, looks, traces)
+            outcome["champion"] = challenged(config, tracker, chosen, outcome, progress)
             progress.begin("report")
             publish(config, tracker, outcome)
-    shown = ("run_id", "models", "standings", "certificates", "promises", "chosen", "report", "summary")
+    shown = ("run_id", "models", "standings", "certificates", "promises", "champion", "chosen", "report", "summary")
     return {name: outcome[name] for name in shown}
 
 
@@ -260,6 +266,27 @@ def compare(config: RunConfig, chosen: list[Any]) -> dict[str, Any]:
     return standings(paths, list(dict.fromkeys(ltr.Measure.of(m).key for m in config.measures)))
 
 
+def challenged(
+    config: RunConfig, tracker: Tracker, chosen: list[Any], outcome: dict[str, Any], progress: Steps
+) -> dict[str, Any] | None:
+    """The best ranker on the data's own features, held against the champion."""
+    if config.champion is None:
+        return None
+    progress.begin("champion")
+    select = f"valid_{outcome['select']}"
+    own = [(cell, result) for name, _, cell, result in chosen if not config.rankers[name].on]  # type: ignore[attr-defined]
+    cell, result = max(own, key=lambda entry: entry[1]["metrics"][select])
+    tracker.text(json.dumps(profile(store.open_queries(cell["train"]))), PROFILE)
+    values = str(folder_of(result["key"]) / "values.parquet")
+    data = {role: cell[role] for role in ("train", "test")}
+    found = challenge(config.champion, tracker.run_of(result["key"]), result["digest"], values, data, config.core_conventions)
+    tracker.text(json.dumps(found, indent=1), EVIDENCE)
+    progress.done(champion_text(found, cell["ranker"]))
+    for text in moved(found):
+        progress.say(f"since the champion was trained, {text}", "yellow")
+    return {**found, "ranker": cell["ranker"]}
+
+
 def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
     """Raises where a mean is not what the configuration expects."""
     if config.expect is None:
@@ -372,6 +399,8 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
         "chosen": json.dumps(outcome["chosen"]),
     }
     tags |= {f"optimality.{c['ranker']}": c["verdict"] for c in outcome["certificates"] if c["ranker"] in config.rankers}
+    if found := outcome["champion"]:
+        tags |= {"champion": f"{found['name']} {found['version']}: {found['verdict']}"}
     tags |= {
         f"guarantee.{p['ranker']}": p["held"] if any(q["promised"] for q in p["promises"]) else "not promised"
         for p in outcome["promises"]

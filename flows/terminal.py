@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tasks.champion import champion_text
 from tasks.figures import label_of
 from tasks.report import best_mean, promise_text
 from tasks.significance import marks
@@ -58,6 +59,8 @@ def show(outcome: dict[str, Any], name: str) -> None:
     console.print(table)
     for entry in outcome["promises"]:
         console.print(f"{entry['ranker']} against {entry['baseline']}: {promise_text(entry)}", highlight=False)
+    if found := outcome["champion"]:
+        console.print(champion_text(found, found["ranker"]), highlight=False)
     console.print(outcome["summary"], f"Report: {outcome['report']}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome['run_id'][:8]})", highlight=False)
 

@@ -284,6 +284,18 @@ class Guarantee(Strict):
     level: float = Field(0.95, gt=0.5, lt=1)
 
 
+class Champion(Strict):
+    """The model in use: the version of the registered model `name` that the registry calls ``champion``. A run's best ranker on
+    validation queries takes its place where test queries show it better: on one of `tiers`, or on several (the most important first) no
+    worse than by `margin` on each until one is better; every bound one-sided at `level`.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_. -]*$")
+    tiers: list[str] = Field(["ndcg_10"], min_length=1)
+    margin: float = Field(0.005, ge=0)
+    level: float = Field(0.95, gt=0.5, lt=1)
+
+
 class Expect(Strict):
     """Numbers that must come out, or the run fails: ``{ranker: {test_ndcg_10: 0.41}}``."""
 
@@ -307,6 +319,7 @@ class RunConfig(Strict):
     conventions: Conventions = Conventions()  # type: ignore[valid-type]
     optimality: Optimality | None = None
     guarantee: Guarantee | None = None
+    champion: Champion | None = None
     microscope: Microscope | None = None
     plot_by: str | None = None
     trace: list[str] = []
@@ -322,7 +335,7 @@ class RunConfig(Strict):
                 raise ValueError(f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, and no '.' in front")
         for measure in self.measures:
             ltr.Measure.of(measure)
-        tiers = self.guarantee.tiers if self.guarantee else []
+        tiers = self.all_tiers
         for measure in (self.select, *([self.optimality.measure] if self.optimality else []), *tiers):
             ltr.Measure.maximised(measure)
         if self.plot_by and not any(self.plot_by in {**self.sweep, **r.sweep} for r in self.rankers.values()):  # type: ignore[attr-defined]
@@ -377,9 +390,13 @@ class RunConfig(Strict):
 
     @property
     def all_measures(self) -> list[str]:
-        """All measures to take: those reported, the one that selects, and the guarantee's."""
-        tiers = self.guarantee.tiers if self.guarantee else []
-        return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select, *tiers)))
+        """All measures to take: those reported, the one that selects, the guarantee's and the champion's."""
+        return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select, *self.all_tiers)))
+
+    @property
+    def all_tiers(self) -> list[str]:
+        """Measures of the guarantee and of the champion."""
+        return [measure for rule in (self.guarantee, self.champion) if rule for measure in rule.tiers]
 
     @property
     def magnified(self) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import ltr
 from tasks.exchange import read_model, source_of
 from tasks.ingest import DataError
+from tasks.registry import model_of
 from tasks.tracking import CELL_KEY, RUN_KEY, Tracked, tracked
 from tasks.train import folder_of
 
@@ -22,7 +23,7 @@ class Stored:
 
 
 def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Model:
-    """The model in a folder, of a cell's run, or of a whole run (its best ranker's); or a file over the features `names`: trees of
+    """The model in a folder, at an address of the registry (``models:/NAME@champion``), of a cell's run, or of a whole run (its best ranker's); or a file over the features `names`: trees of
     LightGBM or XGBoost (`read_model`), otherwise linear weights (`read_weights`).
 
     Raises:
@@ -37,6 +38,8 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Model:
             return ltr.LeastSquares.of_weights(read_weights(Path(reference)), names)
         except ValueError as error:
             raise DataError(f"{reference}: {error}") from None
+    if reference.startswith("models:/"):
+        return model_of(reference)
     run = find_run(reference)
     if RUN_KEY in run.tags:
         best = run.tags.get("best")

@@ -11,6 +11,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.measures import fewer_is_better
+from tasks.champion import champion_text, moved
 from tasks.figures import (
     curve_figure,
     frontier_figure,
@@ -63,6 +64,12 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
             {**c, "label": c["ranker"], "text": certificate_text(c), "figure": optimality_figure(c)} for c in run["certificates"]
         ],
         "optimality_measure": label_of(run["certificates"][0]["measure"]) if run["certificates"] else "",
+        "champion": run["champion"]
+        and {
+            "text": champion_text(run["champion"], run["champion"]["ranker"]),
+            "tiers": [{**tier, "label": label_of(tier["measure"])} for tier in run["champion"]["tiers"]],
+            "moved": moved(run["champion"]),
+        },
         "promises": [{**p, "text": promise_text(p), "figure": frontier_figure(p)} for p in run["promises"]],
         "looks": [
             *filter(None, [measure_figure(run["looks"])]),

@@ -150,6 +150,10 @@ class Tracker:
         self._end(run_id, RunStatus.FINISHED)
         return run_id
 
+    def run_of(self, key: str) -> str:
+        """The run of a cell."""
+        return str(self._find(CELL_KEY, key, self.run_id).info.run_id)
+
     def _discard(self, run_id: str) -> None:
         """Deletes a half-made child run with the models it logged."""
         for model in self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'"):
