@@ -254,7 +254,7 @@ class LambdaMART:
 
     @classmethod
     def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaMART":
-        return cls(**{**parameters, **written_objective(parameters)}, trees=Trees(**arrays), names=names)
+        return cls(**{**parameters, **written_objective(parameters)}, trees=Trees.restored(arrays, len(names)), names=names)
 
 
 class _Watch:

@@ -175,4 +175,6 @@ class LinearRanker:
     @classmethod
     def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Self:
         given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
+        if arrays["weights"].shape != (len(names),):
+            raise ValueError(f"{arrays['weights'].shape} weights for {len(names)} features")
         return cls(**given, weights=arrays["weights"], names=names)

@@ -5,6 +5,7 @@ arrays: two models with one digest give the same scores to the bit.
 """
 
 import json
+import math
 import zipfile
 from collections.abc import Mapping
 from hashlib import sha256
@@ -89,6 +90,27 @@ def save(model: Model, folder: str | Path) -> None:
     (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive that `save` wrote. Nothing is allocated for an array that claims more than its part of the file holds."""
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            name = entry.filename.removesuffix(".npy")
+            if entry.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"array {name!r} is compressed")
+            with archive.open(entry) as file:
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, by_columns, dtype = read[np.lib.format.read_magic(file)](file)
+                if dtype.hasobject:
+                    raise ValueError(f"array {name!r} holds objects")
+                held = entry.file_size - file.tell()
+                if math.prod(shape) * dtype.itemsize != held or min(shape, default=0) < 0:
+                    raise ValueError(f"array {name!r} claims shape {shape} of {dtype} and holds {held} bytes")
+                array = np.frombuffer(bytearray(file.read()), dtype)
+                arrays[name] = array.reshape(shape, order="F" if by_columns else "C")
+    return arrays
+
+
 def load(folder: str | Path, kinds: Mapping[str, Any]) -> Model:
     """The model that `save` wrote into `folder`.
 
@@ -98,15 +120,17 @@ def load(folder: str | Path, kinds: Mapping[str, Any]) -> Model:
     folder = Path(folder)
     try:
         about = json.loads((folder / "model.json").read_text())
-        with np.load(folder / "model.npz", allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = _arrays(folder / "model.npz")
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{folder}: no readable model.json and model.npz ({error})") from error
     if about.get("format") != FORMAT:
         raise ValueError(f"{folder}: model format {about.get('format')}, this version reads {FORMAT}")
     if about["kind"] not in kinds:
         raise ValueError(f"{folder}: unknown kind of model {about['kind']!r}; known: {', '.join(kinds)}")
-    model = kinds[about["kind"]].restored(about["parameters"], arrays, tuple(about["features"]))
+    try:
+        model = kinds[about["kind"]].restored(about["parameters"], arrays, tuple(about["features"]))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ValueError(f"{folder}: what is written there is no {about['kind']} ({error})") from error
     if model.digest != about["digest"]:
         raise ValueError(f"{folder}: the arrays do not match the digest in model.json; the files were changed or are damaged")
     return model

@@ -60,7 +60,11 @@ class Weights:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> "Weights":
-        return cls(arrays["inner"], arrays["bias"], arrays["outer"], hidden)
+        inner, bias, outer = (arrays[name] for name in ("inner", "bias", "outer"))
+        units = max(hidden, 1)
+        if inner.shape[:-1] != (units,) or outer.shape != (units,) or bias.shape != (units,):
+            raise ValueError(f"weights of shapes {inner.shape}, {bias.shape} and {outer.shape} for {hidden} hidden units")
+        return cls(inner, bias, outer, hidden)
 
     def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Scores ``float64 [documents]`` of standardised features."""
@@ -478,7 +482,12 @@ class LambdaRank:
             for epoch in epochs
         }
         given = {**parameters, **written_objective(parameters), "states": states}
-        return cls(**given, weights=Weights.restored(arrays, hidden), scaling=arrays["scaling"], names=names)
+        weights = Weights.restored(arrays, hidden)
+        if weights.inner.shape[1] != len(names) or arrays["scaling"].shape != (2, len(names)):
+            raise ValueError(
+                f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {len(names)} features"
+            )
+        return cls(**given, weights=weights, scaling=arrays["scaling"], names=names)
 
 
 def _scaling(features: NDArray[np.float32]) -> NDArray[np.float64]:

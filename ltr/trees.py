@@ -1,5 +1,6 @@
 """An ensemble of regression trees: its arrays, its scores, and which leaf a document falls into."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,30 @@ class Trees:
     node_starts: NDArray[np.int64]
     leaf_starts: NDArray[np.int64]
     gain: NDArray[np.float64]
+
+    @staticmethod
+    def restored(arrays: Mapping[str, NDArray[Any]], n_features: int) -> "Trees":
+        """Of arrays from outside.
+
+        Raises:
+            ValueError: where a walk through them would leave them, or never end.
+        """
+        trees = Trees(**arrays)
+        nodes, leaves = np.diff(trees.node_starts), np.diff(trees.leaf_starts)
+        fine = trees.node_starts[0] == trees.leaf_starts[0] == 0 and (nodes >= 0).all() and (leaves == nodes + 1).all()
+        fine = fine and trees.node_starts[-1] == len(trees.feature) and trees.leaf_starts[-1] == len(trees.value)
+        fine = fine and all(
+            len(getattr(trees, name)) == len(trees.feature) for name in ("threshold", "missing_left", "left", "right")
+        )
+        if fine:
+            place = np.arange(len(trees.feature)) - np.repeat(trees.node_starts[:-1], nodes)
+            size = np.repeat(nodes, nodes)
+            fine = ((trees.feature >= 0) & (trees.feature < n_features)).all()
+            for child in (trees.left, trees.right):
+                fine = fine and (np.where(child >= 0, (child > place) & (child < size), ~child <= size)).all()
+        if not fine:
+            raise ValueError(f"arrays that are no trees on {n_features} features")
+        return trees
 
     @property
     def n_trees(self) -> int:

@@ -161,7 +161,7 @@ class RankBoost:
     @classmethod
     def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "RankBoost":
         given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
-        return cls(**given, trees=Trees(**arrays), names=names)
+        return cls(**given, trees=Trees.restored(arrays, len(names)), names=names)
 
 
 def _stump(feature: int, edge: np.float32, alpha: float, binned: NDArray[np.uint8], b: int, gain: float) -> Trees:

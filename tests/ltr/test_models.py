@@ -1,6 +1,8 @@
 """Models on disk: what was saved is what scores, and what was touched is refused."""
 
+import io
 import json
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +10,7 @@ import polars as pl
 import pytest
 
 import ltr
+from ltr.models import digest_of
 from tests.conftest import make_queries
 
 FITTED = [
@@ -68,3 +71,59 @@ def test_least_squares_is_numpys(queries):
     weights = np.linalg.lstsq(design.astype(float), queries.labels, rcond=None)[0]
     assert ltr.LeastSquares().fit(queries).weights == pytest.approx(weights[:-1])
     assert np.abs(ltr.LeastSquares(ridge=1e6).fit(queries).weights).max() < 1e-3
+
+
+def crafted(folder, change):
+    """A saved ensemble whose archive is written anew, with `change` applied to what stands in it, and the digest that goes with it."""
+    queries = make_queries(30)
+    model = ltr.LambdaMART(n_trees=2, n_leaves=3, min_docs_in_leaf=2).fit(queries)
+    ltr.save(model, folder)
+    arrays = change(dict(model.arrays))
+    with open(folder / "model.npz", "wb") as file:
+        np.savez(file, **arrays)
+    about = json.loads((folder / "model.json").read_text())
+    about["digest"] = digest_of("lambdamart", {name: a for name, a in arrays.items() if a.dtype != object})
+    (folder / "model.json").write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("left", [10**6] * 4), ("left", [0] * 4), ("right", [-(10**6)] * 4), ("feature", [99] * 4), ("feature", [-1] * 4)],
+)
+def test_trees_that_lead_out_of_their_arrays_or_in_circles_are_refused(tmp_path, name, values):
+    crafted(tmp_path, lambda arrays: arrays | {name: np.array(values, np.int32)[: len(arrays[name])]})
+    with pytest.raises(ValueError, match="arrays that are no trees on 4 features"):
+        ltr.load(tmp_path)
+
+
+def test_an_archive_with_objects_is_not_opened(tmp_path):
+    crafted(tmp_path, lambda arrays: arrays | {"gain": np.array([print], object)})
+    with pytest.raises(ValueError, match="array 'gain' holds objects"):
+        ltr.load(tmp_path)
+
+
+def test_an_array_that_claims_a_terabyte_is_refused_before_anything_is_allocated(tmp_path):
+    ltr.save(ltr.LeastSquares().fit(make_queries(20)), tmp_path)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 37,)})
+    with zipfile.ZipFile(tmp_path / "model.npz", "w") as archive:
+        archive.writestr("weights.npy", header.getvalue() + b"\0" * 64)
+    with pytest.raises(ValueError, match=r"claims shape \(137438953472,\) of float64 and holds 64 bytes"):
+        ltr.load(tmp_path)
+    with zipfile.ZipFile(tmp_path / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("weights.npy", header.getvalue() + b"\0" * 64)
+    with pytest.raises(ValueError, match="'weights' is compressed"):
+        ltr.load(tmp_path)
+
+
+@pytest.mark.parametrize("model", FITTED, ids=lambda m: f"{m.kind}{getattr(m, 'hidden', '')}")
+def test_fewer_features_than_the_arrays_are_for_are_refused(model, tmp_path):
+    queries = make_queries(20)
+    ltr.save(model.fit(queries), tmp_path)
+    about = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps(about | {"features": about["features"][:1]}))
+    with pytest.raises(ValueError, match=f"no {model.kind}|arrays that are no trees"):
+        ltr.load(tmp_path)
+    (tmp_path / "model.json").write_text(json.dumps(about | {"parameters": {}}))
+    with pytest.raises(ValueError, match=f"no {model.kind}"):
+        ltr.load(tmp_path)

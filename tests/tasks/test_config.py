@@ -210,3 +210,18 @@ def test_weights_and_schedules_that_cannot_be(ranker, says):
         parse({**SHORT, "rankers": {"a": {"kind": "lambdamart", **ranker}}}, "c.yaml")
     assert str(raised.value).count("\n") == 0
     assert says in str(raised.value)
+
+
+def test_a_configuration_cannot_run_code_or_name_a_way_out_of_its_folder(tmp_path):
+    touched = tmp_path / "touched"
+    code = f'!!python/object/apply:os.system ["touch {touched}"]'
+    (tmp_path / "c.yaml").write_text(f"name: x\ndata: {code}\n")
+    with pytest.raises(ConfigError, match="line 2: not YAML: could not determine a constructor for the tag"):
+        read(tmp_path / "c.yaml")
+    (tmp_path / "c.yaml").write_text("data: {files: a.txt}\n")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        read(tmp_path / "c.yaml", [f"data={code}"])
+    for name in ("../../x", "/x", "..", "a/b"):
+        with pytest.raises(ConfigError, match="letters, digits"):
+            read(tmp_path / "c.yaml", [f"name={name}"])
+    assert not touched.exists()
