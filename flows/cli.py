@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
@@ -25,11 +26,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if given.debug:
             raise
-        known = isinstance(error, ValueError | OSError)
-        text = str(error).strip() if known else f"{type(error).__name__}: {error} (--debug shows where)"
+        text = _told(error)
         for line in text.splitlines() or [type(error).__name__]:
             print(f"error: {line}", file=sys.stderr)
         return 1
+
+
+def _told(error: Exception) -> str:
+    """An error as its user needs it."""
+    if isinstance(error, ValueError | OSError):
+        return str(error).strip()
+    if type(error).__module__.startswith("httpx"):
+        print(file=sys.stderr)  # behind what Prefect says of its logs without ending its line
+        where = os.environ.get("PREFECT_API_URL", "its own address")
+        return f"Prefect at {where} does not answer: {error}; what was trained is kept, run the same command again"
+    return f"{type(error).__name__}: {error} (--debug shows where)"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -156,9 +167,7 @@ def _run(given: argparse.Namespace) -> int:
     several = None if given.data else read_study(given.config, given.set)
     config = None if several else read(given.config, given.set, given.data)
     make_state_folder()
-    from prefect import tags
-
-    from flows.leftovers import tag
+    from flows.leftovers import owner
     from flows.pipeline import run
     from flows.runners import runner_of
     from flows.study import study
@@ -174,13 +183,13 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, interrupted)
         signal.signal(signal.SIGTERM, interrupted)
 
-    with tags(tag()):
-        if several:
-            outcome = study(several, given.fresh, given.runner)
-            show_study(outcome, several.name)
-        elif config:
-            outcome = runner_of(given.runner).start(run, config, given.fresh)
-            show(outcome, config.name)
+    owner()
+    if several:
+        outcome = study(several, given.fresh, given.runner)
+        show_study(outcome, several.name)
+    elif config:
+        outcome = runner_of(given.runner).start(run, config, given.fresh)
+        show(outcome, config.name)
     if given.json:
         print(json.dumps({"run_id": outcome["run_id"], "models": outcome["models"]}))
     return 0

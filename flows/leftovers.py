@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterState, FlowRunFilterStateType
 from prefect.client.schemas.objects import StateType
+from prefect.runtime import flow_run
 from prefect.states import Crashed, State
 
 from tasks import store, tracking
@@ -32,9 +34,12 @@ def owner() -> str:
     return os.environ[_SIGNATURE]
 
 
-def tag() -> str:
-    """The owner as a tag of a Prefect run."""
-    return _TAG + owner()
+def sign() -> str:
+    """Tags the Prefect run that is under way with its owner, and says who that is."""
+    if flow_run.id:
+        with get_client(sync_client=True) as client:
+            client.update_flow_run(UUID(flow_run.id), tags=[*flow_run.tags, _TAG + owner()])
+    return owner()
 
 
 def is_gone(who: str) -> bool:

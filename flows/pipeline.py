@@ -21,7 +21,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.runtime import flow_run
 
 import ltr
-from flows.leftovers import clear, owner
+from flows.leftovers import clear, sign
 from flows.progress import Steps, steps
 from flows.sweep import Cell, cells_of, choose, point_label, train_all
 from ltr.lambdas import weights_at
@@ -57,6 +57,7 @@ class ExpectationError(ValueError):
 def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
     """One run of a configuration; `fresh` trains every cell again."""
     clear()
+    owner = sign()
     with steps() as progress:
         progress.begin("data")
         folds, findings = ready_data(config)
@@ -74,7 +75,7 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
         if config.champion and len(folds) > 1:
             raise DataError(f"champion: a champion is one model, and these data make {len(folds)} folds")
         run_key = store.digest_of([config.digest, folds, store.core_digest()])
-        tracker = Tracker(config.name, run_key, fresh, owner())
+        tracker = Tracker(config.name, run_key, fresh, owner)
         with tracker.running():
             tracker.describe(*_description(config, run_key, folds), data)
             results = sweep(config, folds, tracker, fresh, progress)

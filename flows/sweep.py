@@ -14,6 +14,10 @@ from tasks.train import cell_key, train
 Cell = dict[str, Any]
 
 
+class WorkerError(OSError):
+    """A process that trained a cell is gone."""
+
+
 def cells_of(config: RunConfig, rankers: Sequence[str], folds: list[dict[str, str]]) -> list[Cell]:
     """Every cell of some rankers: ranker × grid point × fold, with the label people know it by."""
     conventions = config.conventions.model_dump(mode="json")  # type: ignore[attr-defined]
@@ -64,7 +68,15 @@ def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[
             alike = waiting.pop(0)
             running[step.submit(alike[0], threads, fresh, home)] = alike
         future = next(as_completed(list(running)))
-        result = future.result()
+        try:
+            result = future.result()
+        except Exception as error:
+            if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
+                raise WorkerError(
+                    f"a worker process ended while it trained {running[future][0]['label']}, perhaps for want of memory: what was trained is "
+                    "kept, run the same command again, with fewer at a time if need be"
+                ) from error
+            raise
         for cell in running.pop(future):
             finished(cell, result)
 

@@ -8,18 +8,22 @@ code-based pyfuncs without pickle.
 import fcntl
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import mlflow
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunStatus, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
+from requests import RequestException
+from sqlalchemy.exc import OperationalError
 
 import ltr
 
@@ -74,9 +78,47 @@ def fluent() -> Iterator[None]:
         mlflow.set_tracking_uri(given)  # type: ignore[arg-type]
 
 
+class TrackingError(OSError):
+    """MLflow does not take what is written, and will not soon."""
+
+
+_PAUSES = (1.0, 2.0, 4.0, 8.0)
+_PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
+
+Written = TypeVar("Written")
+
+
+def patient(write: Callable[..., Written]) -> Callable[..., Written]:
+    """`write`, tried again after a while when the server does not answer or the database is locked by another. Everything that is
+    decorated may be done twice."""
+
+    @wraps(write)
+    def tried(*given: Any, **named: Any) -> Written:
+        for pause in (*_PAUSES, None):
+            try:
+                return write(*given, **named)
+            except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
+                if isinstance(error, MlflowException) and error.error_code not in _PASSING:
+                    raise
+                if pause is None:
+                    why = str(error).splitlines()[0][:300]
+                    raise TrackingError(
+                        f"MLflow at {_without_password(tracking_uri())} does not answer: {why}; what was trained is kept, run the same command again"
+                    ) from error
+                time.sleep(pause)
+        raise AssertionError
+
+    return tried
+
+
+def _without_password(address: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", address)
+
+
 class Tracker:
     """Writes one run and its cells."""
 
+    @patient
     def __init__(self, name: str, run_key: str, fresh: bool = False, owner: str = "") -> None:
         self.client, self.experiment_id = opened()
         found = None if fresh else self._find(RUN_KEY, run_key)
@@ -104,19 +146,23 @@ class Tracker:
         try:
             yield
         except BaseException as error:
-            self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
-            self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
+            with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
+                self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
+                self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
             raise
         self._end(self.run_id, RunStatus.FINISHED)
 
+    @patient
     def _end(self, run_id: str, status: int) -> None:
         self.client.set_terminated(run_id, RunStatus.to_string(status))
 
+    @patient
     def describe(self, params: Mapping[str, Any], tags: Mapping[str, str], data: Sequence[Mapping[str, Any]]) -> None:
         """Parameters, tags and data sets of the parent run."""
         self.client.log_batch(self.run_id, params=_params(params), tags=[RunTag(k, v) for k, v in tags.items()])
         self.client.log_inputs(self.run_id, [_dataset(entry) for entry in data])
 
+    @patient
     def cell(
         self,
         result: Mapping[str, Any],
@@ -145,7 +191,8 @@ class Tracker:
                     self.client.log_artifact(run_id, str(path))
             self._log_model(run_id, folder / "model")
         except BaseException:
-            self._end(run_id, RunStatus.FAILED)
+            with suppress(MlflowException, OSError, OperationalError):
+                self.client.set_terminated(run_id, RunStatus.to_string(RunStatus.FAILED))
             raise
         self._end(run_id, RunStatus.FINISHED)
         return run_id
@@ -172,6 +219,7 @@ class Tracker:
                 pip_requirements=requirements,
             )
 
+    @patient
     def summary(self, metrics: Mapping[str, float], tags: Mapping[str, str], artifacts: Sequence[Path]) -> None:
         """The best cell's numbers, verdicts and the report, on the parent run."""
         now = int(time.time() * 1000)
@@ -181,6 +229,7 @@ class Tracker:
         for path in artifacts:
             self.client.log_artifact(self.run_id, str(path), "plots" if path.suffix == ".svg" else None)
 
+    @patient
     def text(self, text: str, name: str) -> None:
         """A text artifact of the parent run."""
         with tempfile.TemporaryDirectory() as folder:
