@@ -17,7 +17,7 @@ Monotone features: a split that orders its children's values the wrong way is no
 its side of the middle between the two (LightGBM's basic method).
 
 A tree is decided in one place, from what it asks of the documents: maxima, sums of integers and counts. Documents that lie in
-several parts (`ltr.parts`) answer as if they lay in one. `_grow` is one source for both: compiled together with its answers where all
+several parts (`ltr.parts`) answer as if they lay in one. `best_first` is one source for both: compiled together with its answers where all
 documents are here, interpreted where it asks elsewhere.
 """
 
@@ -84,9 +84,8 @@ class Ground:
 
     @property
     def memory(self) -> "Memory":
-        return Memory(
-            self.binned, self.binned.view(np.uint64), self.rows, self.places, *self.packed, *self.sides, self.flat, self.histograms
-        )
+        words, (packed, gathered), (lefts, rights) = self.binned.view(np.uint64), self.packed, self.sides
+        return Memory(self.binned, words, self.rows, self.places, packed, gathered, lefts, rights, self.flat, self.histograms)
 
     @property
     def sides(self) -> NDArray[np.int32]:
@@ -149,8 +148,8 @@ class Memory(NamedTuple):
     def settle(self, leaf: int, new: int, left_is_smaller: bool) -> None:
         _settle_leaf(self, leaf, new, left_is_smaller)
 
-    def count(self, leaf: int, feature: int) -> NDArray[np.int64]:
-        return np.asarray(_count_leaf(self, leaf, feature))
+    def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
+        return np.asarray(_leaf_in_bins(self, leaf, feature))
 
 
 class Nodes(NamedTuple):
@@ -194,7 +193,7 @@ class Field(Protocol):
         """Packs forces and curvatures by their scales; leaf 0 has all documents of the sample. Their number."""
 
     def grown(self, *rules: Any) -> Any:
-        """`_grow` by these rules: it asks by `divide`, `settle` and `count`."""
+        """`best_first` by these rules: it asks by `divide`, `settle` and `in_bins`."""
 
     def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
         """Σ force and Σ curvature by their scales, ``int64 [leaves, 2]``, of the leaves `order`, numbered anew in it; every document
@@ -255,7 +254,7 @@ class Pulled:
         return n_rows
 
     def grown(self, *rules: Any) -> Any:
-        return _grow_here(self.ground.memory, *rules)
+        return _best_first_here(self.ground.memory, *rules)
 
     def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
         starts, sizes = self.ground.places[:, order]
@@ -266,6 +265,10 @@ class Pulled:
             _fall(self.ground.binned, self.sample, *nodes, self.leaf)
         return totals
 
+    def move(self, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+        """Adds to each score the value of its document's leaf."""
+        _move(scores, values, self.leaf)
+
 
 @dataclass(frozen=True)
 class Grown:
@@ -273,10 +276,6 @@ class Grown:
 
     tree: Trees
     leaf: NDArray[np.int32]
-
-    def move(self, scores: NDArray[np.float64]) -> None:
-        """Adds each document's leaf to its score."""
-        _move(scores, self.tree.value, self.leaf)
 
 
 @njit(cache=True, parallel=True)
@@ -673,7 +672,7 @@ def _settle_leaf(memory, leaf, new, left_is_smaller):
 
 
 @njit(cache=True)
-def _count_leaf(memory, leaf, f):
+def _leaf_in_bins(memory, leaf, f):
     counts = np.zeros(_BINS, np.int64)
     for row in memory.rows[memory.places[0, leaf] : memory.places[0, leaf] + memory.places[1, leaf]]:
         counts[memory.binned[f // BLOCK, row, f % BLOCK]] += 1
@@ -690,9 +689,9 @@ def _ask_settle(field, leaf, new, left_is_smaller):
     field.settle(leaf, new, left_is_smaller)
 
 
-def _ask_count(field, leaf, feature):
+def _ask_in_bins(field, leaf, feature):
     """Documents of a leaf in each bin of a feature, ``int64 [bins]``."""
-    return field.count(leaf, feature)
+    return field.in_bins(leaf, feature)
 
 
 @overload(_ask_divide)
@@ -705,9 +704,9 @@ def _settle_here(field, leaf, new, left_is_smaller):
     return lambda field, leaf, new, left_is_smaller: _settle_leaf(field, leaf, new, left_is_smaller)
 
 
-@overload(_ask_count)
-def _count_here(field, leaf, feature):
-    return lambda field, leaf, feature: _count_leaf(field, leaf, feature)
+@overload(_ask_in_bins)
+def _in_bins_here(field, leaf, feature):
+    return lambda field, leaf, feature: _leaf_in_bins(field, leaf, feature)
 
 
 @register_jitable
@@ -725,12 +724,12 @@ def _admissible_split(field, leaf, histogram, n_edges, has_missing, min_docs, al
         if counted[f]:
             return gains[f], f, splits[f], lefts[f]
         gains[f], splits[f], lefts[f] = _search(
-            histogram[f], _ask_count(field, leaf, f), True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
+            histogram[f], _ask_in_bins(field, leaf, f), True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
         )
         counted[f] = True
 
 
-def _grow(field, n_rows, histograms, n_edges, has_missing, min_docs, newton, allowed, monotone, any_monotone):
+def best_first(field, n_rows, histograms, n_edges, has_missing, min_docs, newton, allowed, monotone, any_monotone):
     """Best-first growth: the columns of `Nodes`, what each node gains, and the leaves from left to right: their numbers, documents
     and bounds.
 
@@ -801,4 +800,4 @@ def _grow(field, n_rows, histograms, n_edges, has_missing, min_docs, newton, all
     )  # fmt: skip
 
 
-_grow_here = njit(cache=True)(_grow)
+_best_first_here = njit(cache=True)(best_first)
