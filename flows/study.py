@@ -34,7 +34,7 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     measures = next(iter(config.runs.values())).measures
     table = gather(values, [ltr.Measure.of(m).key for m in measures], config.baselines)
     tracker = Tracker(
-        config.name, store.digest_of([each.digest for each in config.runs.values()] + [store.core_digest()]), fresh, owner()
+        config.name, store.digest_of([each.digest for each in config.runs.values()] + [store.core_digest()]), fresh, owner
     )
     with tracker.running():
         page = write_study(table, config.name, store.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")

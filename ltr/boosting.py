@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.attribution import importance, shapley
-from ltr.growing import VANISHED, Ground, Rules, grow
+from ltr.growing import VANISHED, Rules, grow_over
 from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Term, saturations
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of
 from ltr.optimality import Surface
+from ltr.parts import Ask, Part, PartLost, Parts
 from ltr.preferences import Preferences
-from ltr.queries import Queries, canonical, chosen
+from ltr.queries import Queries, canonical
 from ltr.training import Curve, mean_measure, objective_of, written_objective
 from ltr.trees import Trees, join
 from ltr.two_class import TwoClassObjective
@@ -128,49 +129,68 @@ class LambdaMART:
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
                 features, or an objective that does not fit the data.
         """
-        preferences = preferences and preferences.in_canonical_order(queries)
-        queries = canonical(queries)
-        if queries.n_documents < 2 * self.min_docs_in_leaf:
-            raise ValueError(f"{queries.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
-        begun = self._begun(start, queries)
-        objective = self._objective(queries, preferences)
+        return self._boosted(Part(self, queries, preferences), valid, tick, start)
+
+    def fit_parts(
+        self,
+        ask: Ask,
+        valid: Queries | None = None,
+        tick: Callable[[], None] | None = None,
+        start: "LambdaMART | None" = None,
+    ) -> "LambdaMART":
+        """`fit` on queries that lie in several parts, each asked through `ask` (`ltr.parts`): the same model, byte for byte.
+
+        Raises:
+            ValueError: as `fit`, and for parts that do not belong together.
+            PartLost: when `ask` raises it; it carries the model of the trees so far.
+        """
+        return self._boosted(Parts(self, ask), valid, tick, start)
+
+    def _boosted(
+        self, data: Part | Parts, valid: Queries | None, tick: Callable[[], None] | None, start: "LambdaMART | None"
+    ) -> "LambdaMART":
+        if data.n_documents < 2 * self.min_docs_in_leaf:
+            raise ValueError(f"{data.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
+        begun = self._begun(start, data.names)
+        data.begin(begun)
         rules = Rules(
             self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", self.leaf == "newton", self.learning_rate,
-            self.largest_leaf, np.array([self.monotone.get(name, 0) for name in queries.names], np.int8),
+            self.largest_leaf, np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
         )  # fmt: skip
-        ground = Ground.of(queries.features, self.max_bins, self.n_leaves)
-        scores = self._offset(queries.features, queries.names) + begun.scores(queries.features)
-        watch = _Watch(self, queries, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
+        watch = _Watch(self, data, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
         trees, remarks = [begun], tuple(saturations(self.objective, self.n_trees))
-        for iteration in range(begun.n_trees, self.n_trees):
-            sample, allowed = self._drawn(queries, iteration)
-            grown = grow(ground, objective(scores, iteration), rules, sample, allowed)
-            if grown is None:
-                force, _ = objective(scores, iteration)
-                why = "all forces are zero" if np.abs(force).max(initial=0.0) < VANISHED else "no split is admissible"
-                remarks = (*remarks, f"stopped after {iteration} trees: {why}")
-                break
-            trees.append(grown.tree)
-            grown.move(scores)
-            if tick is not None:
-                tick()
-            if watch.seen(iteration + 1, scores, grown.tree):
-                break
+        try:
+            for iteration in range(begun.n_trees, self.n_trees):
+                field = data.pull(iteration)
+                tree = grow_over(field, rules, self._drawn(len(data.names), iteration))
+                if tree is None:
+                    why = "all forces are zero" if field.largest()[0] < VANISHED else "no split is admissible"
+                    remarks = (*remarks, f"stopped after {iteration} trees: {why}")
+                    break
+                trees.append(tree)
+                data.move(tree.value)
+                if tick is not None:
+                    tick()
+                if watch.seen(iteration + 1, tree):
+                    break
+        except PartLost as lost:
+            lost.so_far = replace(self, trees=join(trees), names=data.names, curve=watch.curve(), remarks=remarks)
+            raise
         ensemble = join(trees)
         kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
-        return replace(self, trees=kept, names=queries.names, curve=watch.curve(), remarks=remarks)
+        return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
 
     def predict(self, features: Any) -> NDArray[np.float64]:
         """Scores ``float64 [documents]``, higher is better."""
         array = checked_features(features, self.names)
         assert self.trees is not None
-        return self._offset(array, self.names) + self.trees.scores(array)
+        return self.offset(array, self.names) + self.trees.scores(array)
 
     def stages(self, features: Any, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The scores after every so many trees, and after the last: the number of trees and ``float64 [documents]``."""
         array = checked_features(features, self.names)
         assert self.trees is not None
-        scores, before = self._offset(array, self.names), 0
+        scores, before = self.offset(array, self.names), 0
         for n_trees in sorted({*range(every, self.trees.n_trees, every), self.trees.n_trees} - {0}):
             scores = scores + self.trees.between(before, n_trees).scores(array)
             before = n_trees
@@ -188,34 +208,34 @@ class LambdaMART:
         assert self.trees is not None
         values = shapley(self.trees, array)
         if self.base is not None:
-            values[:, self.names.index(self.base)] += self._offset(array, self.names)
+            values[:, self.names.index(self.base)] += self.offset(array, self.names)
         return values
 
     def surface(self, features: Any) -> Surface:
         """What `ltr.certify` walks on: the values of all leaves."""
         array = checked_features(features, self.names)
         assert self.trees is not None
-        return self.trees.surface(array, self._offset(array, self.names))
+        return self.trees.surface(array, self.offset(array, self.names))
 
-    def _objective(self, queries: Queries, preferences: Preferences | None) -> Any:
+    def objective_over(self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None) -> Any:
+        """What gives ``(scores, iteration) → (force, curvature)`` over these queries; `sizes`: see `TwoClassObjective`."""
         if self.loss == "ranking" or preferences is not None:
             return objective_of(self, queries, preferences)
-        return TwoClassObjective(
-            queries, Measure.of(self.objective[0].measure), self.conventions, self.sigma, self.loss == "balanced"
-        )
+        measure = Measure.of(self.objective[0].measure)
+        return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
-    def _begun(self, start: "LambdaMART | None", queries: Queries) -> Trees:
+    def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
-        strangers = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in queries.names]
+        strangers = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in names]
         if strangers:
-            raise ValueError(f"LambdaMART: no feature {strangers[0]!r} in this data set; it has {', '.join(queries.names[:5])} …")
+            raise ValueError(f"LambdaMART: no feature {strangers[0]!r} in this data set; it has {', '.join(names[:5])} …")
         if start is None:
             return join([])
-        if start.trees is None or start.names != queries.names or start.base != self.base:
+        if start.trees is None or start.names != names or start.base != self.base:
             raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
         return start.trees.first(min(start.trees.n_trees, self.n_trees))
 
-    def _offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
+    def offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
         """Scores before the first tree."""
         if self.base is None:
             return np.zeros(len(features))
@@ -224,18 +244,13 @@ class LambdaMART:
             raise ValueError(f"base {self.base!r} has a missing or infinite value in row {int(np.argmin(np.isfinite(scores)))}")
         return scores
 
-    def _drawn(self, queries: Queries, iteration: int) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-        """Documents and features of one tree, None for all: keyed by seed, iteration and query, so that neither the order of queries
-        nor an interruption matters."""
-        documents = features = None
-        if self.query_share < 1:
-            drawn = chosen(queries.keys, self.query_share, (self.seed, iteration))
-            documents = np.repeat(drawn, np.diff(queries.offsets))
-        if self.feature_share < 1:
-            n = max(round(self.feature_share * queries.n_features), 1)
-            rng = np.random.default_rng([self.seed, iteration])
-            features = np.isin(np.arange(queries.n_features), rng.choice(queries.n_features, n, replace=False))
-        return documents, features
+    def _drawn(self, n_features: int, iteration: int) -> NDArray[np.bool_] | None:
+        """Features of one tree, None for all: keyed by seed and iteration, so that an interruption does not matter."""
+        if self.feature_share == 1:
+            return None
+        n = max(round(self.feature_share * n_features), 1)
+        rng = np.random.default_rng([self.seed, iteration])
+        return np.isin(np.arange(n_features), rng.choice(n_features, n, replace=False))
 
     @property
     def digest(self) -> str:
@@ -260,8 +275,8 @@ class LambdaMART:
 class _Watch:
     """The measure along training: on validation queries after every tree, on training queries after every tenth."""
 
-    def __init__(self, model: LambdaMART, queries: Queries, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
-        self.model, self.queries, self.valid = model, queries, valid
+    def __init__(self, model: LambdaMART, data: Part | Parts, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
+        self.model, self.data, self.valid = model, data, valid
         self.rows: list[tuple[int, float, float]] = []
         self.best, self.best_value = 0, -np.inf
         if curve is not None:
@@ -269,16 +284,16 @@ class _Watch:
             columns = (curve.iteration[before].tolist(), curve.train[before].tolist(), curve.valid[before].tolist())
             self.rows = list(zip(*columns, strict=True))
         if valid is not None:
-            self.valid_scores = model._offset(valid.features, valid.names) + begun.scores(valid.features)
+            self.valid_scores = model.offset(valid.features, valid.names) + begun.scores(valid.features)
             if begun.n_trees and model.stop_on is not None:
                 self.best, self.best_value = begun.n_trees, mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
 
-    def seen(self, n_trees: int, scores: NDArray[np.float64], tree: Trees) -> bool:
+    def seen(self, n_trees: int, tree: Trees) -> bool:
         """Notes the state after a tree; True when it is time to stop."""
         measure = self.model.stop_on
         if measure is None:
             return False
-        train = mean_measure(measure, self.queries, scores, self.model.conventions) if n_trees % 10 == 0 else np.nan
+        train = self.data.mean(measure) if n_trees % 10 == 0 else np.nan
         value = np.nan
         if self.valid is not None:
             self.valid_scores += tree.scores(self.valid.features)

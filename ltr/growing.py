@@ -15,12 +15,18 @@ against the other features' bests and then against the other leaves. A gain foun
 
 Monotone features: a split that orders its children's values the wrong way is none, and all that is grown below a split keeps to
 its side of the middle between the two (LightGBM's basic method).
+
+A tree is decided in one place, from what it asks of the documents: maxima, sums of integers and counts. Documents that lie in
+several parts (`ltr.parts`) answer as if they lay in one. `best_first` is one source for both: compiled together with its answers where all
+documents are here, interpreted where it asks elsewhere.
 """
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import njit, prange
+from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
 from ltr.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
@@ -63,6 +69,7 @@ class Ground:
         has_missing: ``bool [features]``.
         histograms: ``int64 [leaves, features, bins]``; `flat`: ``int64 [blocks · parts, columns · bins]``, before they are joined.
         rows: ``int32 [documents]``, by leaf.
+        places: ``int64 [2, leaves]``: leaf k owns ``rows[places[0, k]:][:places[1, k]]``.
         packed: ``int64 [2, documents + parts]``: by document, and in the order of a leaf's rows; the latter's memory is `sides` too.
     """
 
@@ -72,7 +79,13 @@ class Ground:
     histograms: NDArray[np.int64]
     flat: NDArray[np.int64]
     rows: NDArray[np.int32]
+    places: NDArray[np.int64]
     packed: NDArray[np.int64]
+
+    @property
+    def memory(self) -> "Memory":
+        words, (packed, gathered), (lefts, rights) = self.binned.view(np.uint64), self.packed, self.sides
+        return Memory(self.binned, words, self.rows, self.places, packed, gathered, lefts, rights, self.flat, self.histograms)
 
     @property
     def sides(self) -> NDArray[np.int32]:
@@ -86,9 +99,17 @@ class Ground:
         Raises:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
         """
-        if len(features) > np.iinfo(np.int32).max:
-            raise ValueError(f"{len(features):,} documents; trees number them in 32 bits, 2,147,483,647 at most")
-        bins = find_bins(features, max_bins)
+        _numbered(features)
+        return cls.binned_by(features, find_bins(features, max_bins), n_leaves)
+
+    @classmethod
+    def binned_by(cls, features: NDArray[np.float32], bins: Bins, n_leaves: int) -> "Ground":
+        """The same with edges that are known already: those of a whole whose part `features` are.
+
+        Raises:
+            ValueError: for more documents than 32 bits can number.
+        """
+        _numbered(features)
         binned = apply_bins(features, bins)
         return cls(
             binned,
@@ -97,8 +118,156 @@ class Ground:
             histograms=np.empty((n_leaves, bins.n_features, _BINS), np.int64),
             flat=np.empty((len(binned) * _PARTS, BLOCK * _BINS), np.int64),
             rows=np.empty(len(features), np.int32),
+            places=np.zeros((2, n_leaves), np.int64),
             packed=np.empty((2, len(features) + _PARTS), np.int64),
         )
+
+
+def _numbered(features: NDArray[np.float32]) -> None:
+    if len(features) > np.iinfo(np.int32).max:
+        raise ValueError(f"{len(features):,} documents; trees number them in 32 bits, 2,147,483,647 at most")
+
+
+class Memory(NamedTuple):
+    """A `Ground` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`."""
+
+    binned: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+    rows: NDArray[np.int32]
+    places: NDArray[np.int64]
+    packed: NDArray[np.int64]
+    gathered: NDArray[np.int64]
+    lefts: NDArray[np.int32]
+    rights: NDArray[np.int32]
+    flat: NDArray[np.int64]
+    histograms: NDArray[np.int64]
+
+    def divide(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
+        return int(_divide_leaf(self, leaf, new, feature, split, missing_left))
+
+    def settle(self, leaf: int, new: int, left_is_smaller: bool) -> None:
+        _settle_leaf(self, leaf, new, left_is_smaller)
+
+    def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
+        return np.asarray(_leaf_in_bins(self, leaf, feature))
+
+
+class Nodes(NamedTuple):
+    """Splits of one tree, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
+
+    feature: NDArray[np.int64]
+    split: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+
+class Field(Protocol):
+    """What a tree asks of documents under forces. Every answer is a maximum or a sum over documents: the answers of parts, combined,
+    are those of the whole.
+
+    Attributes:
+        bins, has_missing: of the features.
+        histograms: ``int64 [leaves, features, bins]``; `root` and the growing fill them.
+    """
+
+    @property
+    def bins(self) -> Bins: ...
+
+    @property
+    def has_missing(self) -> NDArray[np.bool_]: ...
+
+    @property
+    def histograms(self) -> NDArray[np.int64]: ...
+
+    @property
+    def n_documents(self) -> int: ...
+
+    def largest(self) -> tuple[float, float]:
+        """Largest |force| and |curvature|."""
+
+    def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
+        """Σ |force · coarse| and Σ |curvature · coarse|, each summand rounded."""
+
+    def root(self, scales: tuple[float, float], newton: bool) -> int:
+        """Packs forces and curvatures by their scales; leaf 0 has all documents of the sample. Their number."""
+
+    def grown(self, *rules: Any) -> Any:
+        """`best_first` by these rules: it asks by `divide`, `settle` and `in_bins`."""
+
+    def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
+        """Σ force and Σ curvature by their scales, ``int64 [leaves, 2]``, of the leaves `order`, numbered anew in it; every document
+        notes its leaf."""
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """The `Field` of one ground: force and curvature, ``float64 [documents]``, those the tree is grown on (`sample`, ``bool
+    [documents]``, None for all), and after growing the leaf of each, ``int32 [documents]``."""
+
+    ground: Ground
+    force: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    sample: NDArray[np.bool_] | None
+    leaf: NDArray[np.int32]
+
+    @classmethod
+    def by(
+        cls, ground: Ground, forces: tuple[NDArray[np.float64], NDArray[np.float64]], sample: NDArray[np.bool_] | None
+    ) -> "Pulled":
+        return cls(ground, *forces, sample, np.empty(len(forces[0]), np.int32))
+
+    @property
+    def bins(self) -> Bins:
+        return self.ground.bins
+
+    @property
+    def has_missing(self) -> NDArray[np.bool_]:
+        return self.ground.has_missing
+
+    @property
+    def histograms(self) -> NDArray[np.int64]:
+        return self.ground.histograms
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.force)
+
+    def largest(self) -> tuple[float, float]:
+        return _largest_of(self.force), _largest_of(self.curvature)
+
+    def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
+        return _size_of(self.force, coarse[0]), _size_of(self.curvature, coarse[1])
+
+    def root(self, scales: tuple[float, float], newton: bool) -> int:
+        ground, n_rows = self.ground, len(self.force)
+        if self.sample is None:
+            _number(ground.rows)
+        else:
+            chosen = np.flatnonzero(self.sample)
+            n_rows = len(chosen)
+            ground.rows[:n_rows] = chosen
+        ground.places[:, 0] = 0, n_rows
+        _pack(self.force, self.curvature, *scales, newton, ground.packed[0])
+        words = ground.binned.view(np.uint64)
+        _histogram(words, ground.rows[:n_rows], *ground.packed, ground.flat, ground.histograms, 0, 0, -1)
+        return n_rows
+
+    def grown(self, *rules: Any) -> Any:
+        return _best_first_here(self.ground.memory, *rules)
+
+    def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
+        starts, sizes = self.ground.places[:, order]
+        n_rows = int(sizes.sum())
+        leaf_starts = np.append(starts, n_rows)
+        totals = _leaf_totals(self.force, self.curvature, *scales, self.ground.rows[:n_rows], leaf_starts, self.leaf)
+        if n_rows < len(self.leaf):
+            _fall(self.ground.binned, self.sample, *nodes, self.leaf)
+        return totals
+
+    def move(self, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+        """Adds to each score the value of its document's leaf."""
+        _move(scores, values, self.leaf)
 
 
 @dataclass(frozen=True)
@@ -107,10 +276,6 @@ class Grown:
 
     tree: Trees
     leaf: NDArray[np.int32]
-
-    def move(self, scores: NDArray[np.float64]) -> None:
-        """Adds each document's leaf to its score."""
-        _move(scores, self.tree.value, self.leaf)
 
 
 @njit(cache=True, parallel=True)
@@ -133,53 +298,48 @@ def grow(
         sample: ``bool [documents]``, those the tree is grown on; left out, all.
         allowed: ``bool [features]``, those it may split by; left out, all.
     """
-    force, curvature = forces
-    n_documents = len(force)
-    rows = ground.rows
-    n_rows = n_documents
-    if sample is None:
-        _number(rows)
-    else:
-        chosen = np.flatnonzero(sample)
-        n_rows = len(chosen)
-        rows[:n_rows] = chosen
-    allowed = np.ones(ground.bins.n_features, np.bool_) if allowed is None else allowed
-    force_scale, fine_force = power_of_two_scales(force, 31, 62)
-    curvature_scale, fine_curvature = power_of_two_scales(curvature, 32, 62)
-    _pack(force, curvature, force_scale, curvature_scale, rules.newton_gain, ground.packed[0])
-    unit = (curvature_scale if rules.newton_gain else 1.0) / force_scale
-    feature, split, missing_left, left, right, gain, leaf_starts, bounds = _grow(
-        ground.binned, np.diff(ground.bins.starts), ground.has_missing, *ground.packed, ground.histograms[: rules.n_leaves],
-        ground.flat, rows[:n_rows], *ground.sides, max(rules.min_docs_in_leaf, 1), rules.newton_gain, allowed, rules.monotone,
-        bool(rules.monotone.any()),
+    pulled = Pulled.by(ground, forces, sample)
+    tree = grow_over(pulled, rules, allowed)
+    return Grown(tree, pulled.leaf) if tree is not None else None
+
+
+def grow_over(field: Field, rules: Rules, allowed: NDArray[np.bool_] | None = None) -> Trees | None:
+    """`grow` wherever the documents lie, which then know their leaves."""
+    allowed = np.ones(field.bins.n_features, np.bool_) if allowed is None else allowed
+    n_documents, largest = field.n_documents, field.largest()
+    coarse = _coarse(largest[0], n_documents), _coarse(largest[1], n_documents)
+    sizes = field.sizes(coarse)
+    force_scale, fine_force = _scales(coarse[0], sizes[0] + n_documents, 31, 62)
+    curvature_scale, fine_curvature = _scales(coarse[1], sizes[1] + n_documents, 32, 62)
+    n_rows = field.root((force_scale, curvature_scale), rules.newton_gain)
+    *splits, gain, order, documents, bounds = field.grown(
+        n_rows, field.histograms[: rules.n_leaves], np.diff(field.bins.starts), field.has_missing, max(rules.min_docs_in_leaf, 1),
+        rules.newton_gain, allowed, rules.monotone, bool(rules.monotone.any()),
     )  # fmt: skip
-    if len(feature) == 0:
+    nodes = Nodes(*splits)
+    if len(gain) == 0:
         return None
-    leaf = np.empty(n_documents, np.int32)
-    totals = _leaf_totals(force, curvature, fine_force, fine_curvature, rows[:n_rows], leaf_starts, leaf)
-    if n_rows < n_documents:
-        _fall(ground.binned, sample, feature, split, missing_left, left, right, leaf)
-    sizes = np.diff(leaf_starts)
-    values = np.empty(len(sizes))
+    totals = field.totals((fine_force, fine_curvature), order, nodes)
+    unit = (curvature_scale if rules.newton_gain else 1.0) / force_scale
+    values = np.empty(len(documents))
     for k in range(len(values)):
         push = int(totals[k, 0]) / fine_force
-        mass = int(totals[k, 1]) / fine_curvature if rules.newton_leaf else float(sizes[k])
+        mass = int(totals[k, 1]) / fine_curvature if rules.newton_leaf else float(documents[k])
         size = push / mass if mass > 0.0 else 0.0 if push == 0.0 else np.copysign(np.inf, push)
         size = min(max(size, bounds[k, 0] * unit), bounds[k, 1] * unit)
         values[k] = rules.learning_rate * min(max(size, -rules.largest_leaf), rules.largest_leaf)
-    tree = Trees(
-        feature=feature.astype(np.int32),
-        threshold=_threshold(ground.bins, feature, split),
-        missing_left=missing_left,
-        left=left.astype(np.int32),
-        right=right.astype(np.int32),
+    return Trees(
+        feature=nodes.feature.astype(np.int32),
+        threshold=_threshold(field.bins, nodes.feature, nodes.split),
+        missing_left=nodes.missing_left,
+        left=nodes.left.astype(np.int32),
+        right=nodes.right.astype(np.int32),
         value=values,
-        documents=sizes,
-        node_starts=np.array([0, len(feature)]),
+        documents=documents,
+        node_starts=np.array([0, len(gain)]),
         leaf_starts=np.array([0, len(values)]),
         gain=gain * unit / force_scale,
     )
-    return Grown(tree, leaf)
 
 
 def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -200,13 +360,29 @@ def _number(rows):
 
 def power_of_two_scales(values: NDArray[np.float64], *bits: int) -> list[float]:
     """For each of `bits` the largest power of two that keeps Σ |values · scale|, rounded, below 2^bits, from exact integer sums."""
-    largest = float(_largest(values).max(initial=0.0))
+    coarse = _coarse(_largest_of(values), len(values))
+    return _scales(coarse, _size_of(values, coarse) + len(values), *bits)
+
+
+def _coarse(largest: float, n: int) -> float:
+    """A power of two by which n values, none above `largest`, sum up below 2^62; 0 where they have vanished."""
     if largest < VANISHED:
-        return [1.0 for _ in bits]
-    room = 61 - int(np.ceil(np.log2(max(len(values), 2))))
-    coarse = 2.0 ** (room - int(np.ceil(np.log2(largest))))
-    total = int(_total_size(values, coarse).sum()) + len(values)
-    return [float(coarse * 2.0 ** (b - total.bit_length() - 1)) for b in bits]
+        return 0.0
+    room = 61 - int(np.ceil(np.log2(max(n, 2))))
+    return float(2.0 ** (room - int(np.ceil(np.log2(largest)))))
+
+
+def _scales(coarse: float, total: int, *bits: int) -> list[float]:
+    """For each of `bits` the largest power of two that keeps below 2^bits what is at most `total` by the scale `coarse`."""
+    return [float(coarse * 2.0 ** (b - total.bit_length() - 1)) if coarse else 1.0 for b in bits]
+
+
+def _largest_of(values: NDArray[np.float64]) -> float:
+    return float(_largest(values).max(initial=0.0))
+
+
+def _size_of(values: NDArray[np.float64], scale: float) -> int:
+    return int(_total_size(values, scale).sum()) if scale else 0
 
 
 _PIECE = 16384
@@ -426,29 +602,6 @@ def _best_split(histogram, n_edges, has_missing, min_docs, newton, allowed, mono
 
 
 @njit(cache=True)
-def _admissible_split(binned, rows, histogram, n_edges, has_missing, min_docs, allowed, monotone, bounds):
-    """`_best_split` with at least `min_docs` rows on both sides: the winning feature is counted and searched again, until a counted
-    one wins."""
-    n_features = len(n_edges)
-    gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    _search_all(histogram, n_edges, has_missing, min_docs, False, allowed, monotone, bounds, gains, splits, lefts)
-    counted = np.zeros(n_features, np.bool_)
-    while True:
-        f = np.argmax(gains)
-        if gains[f] <= 0.0:
-            return 0.0, -1, -1, False
-        if counted[f]:
-            return gains[f], f, splits[f], lefts[f]
-        counts = np.zeros(_BINS, np.int64)
-        for row in rows:
-            counts[binned[f // BLOCK, row, f % BLOCK]] += 1
-        gains[f], splits[f], lefts[f] = _search(
-            histogram[f], counts, True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
-        )
-        counted[f] = True
-
-
-@njit(cache=True)
 def _sum_of(histogram):
     """Force and weight of a leaf, from the histogram of its first feature."""
     total = histogram[0].sum()
@@ -500,27 +653,90 @@ def _partition(binned, rows, lefts, rights, f, split, missing_left):
 
 
 @njit(cache=True)
-def _grow(
-    binned,
-    n_edges,
-    has_missing,
-    packed,
-    gathered,
-    histograms,
-    flat,
-    rows,
-    lefts,
-    rights,
-    min_docs,
-    newton,
-    allowed,
-    monotone,
-    any_monotone,
-):
-    """Best-first growth. Leaf k owns ``rows[starts[k]:starts[k] + sizes[k]]``; splitting it keeps k for the left child and
-    gives the next free number to the right one. ``owner[k]``: the node and side that point at leaf k; ``bounds[k]``: of its value."""
-    n_leaves, n_rows = len(histograms), len(rows)
-    words = binned.view(np.uint64)
+def _divide_leaf(memory, leaf, new, feature, split, missing_left):
+    start, size = memory.places[0, leaf], memory.places[1, leaf]
+    members = memory.rows[start : start + size]
+    n_left = _partition(memory.binned, members, memory.lefts, memory.rights, feature, split, missing_left)
+    memory.places[0, new] = start + n_left
+    return n_left
+
+
+@njit(cache=True)
+def _settle_leaf(memory, leaf, new, left_is_smaller):
+    places = memory.places
+    n_left = places[0, new] - places[0, leaf]
+    places[1, leaf], places[1, new] = n_left, places[1, leaf] - n_left
+    small, large = (leaf, new) if left_is_smaller else (new, leaf)
+    members = memory.rows[places[0, small] : places[0, small] + places[1, small]]
+    _histogram(memory.words, members, memory.packed, memory.gathered, memory.flat, memory.histograms, leaf, small, large)
+
+
+@njit(cache=True)
+def _leaf_in_bins(memory, leaf, f):
+    counts = np.zeros(_BINS, np.int64)
+    for row in memory.rows[memory.places[0, leaf] : memory.places[0, leaf] + memory.places[1, leaf]]:
+        counts[memory.binned[f // BLOCK, row, f % BLOCK]] += 1
+    return counts
+
+
+def _ask_divide(field, leaf, new, feature, split, missing_left):
+    """Orders the documents of a leaf by the side they would go to; how many would go left."""
+    return field.divide(leaf, new, feature, split, missing_left)
+
+
+def _ask_settle(field, leaf, new, left_is_smaller):
+    """The division just tried stays: `leaf` keeps the left side, `new` has the right one, and both have their histograms."""
+    field.settle(leaf, new, left_is_smaller)
+
+
+def _ask_in_bins(field, leaf, feature):
+    """Documents of a leaf in each bin of a feature, ``int64 [bins]``."""
+    return field.in_bins(leaf, feature)
+
+
+@overload(_ask_divide)
+def _divide_here(field, leaf, new, feature, split, missing_left):
+    return lambda field, leaf, new, feature, split, missing_left: _divide_leaf(field, leaf, new, feature, split, missing_left)
+
+
+@overload(_ask_settle)
+def _settle_here(field, leaf, new, left_is_smaller):
+    return lambda field, leaf, new, left_is_smaller: _settle_leaf(field, leaf, new, left_is_smaller)
+
+
+@overload(_ask_in_bins)
+def _in_bins_here(field, leaf, feature):
+    return lambda field, leaf, feature: _leaf_in_bins(field, leaf, feature)
+
+
+@register_jitable
+def _admissible_split(field, leaf, histogram, n_edges, has_missing, min_docs, allowed, monotone, bounds):
+    """`_best_split` with at least `min_docs` rows on both sides: the winning feature is counted and searched again, until a counted
+    one wins."""
+    n_features = len(n_edges)
+    gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
+    _search_all(histogram, n_edges, has_missing, min_docs, False, allowed, monotone, bounds, gains, splits, lefts)
+    counted = np.zeros(n_features, np.bool_)
+    while True:
+        f = np.argmax(gains)
+        if gains[f] <= 0.0:
+            return 0.0, -1, -1, False
+        if counted[f]:
+            return gains[f], f, splits[f], lefts[f]
+        gains[f], splits[f], lefts[f] = _search(
+            histogram[f], _ask_in_bins(field, leaf, f), True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
+        )
+        counted[f] = True
+
+
+def best_first(field, n_rows, histograms, n_edges, has_missing, min_docs, newton, allowed, monotone, any_monotone):
+    """Best-first growth: the columns of `Nodes`, what each node gains, and the leaves from left to right: their numbers, documents
+    and bounds.
+
+    Splitting leaf k keeps k for the left child and gives the next free number to the right one. ``starts[k]``: documents left of
+    leaf k; ``owner[k]``: the node and side that point at it; ``bounds[k]``: of its value, in packed units.
+    """
+    n_leaves = len(histograms)
     starts, sizes = np.zeros(n_leaves, np.int64), np.zeros(n_leaves, np.int64)
     owner, on_right = np.full(n_leaves, -1), np.zeros(n_leaves, np.bool_)
     gains, features, splits = np.zeros(n_leaves), np.full(n_leaves, -1), np.full(n_leaves, -1)
@@ -531,7 +747,6 @@ def _grow(
     node_missing, node_gain = np.zeros(n_leaves - 1, np.bool_), np.zeros(n_leaves - 1)
     children = np.zeros((n_leaves - 1, 2), np.int64)
     sizes[0] = n_rows
-    _histogram(words, rows, packed, gathered, flat, histograms, 0, 0, -1)
     if n_rows >= 2 * min_docs:
         gains[0], features[0], splits[0], missing_left[0] = _best_split(
             histograms[0], n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[0]
@@ -542,11 +757,10 @@ def _grow(
         if gains[leaf] <= 0.0:
             break
         f = features[leaf]
-        members = rows[starts[leaf] : starts[leaf] + sizes[leaf]]
-        n_left = _partition(binned, members, lefts, rights, f, splits[leaf], missing_left[leaf])
+        n_left = _ask_divide(field, leaf, grown, f, splits[leaf], missing_left[leaf])
         if min(n_left, sizes[leaf] - n_left) < min_docs:
             gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = _admissible_split(
-                binned, members, histograms[leaf], n_edges, has_missing, min_docs, allowed, monotone, bounds[leaf]
+                field, leaf, histograms[leaf], n_edges, has_missing, min_docs, allowed, monotone, bounds[leaf]
             )
             continue
         node_feature[node], node_split[node], node_missing[node] = f, splits[leaf], missing_left[leaf]
@@ -557,9 +771,7 @@ def _grow(
         owner[leaf], on_right[leaf], owner[grown], on_right[grown] = node, False, node, True
         starts[grown], sizes[grown] = starts[leaf] + n_left, sizes[leaf] - n_left
         sizes[leaf] = n_left
-        small, large = (leaf, grown) if sizes[leaf] <= sizes[grown] else (grown, leaf)
-        members = rows[starts[small] : starts[small] + sizes[small]]
-        _histogram(words, members, packed, gathered, flat, histograms, leaf, small, large)
+        _ask_settle(field, leaf, grown, sizes[leaf] <= sizes[grown])
         bounds[grown] = bounds[leaf]
         if any_monotone and monotone[f] != 0:
             force, weight = _sum_of(histograms[leaf])
@@ -582,8 +794,10 @@ def _grow(
         for side in range(2):
             if children[k, side] < 0:
                 children[k, side] = ~number[~children[k, side]]
-    leaf_starts = np.append(starts[:grown][order], n_rows)
     return (
         node_feature[:node], node_split[:node], node_missing[:node], children[:node, 0].copy(), children[:node, 1].copy(),
-        node_gain[:node], leaf_starts, bounds[:grown][order],
+        node_gain[:node], order, sizes[:grown][order], bounds[:grown][order],
     )  # fmt: skip
+
+
+_best_first_here = njit(cache=True)(best_first)

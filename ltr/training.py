@@ -29,13 +29,18 @@ def mean_measure(measure: str, queries: Queries, scores: NDArray[np.float64], co
     Raises:
         ValueError: where it is defined on none of them.
     """
-    labels = {"label": queries.labels, **queries.sources}
-    key = Measure.of(measure).key
-    values = evaluate(labels, scores, queries.offsets, [measure], conventions, queries.position, queries.documents)[key]
+    values = query_values(measure, queries, scores, conventions)
     if np.isnan(values).all():
         read = Measure.of(measure)
         raise ValueError(why_undefined(read, queries.source(read.source), conventions))
     return float(np.nanmean(values))
+
+
+def query_values(measure: str, queries: Queries, scores: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    """A measure of each query, ``float64 [queries]``; NaN where it is undefined."""
+    labels = {"label": queries.labels, **queries.sources}
+    key = Measure.of(measure).key
+    return evaluate(labels, scores, queries.offsets, [measure], conventions, queries.position, queries.documents)[key]
 
 
 def objective_of(model: Any, queries: Queries, preferences: Preferences | None) -> Any:

@@ -18,14 +18,23 @@ class TwoClassObjective:
     Args:
         measure: whose label source and rule of relevance say which documents are relevant (a gain above 0).
         balanced: the two classes count alike.
+        sizes: documents of both classes where `queries` are only a part of those trained on; left out, `classes` of `queries`.
 
     Raises:
         ValueError: where one of the classes has no document.
     """
 
-    def __init__(self, queries: Queries, measure: Measure, conventions: Conventions, sigma: float, balanced: bool) -> None:
+    def __init__(
+        self,
+        queries: Queries,
+        measure: Measure,
+        conventions: Conventions,
+        sigma: float,
+        balanced: bool,
+        sizes: tuple[int, int] | None = None,
+    ) -> None:
         relevant = gains_of(measure, queries.source(measure.source), conventions) > 0
-        sizes = (~relevant).sum(), relevant.sum()
+        sizes = sizes or classes(queries, measure, conventions)
         if not all(sizes):
             raise ValueError(
                 f"two classes: {sizes[1]} documents are relevant and {sizes[0]} are not ({measure.key}); both are needed"
@@ -39,3 +48,9 @@ class TwoClassObjective:
         """Force and curvature at `scores`; scores move along the force."""
         size = 2 * self.sigma / (1 + np.exp(np.minimum(2 * self.sigma * self.sign * scores, 700.0)))
         return self.weight * self.sign * size, self.weight * size * (2 * self.sigma - size)
+
+
+def classes(queries: Queries, measure: Measure, conventions: Conventions) -> tuple[int, int]:
+    """How many documents are not relevant, and how many are."""
+    relevant = gains_of(measure, queries.source(measure.source), conventions) > 0
+    return int((~relevant).sum()), int(relevant.sum())

@@ -1,0 +1,161 @@
+"""LambdaMART over Dask workers, each with a part of the queries: one model larger than a machine.
+
+A part is a data set of the store, opened by the worker that holds it; its rows never leave that worker. `ltr.parts` says what is
+asked of parts and why the model is, byte for byte, that of one machine; here is who carries the questions: one actor a part, and
+Dask's scheduler, transport and knowledge of who is alive. Carried by the scheduler, a question takes a little longer than by a client
+with ``direct_to_workers``.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Any
+
+import numba
+import numpy as np
+from distributed import Client, Future
+from numpy.typing import NDArray
+
+from ltr.boosting import LambdaMART
+from ltr.parts import Ask, Part, PartLost
+from tasks import store
+
+_PATIENCE = 5.0
+"""Seconds after which a part that does not answer is looked after."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What each tree of a training cost; the first one's is that of the bins too.
+
+    Attributes:
+        moved: ``int64 [trees]``, bytes of the numbers in questions and answers of all parts, without the transport's own.
+        asked: ``int64 [trees]``, questions; each goes to all parts.
+        seconds: ``float64 [trees]``.
+    """
+
+    moved: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+
+    @property
+    def remark(self) -> str:
+        """The medians in words."""
+        moved, asked, seconds = (float(np.median(values)) for values in (self.moved, self.asked, self.seconds))
+        return f"a tree cost {moved / 1e6:.2f} MB, {asked:.0f} questions and {seconds:.3f} s (medians)"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A part on its worker, which answers with the worker's threads."""
+
+    part: Part
+    threads: int
+
+    def answer(self, question: str, *arguments: Any) -> Any:
+        numba.set_num_threads(min(self.threads, numba.config.NUMBA_NUM_THREADS))
+        return self.part.answer(question, *arguments)
+
+
+def fit_on(
+    client: Client,
+    parts: Sequence[str],
+    model: LambdaMART,
+    valid: str | None = None,
+    start: LambdaMART | None = None,
+    tick: Callable[[], None] | None = None,
+) -> tuple[LambdaMART, Cost]:
+    """`LambdaMART.fit` on the queries of all parts together: the same digest, whatever the parts and the workers.
+
+    Args:
+        client: of a running cluster; the parts are dealt to its workers in turn.
+        parts: names of stored data sets without common queries, which the workers find in their store.
+        valid: name of the stored validation queries, which are opened here.
+        start: as in `LambdaMART.fit`.
+        tick: called after every tree.
+
+    Returns:
+        The fitted model, whose last remark says what a tree cost, and the cost of every tree.
+
+    Raises:
+        PartLost: naming the part whose worker is gone; its `so_far` may be the `start` of another training.
+        ValueError: as `LambdaMART.fit_parts`, and for a cluster without workers.
+    """
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        raise ValueError("the cluster has no workers")
+    dealt = list(zip(parts, cycle(sorted(workers)), strict=False))
+    held = [
+        (part, client.submit(_open, part, model, workers[place]["nthreads"], actor=True, pure=False, workers=[place]))
+        for part, place in dealt
+    ]
+    asked: list[int] = []
+    marks = [(0, 0, time.perf_counter())]
+
+    def after_tree() -> None:
+        marks.append((sum(asked), len(asked), time.perf_counter()))
+        if tick is not None:
+            tick()
+
+    ask = _counted(_carried(held), len(held), asked)
+    fitted = model.fit_parts(ask, store.open_queries(valid) if valid else None, after_tree, start)
+    moved, questions, seconds = (np.diff(column) for column in zip(*marks, strict=True))
+    cost = Cost(moved, questions, seconds)
+    return (replace(fitted, remarks=(*fitted.remarks, cost.remark)) if len(moved) else fitted), cost
+
+
+def _open(part: str, model: LambdaMART, threads: int) -> Held:
+    return Held(Part(model, store.open_queries(part)), threads)
+
+
+def _carried(held: Sequence[tuple[str, Future]]) -> Ask:
+    """Questions to actors: all parts are at work before the first answer is waited for."""
+    actors = [(part, future, future.result()) for part, future in held]
+
+    def ask(question: str, *arguments: Any) -> list[Any]:
+        answers = [(part, future, _asked(part, actor, question, arguments)) for part, future, actor in actors]
+        return [_answered(*answer) for answer in answers]
+
+    return ask
+
+
+def _asked(part: str, actor: Any, question: str, arguments: tuple[Any, ...]) -> Any:
+    try:
+        return actor.answer(question, *arguments)
+    except RuntimeError as error:
+        raise _lost(part) from error
+
+
+def _answered(part: str, future: Future, answer: Any) -> Any:
+    """Waits as long as the actor is there: of one that dies while it is asked, Dask may never give an answer."""
+    while True:
+        try:
+            return answer.result(timeout=_PATIENCE)
+        except TimeoutError:
+            if future.status != "finished":
+                raise _lost(part) from None
+        except OSError as error:
+            raise _lost(part) from error
+
+
+def _lost(part: str) -> PartLost:
+    return PartLost(f"part {part!r} is lost: its worker does not answer any more")
+
+
+def _counted(ask: Ask, n_parts: int, sizes: list[int]) -> Ask:
+    """`ask`, with the bytes of every question and its answers noted."""
+
+    def counting(question: str, *arguments: Any) -> list[Any]:
+        answers = ask(question, *arguments)
+        sizes.append(n_parts * _size(arguments) + _size(answers))
+        return answers
+
+    return counting
+
+
+def _size(value: Any) -> int:
+    """Bytes of the numbers in arrays, tuples and lists of them."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return sum(map(_size, value)) if isinstance(value, tuple | list) else 8
