@@ -132,9 +132,7 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
     stops = [section.stop_on for section in sections if getattr(section, "stop_on", None)]  # type: ignore[attr-defined]
     certified = [config.optimality.measure] if config.optimality else []
     everything = [store.open_queries(name) for name in {name for fold in folds for name in fold.values()}]
-    for measure in sorted(
-        {ltr.Measure.of(read) for read in (*config.measures, config.select, *trained, *stops, *certified)}, key=str
-    ):
+    for measure in sorted({ltr.Measure.of(read) for read in (*config.all_measures, *trained, *stops, *certified)}, key=str):
         if measure.source not in sources:
             raise DataError(
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"

@@ -325,6 +325,12 @@ class Segments(Strict):
     fewest: int = Field(10, ge=2)
     queries: int = Field(10, ge=0)
 
+    @model_validator(mode="after")
+    def _check(self) -> "Segments":
+        if self.measure is not None:
+            ltr.Measure.of(self.measure)
+        return self
+
 
 class Expect(Strict):
     """Numbers that must come out, or the run fails: ``{ranker: {test_ndcg_10: 0.41}}``."""

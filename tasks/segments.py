@@ -36,25 +36,13 @@ MOST_VALUES = 12
 """Different numbers that are segments of their own."""
 BANDED = ("documents", "popularity")
 """Attributes that are always cut."""
-_NAMED: Mapping[int, tuple[str, ...]] = {1: ("all",), 2: ("tail", "head"), 3: ("tail", "torso", "head")}
+_NAMED: Mapping[int, tuple[str, ...]] = {1: ("",), 2: ("tail", "head"), 3: ("tail", "torso", "head")}
 """Bands of popularity, by how many there are."""
-NONE = "none"
+NONE = "(none)"
 """The segment of the queries whose attribute is not known."""
 SEGMENT = (
-    "attribute",
-    "value",
-    "measure",
-    "baseline",
-    "ranker",
-    "queries",
-    "n",
-    "mean",
-    "baseline_mean",
-    "difference",
-    "se",
-    "p",
-    "holm_p",
-)
+    "attribute", "value", "measure", "baseline", "ranker", "queries", "n", "mean", "baseline_mean", "difference", "se", "p", "holm_p",
+)  # fmt: skip
 CHANGED = ("measure", "baseline", "ranker", "effect", "query", "text", "value", "baseline_value", "difference")
 """Columns of the two tables."""
 BUILT_IN: Mapping[str, Callable[[pl.DataFrame], pl.Series]] = {
@@ -110,19 +98,19 @@ def _taken(paths: Sequence[str], measure: str) -> pl.DataFrame:
 
 
 def described(queries: Queries, by: Sequence[str], log: ClickLog | None = None) -> pl.DataFrame:
-    """One row a query, by its name as stored values are: ``query``, ``text`` (null where not known) and ``attribute.NAME`` of each
+    """One row a query, by its name as stored values are: ``query``, ``text`` (null where not known, or no other than the name) and ``attribute.NAME`` of each
     attribute, all text; null where not known."""
-    names = names_of(queries)
-    kept = {name: pl.Series(values.tolist(), dtype=pl.String).replace("", None) for name, values in queries.attributes.items()}
-    frame = pl.DataFrame({"query": names, "documents": np.diff(queries.offsets)})
+    frame = pl.DataFrame({"query": names_of(queries), "documents": np.diff(queries.offsets)})
     if log:
-        typed = frame.select(normalised("query").alias("query")).join(asked(log), on="query", how="left", maintain_order="left")
+        typed = frame.select(normalised("query")).join(asked(log), on="query", how="left", maintain_order="left")
         frame = frame.with_columns(typed["text"], typed["pages"].fill_null(0))
-    frame = frame.with_columns(kept["text"]) if "text" in kept else frame
+    kept = {
+        name: pl.Series(name, [value or None for value in said.tolist()], pl.String) for name, said in queries.attributes.items()
+    }
+    frame = frame.with_columns(kept.get("text", frame.get_column("text", default=pl.lit(None, pl.String).alias("text"))))
     attributes = {f"attribute.{name}": (kept[name] if name in kept else BUILT_IN[name](frame)).cast(pl.String) for name in by}
-    texts = frame["text"] if "text" in frame.columns else pl.Series([None] * len(names), dtype=pl.String)
-    text = texts if texts.to_list() != names else pl.Series([None] * len(names), dtype=pl.String)
-    return pl.DataFrame({"query": names, "text": text, **attributes}).sort("query")
+    told = frame.select("query", text=pl.when(pl.col("text") != pl.col("query")).then("text"))
+    return told.with_columns(**attributes).sort("query")
 
 
 def segments_of(values: pl.Series, name: str) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -142,9 +130,8 @@ def segments_of(values: pl.Series, name: str) -> list[tuple[str, NDArray[np.bool
         cuts = np.quantile(numbers[given], [1 / 3, 2 / 3], method="inverted_cdf")
         band = np.where(given, np.searchsorted(cuts, numbers), -1)
         masks = [band == k for k in range(3) if (band == k).any()]
-        called = dict(zip(_NAMED[len(masks)], masks, strict=True)) if name == "popularity" else {}
-        found = [(f"{word} {_range(numbers[mask])}", mask) for word, mask in called.items()]
-        found = found or [(_range(numbers[mask]), mask) for mask in masks]
+        words = _NAMED[len(masks)] if name == "popularity" else ("",) * len(masks)
+        found = [(f"{word} {_range(numbers[mask])}".strip(), mask) for word, mask in zip(words, masks, strict=True)]
     else:
         found = [(_range(np.array([number])), numbers == number) for number in np.unique(numbers[given])]
     return found if given.all() else [*found, (NONE, ~given)]
