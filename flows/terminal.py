@@ -108,7 +108,8 @@ def show_changed(found: Sequence[dict[str, Any]]) -> None:
     """Prints the queries that one run harms and helps most against another, a table a pair."""
     console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
     for entry in found:
-        table = Table("", "query", title=escape(changed_text(entry)), title_justify="left", title_style="bold")
+        console.print(escape(changed_text(entry)), highlight=False)
+        table = Table("", "query")
         for name in (entry["ranker"], entry["baseline"], "difference"):
             table.add_column(escape(name), justify="right")
         for effect in ("harmed", "helped"):
