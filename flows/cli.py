@@ -141,6 +141,9 @@ def _parser() -> argparse.ArgumentParser:
         "--tier", action="append", default=[], metavar="MEASURE", help="several, the most important first: the graded scorecard"
     )
     compare.add_argument("--level", type=float, default=0.95, help="of the scorecard's one-sided bounds")
+    compare.add_argument(
+        "--queries", type=int, metavar="N", help="list the N queries most harmed and most helped, by the first measure"
+    )
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
     serve = command("serve", _serve, "run a configuration by the clock")
@@ -331,16 +334,20 @@ def _optimality(given: argparse.Namespace) -> int:
 
 def _compare(given: argparse.Namespace) -> int:
     make_state_folder()
-    from flows.terminal import show_comparison, show_scorecards
+    from flows.terminal import show_changed, show_comparison, show_scorecards
     from tasks.lookup import find_values
+    from tasks.segments import changed_queries
     from tasks.significance import compare_stored, scorecards
 
     stored = [find_values(run) for run in given.runs]
     table = compare_stored(stored, given.measure, given.margin)
     if given.tier:
         table["scorecards"] = scorecards(stored, given.tier, given.margin or 0.0, given.level)
+    if given.queries is not None:
+        table["changed"] = changed_queries(stored, table["measures"][0], given.queries)
     show_comparison(table)
     show_scorecards(table.get("scorecards", []))
+    show_changed(table.get("changed", []))
     if given.json:
         print(json.dumps(table))
     return 0

@@ -41,6 +41,7 @@ from tasks.optimality import certify
 from tasks.registry import EVIDENCE, PROFILE
 from tasks.report import write_plots, write_report
 from tasks.sampling import traced
+from tasks.segments import segmented, write_tables
 from tasks.significance import standings
 from tasks.tracking import Tracker
 from tasks.train import folder_of, stack
@@ -85,11 +86,14 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
             traces = [traced(r["key"], cell["train"], name) for name, fold, cell, r in chosen if name in config.trace and fold == 0]
             progress.begin("significance")
             table = compare(config, chosen)
-            outcome = _outcome(config, tracker, folds, findings, results, chosen, certificates, table, promises, looks, traces)
+            segments = segments_of(config, folds, chosen)
+            outcome = _outcome(
+                config, tracker, folds, findings, results, chosen, certificates, table, promises, looks, traces, segments
+            )
             outcome["champion"] = challenged(config, tracker, chosen, outcome, progress)
             progress.begin("report")
             publish(config, tracker, outcome)
-    shown = ("run_id", "models", "standings", "certificates", "promises", "champion", "chosen", "report", "summary")
+    shown = ("run_id", "models", "standings", "certificates", "promises", "champion", "segments", "chosen", "report", "summary")
     return {name: outcome[name] for name in shown}
 
 
@@ -135,9 +139,7 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
     stops = [section.stop_on for section in sections if getattr(section, "stop_on", None)]  # type: ignore[attr-defined]
     certified = [config.optimality.measure] if config.optimality else []
     everything = [store.open_queries(name) for name in {name for fold in folds for name in fold.values()}]
-    for measure in sorted(
-        {ltr.Measure.of(read) for read in (*config.measures, config.select, *trained, *stops, *certified)}, key=str
-    ):
+    for measure in sorted({ltr.Measure.of(read) for read in (*config.all_measures, *trained, *stops, *certified)}, key=str):
         if measure.source not in sources:
             raise DataError(
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
@@ -261,10 +263,26 @@ def magnified(config: RunConfig, chosen: list[Any], progress: Steps) -> list[dic
 
 def compare(config: RunConfig, chosen: list[Any]) -> dict[str, Any]:
     """Standings of the chosen cells' rankers on the test queries."""
+    return standings(_values_of(chosen), list(dict.fromkeys(ltr.Measure.of(m).key for m in config.measures)))
+
+
+def segments_of(config: RunConfig, folds: list[dict[str, str]], chosen: list[Any]) -> dict[str, Any] | None:
+    """Rankers against the segments' baseline by query attributes, and the queries they change most."""
+    rule = config.segments
+    if rule is None:
+        return None
+    paths = _values_of(chosen)
+    values = {name: paths[name] for name in (rule.baseline, *config.contrasted)}
+    measure = ltr.Measure.of(rule.measure or config.select).key
+    return segmented(values, [fold["test"] for fold in folds], rule, measure, config.segmented, config.data.clicks)
+
+
+def _values_of(chosen: list[Any]) -> dict[str, list[str]]:
+    """For each ranker the per-query values of its chosen cells, fold by fold."""
     paths: dict[str, list[str]] = {}
     for ranker, _, _, result in chosen:
         paths.setdefault(ranker, []).append(str(folder_of(result["key"]) / "values.parquet"))
-    return standings(paths, list(dict.fromkeys(ltr.Measure.of(m).key for m in config.measures)))
+    return paths
 
 
 def challenged(
@@ -308,7 +326,7 @@ def meet_expectations(config: RunConfig, table: dict[str, Any]) -> None:
 def _outcome(
     config: RunConfig, tracker: Tracker, folds: list[Any], findings: list[Any], results: list[Any], chosen: list[Any],
     certificates: list[Any], table: dict[str, Any],
-    promises: list[dict[str, Any]], looks: list[dict[str, Any]], traces: list[dict[str, Any]],
+    promises: list[dict[str, Any]], looks: list[dict[str, Any]], traces: list[dict[str, Any]], segments: dict[str, Any] | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything the report, MLflow and the terminal show of a run."""
     select = ltr.Measure.of(config.select).key
@@ -332,6 +350,7 @@ def _outcome(
         "promises": promises,
         "looks": looks,
         "traces": traces,
+        "segments": segments,
         "facts": [
             f"{len(folds)} fold{'s' if len(folds) > 1 else ''}",
             " / ".join(f"{about['queries']:,}" for about in sizes) + " training / validation / test queries",
@@ -406,8 +425,9 @@ def publish(config: RunConfig, tracker: Tracker, outcome: dict[str, Any]) -> Non
         f"guarantee.{p['ranker']}": p["held"] if any(q["promised"] for q in p["promises"]) else "not promised"
         for p in outcome["promises"]
     }
+    tables = write_tables(outcome["segments"], path.parent) if outcome["segments"] else []
     if not tracker.was_finished:
-        tracker.summary(metrics, tags, [path, *write_plots(outcome, path.parent / "plots")])
+        tracker.summary(metrics, tags, [path, *write_plots(outcome, path.parent / "plots"), *tables])
         for seen in outcome["looks"]:
             tracker.text((Path(seen["folder"]) / LOST).read_text(), f"lost-causes-{seen['ranker']}.csv")
         tracker.text(outcome["config"], "config.yaml")

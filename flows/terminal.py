@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tasks.champion import champion_text
 from tasks.figures import label_of
-from tasks.report import best_mean, promise_text
+from tasks.report import best_mean, changed_text, promise_text, segments_text
 from tasks.significance import marks
 from tasks.study import MICRO, lines
 
@@ -61,6 +61,9 @@ def show(outcome: dict[str, Any], name: str) -> None:
         console.print(f"{entry['ranker']} against {entry['baseline']}: {promise_text(entry)}", highlight=False)
     if found := outcome["champion"]:
         console.print(champion_text(found, found["ranker"]), highlight=False)
+    if found := outcome["segments"]:
+        lines = [segments_text(found), *map(changed_text, found["changed"])]
+        console.print(*map(escape, lines), sep="\n", highlight=False)
     console.print(outcome["summary"], f"Report: {outcome['report']}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome['run_id'][:8]})", highlight=False)
 
@@ -101,6 +104,22 @@ def show_scorecards(cards: Sequence[dict[str, Any]]) -> None:
             )
         amounts = {"better": "is better", "worse": "is worse", "open": "is not told apart"}[card["comparison"]]
         table.caption = f"By tiers {escape(card['challenger'])} {amounts}. Bounds are one-sided, each at {card['level']:.0%}."
+        console.print(table)
+
+
+def show_changed(found: Sequence[dict[str, Any]]) -> None:
+    """Prints the queries that one run harms and helps most against another, a table a pair."""
+    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+    for entry in found:
+        console.print(escape(changed_text(entry)), highlight=False)
+        table = Table("", "query")
+        for name in (entry["ranker"], entry["baseline"], "difference"):
+            table.add_column(escape(name), justify="right")
+        for effect in ("harmed", "helped"):
+            for row in entry[effect]:
+                values = (f"{row['value']:.4f}", f"{row['baseline']:.4f}", f"{row['difference']:+.4f}")
+                table.add_row(effect, escape(row["query"]), *values)
+            table.add_section()
         console.print(table)
 
 

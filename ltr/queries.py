@@ -40,6 +40,8 @@ class Queries:
         documents: ``bytes [documents]``, document ids as written.
         weights: ``float64 [queries]``, how much each query counts in training, above 0; left out, all alike. Measures do not
             know them.
+        attributes: what is known of each query by name (its language), ``str [queries]`` each, empty for "unknown". Nothing is
+            learned from them.
 
     Raises:
         ValueError: naming the array, the value and the rule, when shapes or values do not fit.
@@ -55,6 +57,7 @@ class Queries:
     ids: NDArray[np.bytes_] | None = None
     documents: NDArray[np.bytes_] | None = None
     weights: NDArray[np.float64] | None = None
+    attributes: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -87,6 +90,10 @@ class Queries:
             put("weights", np.ascontiguousarray(self.weights, np.float64))
             if self.weights.shape != (self.n_queries,) or not ((self.weights > 0) & np.isfinite(self.weights)).all():
                 raise ValueError(f"weights: one finite number above 0 for each of the {self.n_queries} queries")
+        put("attributes", {name: np.asarray(values, np.str_) for name, values in self.attributes.items()})
+        for name, said in self.attributes.items():
+            if said.shape != (self.n_queries,):
+                raise ValueError(f"attribute {name!r}: shape {said.shape}, expected ({self.n_queries},)")
         if (self.labels < 0).any() or np.isinf(self.labels).any():
             raise ValueError("labels: a label is a finite number, 0 or more, or NaN for none")
 
@@ -111,6 +118,8 @@ class Queries:
         arrays += (queries.weights,) if queries.weights is not None else ()
         for array in (*arrays, queries.features):
             hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
+        for name in sorted(queries.attributes):
+            hasher.update(repr((name, queries.attributes[name].tolist())).encode())
         return hasher.hexdigest()
 
     @property
@@ -197,7 +206,8 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
 def _queries(queries: Queries, selected: NDArray[Any]) -> dict[str, Any]:
     """Every array that has one entry a query but the offsets, at the `selected` ones."""
     arrays = {name: getattr(queries, name) for name in ("keys", "ids", "weights")}
-    return {name: None if array is None else array[selected] for name, array in arrays.items()}
+    known = {name: values[selected] for name, values in queries.attributes.items()}
+    return {"attributes": known, **{name: None if array is None else array[selected] for name, array in arrays.items()}}
 
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -262,7 +272,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     """The parts behind one another, in canonical order. Sparse parts may differ in width: missing columns are zero.
 
     Raises:
-        ValueError: when a query is in two parts, or a label source is not in all of them.
+        ValueError: when a query is in two parts, or a label source or an attribute is not in all of them.
     """
     widest = max(parts, key=lambda part: part.n_features)
     for part in parts:
@@ -270,6 +280,8 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
             raise ValueError(f"feature names differ between the parts: {part.names[:3]} … and {widest.names[:3]} …")
         if set(part.sources) != set(widest.sources):
             raise ValueError(f"label sources differ between the parts: {sorted(part.sources)} and {sorted(widest.sources)}")
+        if set(part.attributes) != set(widest.attributes):
+            raise ValueError(f"attributes differ between the parts: {sorted(part.attributes)} and {sorted(widest.attributes)}")
     keys = np.concatenate([part.keys for part in parts])
     if len(np.unique(keys)) < len(keys):
         raise ValueError("a query is in two of the parts to be joined")
@@ -291,6 +303,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
             ids=joined([part.ids for part in parts]),
             weights=joined([part.weights for part in parts]),
             documents=joined([part.documents for part in parts]),
+            attributes={name: np.concatenate([part.attributes[name] for part in parts]) for name in widest.attributes},
         )
     )
 

@@ -180,6 +180,19 @@ def _propensities(log: ClickLog, shown: pl.DataFrame) -> NDArray[np.float64]:
         raise DataError(f"{log.log}: {error}; a label with debias needs a log that shows documents at several ranks") from None
 
 
+def asked(log: ClickLog) -> pl.DataFrame:
+    """One row a (normalised) ``query`` of a log: the ``text`` that was typed most often, and its result ``pages``.
+
+    Raises:
+        DataError: as `click_tables`.
+    """
+    frame, page = _opened(log)
+    shown = frame.select(*dict.fromkeys([*page, log.text or log.query])).unique().collect(engine="streaming")
+    named = shown.select(normalised(log.query).alias("query"), pl.col(log.text or log.query).cast(pl.String).alias("text"))
+    counted = named.group_by("query", "text").len("pages").sort("pages", "text", descending=[True, False])
+    return counted.group_by("query").agg(pl.col("text").first(), pl.col("pages").sum()).sort("query")
+
+
 # --- similar queries ------------------------------------------------------------------------------------------------------
 
 

@@ -175,6 +175,9 @@ class Data(Strict):
     - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
     - ``files``: cut by query into `folds` folds, or once by `shares`;
     - ``generate``: artificial data.
+
+    `attributes` names columns that say something of a query, alike in all its rows; nothing is learned from them. One of the name
+    ``text`` is what was typed.
     """
 
     train: list[Path] = []
@@ -190,6 +193,7 @@ class Data(Strict):
     label: str = "label"
     weight: str | None = None
     sources: list[str] = []
+    attributes: list[str] = []
     first_feature: Literal[0, 1] = 1
     drop: list[str] = []
     drop_telling: bool = True
@@ -197,6 +201,17 @@ class Data(Strict):
     binarise: float | None = None
     binarise_into: Literal["binary", "label"] = "binary"
     clicks: ClickLog | None = None
+
+    @property
+    def known(self) -> list[str]:
+        """Attributes that queries can be told apart by: columns, and those that need none."""
+        columns = [name for name in self.attributes if name != "text"]
+        made = [
+            "documents",
+            *(["length"] if self.clicks or "text" in self.attributes else []),
+            *(["popularity"] if self.clicks else []),
+        ]
+        return list(dict.fromkeys([*columns, *made]))
 
     @field_validator("train", "valid", "test", "parts", "files", mode="before")
     @classmethod
@@ -225,6 +240,16 @@ class Data(Strict):
         for name in names:
             if name == self.label or names.count(name) > 1 or name == "label":
                 raise ValueError(f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more)")
+        taken = [self.query, self.document, self.label, self.weight, *self.sources]
+        for k, name in enumerate(self.attributes):
+            if name in taken or name in self.attributes[:k]:
+                raise ValueError(
+                    f"attributes: the column {name!r} is named twice (or is the query, document, label, weight or a source)"
+                )
+            if not re.fullmatch(r"[^/\\\0]+", name):
+                raise ValueError(f"attributes: {name!r}: rename the column; the name of an attribute has no slash and is not empty")
+        if self.attributes and self.generate:
+            raise ValueError("attributes: generated data have no column beside features; name the data by files")
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
         return self
@@ -296,6 +321,29 @@ class Champion(Strict):
     level: float = Field(0.95, gt=0.5, lt=1)
 
 
+class Segments(Strict):
+    """How rankers stand against a `baseline` among queries of one kind, and the queries that they change most; `rankers` empty: all
+    others.
+
+    `by` names attributes of queries: columns (`data.attributes`), ``documents``, ``length`` and ``popularity`` (`tasks.segments`);
+    empty: every column, and ``documents``. Segments of fewer than `fewest` queries get no test. So many `queries` are listed as most
+    harmed, and as most helped. `measure` left out is `select`.
+    """
+
+    baseline: str
+    rankers: list[str] = []
+    by: list[str] = []
+    measure: str | None = None
+    fewest: int = Field(10, ge=2)
+    queries: int = Field(10, ge=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Segments":
+        if self.measure is not None:
+            ltr.Measure.of(self.measure)
+        return self
+
+
 class Expect(Strict):
     """Numbers that must come out, or the run fails: ``{ranker: {test_ndcg_10: 0.41}}``."""
 
@@ -321,6 +369,7 @@ class RunConfig(Strict):
     guarantee: Guarantee | None = None
     champion: Champion | None = None
     microscope: Microscope | None = None
+    segments: Segments | None = None
     plot_by: str | None = None
     trace: list[str] = []
     expect: Expect | None = None
@@ -357,6 +406,8 @@ class RunConfig(Strict):
         named |= {"microscope.rankers": self.microscope.rankers if self.microscope else []}
         if self.guarantee:
             named |= {"guarantee.baseline": [self.guarantee.baseline], "guarantee.rankers": self.guarantee.rankers}
+        if self.segments:
+            named |= {"segments.baseline": [self.segments.baseline], "segments.rankers": self.segments.rankers}
         for key, name in ((key, name) for key, names in named.items() for name in names):
             if name not in self.rankers:
                 raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
@@ -373,6 +424,13 @@ class RunConfig(Strict):
                 )
         if self.guarantee and not self.guaranteed:
             raise ValueError(f"guarantee: no ranker beside the baseline {self.guarantee.baseline!r}")
+        if self.segments and not self.contrasted:
+            raise ValueError(f"segments: no ranker beside the baseline {self.segments.baseline!r}")
+        for name in self.segments.by if self.segments else ():
+            if name not in self.data.known:
+                raise ValueError(
+                    f"segments.by: no attribute {name!r}; there are: {', '.join(self.data.known)} (data.attributes names columns, and data.clicks gives length and popularity)"
+                )
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
         for name, values in self.expect.values.items() if self.expect else ():
             if name not in self.rankers:
@@ -390,8 +448,9 @@ class RunConfig(Strict):
 
     @property
     def all_measures(self) -> list[str]:
-        """All measures to take: those reported, the one that selects, the guarantee's and the champion's."""
-        return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select, *self.all_tiers)))
+        """All measures to take: those reported, the one that selects, those of the tiers and the segments'."""
+        segmented = [self.segments.measure] if self.segments and self.segments.measure else []
+        return list(dict.fromkeys(str(ltr.Measure.of(m)) for m in (*self.measures, self.select, *self.all_tiers, *segmented)))
 
     @property
     def all_tiers(self) -> list[str]:
@@ -413,6 +472,21 @@ class RunConfig(Strict):
             return []
         alone = [name for name, ranker in self.rankers.items() if not ranker.on]  # type: ignore[attr-defined]
         return [name for name in self.guarantee.rankers or alone if name != self.guarantee.baseline]
+
+    @property
+    def segmented(self) -> list[str]:
+        """Attributes that the segments are made by."""
+        if self.segments is None:
+            return []
+        columns = [name for name in self.data.attributes if name in self.data.known]
+        return list(dict.fromkeys(self.segments.by or [*columns, "documents"]))
+
+    @property
+    def contrasted(self) -> list[str]:
+        """Rankers that are held against the segments' baseline."""
+        if self.segments is None:
+            return []
+        return [name for name in dict.fromkeys(self.segments.rankers or self.rankers) if name != self.segments.baseline]
 
     def cells(self, ranker: str) -> list[tuple[dict[str, Any], RankerSection]]:
         """Every point of a ranker's grid: what was set, and the section with it set. The ranker's own sweep wins over the
@@ -504,6 +578,7 @@ def _vocabulary() -> list[str]:
         Optimality,
         Guarantee,
         Microscope,
+        Segments,
         Expect,
         Term,
         Conventions,

@@ -27,13 +27,15 @@ def evaluate(
 
 def table(values: Mapping[str, NDArray[np.float64]], queries: Queries, split: str) -> pl.DataFrame:
     """One row a query: split, query id and the measures; an undefined value is null."""
-    ids = (
-        [key.decode("utf-8", "replace") for key in queries.ids.tolist()]
-        if queries.ids is not None
-        else [f"{key:016x}" for key in queries.keys]
-    )
     columns = {key: pl.Series(array).fill_nan(None) for key, array in values.items()}
-    return pl.DataFrame({"split": [split] * queries.n_queries, "query": ids, **columns})
+    return pl.DataFrame({"split": [split] * queries.n_queries, "query": names_of(queries), **columns})
+
+
+def names_of(queries: Queries) -> list[str]:
+    """What each query is called in a table of values: its id as written, or its key where it has none."""
+    if queries.ids is None:
+        return [f"{key:016x}" for key in queries.keys]
+    return [key.decode("utf-8", "replace") for key in queries.ids.tolist()]
 
 
 def means(frame: pl.DataFrame) -> dict[str, float]:

@@ -43,6 +43,7 @@ class Rows:
     names: tuple[str, ...]
     weights: NDArray[np.float64] | None = None
     sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    attributes: Mapping[str, pl.Series] = field(default_factory=dict)
 
 
 def located(path: Path) -> Path:
@@ -80,6 +81,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
         "columns": [data.query, data.document, data.label, *([data.weight] if data.weight else []), *data.sources],
         "first_feature": data.first_feature,
         "drop": sorted(data.drop),
+        **({"attributes": data.attributes} if data.attributes else {}),
     }
     if noted := store.remembered(recipe):
         return {**noted, "read": False}
@@ -111,8 +113,10 @@ def _sidecar(path: Path) -> Path:
 def _read(path: Path, data: Data) -> Rows:
     if path.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty")
-    if (data.weight or data.sources) and not is_table(path):
-        raise DataError(f"{path}: data.weight and data.sources name columns, and LETOR text has none; give a Parquet or CSV file")
+    if (data.weight or data.sources or data.attributes) and not is_table(path):
+        raise DataError(
+            f"{path}: data.weight, data.sources and data.attributes name columns, and LETOR text has none; give a Parquet or CSV file"
+        )
     return _read_table(path, data) if is_table(path) else _read_text(path, data)
 
 
@@ -164,14 +168,15 @@ def _read_table(path: Path, data: Data) -> Rows:
         raise DataError(f"{path}: cannot be read as {kind[1:]}: {str(error).splitlines()[0]}") from None
     if frame.height == 0:
         raise DataError(f"{path}: no document in it")
-    for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources):
+    for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
         if column not in frame.columns:
             near = difflib.get_close_matches(column, frame.columns, n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
             raise DataError(
-                f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight and data.sources name the columns)"
+                f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight, data.sources and data.attributes name the columns)"
             )
-    names = tuple(n for n in frame.columns if n not in (data.query, data.label, data.document, data.weight, *data.sources))
+    others = (data.query, data.label, data.document, data.weight, *data.sources, *data.attributes)
+    names = tuple(n for n in frame.columns if n not in others)
     labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
@@ -180,7 +185,27 @@ def _read_table(path: Path, data: Data) -> Rows:
         features[:, k] = numbers(path, frame, name, data)
     weights = numbers(path, frame, data.weight, data) if data.weight else None
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
-    return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources)
+    attributes = {name: _attribute(path, frame, name, data) for name in data.attributes}
+    return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources, attributes)
+
+
+def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Series:
+    """A column of text that is constant within a query, empty where unknown."""
+    column = frame[name]
+    if column.dtype.is_nested() or column.dtype == pl.Binary:
+        raise DataError(
+            f"{path}: column {name!r} holds {column.dtype}: an attribute (data.attributes) is a text, a number or a date"
+        )
+    column = column.fill_nan(None) if column.dtype.is_float() else column
+    values = column.cast(pl.String).str.strip_chars().fill_null("")
+    said = pl.DataFrame({"query": frame[data.query].cast(pl.String), "value": values}).unique(maintain_order=True)
+    torn = said.filter(pl.col("query").is_duplicated())
+    if torn.height:
+        first, other = torn.filter(pl.col("query") == torn["query"][0])["value"][:2]
+        raise DataError(
+            f"{path}: query {torn['query'][0]}: {name} {first[:40]!r} and {other[:40]!r}: all rows of a query name one value of an attribute (data.attributes)"
+        )
+    return values
 
 
 def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[np.float64]:
@@ -246,6 +271,7 @@ def _regrouped(rows: Rows) -> tuple[Queries, int]:
         ids=rows.ids[order][offsets[:-1]],
         documents=None if rows.documents is None else rows.documents[order],
         weights=None if rows.weights is None else _weights(rows.weights[order], offsets, rows.ids[order]),
+        attributes={name: np.array(values.gather(order[offsets[:-1]]).to_list()) for name, values in rows.attributes.items()},
     )
     return queries, int((runs > 1).sum())
 

@@ -70,6 +70,7 @@ def page(run: Mapping[str, Any]) -> dict[str, Any]:
             "tiers": [{**tier, "label": label_of(tier["measure"])} for tier in run["champion"]["tiers"]],
             "moved": moved(run["champion"]),
         },
+        "segments": _segments(run["segments"]) if run["segments"] else None,
         "promises": [{**p, "text": promise_text(p), "figure": frontier_figure(p)} for p in run["promises"]],
         "looks": [
             *filter(None, [measure_figure(run["looks"])]),
@@ -152,6 +153,46 @@ def promise_text(entry: Mapping[str, Any]) -> str:
     bounds = "; ".join(f"{label_of(t['measure'])} {t['difference']:+.4f}, at least {t['lower_bound']:+.4f}" for t in protected)
     harm = f"no loss above {entry['margin']:g} on {' and '.join(label_of(t['measure']) for t in protected)} ({entry['level']:.0%})"
     return f"{harm}: {made}; {held[entry['held']]} ({bounds}). {label_of(last['measure'])} {last['difference']:+.4f}: {last['verdict']}."
+
+
+def segments_text(found: Mapping[str, Any]) -> str:
+    """Which segments differ after Holm's correction, as the report and the terminal say it."""
+    tested = [row for row in found["segments"] if row["holm_p"] is not None]
+    sure = sorted((row for row in tested if row["holm_p"] < 0.05), key=lambda row: row["holm_p"])
+    named = [f"{row['ranker']} on {row['attribute']} {row['value']} {row['difference']:+.4f}" for row in sure[:5]]
+    named += [f"{len(sure) - 5} more"] if len(sure) > 5 else []
+    shown = f": {', '.join(named)}" if named else ""
+    return f"{label_of(found['measure'])} against {found['baseline']}: {len(sure)} of {len(tested)} tests by segment differ at 95 %{shown}."
+
+
+def changed_text(entry: Mapping[str, Any]) -> str:
+    """How many queries a ranker harms and helps."""
+    return (
+        f"{entry['ranker']} against {entry['baseline']}, {label_of(entry['measure'])}: {entry['n_helped']} queries helped, "
+        f"{entry['n_harmed']} harmed, {entry['n_same']} the same."
+    )
+
+
+SEGMENTS_SHOWN = 30
+"""Segments of an attribute in the report; the largest ones stand first, and all are in the table beside it."""
+
+
+def _segments(found: Mapping[str, Any]) -> dict[str, Any]:
+    by: dict[str, list[Any]] = {}
+    for row in found["segments"]:
+        sure = row["holm_p"] is not None and row["holm_p"] < 0.05
+        better = row["difference"] is not None and (row["difference"] > 0) != fewer_is_better(found["measure"])
+        by.setdefault(row["attribute"], []).append({**row, "mark": ("better" if better else "worse") if sure else ""})
+    left_out = {name: len(rows) - SEGMENTS_SHOWN for name, rows in by.items() if len(rows) > SEGMENTS_SHOWN}
+    return {
+        "text": segments_text(found),
+        "measure": label_of(found["measure"]),
+        "baseline": found["baseline"],
+        "fewest": found["fewest"],
+        "attributes": {name: rows[:SEGMENTS_SHOWN] for name, rows in by.items()},
+        "left_out": left_out,
+        "changed": [{**entry, "summary": changed_text(entry)} for entry in found["changed"]],
+    }
 
 
 def best_mean(key: str, means: Sequence[float | None]) -> float | None:

@@ -125,6 +125,7 @@ def keep_queries(queries: Queries) -> str:
             arrays |= {"documents": queries.documents} if queries.documents is not None else {}
             arrays |= {"weights": queries.weights} if queries.weights is not None else {}
             arrays |= {f"source.{source}": values for source, values in queries.sources.items()}
+            arrays |= {f"attribute.{attribute}": values for attribute, values in queries.attributes.items()}
             for key, array in arrays.items():
                 np.save(partial / f"{key}.npy", array, allow_pickle=False)
             about = {"content": content, "names": queries.names, "queries": queries.n_queries, "documents": queries.n_documents}
@@ -141,8 +142,11 @@ def open_queries(name: str) -> Queries:
     """A stored data set, memory-mapped (copy on write, so the files cannot be changed through it)."""
     folder = STATE / "data" / name
     arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in sorted(folder.glob("*.npy"))}
-    sources = {key.removeprefix("source."): arrays.pop(key) for key in list(arrays) if key.startswith("source.")}
-    return Queries(**arrays, sources=sources, names=tuple(about_queries(name)["names"]))
+    named: dict[str, dict[str, Any]] = {
+        kind: {key.removeprefix(f"{kind}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{kind}.")}
+        for kind in ("source", "attribute")
+    }
+    return Queries(**arrays, sources=named["source"], attributes=named["attribute"], names=tuple(about_queries(name)["names"]))
 
 
 def remembered(recipe: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -319,6 +319,64 @@ def test_rankers_on_the_scores_of_others(prefect_server, workplace):
     assert again["models"] == outcome["models"]
 
 
+def write_asked(path, n=90):
+    """A table whose queries have a language, a text and from 2 to 9 documents; the feature tells good documents apart in German only."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for q in range(n):
+        language = "de" if q % 2 else "en"
+        for d in range(int(rng.integers(2, 10))):
+            label = int(rng.integers(0, 3))
+            good = label + 0.3 * rng.normal() if language == "de" else rng.normal()
+            rows.append((f"q{q}", f"q{q}-{d}", label, language, f"{language} {q} <b>", good, rng.normal()))
+    schema = ["query", "document", "label", "language", "text", "f1", "f2"]
+    pl.DataFrame(rows, schema=schema, orient="row").write_csv(path)
+
+
+def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, workplace, capsys):
+    write_asked(workplace / "asked.csv")
+    written = {
+        "name": "asked",
+        "data": {"files": "asked.csv", "attributes": ["language", "text"], "folds": 3},
+        "rankers": {"flat": {"kind": "lambdarank", "epochs": 1, "learning_rate": 1e-9}, "squares": {"kind": "least_squares"}},
+        "measures": ["ndcg_3"],
+        "segments": {"baseline": "flat", "queries": 3},
+    }
+    (workplace / "c.yaml").write_text(json.dumps(written))
+    assert main(["run", "c.yaml", "--json"]) == 0
+    out, err = capsys.readouterr()
+    run_id = json.loads(out.splitlines()[-1])["run_id"]
+    assert "NDCG@10 against flat" in err
+    client = MlflowClient(tracking_uri())
+    segments = pl.read_csv(client.download_artifacts(run_id, "segments.csv"))
+    by_language = segments.filter(pl.col("attribute") == "language").rows_by_key("value", named=True, unique=True)
+    assert by_language["de"]["queries"] == by_language["en"]["queries"] == 45
+    assert by_language["de"]["holm_p"] < 0.001
+    assert by_language["de"]["difference"] > 0.05
+    assert by_language["de"]["holm_p"] == pytest.approx(2 * by_language["de"]["p"]), "two languages"
+    assert segments.filter(pl.col("attribute") == "documents")["queries"].sum() == 90
+    changed = pl.read_csv(client.download_artifacts(run_id, "changed-queries.csv"))
+    assert changed["effect"].to_list() == ["harmed"] * 3 + ["helped"] * 3
+    assert changed["text"][0].startswith(changed["attribute.language"][0])
+    page = next(workplace.glob(".lambdaflow/reports/*/report.html")).read_text()
+    for part in ("<h2>Segments</h2>", "squares on language de +", "Most helped", "&lt;b&gt;"):
+        assert part in page
+
+    written["segments"]["measure"] = "cndcg_3"
+    (workplace / "d.yaml").write_text(json.dumps(written))
+    assert main(["run", "d.yaml"]) == 1
+    assert "cndcg_3 reads the label source 'click'" in capsys.readouterr().err
+
+    assert main(["compare", f"{run_id}:flat", f"{run_id}:squares", "--measure", "ndcg_10", "--queries", "2", "--json"]) == 0
+    out, err = capsys.readouterr()
+    (listed,) = json.loads(out.splitlines()[-1])["changed"]
+    assert [row["query"] for row in listed["harmed"]] == changed["query"][:2].to_list()
+    assert listed["helped"][0]["difference"] == pytest.approx(changed["difference"][3])
+    assert "queries helped" in err
+    assert main(["compare", f"{run_id}:flat", f"{run_id}:squares", "--queries", "0"]) == 1
+    assert "--queries 0: the number of queries to list, 1 or more" in capsys.readouterr().err
+
+
 def test_what_may_stand_on_what():
     data, trees = CONFIG["data"], CONFIG["rankers"]["trees"]
     for rankers, says in (

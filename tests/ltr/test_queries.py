@@ -76,12 +76,33 @@ def test_select_keep_and_concatenate(queries):
     assert concatenate([wide, rest]).names == wide.names
 
 
+def test_attributes_stay_with_their_queries_and_are_part_of_the_digest_where_there_are_any(queries):
+    names = [f"name {key}" for key in queries.keys]
+    known = replace(queries, attributes={"name": names})
+    turned = select(known, np.arange(known.n_queries)[::-1])
+    assert turned.attributes["name"].tolist() == names[::-1]
+    assert canonical(turned).attributes["name"].tolist() == names
+    first, rest = select(known, np.arange(4)), select(known, np.arange(4, known.n_queries))
+    assert concatenate([rest, first]).attributes["name"].tolist() == names
+    mask = np.ones(queries.n_documents, bool)
+    mask[queries.offsets[2] : queries.offsets[3]] = False
+    assert keep(known, mask).attributes["name"].tolist() == [*names[:2], *names[3:]]
+    assert known.digest == turned.digest != queries.digest
+    assert replace(known, attributes={"name": [*names[:-1], "x"]}).digest != known.digest
+    assert replace(known, attributes={}).digest == queries.digest
+    wide = np.array(names, "U99")
+    assert replace(known, attributes={"name": wide}).digest == known.digest
+    with pytest.raises(ValueError, match="attributes differ between the parts"):
+        concatenate([first, replace(rest, attributes={})])
+
+
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
         ({"offsets": np.array([0, 3])}, "must rise"),
         ({"features": np.zeros((3, 2))}, "one row a document"),
         ({"sources": {"click": np.zeros(2)}}, "source 'click'"),
+        ({"attributes": {"language": ["de"]}}, r"attribute 'language': shape \(1,\), expected \(2,\)"),
         ({"names": ("a",)}, "1 names"),
         ({"keys": np.zeros(5, np.uint64)}, "5 keys"),
     ],

@@ -56,6 +56,20 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "sigma": 0}}}, "sigma=0"),
         ({**SHORT, "expect": {"values": {"linear": {"test_err": 1}}}}, "'test_err' is not reported"),
         ({**SHORT, "optimality": {"rankers": ["nobody"]}}, "no ranker 'nobody'"),
+        ({**SHORT, "segments": {"baseline": "nobody"}}, "segments.baseline: no ranker 'nobody'; there are: lambdamart, linear"),
+        ({**SHORT, "segments": {"baseline": "linear", "rankers": ["lin"]}}, "segments.rankers: no ranker 'lin'"),
+        ({**SHORT, "segments": {"baseline": "linear", "rankers": ["linear"]}}, "segments: no ranker beside the baseline 'linear'"),
+        (
+            {"data": {"files": "a.csv", "attributes": ["language"]}, "segments": {"baseline": "linear", "by": ["langage"]}},
+            "segments.by: no attribute 'langage'; there are: language, documents",
+        ),
+        ({**SHORT, "segments": {"baseline": "linear", "by": ["popularity"]}}, "no attribute 'popularity'.*data.clicks gives"),
+        ({**SHORT, "segments": {"baseline": "linear", "measure": "ndgc"}}, "unknown measure 'ndgc'"),
+        ({**SHORT, "segments": {"baseline": "linear", "fewest": 1}}, r"segments.fewest: .*greater than or equal to 2 \(given: 1\)"),
+        ({"data": {"files": "a.csv", "attributes": ["label"]}}, "attributes: the column 'label' is named twice"),
+        ({"data": {"files": "a.csv", "attributes": ["a", "a"]}}, "attributes: the column 'a' is named twice"),
+        ({"data": {"files": "a.csv", "attributes": ["a/b"]}}, "attributes: 'a/b': rename the column"),
+        ({"data": {"generate": {}, "attributes": ["a"]}}, "attributes: generated data have no column beside features"),
         ({**SHORT, "expect": {"values": {"nobody": {}}}}, "no ranker 'nobody'"),
     ],
 )
@@ -128,6 +142,17 @@ def test_digest_sees_what_matters_and_not_the_workers():
     a = parse(SHORT)
     assert a.digest == parse({**SHORT, "workers": 3}).digest
     assert a.digest != parse({**SHORT, "seed": 2}).digest
+
+
+def test_segments_by_every_column_and_against_all_other_rankers_unless_named():
+    config = parse(
+        {"data": {"files": "a.csv", "attributes": ["language", "text"]}, "segments": {"baseline": "linear", "measure": "err"}}
+    )
+    assert (config.segmented, config.contrasted) == (["language", "documents"], ["lambdamart"])
+    assert config.data.known == ["language", "documents", "length"]
+    assert "err" in config.all_measures
+    config = parse({"data": {"files": "a", "clicks": {"log": "b"}}, "segments": {"baseline": "linear", "by": ["popularity"]}})
+    assert (config.segmented, config.data.known) == (["popularity"], ["documents", "length", "popularity"])
 
 
 def test_run_seed_and_measure_reach_the_rankers_that_name_none():

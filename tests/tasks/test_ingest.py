@@ -100,7 +100,7 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
         (
             "a.csv",
             "qid,label,f\n1,1,2\n",
-            "no column 'query'.*data.query, data.label, data.weight and data.sources name the columns",
+            "no column 'query'.*data.query, data.label, data.weight, data.sources and data.attributes name the columns",
         ),
         ("a.csv", "query,label,f\n", "no document"),
         ("a.parquet", "not parquet", "cannot be read as parquet"),
@@ -203,3 +203,55 @@ def test_wrong_weights_and_labels_are_named(workplace, change, says):
     (workplace / "a.txt").write_text(letor())
     with pytest.raises(DataError, match="name columns, and LETOR text has none"):
         read(["a.txt"], sources=["freshness"])
+
+
+ASKED = """query,document,label,language,year,f
+7,a,1,de,2001,1
+8,c,2,,2002,3
+7,b,0, de,2001,2
+8,d,0,,2002,5
+"""
+
+
+def test_attributes_are_columns_of_a_query_and_no_features(workplace):
+    (workplace / "a.csv").write_text(ASKED)
+    queries = read(["a.csv"], attributes=["language", "year"])[0]
+    assert queries.names == ("f",)
+    known = {name: dict(zip(queries.ids.tolist(), values.tolist(), strict=True)) for name, values in queries.attributes.items()}
+    assert known == {"language": {b"7": "de", b"8": ""}, "year": {b"7": "2001", b"8": "2002"}}
+    assert read(["a.csv"], attributes=["language"], drop=["year"])[0].names == ("f",)
+
+
+def test_attributes_of_parquet_are_written_as_text(workplace):
+    from datetime import date
+
+    rows = {"query": [1, 1, 2], "label": [1, 0, 1], "f": [0.5, 1.5, 2.5], "share": [0.5, 0.5, float("nan")]}
+    pl.DataFrame({**rows, "head": [True, True, None], "day": [date(2024, 5, 1)] * 3}).write_parquet("a.parquet")
+    queries = read(["a.parquet"], attributes=["share", "head", "day"])[0]
+    at = queries.ids.tolist().index(b"1")
+    assert {name: (values[at], values[1 - at]) for name, values in queries.attributes.items()} == {
+        "share": ("0.5", ""), "head": ("true", ""), "day": ("2024-05-01", "2024-05-01"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            ("7,b,0, de", "7,b,0,en"),
+            r"a\.csv: query 7: language 'de' and 'en': all rows of a query name one value of an attribute \(data\.attributes\)",
+        ),
+        (("8,d,0,,", "8,d,0,cs,"), "query 8: language '' and 'cs'"),
+        (("language", "langage"), "no column 'language'; did you mean langage"),
+    ],
+)
+def test_wrong_attributes_are_named(workplace, change, says):
+    (workplace / "a.csv").write_text(ASKED.replace(*change))
+    with pytest.raises(DataError, match=says):
+        read(["a.csv"], attributes=["language"])
+    (workplace / "a.txt").write_text(letor())
+    with pytest.raises(DataError, match=r"a\.txt: .*data\.attributes name columns, and LETOR text has none"):
+        read(["a.txt"], attributes=["language"])
+    pl.DataFrame({"query": [1], "label": [1], "f": [0.5], "tags": [["a"]]}).write_parquet("a.parquet")
+    with pytest.raises(DataError, match="column 'tags' holds List"):
+        read(["a.parquet"], attributes=["tags"])
