@@ -14,6 +14,7 @@ from ltr.baselines import AdaRank, Listwise, RankBoost, RankSVM, SVMmap
 from ltr.boosting import LambdaMART
 from ltr.combine import Combination, Mixtures, combine, mix_scores
 from ltr.conditional import ConditionalModel
+from ltr.estimator import Estimator
 from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
 from ltr.least_squares import LeastSquares
@@ -42,6 +43,7 @@ __all__ = [
     "MEASURES",
     "Certificate",
     "Conventions",
+    "Estimator",
     "LambdaMART",
     "LambdaRank",
     "LeastSquares",
