@@ -26,6 +26,7 @@ SMALL = {
     "lambdarank": {"epochs": 2},
     "conditional": {"iterations": 3, "samples": 5, "measure": "map"},
     "listwise": {"iterations": 3},
+    "column": {"feature": "f1"},
 }
 
 
