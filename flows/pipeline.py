@@ -40,6 +40,7 @@ from tasks.microscope import LOST, magnify
 from tasks.optimality import certify
 from tasks.registry import EVIDENCE, PROFILE
 from tasks.report import write_plots, write_report
+from tasks.runs import pool
 from tasks.sampling import traced
 from tasks.segments import segmented, write_tables
 from tasks.significance import standings
@@ -100,9 +101,13 @@ def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
 def ready_data(config: RunConfig) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Folds of data set names, and what the doctor found in them."""
     data = Data(**generate(config.data.generate, config.scale)) if config.data.generate else config.data
+    told = []
+    if data.qrels:
+        alone = pool(data)
+        data, told = Data(**alone["data"]), alone["notes"]
     roles = {"train": data.train, "valid": data.valid, "test": data.test} if data.train else {}
     groups = roles or ({f"part {k + 1}": [part] for k, part in enumerate(data.parts)} if data.parts else {"data": data.files})
-    sets, findings = {}, []
+    sets, findings = {}, [{"level": "note", "subject": "runs", "text": note} for note in told]
     for label, paths in groups.items():
         read = ingest(paths, data, label)
         prepared = prepare(read["data"][0], data, label)
@@ -126,7 +131,7 @@ def ready_data(config: RunConfig) -> tuple[list[dict[str, str]], list[dict[str, 
 
 
 def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
-    """What rankers and measures read is there: label sources, labels within ERR's scale, no missing feature for least squares.
+    """What rankers and measures read is there: label sources, labels within ERR's scale, columns, no missing feature for least squares.
 
     Raises:
         DataError: before anything is trained.
@@ -154,6 +159,10 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
             values = ltr.evaluate(labels, nothing, queries.offsets, [measure], rules)[measure.key]
             if np.isnan(values).all():
                 raise DataError(f"{role}: {why_undefined(measure, queries.source(measure.source), rules)}")
+    for name in (name for name, section in config.rankers.items() if section.kind == "column" and not section.on):  # type: ignore[attr-defined]
+        for feature in (section.feature for _, section in config.cells(name)):  # type: ignore[attr-defined]
+            if feature not in train.names:
+                raise DataError(f"rankers.{name}: no feature {feature!r} in the data; there are: {', '.join(train.names[:8])} …")
     complete = [section.kind for section in sections if section.kind in COMPLETE]  # type: ignore[attr-defined]
     missing = np.isnan(train.features).any(axis=0)
     if complete and missing.any():

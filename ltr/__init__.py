@@ -12,8 +12,10 @@ from typing import Any
 from ltr import models
 from ltr.baselines import AdaRank, Listwise, RankBoost, RankSVM, SVMmap
 from ltr.boosting import LambdaMART
+from ltr.column import Column
 from ltr.combine import Combination, Mixtures, combine, mix_scores
 from ltr.conditional import ConditionalModel
+from ltr.estimator import Estimator
 from ltr.evaluation import evaluate
 from ltr.lambdas import Objective, Schedule, Term
 from ltr.least_squares import LeastSquares
@@ -26,7 +28,7 @@ from ltr.preferences import Preferences
 from ltr.queries import Queries
 
 _MODELS: tuple[Any, ...] = (
-    LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise,
+    LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
 )  # fmt: skip
 KINDS: dict[str, type] = {model.kind: model for model in _MODELS}
 """Every ranker by the name configurations and model files call it."""
@@ -41,7 +43,9 @@ __all__ = [
     "KINDS",
     "MEASURES",
     "Certificate",
+    "Column",
     "Conventions",
+    "Estimator",
     "LambdaMART",
     "LambdaRank",
     "LeastSquares",

@@ -174,10 +174,12 @@ class Data(Strict):
     - ``train``, ``valid`` and ``test``: files of each;
     - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
     - ``files``: cut by query into `folds` folds, or once by `shares`;
+    - ``qrels``: TREC judgments; then the scores of ``runs`` are all there is to rank by, and they are cut as ``files`` are;
     - ``generate``: artificial data.
 
     `attributes` names columns that say something of a query, alike in all its rows; nothing is learned from them. One of the name
     ``text`` is what was typed.
+    `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id.
     """
 
     train: list[Path] = []
@@ -185,6 +187,8 @@ class Data(Strict):
     test: list[Path] = []
     parts: list[Path] = []
     files: list[Path] = []
+    qrels: list[Path] = []
+    runs: dict[str, list[Path]] = {}
     generate: Generate | None = None
     folds: int = Field(1, ge=1)
     shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
@@ -213,14 +217,19 @@ class Data(Strict):
         ]
         return list(dict.fromkeys([*columns, *made]))
 
-    @field_validator("train", "valid", "test", "parts", "files", mode="before")
+    @field_validator("train", "valid", "test", "parts", "files", "qrels", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str | Path) else value
 
+    @field_validator("runs", mode="before")
+    @classmethod
+    def _one_each_is_a_list(cls, value: Any) -> Any:
+        return {name: cls._one_is_a_list(paths) for name, paths in value.items()} if isinstance(value, Mapping) else value
+
     @model_validator(mode="after")
     def _check(self) -> "Data":
-        ways = {"train": self.train, "parts": self.parts, "files": self.files, "generate": self.generate}
+        ways = {"train": self.train, "parts": self.parts, "files": self.files, "qrels": self.qrels, "generate": self.generate}
         given = [name for name, value in ways.items() if value]
         if len(given) != 1:
             raise ValueError(f"name the data by exactly one of {', '.join(ways)}; given: {', '.join(given) or 'none'}")
@@ -230,9 +239,19 @@ class Data(Strict):
             raise ValueError(
                 f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3"
             )
-        for key, needs in (("valid", "train"), ("test", "train"), ("folds", "files"), ("shares", "files")):
-            if getattr(self, key) != type(self).model_fields[key].default and given != [needs]:
-                raise ValueError(f"{key} goes with {needs}, and the data are named by {given[0]}")
+        cut = ("files", "qrels")
+        for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
+            if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
+                raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
+        if self.qrels and not self.runs:
+            raise ValueError("qrels needs runs beside it: TREC runs, whose scores are the features")
+        if self.runs and self.generate:
+            raise ValueError("runs goes with files of data, and these are generated")
+        for name, paths in self.runs.items():
+            if not paths or name in (self.query, self.document, self.label):
+                raise ValueError(
+                    f"runs.{name}: a run has at least one file, and a name that is not the query's, document's or label's"
+                )
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
@@ -411,6 +430,9 @@ class RunConfig(Strict):
         for key, name in ((key, name) for key, names in named.items() for name in names):
             if name not in self.rankers:
                 raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+        for name in self.optimality.rankers if self.optimality else []:
+            if self.rankers[name].kind == "column":  # type: ignore[attr-defined]
+                raise ValueError(f"optimality.rankers: {name!r} is a column: it has no weights, and so no certificate")
         for name in self.microscope.rankers if self.microscope else []:
             if self.rankers[name].kind not in MAGNIFIED:  # type: ignore[attr-defined]
                 raise ValueError(f"microscope.rankers: {name!r} does not learn step by step; that do: {', '.join(MAGNIFIED)}")

@@ -1,4 +1,4 @@
-"""From ingested data to training, validation and test queries: click labels, cleaning, binary labels, cuts by query."""
+"""From ingested data to training, validation and test queries: runs, click labels, cleaning, binary labels, cuts by query."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,16 +14,17 @@ from tasks import clicks, store
 from tasks.check import telling
 from tasks.config import Data
 from tasks.ingest import DataError, located, without
+from tasks.runs import attach_runs
 
 
 @task(cache_policy=NO_CACHE, name="labels", task_run_name="labels {label}")
 def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
-    """Click labels joined, conflicts cleaned, binary labels derived.
+    """Runs and click labels joined, conflicts cleaned, binary labels derived.
 
     Returns:
         ``{"data": [name in the store], "notes": [what was done]}``.
     """
-    if not (data.clicks or data.clean or data.binarise is not None):
+    if not (data.runs or data.clicks or data.clean or data.binarise is not None):
         return {"data": [name], "notes": []}
     log = data.clicks
     recipe = {
@@ -33,9 +34,14 @@ def prepare(name: str, data: Data, label: str = "data") -> dict[str, Any]:
         "binarise": [data.binarise, data.binarise_into],
         "clicks": log and {**log.model_dump(mode="json"), "log": store.digest_of_file(located(log.log))},
     }
+    if data.runs:
+        recipe["runs"] = [[run, [store.digest_of_file(located(path)) for path in paths]] for run, paths in data.runs.items()]
     if noted := store.remembered(recipe):
         return dict(noted)
     queries, notes = store.open_queries(name), []
+    if data.runs:
+        queries, told = attach_runs(queries, data.runs, label)
+        notes += told
     if log:
         queries, told = clicks.attach_all(queries, log, label)
         notes += told

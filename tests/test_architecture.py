@@ -10,6 +10,8 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("ltr", "tasks", "flows")
 MAY_SEE = {"ltr": {"ltr"}, "tasks": {"tasks", "ltr"}, "flows": {"flows", "tasks", "ltr"}}
 CORE_LIBRARIES = {"numpy", "numba", "scipy"}
+ASKED_BY = {"estimator.py": {"sklearn"}}
+"""Libraries that a module imports only inside functions, which those libraries call; without them the module works."""
 NOT_IN_CORE = {"logging", "os", "sys", "subprocess", "socket", "pickle", "shutil", "tempfile"}
 
 
@@ -28,11 +30,11 @@ FILES = [path for room in ROOMS for path in sorted((ROOT / room).glob("**/*.py")
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_one_way(path):
     room = path.relative_to(ROOT).parts[0]
-    for module, _ in imports(path):
+    for module, node in imports(path):
         top = module.split(".")[0]
         assert top not in ROOMS or top in MAY_SEE[room], f"{path}: {room} must not import {module}"
         assert top != "pickle", f"{path}: no pickle anywhere"
-        if room == "ltr":
+        if room == "ltr" and not (top in ASKED_BY.get(path.name, ()) and node.col_offset > 0):
             allowed = top in CORE_LIBRARIES or top == "ltr" or (top in sys.stdlib_module_names and top not in NOT_IN_CORE)
             assert allowed, f"{path}: the core must not import {module}"
         if room == "flows":

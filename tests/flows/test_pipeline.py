@@ -1,5 +1,6 @@
 """The main flow end to end on small generated data, under Prefect's own server and a real MLflow store."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -13,9 +14,12 @@ import ltr
 from flows.cli import main
 from flows.pipeline import run
 from tasks.config import parse
-from tasks.lookup import find_model
+from tasks.ingest import DataError
+from tasks.lookup import find_model, find_values
+from tasks.significance import compare_stored, scorecards
 from tasks.tracking import CELL_KEY, EXPERIMENT, fluent, tracking_uri
 from tasks.train import folder_of
+from tests.conftest import make_queries
 
 CONFIG = {
     "name": "small",
@@ -392,3 +396,39 @@ def test_what_may_stand_on_what():
     assert parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a"}}).guaranteed == ["b"]
     with pytest.raises(ValueError, match="guarantee: 's' is chosen on half of the validation queries"):
         parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a", "rankers": ["s"]}})
+
+
+def test_a_run_is_a_row_a_baseline_and_comparable(prefect_server, workplace):
+    queries = make_queries(80, seed=7)
+    rng = np.random.default_rng(0)
+    lines, judged, run_lines = [], [], []
+    for q, (a, b) in enumerate(itertools.pairwise(queries.offsets.tolist())):
+        for k in range(a, b):
+            features = " ".join(f"{f + 1}:{value}" for f, value in enumerate(queries.features[k]))
+            lines.append(f"{queries.labels[k]:g} qid:q{q} {features} #docid = d{k}")
+            judged.append(f"q{q} 0 d{k} {queries.labels[k]:g}")
+            if k % 7 or b - a == 1:
+                run_lines.append(f"q{q} Q0 d{k} 1 {queries.labels[k] + 3 * rng.normal():.4f} bm25")
+    Path("a.txt").write_text("\n".join(lines))
+    Path("qrels").write_text("\n".join(judged))
+    Path("bm25.run").write_text("\n".join(run_lines))
+    rankers = {
+        "bm25": {"kind": "column", "feature": "bm25"},
+        "trees": {"kind": "lambdamart", "n_trees": 5, "n_leaves": 4, "min_docs_in_leaf": 5},
+        "mixed": {"kind": "combination", "on": ["bm25", "trees"]},
+    }
+    guarantee = {"baseline": "bm25", "rankers": ["trees"], "tiers": ["ndcg_3", "map"], "margin": 0.1}
+    common = {"rankers": rankers, "guarantee": guarantee, "measures": ["ndcg_3", "map"]}
+    outcome = run(parse({"name": "beside", "data": {"files": "a.txt", "runs": {"bm25": "bm25.run"}}, **common}))
+    assert set(outcome["standings"]["rows"]) == {"bm25", "trees", "mixed"}
+    assert outcome["promises"][0]["baseline"] == "bm25"
+    assert "documents have a score" in Path(outcome["report"]).read_text()
+    champion, challenger = (find_values(f"{outcome['run_id'][:8]}:{name}") for name in ("bm25", "trees"))
+    assert compare_stored([champion, challenger], ["ndcg_3"], 0.05)["rows"]
+    assert scorecards([champion, challenger], ["ndcg_3", "map"], 0.05, 0.95)
+    alone = run(parse({"name": "alone", "data": {"qrels": "qrels", "runs": {"bm25": "bm25.run"}}, **common}))
+    assert "judged documents are in no run: kept, without a score" in Path(alone["report"]).read_text()
+    beside, by_itself = (one["standings"]["rows"]["bm25"]["cells"] for one in (outcome, alone))
+    assert [beside[m]["mean"] for m in ("ndcg_3", "map")] == [by_itself[m]["mean"] for m in ("ndcg_3", "map")]
+    with pytest.raises(DataError, match=r"rankers\.bm25: no feature 'bm25' in the data; there are: f1, f2"):
+        run(parse({"name": "without", "data": {"files": "a.txt"}, **common}))
