@@ -38,17 +38,15 @@ class Runner:
 
 @contextmanager
 def one_server() -> Iterator[None]:
-    """One Prefect server for this process and its workers, which would otherwise start one each, unless the environment names one."""
+    """One Prefect server for this process and its workers, which would otherwise start one each, unless the environment names one. It
+    ends with the process, when Prefect has sent it the last events."""
     if PREFECT_API_URL.value():
         yield
         return
     server = SubprocessASGIServer()
     server.start()
-    try:
-        with temporary_settings({PREFECT_API_URL: server.api_url}):
-            yield
-    finally:
-        server.stop()
+    with temporary_settings({PREFECT_API_URL: server.api_url}):
+        yield
 
 
 def _dask(address: str | None) -> Callable[[int], Any]:

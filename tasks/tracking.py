@@ -150,9 +150,8 @@ class Tracker:
                 self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
                 self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
             raise
-        self._end(self.run_id, RunStatus.FINISHED)
+        patient(self._end)(self.run_id, RunStatus.FINISHED)
 
-    @patient
     def _end(self, run_id: str, status: int) -> None:
         self.client.set_terminated(run_id, RunStatus.to_string(status))
 
@@ -192,7 +191,7 @@ class Tracker:
             self._log_model(run_id, folder / "model")
         except BaseException:
             with suppress(MlflowException, OSError, OperationalError):
-                self.client.set_terminated(run_id, RunStatus.to_string(RunStatus.FAILED))
+                self._end(run_id, RunStatus.FAILED)
             raise
         self._end(run_id, RunStatus.FINISHED)
         return run_id

@@ -36,9 +36,9 @@ def prepared(folder):
     return folder
 
 
-def finish(folder):
+def finish(folder, environment=None):
     """The outcome: models with metrics, and per-query values of every cell."""
-    done = subprocess.run(COMMAND, cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(COMMAND, cwd=folder, env=environment or own_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     values = {
         path.parent.name: pl.read_parquet(path).to_dicts() for path in sorted(folder.glob(".lambdaflow/cells/*/values.parquet"))

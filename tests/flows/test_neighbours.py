@@ -116,6 +116,7 @@ def test_mlflows_server_stops(folder):
         stop(server)
 
 
+@pytest.mark.long  # Prefect's client tries again for two minutes
 def test_prefects_server_stops(folder):
     port = free_port()
     environment = own_environment() | {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_CLIENT_MAX_RETRIES": "2"}

@@ -7,6 +7,12 @@ CERTIFICATE = {
     "curves": [[0.79, 0.78]] * 4, "envelope": [[0.78, 0.77], [0.795, 0.79]], "rising": 0, "rising_or_tied": 0, "tie_share": 0.0,
     "upper_bound": 0.0099, "epsilon": 0.01, "delta": 0.01, "directions": 459,
 }  # fmt: skip
+CHAMPION = {
+    "name": "search", "version": "2", "champion": "1", "ranker": "graded", "verdict": "better", "promoted": True,
+    "text": "better than the champion, version 1",
+    "tiers": [{"measure": "ndcg_3", "difference": 0.02, "lower_bound": 0.01, "upper_bound": 0.03, "verdict": "better"}],
+    "drift": [{"kind": "features", "name": "f1", "index": 0.4, "text": "f1: stability index 0.40"}],
+}  # fmt: skip
 PROMISE = {
     "ranker": "graded", "baseline": "judged", "margin": 0.01, "level": 0.95, "held": "yes", "comparison": "better",
     "promises": [{"chosen": "w=1", "promised": True}],
@@ -52,7 +58,7 @@ RUN = {
         "rows": {"linear": {"letter": "a", "cells": {"ndcg_10": CELL}}, "other": {"letter": "b", "cells": {"ndcg_10": {**CELL, "mean": None}}}},
         "pairs": [{"measure": "ndcg_10", "a": "linear", "b": "other", "difference": 0.1, "se": 0.0, "z": None, "p": 0.0, "holm_p": 0.0, "n": 9}],
     },
-    "segments": SEGMENTS, "certificates": [CERTIFICATE], "promises": [PROMISE], "looks": [LOOKS], "objectives": {}, "curves": {}, "select": "ndcg_10", "plot_by": None, "traces": [], "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
+    "champion": CHAMPION, "segments": SEGMENTS, "certificates": [CERTIFICATE], "promises": [PROMISE], "looks": [LOOKS], "objectives": {}, "curves": {}, "select": "ndcg_10", "plot_by": None, "traces": [], "findings": [{"level": "note", "subject": "train", "text": "fine"}], "config": "a: 1",
     "cells": [{"label": "linear", "ranker": "linear", "point": {}, "fold": 0, "chosen": True, "metrics": {"valid_ndcg_10": 0.5}, "seconds": 1.0, "digest": "ab" * 32}],
 }  # fmt: skip
 

@@ -1,0 +1,128 @@
+"""What a person sees in a browser: MLflow's runs, a comparison of cells, the registered model, Prefect's run, and our report."""
+
+import html
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from urllib.parse import quote
+
+import pytest
+import yaml
+
+from tests.conftest import own_environment
+from tests.flows.test_kill import rows
+from tests.flows.test_neighbours import answering
+from tests.flows.test_schedule import QUIET, free_port
+
+CONFIG = {
+    "name": "seen",
+    "data": {"generate": {"queries": [60, 30, 30], "documents": 12, "features": 12, "sessions": 20}},
+    "rankers": {
+        "trees": {"kind": "lambdamart", "n_trees": 10, "n_leaves": 4, "sweep": {"learning_rate": [0.05, 0.1]}},
+        "linear": {"kind": "lambdarank", "epochs": 5},
+    },
+    "measures": ["ndcg_10", "map"],
+    "optimality": {"epsilon": 0.1, "delta": 0.1},
+    "champion": {"name": "search"},
+}
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        pytest.skip("no chromium here: the Debian package chromium has it")
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A finished run with MLflow's and Prefect's pages up: folder, outcome and the two addresses."""
+    folder = tmp_path_factory.mktemp("seen")
+    (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    python = [sys.executable, "-m", "flows.cli"]
+    done = subprocess.run(
+        [*python, "run", "c.yaml", "--json"], cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    mlflow, prefect = free_port(), free_port()
+    command = [*python, "ui", "--mlflow-port", str(mlflow), "--prefect-port", str(prefect)]
+    pages = subprocess.Popen(command, cwd=folder, env=own_environment(), **QUIET)
+    try:
+        answering(f"http://127.0.0.1:{mlflow}/health")
+        answering(f"http://127.0.0.1:{prefect}/api/health")
+        yield folder, json.loads(done.stdout.splitlines()[-1]), f"http://127.0.0.1:{mlflow}/#", f"http://127.0.0.1:{prefect}"
+    finally:
+        pages.send_signal(signal.SIGTERM)
+        pages.wait(30)
+
+
+@pytest.fixture
+def seen(chromium, tmp_path):
+    """The page at an address once its scripts have run: its words, and its source."""
+
+    def look(address):
+        command = [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1600,1200", "--virtual-time-budget=25000",
+            f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", address,
+        ]  # fmt: skip
+        source = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+        bare = re.sub(r"<(script|style).*?</\1>", " ", source, flags=re.S)
+        return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", bare))), source
+
+    return look
+
+
+def one(folder, database, query):
+    ((value,),) = rows(folder, database, query)
+    return value
+
+
+def test_runs_their_comparison_and_the_model_in_mlflow(place, seen):
+    folder, outcome, mlflow, _ = place
+    experiment = one(folder, "mlflow", "select experiment_id from experiments where name = 'lambdaflow'")
+    words, _ = seen(f"{mlflow}/experiments/{experiment}/runs")
+    assert "lambdaflow" in words
+    assert " seen " in words
+    cells = [key for (key,) in rows(folder, "mlflow", "select run_uuid from runs where name like 'trees · %'")]
+    words, source = seen(
+        f"{mlflow}/compare-runs?runs={quote(json.dumps(cells))}&experiments={quote(json.dumps([str(experiment)]))}"
+    )
+    assert "Comparing 2 Runs from 1 Experiment" in words
+    assert "trees · learning_rate=0.05" in words
+    assert "trees · learning_rate=0.1" in words
+    assert "<svg" in source
+    words, _ = seen(f"{mlflow}/experiments/{experiment}/runs/{outcome['run_id']}")
+    assert "test_ndcg_10" in words
+    assert "prefect.flow_run_url" in words
+    words, _ = seen(f"{mlflow}/models/search")
+    assert "champion" in words
+    words, _ = seen(f"{mlflow}/models/search/versions/1")
+    assert "there was no champion" in words
+
+
+def test_the_run_and_its_report_in_prefect(place, seen):
+    folder, outcome, _, prefect = place
+    flow_run = one(folder, "prefect", "select id from flow_run where name = 'seen'")
+    words, _ = seen(f"{prefect}/runs/flow-run/{flow_run}")
+    assert "Completed" in words
+    assert "train trees · learning_rate=0.05" in words
+    artifact = one(folder, "prefect", "select id from artifact where key = 'report'")
+    words, source = seen(f"{prefect}/artifacts/artifact/{artifact}")
+    assert "NDCG@10" in words
+    assert "Run in MLflow" in words
+    assert outcome["run_id"] in source
+
+
+def test_our_report_has_its_tables_and_figures(place, seen):
+    folder, *_ = place
+    (page,) = folder.glob(".lambdaflow/reports/*/report.html")
+    words, source = seen(page.as_uri())
+    for text in ("trees", "linear", "NDCG@10", "Local optimality", "Champion", "there was no champion"):
+        assert text in words
+    figures = re.findall(r"<svg.*?</svg>", source, re.S)
+    assert figures
+    assert all("<path" in figure for figure in figures)

@@ -1,0 +1,51 @@
+"""The guide's commands, run as they stand there, page by page in one folder on small data of the reader's."""
+
+import re
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows.cli import main
+from tasks.config import Generate
+from tasks.generate import generate
+
+GUIDE = Path(__file__).parents[1] / "docs" / "guide"
+PAGES = ("own-data", "clicks", "graded", "sweep", "certificate", "schedule", "cluster", "export")
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", (GUIDE / f"{page}.md").read_text(), re.S | re.M)
+
+
+@pytest.fixture(scope="module")
+def folder(prefect_server, tmp_path_factory):
+    """``judged.parquet`` and ``sessions.parquet``, as the pages name them."""
+    with pytest.MonkeyPatch.context() as patch:
+        place = tmp_path_factory.mktemp("reader")
+        patch.chdir(place)
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        made = generate.fn(Generate(queries=(80, 40, 40), documents=12, features=8, sessions=20))
+        tables = [pl.read_parquet(made[role][0]) for role in ("train", "valid", "test")]
+        pl.concat(tables).write_parquet("judged.parquet")
+        Path("sessions.parquet").write_bytes(Path(made["clicks"]["log"]).read_bytes())
+        yield place
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_do_what_it_says(page, folder, capsys):
+    for written in blocks(page, "yaml"):
+        name = re.match(r"# (\S+\.yaml)\n", written)
+        assert name, f"{page}: a configuration without its file's name"
+        (folder / name[1]).write_text(written)
+    for command in (line for block in blocks(page, "sh") for line in block.splitlines()):
+        program, *arguments = shlex.split(command)
+        assert program == "lambdaflow"
+        assert main(arguments) == 0, f"{command}\n{capsys.readouterr().err}"
+
+
+def test_every_page_of_the_guide_is_run_and_linked():
+    assert {path.stem for path in GUIDE.glob("*.md")} == set(PAGES)
+    readme = (GUIDE.parents[1] / "README.md").read_text()
+    assert all(f"docs/guide/{page}.md" in readme for page in PAGES)
