@@ -10,9 +10,7 @@ References: ``model/linear`` and ``model/ranklib`` of the Elasticsearch and Open
 
 import importlib
 import json
-import os
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +23,7 @@ import ltr
 from ltr import formats
 from ltr.linear import LinearRanker
 from ltr.trees import Trees
+from tasks import store
 from tasks.ingest import DataError
 
 Scores = Callable[[Path, NDArray[np.float32], tuple[str, ...]], NDArray[Any]]
@@ -108,14 +107,11 @@ def export(model: ltr.Model, path: str | Path, to: str, complete: bool = False) 
     written = _written(model, path, to, complete)
     if not path.parent.is_dir():
         raise DataError(f"{path}: no such folder {path.parent}")
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
-        partial.write_bytes(written if isinstance(written, bytes) else written.encode())
-        os.replace(partial, path)
+        with store.written_whole(path) as partial:
+            partial.write_bytes(written if isinstance(written, bytes) else written.encode())
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _written(model: ltr.Model, path: Path, to: str, complete: bool) -> str | bytes:

@@ -1,8 +1,6 @@
 """A model and a file → scores. The file is read part by part and may be larger than memory; only ids and scores are kept."""
 
 import difflib
-import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr import letor
+from tasks import store
 from tasks.config import Data
 from tasks.ingest import DataError, is_table, located, numbers
 
@@ -38,17 +37,13 @@ def predict(model: ltr.Model, path: Path, output: Path, data: Data) -> int:
     found = located(path)
     parts = _table(model, found, data) if is_table(found) else _text(model, found, data)
     scores = pl.concat([_scored(model, found, ids, features) for ids, features in parts])
-    partial = output.with_name(f"{output.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
+    with store.written_whole(output) as partial:
         if output.suffix == ".trec":
             _run(scores, path).write_csv(partial, separator=" ", include_header=False)
         elif output.suffix == ".parquet":
             scores.write_parquet(partial)
         else:
             scores.write_csv(partial, separator="\t" if output.suffix == ".tsv" else ",")
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
     return scores.height
 
 

@@ -95,11 +95,21 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A file to write that becomes `path` at the end, or nothing at all."""
+    partial = _partial_of(path)
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def write_json(path: Path, written: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = _partial_of(path)
-    partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
-    os.replace(partial, path)
+    with written_whole(path) as partial:
+        partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
 
 
 def keep_queries(queries: Queries) -> str:
