@@ -1,5 +1,6 @@
 """Runs that begin by the clock, on a real Prefect server: served by the command line, and by a worker of a process work pool."""
 
+import json
 import signal
 import socket
 import sqlite3
@@ -79,8 +80,10 @@ def test_a_scheduled_run_completes_served_and_in_a_work_pool(tmp_path):
                 seen = scheduled(tmp_path, name)
         with sqlite3.connect(tmp_path / ".lambdaflow" / "prefect" / "prefect.db") as store:
             limits = store.execute("select name, concurrency_limit, concurrency_options from deployment order by name").fetchall()
+            forms = store.execute("select parameter_openapi_schema from deployment").fetchall()
         assert [(name, limit) for name, limit, _ in limits] == [("every-minute", 1), ("nightly", 1)]
         assert all("ENQUEUE" in options for *_, options in limits)
+        assert all(json.loads(form)["definitions"]["RunConfig"]["properties"]["scale"]["maximum"] == 1 for (form,) in forms)
         with sqlite3.connect(tmp_path / "mlruns" / "mlflow.db") as store:
             assert {"every-minute", "nightly"} <= {
                 name for (name,) in store.execute("select name from runs where status = 'FINISHED'")
