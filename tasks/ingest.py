@@ -78,7 +78,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> dict[str, 
     recipe = {
         "reader": _READER,
         "files": [[path.name, store.digest_of_file(path)] for path in (*paths, *sidecars)],
-        "columns": [data.query, data.document, data.label, *([data.weight] if data.weight else []), *data.sources],
+        "columns": [data.query, data.document, data.label, data.weight, data.sources],
         "first_feature": data.first_feature,
         "drop": sorted(data.drop),
         **({"attributes": data.attributes} if data.attributes else {}),

@@ -185,6 +185,8 @@ def test_weights_and_further_labels_are_columns(workplace):
     assert np.isnan(fresh.pop(b"b"))
     assert fresh == {b"a": 0.5, b"c": 1.0, b"d": 0.0}
     assert read(["a.csv"])[0].names == ("weight", "freshness", "f")
+    assert set(read(["a.csv"], sources=["weight"])[0].sources) == {"weight"}
+    assert read(["a.csv"], weight="weight")[0].weights is not None
 
 
 @pytest.mark.parametrize(
