@@ -1,6 +1,7 @@
 """``lambdaflow …``: the command line. Heavy imports live inside the subcommands, so that help is instant."""
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _told(error: Exception) -> str:
     """An error as its user needs it."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        where = f" for {error.filename}" if error.filename else ""
+        return f"no space left on the device{where}: what was trained is kept, make room and run the same command again"
     if isinstance(error, ValueError | OSError):
         return str(error).strip()
     if type(error).__module__.startswith("httpx"):
@@ -170,7 +174,7 @@ def _run(given: argparse.Namespace) -> int:
     several = None if given.data else read_study(given.config, given.set)
     config = None if several else read(given.config, given.set, given.data)
     make_state_folder()
-    from flows.leftovers import owner
+    from flows.leftovers import owned
     from flows.pipeline import run
     from flows.runners import runner_of
     from flows.study import study
@@ -186,13 +190,13 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, interrupted)
         signal.signal(signal.SIGTERM, interrupted)
 
-    owner()
-    if several:
-        outcome = study(several, given.fresh, given.runner)
-        show_study(outcome, several.name)
-    elif config:
-        outcome = runner_of(given.runner).start(run, config, given.fresh)
-        show(outcome, config.name)
+    with owned():
+        if several:
+            outcome = study(several, given.fresh, given.runner)
+            show_study(outcome, several.name)
+        elif config:
+            outcome = runner_of(given.runner).start(run, config, given.fresh)
+            show(outcome, config.name)
     if given.json:
         print(json.dumps({"run_id": outcome["run_id"], "models": outcome["models"]}))
     return 0

@@ -10,14 +10,16 @@ import os
 import platform
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from prefect import tags
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterState, FlowRunFilterStateType
 from prefect.client.schemas.objects import StateType
+from prefect.context import TagsContext
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
 
@@ -34,12 +36,21 @@ def owner() -> str:
     return os.environ[_SIGNATURE]
 
 
-def sign() -> str:
-    """Tags the Prefect run that is under way with its owner, and says who that is."""
-    if flow_run.id:
+def owned() -> AbstractContextManager[Any]:
+    """Prefect runs that begin inside are born with their owner's tag."""
+    return tags(_TAG + owner())
+
+
+@contextmanager
+def signed() -> Iterator[str]:
+    """The owner of the Prefect run that is under way, which is tagged with it where it was not born so (by the clock, for instance). Its
+    tasks are not tagged: Prefect asks for a slot for every tag of every task."""
+    mine = owner()
+    if flow_run.id and _TAG + mine not in flow_run.tags:
         with get_client(sync_client=True) as client:
-            client.update_flow_run(UUID(flow_run.id), tags=[*flow_run.tags, _TAG + owner()])
-    return owner()
+            client.update_flow_run(UUID(flow_run.id), tags=[*flow_run.tags, _TAG + mine])
+    with TagsContext(current_tags=set()):
+        yield mine
 
 
 def is_gone(who: str) -> bool:

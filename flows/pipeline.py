@@ -21,7 +21,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.runtime import flow_run
 
 import ltr
-from flows.leftovers import clear, sign
+from flows.leftovers import clear, signed
 from flows.progress import Steps, steps
 from flows.sweep import Cell, cells_of, choose, point_label, train_all
 from ltr.lambdas import weights_at
@@ -59,8 +59,7 @@ class ExpectationError(ValueError):
 def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
     """One run of a configuration; `fresh` trains every cell again."""
     clear()
-    owner = sign()
-    with steps() as progress:
+    with signed() as owner, steps() as progress:
         progress.begin("data")
         folds, findings = ready_data(config)
         for finding in findings:

@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 import ltr
-from flows.leftovers import sign
+from flows import leftovers
 from flows.pipeline import run
 from flows.runners import runner_of
 from tasks import store
@@ -23,7 +23,7 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     Returns:
         ``run_id`` of the study in MLflow, ``models`` by ``dataset/ranker``, the ``table`` (`tasks.study.gather`) and its ``report``.
     """
-    owner = sign()
+    owner = leftovers.owner()
     outcomes: dict[str, dict[str, Any]] = {}
     for name, each in config.runs.items():
         outcomes[name] = runner_of(runner).start(run, each, fresh)

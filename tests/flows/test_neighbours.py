@@ -145,3 +145,23 @@ def test_a_worker_is_killed_as_for_want_of_memory(folder):
     assert len(errors) == 1, said
     assert "a worker process ended" in errors[0]
     goes_on(folder, own_environment())
+
+
+def test_the_disk_is_full(folder):
+    """Cells lie on a file system of their own with room for one and a half; then it is made larger."""
+    cells = folder / ".lambdaflow" / "cells"
+    cells.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", str(cells)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        done = subprocess.run(COMMAND, cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+        assert done.returncode == 1, done.stderr
+        assert len(errors) == 1, done.stderr
+        assert "no space left on the device" in errors[0]
+        assert not list(cells.glob("*.partial"))
+        subprocess.run(["mount", "-o", "remount,size=100m", str(cells)], check=True)
+        goes_on(folder, own_environment())
+    finally:
+        subprocess.run(["umount", str(cells)], check=True)

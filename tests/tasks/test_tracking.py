@@ -1,13 +1,19 @@
 """MLflow: found again, never twice, never left running."""
 
 import json
+import sqlite3
+import threading
+import time
 
 import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
 from mlflow.tracking import MlflowClient
 
 import ltr
+from tasks import tracking
 from tasks.evaluate import table
-from tasks.tracking import Tracker, tracking_uri
+from tasks.tracking import Tracker, TrackingError, tracking_uri
 from tests.conftest import make_queries
 
 DATA = [{"name": "train", "role": "train", "digest": "ab" * 32, "source": "{}", "profile": "{}"}]
@@ -73,3 +79,31 @@ def test_the_environment_chooses_the_server(workplace, monkeypatch):
     assert tracking_uri().startswith("sqlite:///")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
     assert tracking_uri() == "http://127.0.0.1:1"
+
+
+def test_a_store_that_another_writer_has_locked_is_waited_for(workplace):
+    Tracker("first", "1")
+    other = sqlite3.connect("mlruns/mlflow.db", isolation_level=None, check_same_thread=False)
+    other.execute("begin exclusive")
+    threading.Timer(8, lambda: other.execute("rollback")).start()
+    started = time.monotonic()
+    tracker = Tracker("second", "2")
+    assert time.monotonic() - started > 5
+    tracker.describe({"a": 1}, {}, [])
+    assert tracker.client.get_run(tracker.run_id).data.params == {"a": "1"}
+
+
+def test_what_stays_locked_is_told_in_one_line_without_the_password(workplace, monkeypatch):
+    tracker = Tracker("first", "1")
+    monkeypatch.setattr(tracking, "_PAUSES", ())
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:secret@db/mlflow")
+
+    def locked(*_, **__):
+        raise MlflowException("database is locked\nmore", TEMPORARILY_UNAVAILABLE)
+
+    monkeypatch.setattr(tracker.client, "log_batch", locked)
+    with pytest.raises(TrackingError) as caught:
+        tracker.describe({"a": 1}, {}, [])
+    assert str(caught.value) == (
+        "MLflow at postgresql://db/mlflow does not answer: database is locked; what was trained is kept, run the same command again"
+    )
