@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from prefect.context import FlowRunContext
 from prefect.server.api.server import SubprocessASGIServer
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
@@ -47,6 +48,15 @@ def one_server() -> Iterator[None]:
     server.start()
     with temporary_settings({PREFECT_API_URL: server.api_url}):
         yield
+
+
+def let_go_of_broken_pool() -> None:
+    """Closes the end of the pool's queue that dead workers do not read any more, as Python itself does from 3.11.5 on: before, ending the
+    pool waits forever for what is being written there (https://github.com/python/cpython/issues/94777)."""
+    context = FlowRunContext.get()
+    pool = getattr(context.task_runner, "_executor", None) if context else None
+    if getattr(pool, "_call_queue", None) is not None:
+        pool._call_queue._reader.close()  # type: ignore[union-attr]
 
 
 def _dask(address: str | None) -> Callable[[int], Any]:

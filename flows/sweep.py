@@ -7,6 +7,7 @@ from typing import Any
 
 from prefect.futures import as_completed
 
+from flows.runners import let_go_of_broken_pool
 from tasks.config import RunConfig
 from tasks.labels import share
 from tasks.train import cell_key, train
@@ -72,6 +73,7 @@ def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[
             result = future.result()
         except Exception as error:
             if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
+                let_go_of_broken_pool()
                 raise WorkerError(
                     f"a worker process ended while it trained {running[future][0]['label']}, perhaps for want of memory: what was trained is "
                     "kept, run the same command again, with fewer at a time if need be"

@@ -60,7 +60,7 @@ def _partial_of(path: Path) -> Path:
 
 def clear_partials() -> None:
     """Removes what processes of this machine that have ended left half-written."""
-    for partial in STATE.glob("**/*.partial"):
+    for partial in (*STATE.glob("**/*.partial"), *Path("mlruns").glob("*.partial")):
         machine, number, _ = partial.stem.rsplit("-", 2)
         if machine.endswith(f".{platform.node()}") and not _is_alive(int(number)):
             shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)

@@ -26,9 +26,11 @@ from requests import RequestException
 from sqlalchemy.exc import OperationalError
 
 import ltr
+from tasks import store
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 EXPERIMENT = "lambdaflow"
+_STORE = Path("mlruns/mlflow.db")
 _SERVED = Path(__file__).with_name("served_model.py")
 
 
@@ -38,17 +40,24 @@ def tracking_uri() -> str:
     if given:
         return given
     Path("mlruns").mkdir(exist_ok=True)
-    return f"sqlite:///{Path('mlruns/mlflow.db').absolute()}"
+    return _database(_STORE)
+
+
+def _database(path: Path) -> str:
+    return f"sqlite:///{path.absolute()}"
 
 
 def opened() -> tuple[MlflowClient, str]:
     """The store and the id of the project's experiment in it, made where missing; by one process of this folder at a time, because
-    MLflow makes a database's tables at its first use. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where
+    MLflow makes a database's tables at its first use, and for our own database elsewhere until it has them all. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where
     set, otherwise where MLflow's server says, or below ``mlruns/`` where there is only a database."""
     Path("mlruns").mkdir(exist_ok=True)
     own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
     with open("mlruns/.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if tracking_uri() == _database(_STORE) and not _STORE.exists():
+            with store.written_whole(_STORE) as partial:
+                MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
         return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
 
 
