@@ -51,8 +51,8 @@ def one_server() -> Iterator[None]:
 
 
 def let_go_of_broken_pool() -> None:
-    """Closes the end of the pool's queue that dead workers do not read any more, as Python itself does from 3.11.5 on: before, ending the
-    pool waits forever for what is being written there (https://github.com/python/cpython/issues/94777)."""
+    """Closes the end of the pool's queue that dead workers do not read any more, as later releases of Python do themselves: 3.11.2
+    waits forever for what is being written there (https://github.com/python/cpython/issues/94777)."""
     context = FlowRunContext.get()
     pool = getattr(context.task_runner, "_executor", None) if context else None
     if getattr(pool, "_call_queue", None) is not None:

@@ -50,15 +50,15 @@ def challenge(
     else:
         found |= _held_against(champion, rule, values, data, conventions)
     promoted = found["verdict"] in ("first", "better")
+    if found["verdict"] != "same":
+        tags = {"verdict": str(found["verdict"]), "met": str(found["champion"]), "promoted": str(promoted).lower()}
+        own.note(tags, f"{found['text']}{_shown(found['tiers'])}")
     if promoted:
         own.call(registry.CHAMPION)
     if promoted and champion is not None:
         registry.uncall(rule.name, registry.CHALLENGER)
     elif found["verdict"] not in ("first", "same"):
         own.call(registry.CHALLENGER)
-    if found["verdict"] != "same":
-        tags = {"verdict": str(found["verdict"]), "met": str(found["champion"]), "promoted": str(promoted).lower()}
-        own.note(tags, f"{found['text']}{_shown(found['tiers'])}")
     return {**found, "promoted": promoted}
 
 

@@ -13,7 +13,7 @@ from mlflow.tracking import MlflowClient
 
 import ltr
 from tasks.ingest import DataError
-from tasks.tracking import PARENT, fluent, opened
+from tasks.tracking import PARENT, fluent, opened, patient
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 PROFILE, EVIDENCE = "profile.json", "champion.json"
@@ -45,9 +45,11 @@ class Version:
         except (MlflowException, OSError):
             return None
 
+    @patient
     def call(self, alias: str) -> None:
         self.client.set_registered_model_alias(self.name, alias, self.number)
 
+    @patient
     def note(self, tags: Mapping[str, str], text: str) -> None:
         """Attaches evidence: tags, and the description people read."""
         for key, value in tags.items():
@@ -55,6 +57,7 @@ class Version:
         self.client.update_model_version(self.name, self.number, text)
 
 
+@patient
 def registered(name: str, run_id: str, digest: str) -> Version:
     """The version of the model that a cell's run logged; made once for a digest, found afterwards."""
     client, _ = opened()
@@ -89,15 +92,19 @@ def model_of(address: str) -> ltr.Model:
         return ltr.load(Path(path) / "artifacts" / "model")
 
 
+@patient
 def called(name: str, alias: str) -> Version | None:
     """The version an alias points to."""
     client, _ = opened()
     try:
         return _version(client.get_model_version_by_alias(name, alias), client)
-    except MlflowException:
+    except MlflowException as error:
+        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise  # a registry that does not answer is not one without a champion
         return None
 
 
+@patient
 def uncall(name: str, alias: str) -> None:
     client, _ = opened()
     client.delete_registered_model_alias(name, alias)

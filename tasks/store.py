@@ -8,6 +8,7 @@ processes of a machine, share one copy.
 import json
 import os
 import platform
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -61,8 +62,8 @@ def _partial_of(path: Path) -> Path:
 def clear_partials() -> None:
     """Removes what processes of this machine that have ended left half-written."""
     for partial in (*STATE.glob("**/*.partial"), *Path("mlruns").glob("*.partial")):
-        machine, number, _ = partial.stem.rsplit("-", 2)
-        if machine.endswith(f".{platform.node()}") and not _is_alive(int(number)):
+        named = re.fullmatch(rf".*\.{re.escape(platform.node())}-(\d+)-[0-9a-f]{{8}}\.partial", partial.name)
+        if named and not _is_alive(int(named[1])):
             shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
 
 

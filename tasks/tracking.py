@@ -48,9 +48,12 @@ def _database(path: Path) -> str:
 
 
 def opened() -> tuple[MlflowClient, str]:
-    """The store and the id of the project's experiment in it, made where missing; by one process of this folder at a time, because
-    MLflow makes a database's tables at its first use, and for our own database elsewhere until it has them all. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where
-    set, otherwise where MLflow's server says, or below ``mlruns/`` where there is only a database."""
+    """The store and the id of the project's experiment in it, made where missing.
+
+    MLflow makes a database's tables at its first use: one process of this folder at a time gets there, and our own database is made beside
+    its place until it has them all. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where set, otherwise where
+    MLflow's server says, or below ``mlruns/`` where there is only a database.
+    """
     Path("mlruns").mkdir(exist_ok=True)
     own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
     with open("mlruns/.lock", "w") as lock:
@@ -309,6 +312,7 @@ class Tracked:
         return Path(path) / "artifacts" / "model"
 
 
+@patient
 def close_abandoned(is_gone: Callable[[str], bool]) -> None:
     """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells."""
     client, experiment = opened()

@@ -1,7 +1,11 @@
 """Addresses of the registry that lead nowhere; what leads somewhere is in test_champion."""
 
 import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import INTERNAL_ERROR
+from mlflow.tracking import MlflowClient
 
+from tasks import tracking
 from tasks.ingest import DataError
 from tasks.lookup import find_model
 from tasks.registry import CHAMPION, called
@@ -13,3 +17,13 @@ def test_what_is_not_registered_is_one_line(workplace):
         with pytest.raises(DataError, match=f"^{address}: ") as caught:
             find_model(address)
         assert "\n" not in str(caught.value)
+
+
+def test_a_registry_that_does_not_answer_is_not_one_without_a_champion(workplace, monkeypatch):
+    def down(*_):
+        raise MlflowException("connection refused", INTERNAL_ERROR)
+
+    monkeypatch.setattr(tracking, "_PAUSES", ())
+    monkeypatch.setattr(MlflowClient, "get_model_version_by_alias", down)
+    with pytest.raises(tracking.TrackingError, match="does not answer: connection refused"):
+        called("search", CHAMPION)
