@@ -23,6 +23,7 @@ from prefect.runtime import flow_run
 import ltr
 from flows.leftovers import clear, signed
 from flows.progress import Steps, steps
+from flows.runners import require_workers
 from flows.sweep import Cell, cells_of, choose, point_label, train_all
 from ltr.lambdas import weights_at
 from ltr.measures import why_undefined
@@ -58,6 +59,7 @@ class ExpectationError(ValueError):
 @flow(name="lambdaflow", flow_run_name="{config.name}", validate_parameters=True)
 def run(config: RunConfig, fresh: bool = False) -> dict[str, Any]:
     """One run of a configuration; `fresh` trains every cell again."""
+    require_workers(config)
     clear()
     with signed() as owner, steps() as progress:
         progress.begin("data")
@@ -193,9 +195,9 @@ def sweep(
     expected = config.expect.values if config.expect else {}
     first = [cell for cell in cells if cell["ranker"] in expected]
     if first:
-        train_all(first, config.workers, fresh, finished)
+        train_all(config, first, fresh, finished)
         meet_expectations(config, compare(config, list(choose([(cell, results[id(cell)]) for cell in first], select))))
-    train_all([cell for cell in cells if cell["ranker"] not in expected], config.workers, fresh, finished)
+    train_all(config, [cell for cell in cells if cell["ranker"] not in expected], fresh, finished)
     chosen = {(name, fold): result["key"] for name, fold, _, result in choose([(c, results[id(c)]) for c in cells], select)}
     stacked = []
     for name in (name for name in config.rankers if name not in alone):
@@ -204,7 +206,7 @@ def sweep(
         stacked += cells_of(config, [name], scored)
     if stacked:
         progress.begin("training on scores", len(stacked))
-        train_all(stacked, config.workers, fresh, finished)
+        train_all(config, stacked, fresh, finished)
     return [(cell, results[id(cell)]) for cell in (*cells, *stacked)]
 
 

@@ -33,8 +33,22 @@ class Runner:
     def start(self, flow: Any, config: RunConfig, fresh: bool) -> Any:
         """What comes of ``flow(config, fresh)`` here."""
         workers = self.workers or config.workers
+        at_a_time = 1 if config.parts > 1 else workers
         with one_server() if self.elsewhere else nullcontext():
-            return flow.with_options(task_runner=self.make(workers))(config.model_copy(update={"workers": workers}), fresh)
+            return flow.with_options(task_runner=self.make(workers))(config.model_copy(update={"workers": at_a_time}), fresh)
+
+
+def require_workers(config: RunConfig) -> None:
+    """Of a run under way: where models are trained in parts, Dask workers are there to hold them.
+
+    Raises:
+        ConfigError: before anything is done.
+    """
+    context = FlowRunContext.get()
+    if config.parts > 1 and context and type(context.task_runner).__name__ != "DaskTaskRunner":
+        raise ConfigError(
+            f"parts: {config.parts} need Dask workers to hold them: add --runner dask={config.parts} or dask=tcp://HOST:PORT"
+        )
 
 
 @contextmanager

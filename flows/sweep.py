@@ -50,12 +50,13 @@ def point_label(point: dict[str, Any]) -> str:
     return ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
 
 
-def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[Cell, dict[str, Any]], None]) -> None:
+def train_all(config: RunConfig, cells: list[Cell], fresh: bool, finished: Callable[[Cell, dict[str, Any]], None]) -> None:
     """Trains what is not there yet; `finished` sees each cell with its result as soon as it is done.
 
-    `workers` cells are under way at a time. Two cells that decide the same (the same parameters under two names) are trained
-    once.
+    So many cells are under way at a time as the configuration has workers. Two cells that decide the same (the same parameters under
+    two names) are trained once.
     """
+    workers = config.workers
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else 0
     home = str(Path.cwd())
     step = train.with_options(refresh_cache=True) if fresh else train
@@ -67,7 +68,7 @@ def train_all(cells: list[Cell], workers: int, fresh: bool, finished: Callable[[
     while waiting or running:
         while waiting and len(running) < workers:
             alike = waiting.pop(0)
-            running[step.submit(alike[0], threads, fresh, home)] = alike
+            running[step.submit(alike[0], threads, fresh, home, config.parts)] = alike
         future = next(as_completed(list(running)))
         try:
             result = future.result()

@@ -9,16 +9,18 @@ with ``direct_to_workers``.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle
 from typing import Any
 
 import numba
 import numpy as np
-from distributed import Client, Future
+from distributed import Client, Future, worker_client
 from numpy.typing import NDArray
 
 from ltr.boosting import LambdaMART
 from ltr.parts import Ask, Part, PartLost
+from ltr.queries import select
 from tasks import store
 
 _PATIENCE = 5.0
@@ -58,6 +60,41 @@ class Held:
         return self.part.answer(question, *arguments)
 
 
+def cut(name: str, n_parts: int) -> list[str]:
+    """A stored data set as `n_parts` stored ones: as many queries in each; their names. No more than one part is in memory at a time.
+
+    Raises:
+        ValueError: for fewer queries than parts.
+    """
+    recipe = {"cut": 1, "of": name, "parts": n_parts}
+    if noted := store.remembered(recipe):
+        return list(noted["data"])
+    queries = store.open_queries(name)
+    if n_parts > queries.n_queries:
+        raise ValueError(f"parts: {n_parts} of {queries.n_queries} training queries")
+    parts = [store.keep_queries(select(queries, chosen)) for chosen in np.array_split(np.arange(queries.n_queries), n_parts)]
+    store.remember(recipe, {"data": parts})
+    return parts
+
+
+def fit_in_parts(model: LambdaMART, train: str, valid: str, n_parts: int, tick: Callable[[], None]) -> LambdaMART:
+    """`fit_on` from within a task of a Dask worker, on a stored data set cut here; where a part's worker dies, the training goes on from
+    the trees grown so far on those that are left.
+
+    Raises:
+        PartLost: where a part is lost twice without a tree between.
+    """
+    start, parts = None, cut(train, n_parts)
+    with worker_client() as client:
+        while True:
+            try:
+                return fit_on(client, parts, model, valid, start, tick)[0]
+            except PartLost as lost:
+                if lost.so_far is None or (start and start.trees.n_trees == lost.so_far.trees.n_trees):
+                    raise
+                start = lost.so_far
+
+
 def fit_on(
     client: Client,
     parts: Sequence[str],
@@ -69,8 +106,8 @@ def fit_on(
     """`LambdaMART.fit` on the queries of all parts together: the same digest, whatever the parts and the workers.
 
     Args:
-        client: of a running cluster; the parts are dealt to its workers in turn.
-        parts: names of stored data sets without common queries, which the workers find in their store.
+        client: of a running cluster; the parts are dealt to its workers in turn, and to others where one has just died.
+        parts: names of stored data sets without common queries, which the workers find in the store of this working directory.
         valid: name of the stored validation queries, which are opened here.
         start: as in `LambdaMART.fit`.
         tick: called after every tree.
@@ -85,10 +122,12 @@ def fit_on(
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if not workers:
         raise ValueError("the cluster has no workers")
-    dealt = list(zip(parts, cycle(sorted(workers)), strict=False))
+    opened = partial(
+        client.submit, _open, str(store.STATE.absolute().parent), model, actor=True, pure=False, allow_other_workers=True
+    )
     held = [
-        (part, client.submit(_open, part, model, workers[place]["nthreads"], actor=True, pure=False, workers=[place]))
-        for part, place in dealt
+        (part, opened(part, workers[place]["nthreads"], workers=[place]))
+        for part, place in zip(parts, cycle(sorted(workers)), strict=False)
     ]
     asked: list[int] = []
     marks = [(0, 0, time.perf_counter())]
@@ -105,7 +144,8 @@ def fit_on(
     return (replace(fitted, remarks=(*fitted.remarks, cost.remark)) if len(moved) else fitted), cost
 
 
-def _open(part: str, model: LambdaMART, threads: int) -> Held:
+def _open(home: str, model: LambdaMART, part: str, threads: int) -> Held:
+    store.settle(home)
     return Held(Part(model, store.open_queries(part)), threads)
 
 

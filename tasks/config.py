@@ -395,6 +395,7 @@ class RunConfig(Strict):
     seed: int = Field(1, ge=0)
     scale: float = Field(1.0, gt=0, le=1)
     workers: int = Field(1, ge=1)
+    parts: int = Field(1, ge=1)
 
     @model_validator(mode="after")
     def _check(self) -> "RunConfig":
@@ -544,8 +545,8 @@ class RunConfig(Strict):
 
     @property
     def digest(self) -> str:
-        """sha256 of everything that can change a number (not the number of workers)."""
-        written = self.model_dump(mode="json", exclude={"workers"})
+        """sha256 of everything that can change a number (not how many work at it)."""
+        written = self.model_dump(mode="json", exclude={"workers", "parts"})
         return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 
 

@@ -51,7 +51,7 @@ def _cached(_: Any, arguments: dict[str, Any]) -> str | None:
 
 
 @task(name="train", task_run_name="train {cell[label]}", cache_key_fn=_cached, persist_result=True, result_serializer="json")
-def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False, home: str | None = None) -> dict[str, Any]:
+def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False, home: str | None = None, parts: int = 1) -> dict[str, Any]:
     """Trains one cell.
 
     Args:
@@ -60,6 +60,7 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False, home: str
         threads: threads of the kernels, 0 for all; it changes the time and nothing else.
         fresh: train even if it is there.
         home: the working directory of the run, where this is a process of its own.
+        parts: of the training queries, each held by a Dask worker, where the ranker is LambdaMART.
 
     Returns:
         ``{"key", "digest", "metrics": {"valid_ndcg_10": …}, "seconds", "remarks"}``; model, per-query values and curve lie in
@@ -76,7 +77,12 @@ def train(cell: dict[str, Any], threads: int = 0, fresh: bool = False, home: str
     model = SECTIONS[cell["section"]["kind"]](**cell["section"]).model(conventions)
     sets = {role: store.open_queries(cell[role]) for role in ("train", "valid", "test")}
     started = time.perf_counter()
-    fitted = model.fit(sets["train"], sets["valid"], _tick)
+    if parts > 1 and isinstance(model, ltr.LambdaMART):
+        from tasks.cluster import fit_in_parts
+
+        fitted: Any = fit_in_parts(model, cell["train"], cell["valid"], parts, _tick)
+    else:
+        fitted = model.fit(sets["train"], sets["valid"], _tick)
     seconds = time.perf_counter() - started
     values = pl.concat(
         table(evaluate(fitted, sets[role], cell["measures"], conventions), sets[role], role) for role in ("valid", "test")

@@ -99,6 +99,19 @@ def test_a_cluster_that_loses_a_worker_gives_what_threads_give(tmp_path, expecte
             process.wait()
 
 
+def test_models_in_parts_are_the_models_of_one_machine(tmp_path, expected):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "c.yaml").write_text(yaml.safe_dump({**CONFIG, "parts": 3}))
+    done = subprocess.run(command("dask=2"), cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert models(done.stdout) == expected
+    assert done.stderr.count("a tree cost") == 2
+    refused = subprocess.run(command("threads"), cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
+    assert refused.returncode == 1
+    assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in refused.stderr
+
+
 def test_what_is_no_runner_is_refused():
     for text in ("fibres", "threads=0", "processes=x", "dask=two"):
         with pytest.raises(ConfigError, match=r"threads\[=N\], processes"):

@@ -10,7 +10,7 @@ import pytest
 import ltr
 from ltr.parts import PartLost
 from tasks import store
-from tasks.cluster import Cost, fit_on
+from tasks.cluster import Cost, cut, fit_in_parts, fit_on
 from tests.conftest import JIT
 from tests.ltr.test_parts import TERMS, data, split
 
@@ -55,6 +55,40 @@ def test_two_workers_train_the_model_of_one_machine_and_a_dead_one_is_named(work
         resumed, _ = fit_on(client, stored[:2], MODEL, held_out, start=lost.value.so_far)
         assert lost.value.so_far.trees.n_trees == 3
         assert resumed.digest == MODEL.fit(both, valid).digest
+
+
+def ending(process):
+    """A tick that ends another worker after the third tree."""
+    seen = []
+
+    def tick():
+        seen.append(1)
+        if len(seen) == 3:
+            os.kill(process, signal.SIGKILL)
+
+    return tick
+
+
+@pytest.mark.skipif(not JIT, reason="workers are other processes, which compile")
+def test_training_in_parts_outlives_a_worker(workplace):
+    train, valid = store.keep_queries(data()), store.keep_queries(data(30, seed=2))
+    cluster = distributed.LocalCluster(processes=True, n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        pids = client.run(os.getpid)
+        task = client.submit(fit_in_parts, MODEL, train, valid, 3, ending(pids[min(pids)]), workers=[max(pids)])
+        fitted = task.result(timeout=120)
+    assert fitted.digest == MODEL.fit(data(), data(30, seed=2)).digest
+    assert fitted.trees.n_trees > 3
+
+
+def test_cut_parts_hold_every_query_once(workplace):
+    name = store.keep_queries(data(10))
+    parts = cut(name, 3)
+    assert [store.open_queries(part).n_queries for part in parts] == [4, 3, 3]
+    assert ltr.queries.concatenate([store.open_queries(part) for part in parts]).digest == store.open_queries(name).digest
+    assert cut(name, 3) == parts
+    with pytest.raises(ValueError, match="parts: 11 of 10 training queries"):
+        cut(name, 11)
 
 
 @pytest.mark.skipif(not JIT, reason="needs a cluster")
