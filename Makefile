@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test test-nojit test-long bench lint ui clean
+.PHONY: help install demo test test-nojit test-long bench api lint ui clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scale.py
+
+api: $(VENV)/.installed-dev  ## pages from the docstrings, docs/api/index.html
+	PDOC_ALLOW_EXEC=1 $(BIN)/python -m pdoc -d google -o docs/api ltr $(subst /,.,$(basename $(filter-out %/__init__.py,$(wildcard ltr/*.py ltr/baselines/*.py tasks/*.py flows/*.py))))
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -580,6 +580,7 @@ MEASURES: dict[str, Kind] = {
     "tau": Kind(_plain, _reciprocal, tau_value, tau_prepare, errors_row, whole=True),
     "errors": Kind(_plain, _reciprocal, errors_value, errors_prepare, errors_row, whole=True, fewer_is_better=True),
 }
+"""Every measure by its name, to which a cutoff is added: ``ndcg_10`` or ``ndcg@10``."""
 
 
 def fewer_is_better(key: str) -> bool:
