@@ -207,9 +207,10 @@ def _check(given: argparse.Namespace) -> int:
 
     make_state_folder()
     from tasks import store
-    from tasks.check import findings, shared_queries
+    from tasks.check import Finding, findings, shared_queries
     from tasks.config import override_all, parse
     from tasks.ingest import ingest
+    from tasks.runs import attach_runs
 
     written: dict[str, Any] = {"data": {"files": given.files}}
     override_all(written, [f"data.{override}" for override in given.set])
@@ -219,6 +220,9 @@ def _check(given: argparse.Namespace) -> int:
     for file in given.files:
         read = ingest.fn([Path(file)], data, file)
         queries = store.open_queries(read["data"][0])
+        if data.runs:
+            queries, told = attach_runs(queries, data.runs, file)
+            found += [Finding("note", file, note) for note in told]
         found += findings(queries, read["split_queries"], file)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)

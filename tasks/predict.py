@@ -1,7 +1,7 @@
 """A model and a file → scores. The file is read part by part and may be larger than memory; only ids and scores are kept."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from ltr import letor
 from tasks import store
 from tasks.config import Data
 from tasks.ingest import DataError, is_table, located, numbers
+from tasks.runs import PAIR, RUN, read_trec
 
 ROWS, BYTES = 100_000, 1 << 26
 """Of a table and of a text that are read at a time."""
@@ -24,19 +25,28 @@ def predict(model: ltr.Model, path: Path, output: Path, data: Data) -> int:
     file is a run: ``query Q0 document rank score lambdaflow``, by query and falling score, equal ones as they stand.
 
     Args:
-        data: names the columns of tables and the first feature of text; a label is not needed.
+        data: names the columns of tables and the first feature of text; a label is not needed. Features of the names of its `runs` are
+            read from them, by query and document id.
 
     Returns:
         The number of rows.
 
     Raises:
-        DataError: for another suffix of `output`, a missing column or feature, a wrong line; nothing is written then.
+        DataError: for another suffix of `output`, a missing column or feature, a wrong line, runs of other documents; nothing is written
+            then.
     """
     if output.suffix not in FORMATS:
         raise DataError(f"{output}: scores are written as {', '.join(FORMATS)}")
     found = located(path)
-    parts = _table(model, found, data) if is_table(found) else _text(model, found, data)
+    runs = {name: read_trec(paths, RUN) for name, paths in data.runs.items() if name in model.names}
+    own = tuple(name for name in model.names if name not in runs)
+    parts = _table(own, found, data) if is_table(found) else _text(own, found, data)
+    if runs:
+        parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
     scores = pl.concat([_scored(model, found, ids, features) for ids, features in parts])
+    for name, run in runs.items():
+        if not scores.join(run, on=PAIR, how="semi").height:
+            raise DataError(f"{found}: no document of run {name!r} is in it")
     with store.written_whole(output) as partial:
         if output.suffix == ".trec":
             _run(scores, path).write_csv(partial, separator=" ", include_header=False)
@@ -54,7 +64,23 @@ def _scored(model: ltr.Model, path: Path, ids: pl.DataFrame, features: NDArray[n
         raise DataError(f"{path}: {error}") from None
 
 
-def _table(model: ltr.Model, path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
+def _joined(
+    path: Path,
+    ids: pl.DataFrame,
+    columns: dict[str, NDArray[np.float32]],
+    runs: Mapping[str, pl.DataFrame],
+    names: tuple[str, ...],
+) -> NDArray[np.float32]:
+    """The features `names`: columns of the file, and scores of runs, NaN for a document that a run has not."""
+    if not set(PAIR) <= set(ids.columns):
+        raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
+    for name, run in runs.items():
+        scores = ids.join(run, on=PAIR, how="left", maintain_order="left")["score"]
+        columns[name] = scores.fill_null(float("nan")).to_numpy().astype(np.float32)
+    return np.column_stack([columns[name] for name in names])
+
+
+def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of a table, some rows at a time."""
     try:
         if path.suffix.lower() == ".parquet":
@@ -64,31 +90,30 @@ def _table(model: ltr.Model, path: Path, data: Data) -> Iterator[tuple[pl.DataFr
         columns = lazy.collect_schema().names()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {str(error).splitlines()[0]}") from None
-    for name in model.names:
+    for name in names:
         if name not in columns:
             near = difflib.get_close_matches(name, columns, n=2)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            missing = sum(other not in columns for other in model.names)
-            raise DataError(
-                f"{path}: the model's feature {name!r} is no column{hint} ({missing} of {len(model.names)} are missing)"
-            )
+            missing = sum(other not in columns for other in names)
+            raise DataError(f"{path}: the model's feature {name!r} is no column{hint} ({missing} of {len(names)} are missing)")
     ids = {kind: name for kind, name in (("query", data.query), ("document", data.document)) if name in columns}
     before = 0
-    for frame in lazy.select(*model.names, *ids.values()).collect_batches(chunk_size=ROWS, maintain_order=True):
-        features = np.empty((frame.height, len(model.names)), np.float32)
-        for k, name in enumerate(model.names):
+    for frame in lazy.select(*names, *ids.values()).collect_batches(chunk_size=ROWS, maintain_order=True):
+        features = np.empty((frame.height, len(names)), np.float32)
+        for k, name in enumerate(names):
             features[:, k] = numbers(path, frame, name, data, before)
         before += frame.height
         yield frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()}), features
 
 
-def _text(model: ltr.Model, path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
+def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of LETOR text, some megabytes of whole lines at a time."""
-    names = tuple(f"f{k + data.first_feature}" for k in range(len(model.names)))
-    strange = [name for name in model.names if not (name[:1] == "f" and name[1:].isdigit())]
+    strange = [name for name in names if not (name[:1] == "f" and name[1:].isdigit())]
     if strange:
-        raise DataError(f"{path}: text has the features {names[0]}, {names[1 % len(names)]}, …, and the model reads {strange[0]!r}")
-    columns = np.array([int(name[1:]) - data.first_feature for name in model.names])
+        raise DataError(
+            f"{path}: text has the features f{data.first_feature}, f{data.first_feature + 1}, …, and the model reads {strange[0]!r}"
+        )
+    columns = np.array([int(name[1:]) - data.first_feature for name in names], np.int64)
     lines_before = 0
     with open(path, "rb") as file:
         while block := file.read(BYTES):
@@ -98,7 +123,7 @@ def _text(model: ltr.Model, path: Path, data: Data) -> Iterator[tuple[pl.DataFra
             except letor.LineError as error:
                 raise DataError(f"{path}, line {lines_before + error.line}: {error.text!r}: {error.rule}") from None
             lines_before += int((text == ord("\n")).sum())
-            wide = np.zeros((len(lines.labels), max(int(columns.max()) + 1, lines.features.shape[1])), np.float32)
+            wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
             wide[:, : lines.features.shape[1]] = lines.features
             ids = {"query": lines.query_spans} if lines.query_keys is not None else {}
             if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():

@@ -66,7 +66,6 @@ def test_tests_mirror_modules():
         "jit",
         "binning",
         "least_squares",
-        "served_model",
         "store",
         "evaluate",
         "progress",

@@ -59,6 +59,18 @@ def test_check_takes_column_names(workplace, capsys):
     assert main(["check", "a.csv", "--set", "query=q", "--set", "label=grade"]) == 0
 
 
+def test_check_joins_runs(workplace, capsys):
+    (workplace / "a.csv").write_text("query,document,label,f\n1,a,2,0.5\n1,b,0,0.1\n2,c,1,3\n2,d,0,1\n")
+    (workplace / "r.trec").write_text("1 Q0 a 1 9 x\n2 Q0 c 1 8 x\n2 Q0 z 2 7 x\n")
+    assert main(["check", "a.csv", "--set", "runs.bm25=r.trec"]) == 0
+    told = capsys.readouterr().out
+    assert "run 'bm25': 2 of 4 documents have a score; 1 documents of the run, of 1 queries here, are not in these data" in told
+    assert "4 documents, 2 features" in told
+    (workplace / "r.trec").write_text("7 Q0 a 1 9 x\n")
+    assert main(["check", "a.csv", "--set", "runs.bm25=r.trec"]) == 1
+    assert "no document of run 'bm25' is in the data" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("prefect_server")
 def test_json_is_the_last_line_of_standard_output(workplace, capsys):
     (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))

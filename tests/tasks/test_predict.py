@@ -67,6 +67,27 @@ def test_text_in_parts_and_a_trec_run(workplace, fitted, monkeypatch):
         assert [float(line[4]) for line in own] == sorted((float(line[4]) for line in own), reverse=True)
 
 
+def test_scores_of_runs_are_features_by_query_and_document(workplace, fitted, monkeypatch):
+    model, queries = fitted
+    frame = frame_of(queries)
+    kept = frame.filter(pl.int_range(pl.len()) % 3 != 0)
+    lines = [f"{q} Q0 {d} 0 {score!r} r" for q, d, score in kept.select("query", "document", "f2").rows()]
+    (workplace / "r.trec").write_text("\n".join(reversed(lines)))
+    frame.drop("f2").write_parquet("a.parquet")
+    monkeypatch.setattr(module, "ROWS", 7)
+    data = Data(files=["a"], runs={"f2": [workplace / "r.trec"], "unread": [workplace / "r.trec"]})
+    predict(model, workplace / "a.parquet", workplace / "s.parquet", data)
+    features = queries.features.copy()
+    features[::3, 1] = np.nan
+    assert np.array_equal(pl.read_parquet("s.parquet")["score"].to_numpy(), model.predict(features))
+    frame.drop("f2", "document").write_parquet("anonymous.parquet")
+    frame.drop("f2").with_columns(document=pl.lit("x")).write_parquet("others.parquet")
+    for name, says in (("anonymous", "joined by query and document id"), ("others", "no document of run 'f2' is in it")):
+        with pytest.raises(DataError, match=says):
+            predict(model, workplace / f"{name}.parquet", workplace / f"{name}.csv", data)
+        assert not (workplace / f"{name}.csv").exists()
+
+
 def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatch):
     model, queries = fitted
     frame = frame_of(queries)
