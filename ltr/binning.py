@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 MISSING = 255
 BLOCK = 16
 """Columns stored side by side: one row's block is 16 bytes, a block's histograms (32 KB) stay in the first-level cache."""
+FEW = 31
+"""Bins of values at most for columns whose histograms share updates (`ltr.histograms`): they stand behind the others."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,25 @@ class Bins:
     @property
     def n_features(self) -> int:
         return len(self.starts) - 1
+
+    @property
+    def n_blocks(self) -> int:
+        return max(1, -(-self.n_features // BLOCK))
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Where each feature stands, ``int64 [features]``: in order, but those of few bins behind the others."""
+        few = np.diff(self.starts) < FEW
+        columns = np.empty(self.n_features, np.int64)
+        columns[np.argsort(few, kind="stable")] = np.arange(self.n_features)
+        return columns
+
+    @property
+    def used(self) -> NDArray[np.int64]:
+        """Bins of values in each column, ``int64 [blocks · BLOCK]``; 0 behind the last."""
+        used = np.zeros(self.n_blocks * BLOCK, np.int64)
+        used[self.columns] = np.diff(self.starts) + 1
+        return used
 
 
 def find_bins(features: NDArray[np.float32], max_bins: int = 255) -> Bins:
@@ -179,19 +200,22 @@ def _float(places: NDArray[np.int64]) -> NDArray[np.float32]:
 # --- values → bins ------------------------------------------------------------------------------------------------------
 
 
+_TILE = 512
+"""Rows that go through one block of columns before the next: their features stay in the processor's cache."""
+
+
 def apply_bins(features: NDArray[np.float32], bins: Bins) -> NDArray[np.uint8]:
-    """Bins ``uint8 [blocks, documents, BLOCK]`` of ``features [documents, features]``; columns past the last are 0."""
-    n_blocks = max(1, -(-bins.n_features // BLOCK))
-    binned = np.zeros((n_blocks, len(features), BLOCK), np.uint8)
-    _apply(features, bins.edges, bins.starts, binned)
+    """Bins ``uint8 [blocks, documents, BLOCK]`` of ``features [documents, features]``, by column; columns past the last are 0."""
+    binned = np.zeros((bins.n_blocks, len(features), BLOCK), np.uint8)
+    _apply(features, bins.edges, bins.starts, bins.columns, binned)
     return binned
 
 
-def find_missing(binned: NDArray[np.uint8], n_features: int) -> NDArray[np.bool_]:
+def find_missing(binned: NDArray[np.uint8], bins: Bins) -> NDArray[np.bool_]:
     """Which features have a missing value, ``bool [features]``, from `apply_bins`."""
     found = np.empty((len(binned), BLOCK), np.bool_)
     _find_missing(binned, found)
-    return found.ravel()[:n_features]
+    return found.ravel()[bins.columns]
 
 
 @njit(cache=True, parallel=True)
@@ -205,12 +229,8 @@ def _find_missing(binned, found):
             found[block, k] = largest[k] == MISSING
 
 
-_TILE = 512
-"""Rows that go through one block of columns before the next: their features stay in the processor's cache."""
-
-
 @njit(cache=True, parallel=True)
-def _apply(features, edges, starts, binned):
+def _apply(features, edges, starts, columns, binned):
     """The bin is the number of edges below x, found by eight halvings without a branch in edges padded with infinity."""
     n_documents, n_features = features.shape
     for tile in prange((n_documents + _TILE - 1) // _TILE):
@@ -220,11 +240,11 @@ def _apply(features, edges, starts, binned):
             own = edges[starts[f] : starts[f + 1]]
             padded[: len(own)] = own
             padded[len(own) :] = np.float32(np.inf)
-            column = binned[f // BLOCK]
+            block, k = columns[f] // BLOCK, columns[f] % BLOCK
             for row in range(first, last):
                 x = features[row, f]
                 at, half = np.uint64(0), np.uint64(128)
                 for _ in range(8):
                     at += half if padded[at + half - np.uint64(1)] < x else np.uint64(0)
                     half >>= np.uint64(1)
-                column[row, f % BLOCK] = np.uint8(MISSING) if np.isnan(x) else np.uint8(at)
+                binned[block, row, k] = np.uint8(MISSING) if np.isnan(x) else np.uint8(at)

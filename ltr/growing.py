@@ -24,17 +24,18 @@ documents are here, interpreted where it asks elsewhere.
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numba
 import numpy as np
 from numba import njit, prange
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
 from ltr.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
+from ltr.histograms import AHEAD, N_BINS, Workshop, build, gather
 from ltr.prefetch import prefetch
 from ltr.trees import Trees
 
 _LOW = np.int64(0xFFFFFFFF)
-_BINS = 256
 _PARTS = 2
 VANISHED = 1e-100
 """Forces smaller than this are none: every pair is in order by a gap of hundreds."""
@@ -67,7 +68,7 @@ class Ground:
     Attributes:
         binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
         has_missing: ``bool [features]``.
-        histograms: ``int64 [leaves, features, bins]``; `flat`: ``int64 [blocks · parts, columns · bins]``, before they are joined.
+        histograms: ``int64 [leaves, columns, bins]``, made in `workshop`.
         rows: ``int32 [documents]``, by leaf.
         places: ``int64 [2, leaves]``: leaf k owns ``rows[places[0, k]:][:places[1, k]]``.
         packed: ``int64 [2, documents + parts]``: by document, and in the order of a leaf's rows; the latter's memory is `sides` too.
@@ -77,7 +78,7 @@ class Ground:
     bins: Bins
     has_missing: NDArray[np.bool_]
     histograms: NDArray[np.int64]
-    flat: NDArray[np.int64]
+    workshop: Workshop
     rows: NDArray[np.int32]
     places: NDArray[np.int64]
     packed: NDArray[np.int64]
@@ -85,7 +86,10 @@ class Ground:
     @property
     def memory(self) -> "Memory":
         words, (packed, gathered), (lefts, rights) = self.binned.view(np.uint64), self.packed, self.sides
-        return Memory(self.binned, words, self.rows, self.places, packed, gathered, lefts, rights, self.flat, self.histograms)
+        return Memory(
+            self.binned, words, self.bins.columns, self.rows, self.places, packed, gathered, lefts, rights, self.histograms, self.workshop,
+            numba.get_num_threads(),
+        )  # fmt: skip
 
     @property
     def sides(self) -> NDArray[np.int32]:
@@ -114,9 +118,9 @@ class Ground:
         return cls(
             binned,
             bins,
-            find_missing(binned, bins.n_features),
-            histograms=np.empty((n_leaves, bins.n_features, _BINS), np.int64),
-            flat=np.empty((len(binned) * _PARTS, BLOCK * _BINS), np.int64),
+            find_missing(binned, bins),
+            histograms=np.empty((n_leaves, bins.n_blocks * BLOCK, N_BINS), np.int64),
+            workshop=Workshop.of(bins, numba.config.NUMBA_NUM_THREADS),
             rows=np.empty(len(features), np.int32),
             places=np.zeros((2, n_leaves), np.int64),
             packed=np.empty((2, len(features) + _PARTS), np.int64),
@@ -133,20 +137,22 @@ class Memory(NamedTuple):
 
     binned: NDArray[np.uint8]
     words: NDArray[np.uint64]
+    columns: NDArray[np.int64]
     rows: NDArray[np.int32]
     places: NDArray[np.int64]
     packed: NDArray[np.int64]
     gathered: NDArray[np.int64]
     lefts: NDArray[np.int32]
     rights: NDArray[np.int32]
-    flat: NDArray[np.int64]
     histograms: NDArray[np.int64]
+    workshop: Workshop
+    threads: int
 
     def divide(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
         return int(_divide_leaf(self, leaf, new, feature, split, missing_left))
 
-    def settle(self, leaf: int, new: int, left_is_smaller: bool) -> None:
-        _settle_leaf(self, leaf, new, left_is_smaller)
+    def settle(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        _settle_leaf(self, leaf, new, left_is_smaller, searched)
 
     def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
         return np.asarray(_leaf_in_bins(self, leaf, feature))
@@ -168,7 +174,7 @@ class Field(Protocol):
 
     Attributes:
         bins, has_missing: of the features.
-        histograms: ``int64 [leaves, features, bins]``; `root` and the growing fill them.
+        histograms: ``int64 [leaves, columns, bins]``; `root` and the growing fill them.
     """
 
     @property
@@ -249,8 +255,7 @@ class Pulled:
             ground.rows[:n_rows] = chosen
         ground.places[:, 0] = 0, n_rows
         _pack(self.force, self.curvature, *scales, newton, ground.packed[0])
-        words = ground.binned.view(np.uint64)
-        _histogram(words, ground.rows[:n_rows], *ground.packed, ground.flat, ground.histograms, 0, 0, -1)
+        _begin_root(ground.memory, n_rows)
         return n_rows
 
     def grown(self, *rules: Any) -> Any:
@@ -262,7 +267,7 @@ class Pulled:
         leaf_starts = np.append(starts, n_rows)
         totals = _leaf_totals(self.force, self.curvature, *scales, self.ground.rows[:n_rows], leaf_starts, self.leaf)
         if n_rows < len(self.leaf):
-            _fall(self.ground.binned, self.sample, *nodes, self.leaf)
+            _fall(self.ground.binned, self.ground.bins.columns, self.sample, *nodes, self.leaf)
         return totals
 
     def move(self, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
@@ -313,7 +318,7 @@ def grow_over(field: Field, rules: Rules, allowed: NDArray[np.bool_] | None = No
     curvature_scale, fine_curvature = _scales(coarse[1], sizes[1] + n_documents, 32, 62)
     n_rows = field.root((force_scale, curvature_scale), rules.newton_gain)
     *splits, gain, order, documents, bounds = field.grown(
-        n_rows, field.histograms[: rules.n_leaves], np.diff(field.bins.starts), field.has_missing, max(rules.min_docs_in_leaf, 1),
+        n_rows, field.histograms[: rules.n_leaves], field.bins.columns, np.diff(field.bins.starts), field.has_missing, max(rules.min_docs_in_leaf, 1),
         rules.newton_gain, allowed, rules.monotone, bool(rules.monotone.any()),
     )  # fmt: skip
     nodes = Nodes(*splits)
@@ -428,7 +433,7 @@ def _leaf_totals(force, curvature, force_scale, curvature_scale, rows, starts, l
         for k in range(len(starts) - 1):
             push = mass = np.int64(0)
             for at in range(max(starts[k], first), min(starts[k + 1], last)):
-                row, ahead = rows[at], np.int64(rows[min(at + _AHEAD, len(rows) - 1)])
+                row, ahead = rows[at], np.int64(rows[min(at + AHEAD, len(rows) - 1)])
                 prefetch(force, ahead)
                 prefetch(curvature, ahead)
                 leaf[row] = k
@@ -439,80 +444,19 @@ def _leaf_totals(force, curvature, force_scale, curvature_scale, rows, starts, l
 
 
 @njit(cache=True, parallel=True)
-def _fall(binned, sample, feature, split, missing_left, left, right, leaf):
+def _fall(binned, columns, sample, feature, split, missing_left, left, right, leaf):
     """The leaves of documents that the tree was not grown on."""
     for row in prange(len(leaf)):
         node = 0 if not sample[row] else -1
         while node >= 0:
-            f = feature[node]
-            b = binned[f // BLOCK, row, f % BLOCK]
+            column = columns[feature[node]]
+            b = binned[column // BLOCK, row, column % BLOCK]
             node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
             leaf[row] = ~node
 
 
-# --- histograms ---------------------------------------------------------------------------------------------------------
-
-_AHEAD = 64
-"""Rows by which memory is asked for before it is read."""
 _SPLIT_FROM = 4096
-"""Rows from which each block of features is shared by two threads."""
-
-
-@njit(cache=True)
-def _gather(packed, rows, gathered):
-    """gathered[i] = packed[rows[i]]: every block of features would otherwise ask for each of them again."""
-    for i in range(np.uint64(len(rows))):
-        prefetch(packed, np.int64(rows[min(i + np.uint64(_AHEAD), np.uint64(len(rows) - 1))]))
-        gathered[i] = packed[np.uint64(rows[i])]
-
-
-@njit(cache=True)
-def _add_rows(words, rows, gathered, flat, both):
-    """flat[column, bin] += packed over `rows`, for one block of features. A row's 16 bins are the bytes of two 64-bit words, of which
-    the second is read where `both`:
-
-    words[row, 0]    b7 b6 b5 b4 b3 b2 b1 b0         words[row, 1]    b15 … b8         b_k: bin of column k
-    """
-    byte, mask, bins, half = np.uint64(8), np.uint64(255), np.uint64(_BINS), np.uint64(BLOCK // 2 * _BINS)
-    n = np.uint64(len(rows))
-    for i in range(n):
-        ahead = np.int64(rows[min(i + np.uint64(_AHEAD), n - np.uint64(1))])
-        prefetch(words, 2 * ahead)
-        row = np.uint64(rows[i])
-        word, low = gathered[i], words[row, 0]
-        for k in range(np.uint64(BLOCK // 2)):
-            flat[k * bins + ((low >> (byte * k)) & mask)] += word
-        if both:
-            high = words[row, 1]
-            for k in range(np.uint64(BLOCK // 2)):
-                flat[half + k * bins + ((high >> (byte * k)) & mask)] += word
-
-
-@njit(cache=True, parallel=True)
-def _histogram(words, rows, packed, gathered, flat, histograms, parent, own, sibling):
-    """histograms[own][f, bin] = Σ packed over `rows`; histograms[sibling] = histograms[parent] − that, where `sibling` is a leaf (≥ 0).
-
-    Sums are integers: the parts may be added in any order.
-    """
-    blocks, parts = words.shape[0], _PARTS if len(rows) >= _SPLIT_FROM else 1
-    for part in prange(parts):
-        a, b = len(rows) * part // parts, len(rows) * (part + 1) // parts
-        _gather(packed, rows[a:b], gathered[a:b])
-    for task in prange(blocks * parts):
-        block, part = task % blocks, task // blocks
-        a, b = len(rows) * part // parts, len(rows) * (part + 1) // parts
-        flat[task] = 0
-        _add_rows(words[block], rows[a:b], gathered[a:b], flat[task], block * BLOCK + BLOCK // 2 < histograms.shape[1])
-    for f in prange(histograms.shape[1]):
-        first = f % BLOCK * _BINS
-        for k in range(_BINS):
-            total = flat[f // BLOCK, first + k]
-            if parts == _PARTS:
-                total += flat[blocks + f // BLOCK, first + k]
-            before = histograms[parent, f, k]
-            histograms[own, f, k] = total
-            if sibling >= 0:
-                histograms[sibling, f, k] = before - total
+"""Rows from which they are divided by two threads."""
 
 
 # --- the best split -----------------------------------------------------------------------------------------------------
@@ -545,7 +489,7 @@ def _search(column, counts, counted, n_edges, has_missing, min_docs, by_count, s
     """
     total = np.int64(0)
     n_total = 0
-    for k in range(_BINS):
+    for k in range(N_BINS):
         total += column[k]
         n_total += counts[k]
     bounded = sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf
@@ -581,29 +525,29 @@ def _search(column, counts, counted, n_edges, has_missing, min_docs, by_count, s
 
 
 @njit(cache=True, parallel=True)
-def _search_all(histogram, n_edges, has_missing, min_docs, by_count, allowed, monotone, bounds, gains, splits, lefts):
+def _search_all(histogram, columns, n_edges, has_missing, min_docs, by_count, allowed, monotone, bounds, gains, splits, lefts):
     for f in prange(len(n_edges)):
         gains[f] = 0.0
         if allowed[f]:
             gains[f], splits[f], lefts[f] = _search(
-                histogram[f], np.zeros(_BINS, np.int64), False, n_edges[f], has_missing[f], min_docs, by_count, monotone[f], bounds
+                histogram[columns[f]], np.zeros(N_BINS, np.int64), False, n_edges[f], has_missing[f], min_docs, by_count, monotone[f], bounds
             )
 
 
 @njit(cache=True)
-def _best_split(histogram, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds):
+def _best_split(histogram, columns, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds):
     """Best split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin. With Newton gain, whose
     histograms do not count, sides may be too small: see `_admissible_split`."""
     n_features = len(n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    _search_all(histogram, n_edges, has_missing, min_docs, not newton, allowed, monotone, bounds, gains, splits, lefts)
+    _search_all(histogram, columns, n_edges, has_missing, min_docs, not newton, allowed, monotone, bounds, gains, splits, lefts)
     f = np.argmax(gains)
     return gains[f], f, splits[f], lefts[f]
 
 
 @njit(cache=True)
 def _sum_of(histogram):
-    """Force and weight of a leaf, from the histogram of its first feature."""
+    """Force and weight of a leaf, from the histogram of its first column."""
     total = histogram[0].sum()
     return float(total >> 32), float(total & _LOW)
 
@@ -612,14 +556,14 @@ def _sum_of(histogram):
 
 
 @njit(cache=True)
-def _divide(column, rows, k, split, missing_left, lefts, rights):
+def _divide(block, k, rows, split, missing_left, lefts, rights):
     """Rows that go left and rows that go right, both in their order and without a branch; how many go left."""
     n_left = n_right = np.uint64(0)
     n = np.uint64(len(rows))
     for i in range(n):
-        prefetch(column, BLOCK * np.int64(rows[min(i + np.uint64(_AHEAD), n - np.uint64(1))]))
+        prefetch(block, BLOCK * np.int64(rows[min(i + np.uint64(AHEAD), n - np.uint64(1))]))
         row = rows[i]
-        b = column[row, k]
+        b = block[row, k]
         goes = np.uint64((b <= split) | (missing_left & (b == MISSING)))
         lefts[n_left] = row
         rights[n_right] = row
@@ -629,7 +573,7 @@ def _divide(column, rows, k, split, missing_left, lefts, rights):
 
 
 @njit(cache=True, parallel=True)
-def _partition(binned, rows, lefts, rights, f, split, missing_left):
+def _partition(binned, column, rows, lefts, rights, split, missing_left):
     """Rows that go left to the front, both sides in their order; how many went left. `lefts` and `rights` are scratch, a row longer
     than `rows` for each part."""
     parts = _PARTS if len(rows) >= _SPLIT_FROM else 1
@@ -640,7 +584,7 @@ def _partition(binned, rows, lefts, rights, f, split, missing_left):
         a, b = ends[part], ends[part + 1]
         gap = a + part
         counts[part] = _divide(
-            binned[f // BLOCK], rows[a:b], f % BLOCK, split, missing_left, lefts[gap : b + part + 1], rights[gap : b + part + 1]
+            binned[column // BLOCK], column % BLOCK, rows[a:b], split, missing_left, lefts[gap : b + part + 1], rights[gap : b + part + 1]
         )
     n_left = counts.sum()
     for part in prange(parts):
@@ -656,26 +600,48 @@ def _partition(binned, rows, lefts, rights, f, split, missing_left):
 def _divide_leaf(memory, leaf, new, feature, split, missing_left):
     start, size = memory.places[0, leaf], memory.places[1, leaf]
     members = memory.rows[start : start + size]
-    n_left = _partition(memory.binned, members, memory.lefts, memory.rights, feature, split, missing_left)
+    n_left = _partition(memory.binned, memory.columns[feature], members, memory.lefts, memory.rights, split, missing_left)
     memory.places[0, new] = start + n_left
     return n_left
 
 
 @njit(cache=True)
-def _settle_leaf(memory, leaf, new, left_is_smaller):
+def _settle_leaf(memory, leaf, new, left_is_smaller, searched):
     places = memory.places
-    n_left = places[0, new] - places[0, leaf]
-    places[1, leaf], places[1, new] = n_left, places[1, leaf] - n_left
-    small, large = (leaf, new) if left_is_smaller else (new, leaf)
-    members = memory.rows[places[0, small] : places[0, small] + places[1, small]]
-    _histogram(memory.words, members, memory.packed, memory.gathered, memory.flat, memory.histograms, leaf, small, large)
+    start, size, n_left = places[0, leaf], places[1, leaf], places[0, new] - places[0, leaf]
+    left, right = (new, leaf) if left_is_smaller else (leaf, new)
+    places[0, left], places[1, left] = start, n_left
+    places[0, right], places[1, right] = start + n_left, size - n_left
+    if searched:
+        members = memory.rows[places[0, new] : places[0, new] + places[1, new]]
+        gathered = memory.gathered[: len(members)]
+        _gather_all(memory.packed, members, gathered, memory.threads)
+        build(memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[new], memory.histograms[leaf], True)
+
+
+@njit(cache=True, parallel=True)
+def _gather_all(packed, rows, gathered, threads):
+    n = len(rows)
+    for thread in prange(threads):
+        a, b = n * thread // threads, n * (thread + 1) // threads
+        gather(packed, rows[a:b], gathered[a:b])
+
+
+@njit(cache=True)
+def _begin_root(memory, n_rows):
+    """The histogram of leaf 0."""
+    members, gathered = memory.rows[:n_rows], memory.packed
+    if n_rows < len(memory.rows):
+        gathered = memory.gathered
+        _gather_all(memory.packed, members, gathered, memory.threads)
+    build(memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[0], memory.histograms[0], False)
 
 
 @njit(cache=True)
 def _leaf_in_bins(memory, leaf, f):
-    counts = np.zeros(_BINS, np.int64)
+    counts, column = np.zeros(N_BINS, np.int64), memory.columns[f]
     for row in memory.rows[memory.places[0, leaf] : memory.places[0, leaf] + memory.places[1, leaf]]:
-        counts[memory.binned[f // BLOCK, row, f % BLOCK]] += 1
+        counts[memory.binned[column // BLOCK, row, column % BLOCK]] += 1
     return counts
 
 
@@ -684,9 +650,10 @@ def _ask_divide(field, leaf, new, feature, split, missing_left):
     return field.divide(leaf, new, feature, split, missing_left)
 
 
-def _ask_settle(field, leaf, new, left_is_smaller):
-    """The division just tried stays: `leaf` keeps the left side, `new` has the right one, and both have their histograms."""
-    field.settle(leaf, new, left_is_smaller)
+def _ask_settle(field, leaf, new, left_is_smaller, searched):
+    """The division just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they will
+    be `searched`."""
+    field.settle(leaf, new, left_is_smaller, searched)
 
 
 def _ask_in_bins(field, leaf, feature):
@@ -700,8 +667,8 @@ def _divide_here(field, leaf, new, feature, split, missing_left):
 
 
 @overload(_ask_settle)
-def _settle_here(field, leaf, new, left_is_smaller):
-    return lambda field, leaf, new, left_is_smaller: _settle_leaf(field, leaf, new, left_is_smaller)
+def _settle_here(field, leaf, new, left_is_smaller, searched):
+    return lambda field, leaf, new, left_is_smaller, searched: _settle_leaf(field, leaf, new, left_is_smaller, searched)
 
 
 @overload(_ask_in_bins)
@@ -710,12 +677,12 @@ def _in_bins_here(field, leaf, feature):
 
 
 @register_jitable
-def _admissible_split(field, leaf, histogram, n_edges, has_missing, min_docs, allowed, monotone, bounds):
+def _admissible_split(field, leaf, histogram, columns, n_edges, has_missing, min_docs, allowed, monotone, bounds):
     """`_best_split` with at least `min_docs` rows on both sides: the winning feature is counted and searched again, until a counted
     one wins."""
     n_features = len(n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    _search_all(histogram, n_edges, has_missing, min_docs, False, allowed, monotone, bounds, gains, splits, lefts)
+    _search_all(histogram, columns, n_edges, has_missing, min_docs, False, allowed, monotone, bounds, gains, splits, lefts)
     counted = np.zeros(n_features, np.bool_)
     while True:
         f = np.argmax(gains)
@@ -724,16 +691,16 @@ def _admissible_split(field, leaf, histogram, n_edges, has_missing, min_docs, al
         if counted[f]:
             return gains[f], f, splits[f], lefts[f]
         gains[f], splits[f], lefts[f] = _search(
-            histogram[f], _ask_in_bins(field, leaf, f), True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
+            histogram[columns[f]], _ask_in_bins(field, leaf, f), True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
         )
         counted[f] = True
 
 
-def best_first(field, n_rows, histograms, n_edges, has_missing, min_docs, newton, allowed, monotone, any_monotone):
+def best_first(field, n_rows, histograms, columns, n_edges, has_missing, min_docs, newton, allowed, monotone, any_monotone):
     """Best-first growth: the columns of `Nodes`, what each node gains, and the leaves from left to right: their numbers, documents
     and bounds.
 
-    Splitting leaf k keeps k for the left child and gives the next free number to the right one. ``starts[k]``: documents left of
+    Splitting leaf k keeps k for the larger child and gives the next free number to the smaller one. ``starts[k]``: documents left of
     leaf k; ``owner[k]``: the node and side that point at it; ``bounds[k]``: of its value, in packed units.
     """
     n_leaves = len(histograms)
@@ -749,7 +716,7 @@ def best_first(field, n_rows, histograms, n_edges, has_missing, min_docs, newton
     sizes[0] = n_rows
     if n_rows >= 2 * min_docs:
         gains[0], features[0], splits[0], missing_left[0] = _best_split(
-            histograms[0], n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[0]
+            histograms[0], columns, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[0]
         )
     grown, node = 1, 0
     while grown < n_leaves:
@@ -760,30 +727,32 @@ def best_first(field, n_rows, histograms, n_edges, has_missing, min_docs, newton
         n_left = _ask_divide(field, leaf, grown, f, splits[leaf], missing_left[leaf])
         if min(n_left, sizes[leaf] - n_left) < min_docs:
             gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = _admissible_split(
-                field, leaf, histograms[leaf], n_edges, has_missing, min_docs, allowed, monotone, bounds[leaf]
+                field, leaf, histograms[leaf], columns, n_edges, has_missing, min_docs, allowed, monotone, bounds[leaf]
             )
             continue
         node_feature[node], node_split[node], node_missing[node] = f, splits[leaf], missing_left[leaf]
         node_gain[node] = gains[leaf]
         if owner[leaf] >= 0:
             children[owner[leaf], int(on_right[leaf])] = node
-        children[node, 0], children[node, 1] = ~leaf, ~grown
-        owner[leaf], on_right[leaf], owner[grown], on_right[grown] = node, False, node, True
-        starts[grown], sizes[grown] = starts[leaf] + n_left, sizes[leaf] - n_left
-        sizes[leaf] = n_left
-        _ask_settle(field, leaf, grown, sizes[leaf] <= sizes[grown])
+        start, size, left_is_smaller = starts[leaf], sizes[leaf], 2 * n_left <= sizes[leaf]
+        left, right = (grown, leaf) if left_is_smaller else (leaf, grown)
+        children[node, 0], children[node, 1] = ~left, ~right
+        owner[left], on_right[left], owner[right], on_right[right] = node, False, node, True
+        starts[left], sizes[left], starts[right], sizes[right] = start, n_left, start + n_left, size - n_left
+        searched = grown + 1 < n_leaves
+        _ask_settle(field, leaf, grown, left_is_smaller, searched or any_monotone)
         bounds[grown] = bounds[leaf]
         if any_monotone and monotone[f] != 0:
-            force, weight = _sum_of(histograms[leaf])
-            other_force, other_weight = _sum_of(histograms[grown])
+            force, weight = _sum_of(histograms[left])
+            other_force, other_weight = _sum_of(histograms[right])
             middle = 0.5 * (_value(force, weight, bounds[leaf]) + _value(other_force, other_weight, bounds[leaf]))
-            below, above = (leaf, grown) if monotone[f] > 0 else (grown, leaf)
+            below, above = (left, right) if monotone[f] > 0 else (right, left)
             bounds[below, 1], bounds[above, 0] = middle, middle
-        for k in (leaf, grown):
+        for k in (left, right):
             gains[k] = 0.0
-            if sizes[k] >= 2 * min_docs:
+            if searched and sizes[k] >= 2 * min_docs:
                 gains[k], features[k], splits[k], missing_left[k] = _best_split(
-                    histograms[k], n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[k]
+                    histograms[k], columns, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[k]
                 )
         grown += 1
         node += 1

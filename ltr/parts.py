@@ -124,9 +124,9 @@ def _root(part: Part, scales: tuple[float, float], newton: bool) -> tuple[int, N
     return part.pulled.root(scales, newton), part.ground.histograms[0][in_use(part.ground.bins)]
 
 
-def _settle(part: Part, leaf: int, new: int, left_is_smaller: bool) -> NDArray[np.int64]:
-    part.ground.memory.settle(leaf, new, left_is_smaller)
-    return part.ground.histograms[leaf if left_is_smaller else new][in_use(part.ground.bins)]
+def _settle(part: Part, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> NDArray[np.int64]:
+    part.ground.memory.settle(leaf, new, left_is_smaller, searched)
+    return part.ground.histograms[new][in_use(part.ground.bins)] if searched else np.zeros(0, np.int64)
 
 
 ANSWERS: dict[str, Callable[..., Any]] = {
@@ -149,9 +149,9 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def in_use(bins: Bins) -> NDArray[np.bool_]:
-    """Which bins of a histogram can hold something, ``bool [features, bins]``: the others are not sent."""
-    k = np.arange(MISSING + 1)
-    return (k <= np.diff(bins.starts)[:, None]) | (k == MISSING)
+    """Which bins of a histogram can hold something, ``bool [columns, bins]``: the others are not sent."""
+    k, used = np.arange(MISSING + 1), bins.used[:, None]
+    return (k < used) | ((k == MISSING) & (used > 0))
 
 
 def asking(parts: Sequence[Part]) -> Ask:
@@ -186,8 +186,8 @@ class Parts:
         """`Part.begin`, by edges that are the whole's."""
         self.bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins)
         has_missing = np.logical_or.reduce(self.ask("begin", trees, self.bins, self.sizes))
-        histograms = np.zeros((self.model.n_leaves, len(self.names), MISSING + 1), np.int64)
-        self.ground = has_missing, histograms, in_use(self.bins)
+        used = in_use(self.bins)
+        self.ground = has_missing, np.zeros((self.model.n_leaves, *used.shape), np.int64), used
 
     def pull(self, iteration: int) -> Field:
         """`Part.pull`."""
@@ -241,12 +241,11 @@ class Summed:
     def divide(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
         return sum(self.ask("divide", int(leaf), int(new), int(feature), int(split), bool(missing_left)))
 
-    def settle(self, leaf: int, new: int, left_is_smaller: bool) -> None:
-        smaller = _sum(self.ask("settle", int(leaf), int(new), bool(left_is_smaller)))
-        larger = self.histograms[leaf][self.used] - smaller
-        left, right = (smaller, larger) if left_is_smaller else (larger, smaller)
-        self.histograms[leaf][self.used], self.histograms[new][self.used] = left, right
-        self.histograms[new][~self.used] = 0
+    def settle(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        smaller = _sum(self.ask("settle", int(leaf), int(new), bool(left_is_smaller), bool(searched)))
+        if searched:
+            self.histograms[leaf][self.used] -= smaller
+            self.histograms[new][self.used] = smaller
 
     def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
         return _sum(self.ask("in_bins", int(leaf), int(feature)))

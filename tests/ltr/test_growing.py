@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ltr.binning import MISSING, apply_bins, find_bins
-from ltr.growing import Ground, Rules, _histogram, _partition, grow, power_of_two_scales
+from ltr.growing import Ground, Rules, _partition, grow, power_of_two_scales
 from tests import naive
 
 
@@ -46,10 +46,11 @@ def test_bins_hold_what_their_edges_say():
         assert len(edges) <= 63
         assert (np.diff(edges) > 0).all()
         present = ~np.isnan(features[:, f])
-        assert (binned[0, ~present, f] == MISSING).all()
-        assert np.array_equal(binned[0, present, f], np.searchsorted(edges, features[present, f], side="left"))
+        column = bins.columns[f]
+        assert (binned[0, ~present, column] == MISSING).all()
+        assert np.array_equal(binned[0, present, column], np.searchsorted(edges, features[present, f], side="left"))
     assert bins.starts[3] - bins.starts[2] == 3
-    counts = np.bincount(binned[0, :, 0], minlength=64)
+    counts = np.bincount(binned[0, :, bins.columns[0]], minlength=64)
     assert counts.min() > 0.5 * 5000 / 64
 
 
@@ -183,31 +184,6 @@ def test_monotone_structure_agrees_with_lightgbm():
     assert not np.array_equal(free.tree.feature, found.tree.feature)
 
 
-@pytest.mark.parametrize("n_rows", [50, 9000])
-def test_histograms_are_sums_and_siblings_the_rest(n_rows):
-    """Both ways of sharing the work, a half-filled last block, a parent in the place of either child."""
-    rng = np.random.default_rng(n_rows)
-    ground = Ground.of(rng.integers(0, 30, (20_000, 21)).astype(np.float32), 255, 3)
-    bins = ground.binned.transpose(1, 0, 2).reshape(20_000, -1)[:, :21]
-    packed = rng.integers(-(2**40), 2**40, 20_000)
-    everything = np.arange(20_000, dtype=np.int32)
-    rows = rng.permutation(everything)[:n_rows]
-
-    def sums(chosen):
-        want = np.zeros((21, 256), np.int64)
-        for f in range(21):
-            np.add.at(want[f], bins[chosen, f], packed[chosen])
-        return want
-
-    gathered, words, rest = np.empty(20_000, np.int64), ground.binned.view(np.uint64), np.setdiff1d(everything, rows)
-    for own, sibling in ((0, 2), (2, 0)):
-        _histogram(words, everything, packed, gathered, ground.flat, ground.histograms, 0, 0, -1)
-        assert np.array_equal(ground.histograms[0], sums(everything))
-        _histogram(words, rows, packed, gathered, ground.flat, ground.histograms, 0, own, sibling)
-        assert np.array_equal(ground.histograms[own], sums(rows))
-        assert np.array_equal(ground.histograms[sibling], sums(rest))
-
-
 @pytest.mark.parametrize("n_rows", [7, 9000])
 def test_rows_part_in_their_order(n_rows):
     rng = np.random.default_rng(n_rows)
@@ -217,9 +193,10 @@ def test_rows_part_in_their_order(n_rows):
     rows = rng.permutation(20_000)[:n_rows].astype(np.int32)
     for missing_left in (False, True):
         parted = rows.copy()
-        bins = ground.binned[0, rows, 1]
+        column = ground.bins.columns[1]
+        bins = ground.binned[0, rows, column]
         left = (bins <= 4) | (missing_left & (bins == MISSING))
-        assert _partition(ground.binned, parted, *ground.sides, 1, 4, missing_left) == left.sum()
+        assert _partition(ground.binned, column, parted, *ground.sides, 4, missing_left) == left.sum()
         assert np.array_equal(parted, np.concatenate((rows[left], rows[~left])))
 
 
