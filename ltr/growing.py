@@ -530,7 +530,15 @@ def _search_all(histogram, columns, n_edges, has_missing, min_docs, by_count, al
         gains[f] = 0.0
         if allowed[f]:
             gains[f], splits[f], lefts[f] = _search(
-                histogram[columns[f]], np.zeros(N_BINS, np.int64), False, n_edges[f], has_missing[f], min_docs, by_count, monotone[f], bounds
+                histogram[columns[f]],
+                np.zeros(N_BINS, np.int64),
+                False,
+                n_edges[f],
+                has_missing[f],
+                min_docs,
+                by_count,
+                monotone[f],
+                bounds,
             )
 
 
@@ -584,7 +592,13 @@ def _partition(binned, column, rows, lefts, rights, split, missing_left):
         a, b = ends[part], ends[part + 1]
         gap = a + part
         counts[part] = _divide(
-            binned[column // BLOCK], column % BLOCK, rows[a:b], split, missing_left, lefts[gap : b + part + 1], rights[gap : b + part + 1]
+            binned[column // BLOCK],
+            column % BLOCK,
+            rows[a:b],
+            split,
+            missing_left,
+            lefts[gap : b + part + 1],
+            rights[gap : b + part + 1],
         )
     n_left = counts.sum()
     for part in prange(parts):
@@ -616,7 +630,9 @@ def _settle_leaf(memory, leaf, new, left_is_smaller, searched):
         members = memory.rows[places[0, new] : places[0, new] + places[1, new]]
         gathered = memory.gathered[: len(members)]
         _gather_all(memory.packed, members, gathered, memory.threads)
-        build(memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[new], memory.histograms[leaf], True)
+        build(
+            memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[new], memory.histograms[leaf], True
+        )
 
 
 @njit(cache=True, parallel=True)
@@ -691,7 +707,15 @@ def _admissible_split(field, leaf, histogram, columns, n_edges, has_missing, min
         if counted[f]:
             return gains[f], f, splits[f], lefts[f]
         gains[f], splits[f], lefts[f] = _search(
-            histogram[columns[f]], _ask_in_bins(field, leaf, f), True, n_edges[f], has_missing[f], min_docs, False, monotone[f], bounds
+            histogram[columns[f]],
+            _ask_in_bins(field, leaf, f),
+            True,
+            n_edges[f],
+            has_missing[f],
+            min_docs,
+            False,
+            monotone[f],
+            bounds,
         )
         counted[f] = True
 

@@ -45,6 +45,14 @@ def test_only_a_better_model_becomes_champion(prefect_server, workplace):
     assert (again["verdict"], again["version"]) == ("same", "2")
 
 
+def test_what_ranks_today_may_be_the_champion_to_beat(prefect_server, workplace):
+    today = run(configured({"today": {"kind": "column", "feature": "f2"}}))["champion"]
+    assert (today["verdict"], today["promoted"]) == ("first", True)
+    new = run(configured({"today": {"kind": "column", "feature": "f2"}, **GOOD}))["champion"]
+    assert (new["verdict"], new["champion"], new["promoted"]) == ("better", "1", True)
+    assert find_model("models:/search@champion").kind == "lambdamart"
+
+
 def test_data_that_have_moved_are_reported_and_a_model_that_cannot_read_them_is_not_compared(prefect_server, workplace):
     rng = np.random.default_rng(0)
 
