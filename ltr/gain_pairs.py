@@ -92,11 +92,11 @@ def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     """
     n = len(scores)
     lanes = (n + LANES - 1) // LANES * LANES
-    e, g, d = np.ones(lanes, np.float32), np.full(lanes, _NO_PAIR), np.zeros(lanes, np.float32)
-    s = np.zeros(lanes, np.float32)
+    room = np.zeros((8, lanes), np.float32)
+    e, g, d, s, pulled, bent, ranked_e, ranked_g = room[0], room[1], room[2], room[3], room[4], room[5], room[6, :n], room[7, :n]
+    e[n:], g[n:] = np.float32(1), _NO_PAIR
     distance = np.float32(near if scores[0] > scores[n - 1] else 0.0)
     middle = 0.5 * (scores[0] + scores[n - 1])
-    ranked_e, ranked_g = np.empty(n, np.float32), np.empty(n, np.float32)
     for k in range(np.uint64(n)):
         ranked_e[k] = exp(sigma * (scores[k] - middle))
     for k in range(np.uint64(n)):
@@ -105,7 +105,6 @@ def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
         e[k], s[k], g[k], d[k] = ranked_e[at], scores[at] - middle, ranked_g[at], discount[at]
-    pulled, bent = np.zeros(lanes, np.float32), np.zeros(lanes, np.float32)
     run_end = 0
     for i in range(0, n, 4):
         while run_end < n and (run_end <= i or g[run_end] == g[i]):
@@ -122,7 +121,7 @@ def pull(scores, gains, discount, scale, sigma, near, force, curvature):
 @njit(cache=True)
 def fits(scores, tiers, sigma):
     """Whether `pull` may take the query: ranked scores close enough, and one tier."""
-    for k in range(len(tiers)):
-        if tiers[k] != tiers[0]:
-            return False
-    return len(scores) > 1 and sigma * (scores[0] - scores[-1]) < FARTHEST
+    others, one, none = np.int32(0), np.int32(1), np.int32(0)
+    for k in range(np.uint64(len(tiers))):
+        others += one if tiers[k] != tiers[0] else none
+    return others == 0 and len(scores) > 1 and sigma * (scores[0] - scores[-1]) < FARTHEST

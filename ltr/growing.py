@@ -383,7 +383,7 @@ def _scales(coarse: float, total: int, *bits: int) -> list[float]:
 
 
 def _largest_of(values: NDArray[np.float64]) -> float:
-    return float(_largest(values).max(initial=0.0))
+    return float(_largest(values.view(np.int64)).view(np.float64).max(initial=0.0))
 
 
 def _size_of(values: NDArray[np.float64], scale: float) -> int:
@@ -395,12 +395,14 @@ _PIECE = 16384
 
 
 @njit(cache=True, parallel=True)
-def _largest(values):
-    largest = np.zeros((len(values) + _PIECE - 1) // _PIECE)
+def _largest(bits):
+    """Largest size in each piece, all as the bits of floats: floats ≥ 0 are ordered as their bits are, and integers have a maximum that
+    runs in vector lanes."""
+    size, largest = np.int64(0x7FFFFFFFFFFFFFFF), np.zeros((len(bits) + _PIECE - 1) // _PIECE, np.int64)
     for piece in prange(len(largest)):
-        own = 0.0
-        for value in values[piece * _PIECE : (piece + 1) * _PIECE]:
-            own = max(own, abs(value))
+        own = np.int64(0)
+        for k in range(np.uint64(piece * _PIECE), np.uint64(min((piece + 1) * _PIECE, len(bits)))):
+            own = max(own, bits[k] & size)
         largest[piece] = own
     return largest
 
@@ -410,8 +412,8 @@ def _total_size(values, scale):
     totals = np.zeros((len(values) + _PIECE - 1) // _PIECE, np.int64)
     for piece in prange(len(totals)):
         own = np.int64(0)
-        for value in values[piece * _PIECE : (piece + 1) * _PIECE]:
-            own += np.int64(np.rint(abs(value) * scale))
+        for k in range(np.uint64(piece * _PIECE), np.uint64(min((piece + 1) * _PIECE, len(values)))):
+            own += np.int64(np.rint(abs(values[k]) * scale))
         totals[piece] = own
     return totals
 

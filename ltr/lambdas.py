@@ -414,24 +414,30 @@ def query_forces(q, scores, plan, force, curvature):
     offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan
     first, last = offsets[q], offsets[q + 1]
     order = by_score(scores)
-    ranked = scores[order]
     n = len(scores)
+    room = np.empty((5, n))
+    ranked, gain, tier, pull, bend = room[0], room[1], room[2], room[3], room[4]
+    for r in range(np.uint64(n)):
+        ranked[r] = scores[np.uint64(order[r])]
     force[:] = 0.0
     curvature[:] = 0.0
     effective = 0
     for k in range(len(constructions)):
         if weights[k] == 0.0:
             continue
-        pull, bend = np.zeros(n), np.zeros(n)
+        own_gains, own_tiers = gains[k, first:last], tiers[k, first:last]
+        for r in range(np.uint64(n)):
+            at = np.uint64(order[r])
+            gain[r], tier[r], pull[r], bend[r] = own_gains[at], own_tiers[at], 0.0, 0.0
         effective += constructions[k](
-            ranked, gains[k, first:last][order], tiers[k, first:last][order], curves[k], cutoffs[k], sigma,
-            values[k], prepares[k], rows[k], costs[k], pull, bend,
-        )  # fmt: skip
+            ranked, gain, tier, curves[k], cutoffs[k], sigma, values[k], prepares[k], rows[k], costs[k], pull, bend
+        )
         if normalise == 2:
             _by_deviation(pull, bend)
-        for r in range(n):
-            force[order[r]] += weights[k] * pull[r]
-            curvature[order[r]] += weights[k] * bend[r]
+        for r in range(np.uint64(n)):
+            at = np.uint64(order[r])
+            force[at] += weights[k] * pull[r]
+            curvature[at] += weights[k] * bend[r]
     if normalise == 1:
         _by_deviation(force, curvature)
     if shares[q] != 1.0:
