@@ -264,8 +264,10 @@ class Pulled:
     def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
         starts, sizes = self.ground.places[:, order]
         n_rows = int(sizes.sum())
-        leaf_starts = np.append(starts, n_rows)
-        totals = _leaf_totals(self.force, self.curvature, *scales, self.ground.rows[:n_rows], leaf_starts, self.leaf)
+        if n_rows < len(self.leaf):
+            self.leaf[:] = -1
+        _note_leaves(self.ground.rows[:n_rows], np.append(starts, n_rows), self.leaf)
+        totals = _leaf_totals(self.force, self.curvature, *scales, self.leaf, len(order))
         if n_rows < len(self.leaf):
             _fall(self.ground.binned, self.ground.bins.columns, self.sample, *nodes, self.leaf)
         return totals
@@ -426,22 +428,27 @@ def _pack(force, curvature, force_scale, curvature_scale, newton, packed):
 
 
 @njit(cache=True, parallel=True)
-def _leaf_totals(force, curvature, force_scale, curvature_scale, rows, starts, leaf):
-    """Exact sums of force and curvature of every leaf, ``int64 [leaves, 2]``; notes the leaf of every row."""
-    pieces = (len(rows) + _PIECE - 1) // _PIECE
-    totals = np.zeros((pieces, len(starts) - 1, 2), np.int64)
-    for piece in prange(pieces):
+def _note_leaves(rows, starts, leaf):
+    """leaf[row] = k for the rows from ``starts[k]`` on."""
+    for piece in prange((len(rows) + _PIECE - 1) // _PIECE):
         first, last = piece * _PIECE, min((piece + 1) * _PIECE, len(rows))
         for k in range(len(starts) - 1):
-            push = mass = np.int64(0)
             for at in range(max(starts[k], first), min(starts[k + 1], last)):
-                row, ahead = rows[at], np.int64(rows[min(at + AHEAD, len(rows) - 1)])
-                prefetch(force, ahead)
-                prefetch(curvature, ahead)
-                leaf[row] = k
-                push += np.int64(np.rint(force[row] * force_scale))
-                mass += np.int64(np.rint(curvature[row] * curvature_scale))
-            totals[piece, k, 0], totals[piece, k, 1] = push, mass
+                prefetch(leaf, np.int64(rows[min(at + AHEAD, len(rows) - 1)]))
+                leaf[rows[at]] = k
+
+
+@njit(cache=True, parallel=True)
+def _leaf_totals(force, curvature, force_scale, curvature_scale, leaf, n_leaves):
+    """Exact sums of force and curvature of every leaf, ``int64 [leaves, 2]``; a document of leaf −1 is in none."""
+    pieces = (len(leaf) + _PIECE - 1) // _PIECE
+    totals = np.zeros((pieces, n_leaves, 2), np.int64)
+    for piece in prange(pieces):
+        for row in range(piece * _PIECE, min((piece + 1) * _PIECE, len(leaf))):
+            k = leaf[row]
+            if k >= 0:
+                totals[piece, k, 0] += np.int64(np.rint(force[row] * force_scale))
+                totals[piece, k, 1] += np.int64(np.rint(curvature[row] * curvature_scale))
     return totals.sum(axis=0)
 
 

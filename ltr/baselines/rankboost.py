@@ -41,12 +41,12 @@ def potentials(scores, labels, offsets, potential, weights):
 
 
 @njit(cache=True, parallel=True)
-def _weak(binned, potential, sums):
+def _weak(binned, columns, potential, sums):
     """sums[f, b]: Σ π of the documents with a bin above b, a missing value counting as below."""
     for f in prange(len(sums)):
-        own = np.zeros(256)
+        own, block, k = np.zeros(256), columns[f] // BLOCK, columns[f] % BLOCK
         for d in range(len(potential)):
-            own[binned[f // BLOCK, d, f % BLOCK]] += potential[d]
+            own[binned[block, d, k]] += potential[d]
         above = 0.0
         for b in range(254, -1, -1):
             sums[f, b] = above
@@ -101,14 +101,16 @@ class RankBoost:
             total = np.cumsum(weights)[-1]
             if total <= 0:
                 raise ValueError("RankBoost: no query has documents of different labels")
-            _weak(binned, potential, sums)
+            _weak(binned, bins.columns, potential, sums)
             sums[np.arange(255) >= edges[:, None]] = 0.0
             feature, b = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
             r = sums[feature, b] / total
             if abs(r) < 1e-12:
                 break
-            alpha = 0.5 * np.log((1 + r) / max(1 - r, 1e-12)) if r < 1 else 0.5 * np.log(2 / 1e-12)
-            trees.append(_stump(int(feature), bins.edges[bins.starts[feature] + b], alpha, binned, int(b), abs(r)))
+            alpha = 0.5 * np.log(max(1 + r, 1e-12) / max(1 - r, 1e-12))
+            block, column = divmod(int(bins.columns[feature]), BLOCK)
+            edge = bins.edges[bins.starts[feature] + b]
+            trees.append(_stump(int(feature), edge, alpha, binned[block, :, column], int(b), abs(r)))
             scores += trees[-1].scores(queries.features)
             if tick is not None:
                 tick()
@@ -164,9 +166,8 @@ class RankBoost:
         return cls(**given, trees=Trees.restored(arrays, len(names)), names=names)
 
 
-def _stump(feature: int, edge: np.float32, alpha: float, binned: NDArray[np.uint8], b: int, gain: float) -> Trees:
-    """The tree of [x > edge]·α; missing values go left."""
-    column = binned[feature // BLOCK, :, feature % BLOCK]
+def _stump(feature: int, edge: np.float32, alpha: float, column: NDArray[np.uint8], b: int, gain: float) -> Trees:
+    """The tree of [x > edge]·α; missing values go left. `column`: the feature's bins."""
     right = int(((column > b) & (column != 255)).sum())
     return Trees(
         feature=np.array([feature], np.int32), threshold=np.array([edge], np.float32), missing_left=np.array([True]),

@@ -85,6 +85,15 @@ def test_pairwise_errors_of_the_figure_and_tau_of_scipy():
     assert one("tau", None, labels, scores) == pytest.approx(kendalltau(labels, scores).statistic)
 
 
+def test_errors_and_the_winner_of_the_notes():
+    """Relevant documents at ranks 1 and n, then 2 and 3: n − 2 pairwise errors become 2, and the winner is lost (notes on B)."""
+    n = 40
+    first, second = np.zeros(n), np.zeros(n)
+    first[[0, n - 1]] = second[[1, 2]] = 4
+    assert [one("errors", None, labels, -np.arange(float(n))) for labels in (first, second)] == [n - 2, 2]
+    assert [1 - one("wta", None, labels, -np.arange(float(n))) for labels in (first, second)] == [0, 1]
+
+
 def test_names():
     assert Measure.of("NDCG@10").key == Measure.of("ndcg_10").key == "ndcg_10"
     assert str(Measure.of("ndcg@3:freshness")) == "ndcg@3:freshness"

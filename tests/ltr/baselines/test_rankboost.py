@@ -1,6 +1,7 @@
 """Potentials pair by pair, and the first threshold beside all."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,8 +25,12 @@ def test_potentials_pair_by_pair():
     assert found == pytest.approx(want)
 
 
-def test_the_first_round_of_rankboost_is_the_best_threshold():
+@pytest.mark.parametrize("few", [(), (0,), (0, 2)])
+def test_the_first_round_of_rankboost_is_the_best_threshold(few):
     queries = make_queries(20, seed=6)
+    features = queries.features.copy()
+    features[:, few] = np.round(features[:, few])
+    queries = replace(queries, features=features)
     model = ltr.RankBoost(rounds=1, stop_on=None).fit(queries)
     r = {}
     pi, weights = np.empty(queries.n_documents), np.empty(queries.n_queries)
@@ -33,6 +38,18 @@ def test_the_first_round_of_rankboost_is_the_best_threshold():
     for f in range(queries.n_features):
         for x in queries.features[:, f]:
             r[f, x] = pi[queries.features[:, f] > x].sum() / weights.sum()
+    feature, _ = max(r, key=lambda place: abs(r[place]))
     best = max(r.values(), key=abs)
+    assert model.trees.feature[0] == feature
+    assert model.trees.scores(features).max() == max(model.trees.value)
     assert abs(model.trees.gain[0]) == pytest.approx(abs(best))
     assert model.trees.value[1] == pytest.approx(0.5 * np.log((1 + best) / (1 - best)))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_feature_that_is_the_label_or_its_opposite_has_a_finite_weight(sign):
+    labels = np.array([2.0, 0, 1, 0, 2, 1])
+    features = (sign * labels[:, None]).astype(np.float32)
+    model = ltr.RankBoost(rounds=3, stop_on=None).fit(ltr.Queries(features, np.minimum(labels, 1), np.array([0, 3, 6])))
+    assert np.isfinite(model.predict(features)).all()
+    assert (np.sign(model.trees.value[1]) == sign).all()
