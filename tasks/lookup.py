@@ -32,7 +32,7 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Model:
     if (Path(reference) / "model.json").is_file():
         return ltr.load(reference)
     if Path(reference).is_file():
-        if source_of(reference) is not None:
+        if source_of(reference) is not None or reference.endswith(".ubj"):
             return read_model(reference, names)
         try:
             return ltr.LeastSquares.of_weights(read_weights(Path(reference)), names)
