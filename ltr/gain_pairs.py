@@ -8,6 +8,9 @@ of document i are all that lie beyond its own gain's run:
     i ────────┴─┴─┴─┘                                           four i at a time; partners: every j to the right of i's run;
                   └ lanes start here, at a multiple of 16       max(g_i − g_j, 0) makes the others nothing
 
+Gains do not change while a model is trained: where this is all of an objective, documents are laid out once (`pull_laid_out`), and only
+their ranks and scores are new; as one term of several, query by query (`pull`).
+
 The logistic is factorised: with e = exp(σ(s − middle)) once a document, ρ = e_j / (e_i + e_j) needs one division a pair. Queries of
 several tiers, or with scores too far apart for float32, go to `ranknet_weighted`, which is also this kernel's twin in the tests.
 """
@@ -82,6 +85,49 @@ def _by_gain(gains):
 
 
 @njit(cache=True, forceinline=True)
+def _all(n, e, g, d, s, near, pulled, bent):
+    """Every document with all of lower gains; documents by gain, ``float32 [lanes]``."""
+    run_end = 0
+    for i in range(0, n, 4):
+        while run_end < n and (run_end <= i or g[run_end] == g[i]):
+            run_end += 1
+        if run_end == n:
+            break
+        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, near, pulled, bent)
+
+
+@njit(cache=True, forceinline=True)
+def pull_laid_out(scores, order, by_gain, gains, discount, sigma, near, weight, force, curvature):
+    """Writes forces and curvatures of one query to ``float64 [documents]``.
+
+    Args:
+        order: places by score; by_gain: places by gain, descending.
+        gains: by gain, ``float32 [documents]``, over the ideal.
+        discount: by rank.
+        near: see `pull`.
+        weight: factor on all of it.
+    """
+    n = len(scores)
+    lanes = (n + LANES - 1) // LANES * LANES
+    room = np.zeros((8, lanes), np.float32)
+    e, g, d, s, pulled, bent, powers, seen = room[0], room[1], room[2], room[3], room[4], room[5], room[6], room[7]
+    e[n:], g[n:], g[:n] = np.float32(1), _NO_PAIR, gains
+    highest, lowest = scores[order[0]], scores[order[n - 1]]
+    middle = 0.5 * (highest + lowest)
+    for r in range(np.uint64(n)):
+        seen[np.uint64(order[r])] = discount[r]
+    for k in range(np.uint64(n)):
+        powers[k] = exp(sigma * (scores[k] - middle))
+    for k in range(np.uint64(n)):
+        at = np.uint64(by_gain[k])
+        e[k], s[k], d[k] = powers[at], scores[at] - middle, seen[at]
+    _all(n, e, g, d, s, np.float32(near if highest > lowest else 0.0), pulled, bent)
+    for k in range(np.uint64(n)):
+        at = np.uint64(by_gain[k])
+        force[at], curvature[at] = weight * sigma * pulled[k], weight * sigma * sigma * bent[k]
+
+
+@njit(cache=True, forceinline=True)
 def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     """Adds forces and curvatures of one ranked query to ``float64 [documents]``.
 
@@ -105,13 +151,7 @@ def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
         e[k], s[k], g[k], d[k] = ranked_e[at], scores[at] - middle, ranked_g[at], discount[at]
-    run_end = 0
-    for i in range(0, n, 4):
-        while run_end < n and (run_end <= i or g[run_end] == g[i]):
-            run_end += 1
-        if run_end == n:
-            break
-        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, distance, pulled, bent)
+    _all(n, e, g, d, s, distance, pulled, bent)
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
         force[at] += sigma * pulled[k]

@@ -18,6 +18,7 @@ warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
 
 F8 = types.float64
 I8 = types.int64
+F4_1D = types.Array(types.float32, 1, "C")
 F4_2D = types.Array(types.float32, 2, "C")
 F8_1D = types.Array(F8, 1, "C")
 F8_2D = types.Array(F8, 2, "C")

@@ -21,8 +21,8 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 
 from ltr.exponential import exp
-from ltr.gain_pairs import fits, pull
-from ltr.jit import F8, F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.gain_pairs import FARTHEST, fits, pull, pull_laid_out
+from ltr.jit import F4_1D, F8, F8_1D, F8_2D, I8, I8_1D, ready
 from ltr.measures import N_AUX, PREPARE, ROW, VALUE, Conventions, Measure, curve_of, gain_row, gains_of
 from ltr.queries import Queries
 from ltr.ranking import by_score
@@ -384,7 +384,8 @@ NORMALISE = {"none": 0, "query": 1, "term": 2}
 
 def _plan_parts(n_terms: int) -> list[Any]:
     pointers = (types.FunctionType(CONSTRUCTION), *_POINTERS)
-    return [I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *(types.UniTuple(pointer, n_terms) for pointer in pointers)]
+    general = [I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *(types.UniTuple(pointer, n_terms) for pointer in pointers)]
+    return [*general, I8_1D, F4_1D, F8_1D]
 
 
 def plan_type(n_terms: int) -> Any:
@@ -411,7 +412,9 @@ def query_forces(q, scores, plan, force, curvature):
 
     Documents with equal scores rank in canonical order.
     """
-    offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan
+    offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan[
+        :14
+    ]
     first, last = offsets[q], offsets[q + 1]
     order = by_score(scores)
     n = len(scores)
@@ -446,10 +449,61 @@ def query_forces(q, scores, plan, force, curvature):
     return effective
 
 
+@njit(cache=True, forceinline=True)
+def _gain_forces(near, q, scores, plan, force, curvature):
+    offsets, shares, curves, weights, sigma = plan[0], plan[1], plan[4], plan[6], plan[7]
+    by_gain, laid_out, scales = plan[14:]
+    if np.isnan(scales[q]):
+        return query_forces(q, scores, plan, force, curvature)
+    order = by_score(scores)
+    if not sigma * (scores[order[0]] - scores[order[-1]]) < FARTHEST:
+        return query_forces(q, scores, plan, force, curvature)
+    own, weight = slice(offsets[q], offsets[q + 1]), weights[0] * shares[q]
+    if scales[q] > 0.0:
+        pull_laid_out(scores, order, by_gain[own], laid_out[own], curves[0], sigma, near, weight, force, curvature)
+    else:
+        force[:] = 0.0
+        curvature[:] = 0.0
+    return 0
+
+
+@njit(cache=True)
+def gain_forces(q, scores, plan, force, curvature):
+    """`query_forces` of a single term whose construction is `gain_pairs`: documents are laid out by gain once and for all, and only
+    their ranks are new. It does not count."""
+    return _gain_forces(0.0, q, scores, plan, force, curvature)
+
+
+@njit(cache=True)
+def gain_forces_near(q, scores, plan, force, curvature):
+    """The same for `gain_pairs_near`."""
+    return _gain_forces(NEAR, q, scores, plan, force, curvature)
+
+
+_LAID_OUT = {gain_pairs: gain_forces, gain_pairs_near: gain_forces_near}
+
+
+@njit(cache=True)
+def _lay_out(offsets, gains, tiers, curve, cutoff, prepare):
+    """Places by gain, ``int64 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and 1 / ideal
+    of each query: 0 without a pair, NaN where not all its documents are of one tier."""
+    by_gain, laid_out, scales = np.empty(len(gains), np.int64), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
+    for q in range(len(scales)):
+        first, last = offsets[q], offsets[q + 1]
+        own = gains[first:last]
+        by_gain[first:last] = np.argsort(-own, kind="mergesort")
+        if last - first > 1 and (tiers[first:last] == tiers[first]).all():
+            aux = np.empty((N_AUX, last - first + 1))
+            scales[q] = aux[0, 0] if prepare(own, curve, cutoff, aux) > 0 else 0.0
+        for k in range(last - first):
+            laid_out[first + k] = own[by_gain[first + k]] * scales[q]
+    return by_gain, laid_out, scales
+
+
 @njit(cache=True, parallel=True)
 def _all_forces(
     scores, offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
-    costs, forces, force, curvature, effective,
+    costs, by_gain, laid_out, scales, forces, force, curvature, effective,
 ):  # fmt: skip
     for q in prange(len(offsets) - 1):
         plan = (
@@ -467,9 +521,17 @@ def _all_forces(
             prepares,
             rows,
             costs,
+            by_gain,
+            laid_out,
+            scales,
         )
         first, last = offsets[q], offsets[q + 1]
         effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
+
+
+_NOTHING = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0))
+"""In the place of what `_lay_out` gives."""
+_LAY_OUT = types.Tuple((I8_1D, F4_1D, F8_1D))(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE))
 
 
 class Objective:
@@ -525,36 +587,45 @@ class Objective:
             tuple(ready(COSTS[term.cost], COST) for term in terms),
         )
         self.plan_type, self.forces_type = plan_type(len(terms)), forces_signature(len(terms))
-        self.forces = ready(query_forces, self.forces_type)
+        fast = None if exact or len(terms) > 1 or self._normalise else _LAID_OUT.get(_fastest(terms[0]))
+        self._query_forces = ready(query_forces, self.forces_type)
+        self.forces = ready(fast, self.forces_type) if fast else self._query_forces
+        self._laid_out = self._lay_out() if fast else _NOTHING
         pointer = types.FunctionType(self.forces_type)
         self._all_forces = ready(_all_forces, types.void(F8_1D, *_plan_parts(len(terms)), pointer, F8_1D, F8_1D, I8_1D))
 
     def plan(self, iteration: int) -> tuple[Any, ...]:
         """What ``self.forces(query, scores, plan, force, curvature)`` reads: for models that update after each query."""
-        return (*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels)
+        return (*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
+
+    def _lay_out(self) -> tuple[Any, ...]:
+        offsets, _, gains, tiers, curves, cutoffs = self._static
+        return tuple(ready(_lay_out, _LAY_OUT)(offsets, gains[0], tiers[0], curves[0], int(cutoffs[0]), self._kernels[2][0]))
 
     def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Force and curvature ``float64 [documents]`` at `scores`; scores move along the force."""
-        force, curvature, _ = self._drive(scores, self.plan(iteration))
+        force, curvature, _ = self._drive(scores, self.plan(iteration), self.forces)
         return force, curvature
 
     def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
         """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
         plan = self.plan(iteration)
         counting = (*plan[:9], self._constructions, *plan[10:])
-        return self._drive(scores, counting)[2]
+        return self._drive(scores, counting, self._query_forces)[2]
 
     def among(self, documents: NDArray[np.bool_]) -> "Objective":
         """The same objective with pairs of these documents only, ``bool [documents]``; the others keep their ranks."""
         offsets, shares, gains, tiers, curves, cutoffs = self._static
         other = copy(self)
         other._static = (offsets, shares, gains, np.where(documents, tiers, np.nan), curves, cutoffs)
+        if self._laid_out is not _NOTHING:
+            other._laid_out = other._lay_out()
         return other
 
-    def _drive(self, scores: NDArray[np.float64], plan: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    def _drive(self, scores: NDArray[np.float64], plan: tuple[Any, ...], forces: Any) -> tuple[Any, Any, Any]:
         force, curvature = np.empty(len(scores)), np.empty(len(scores))
         effective = np.empty(self.queries.n_queries, np.int64)
-        self._all_forces(scores, *plan, self.forces, force, curvature, effective)
+        self._all_forces(scores, *plan, forces, force, curvature, effective)
         return force, curvature, effective
 
 
