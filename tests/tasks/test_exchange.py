@@ -184,7 +184,7 @@ def test_files_that_are_no_model(workplace):
     ):
         with pytest.raises(DataError, match=f"{name}: .*{rule}"):
             read_model(name)
-    with pytest.raises(DataError, match="save it as .json"):
+    with pytest.raises(DataError, match=r"save it as \.json"):
         find_model("m.ubj")
     categorical = lightgbm.Dataset(np.arange(200.0)[:, None] % 7, np.arange(200) % 3 == 0, categorical_feature=[0])
     lightgbm.train({"verbose": -1, "min_data_per_group": 1, "min_data_in_leaf": 5}, categorical, 2).save_model("c.txt")
