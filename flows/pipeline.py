@@ -137,6 +137,8 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
     Raises:
         DataError: before anything is trained.
     """
+    if config.parts > (fewest := min(store.open_queries(fold["train"]).n_queries for fold in folds)):
+        raise DataError(f"parts: {config.parts} of {fewest} training queries")
     train = store.open_queries(folds[0]["train"])
     sources = {"label", *train.sources}
     sections = list(config.rankers.values())
@@ -185,7 +187,12 @@ def sweep(
         results[id(cell)] = result
         data = [_about(role, role, cell[role]) for role in ("train", "valid", "test")]
         params = {"ranker": cell["ranker"], "fold": cell["fold"] + 1, **cell["section"]}
-        tags = {"ranker": cell["ranker"], "digest": result["digest"], **_prefect_tags()}
+        tags = {
+            "ranker": cell["ranker"],
+            "digest": result["digest"],
+            "remarks": "; ".join(result["remarks"])[:5000],
+            **_prefect_tags(),
+        }
         tracker.cell(result, cell["label"], params, tags, folder_of(result["key"]), data)
         value = result["metrics"].get(f"valid_{select}")
         seconds = f"{result['seconds']:.1f} s"
@@ -206,7 +213,7 @@ def sweep(
         stacked += cells_of(config, [name], scored)
     if stacked:
         progress.begin("training on scores", len(stacked))
-        train_all(config, stacked, fresh, finished)
+        train_all(config.model_copy(update={"parts": 1}), stacked, fresh, finished)
     return [(cell, results[id(cell)]) for cell in (*cells, *stacked)]
 
 

@@ -64,9 +64,13 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int) -> int:
     The schedule lives in Prefect's server at ``PREFECT_API_URL``; where that is not set, one is started on loopback.
 
     Raises:
-        ConfigError: for what is no cron expression.
+        ConfigError: for what is no cron expression, or models in parts, which need `run`'s --runner.
         OSError: where the server does not come up.
     """
+    if config.parts > 1:
+        raise ConfigError(
+            f"parts: {config.parts} need Dask workers to hold them, and serve trains in this process; schedule `lambdaflow run`"
+        )
     given = os.environ.get("PREFECT_API_URL")
     address = given or f"http://{_HOST}:{prefect_port}/api"
     os.environ |= {"PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address}

@@ -158,7 +158,7 @@ class LambdaMART:
             self.largest_leaf, np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
         )  # fmt: skip
         watch = _Watch(self, data, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
-        trees, remarks = [begun], tuple(saturations(self.objective, self.n_trees))
+        trees, judged, remarks = [begun], 1, tuple(saturations(self.objective, self.n_trees))
         try:
             for iteration in range(begun.n_trees, self.n_trees):
                 field = data.pull(iteration)
@@ -173,8 +173,9 @@ class LambdaMART:
                     tick()
                 if watch.seen(iteration + 1, tree):
                     break
+                judged = len(trees)
         except PartLost as lost:
-            lost.so_far = replace(self, trees=join(trees), names=data.names, curve=watch.curve(), remarks=remarks)
+            lost.so_far = replace(self, trees=join(trees[:judged]), names=data.names, curve=watch.curve(), remarks=remarks)
             raise
         ensemble = join(trees)
         kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
@@ -286,7 +287,11 @@ class _Watch:
         if valid is not None:
             self.valid_scores = model.offset(valid.features, valid.names) + begun.scores(valid.features)
             if begun.n_trees and model.stop_on is not None:
-                self.best, self.best_value = begun.n_trees, mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
+                value = mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
+                self.best, self.best_value = begun.n_trees, value
+                if self.rows and (self.rows[-1][0], self.rows[-1][2]) == (begun.n_trees, value):
+                    # The curve ends where this begins: a training that was interrupted, whose best may lie further back.
+                    self.best, _, self.best_value = max(self.rows, key=lambda row: row[2])
 
     def seen(self, n_trees: int, tree: Trees) -> bool:
         """Notes the state after a tree; True when it is time to stop."""

@@ -4,7 +4,7 @@ A row's bins are bytes side by side in blocks of 16 columns (`ltr.binning`), rea
 
     words[block, row, 0]    b7 b6 b5 b4 b3 b2 b1 b0         words[block, row, 1]    b15 … b8         b_k: bin of column k
 
-A block is summed over all rows before the next block is, so that its histograms stay in the first-level cache.
+A block is summed over all rows before the next block is, so that its histograms (32 KB) stay in the first-level cache.
 
 An update is a read, an addition and a write, and a processor writes about once a cycle. So columns of few bins stand together, and two
 of them share an update: what is summed first is a table of both bins, whose margins are the histograms.

@@ -7,6 +7,7 @@ with ``direct_to_workers``.
 """
 
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from distributed import Client, Future, worker_client
+from distributed import Client, Future, KilledWorker, worker_client
 from numpy.typing import NDArray
 
 from ltr.boosting import LambdaMART
@@ -82,17 +83,22 @@ def fit_in_parts(model: LambdaMART, train: str, valid: str, n_parts: int, tick: 
     the trees grown so far on those that are left.
 
     Raises:
-        PartLost: where a part is lost twice without a tree between.
+        PartLost: where parts are lost twice without a tree between.
     """
-    start, parts = None, cut(train, n_parts)
+    parts = cut(train, n_parts)
+    start: LambdaMART | None = None
+    grown, stuck = 0, False
     with worker_client() as client:
         while True:
             try:
                 return fit_on(client, parts, model, valid, start, tick)[0]
             except PartLost as lost:
-                if lost.so_far is None or (start and start.trees.n_trees == lost.so_far.trees.n_trees):
+                progress = lost.so_far is not None and lost.so_far.trees.n_trees > grown
+                if stuck and not progress:
                     raise
-                start = lost.so_far
+                stuck = not progress
+                if progress:
+                    start, grown = lost.so_far, lost.so_far.trees.n_trees
 
 
 def fit_on(
@@ -137,8 +143,11 @@ def fit_on(
         if tick is not None:
             tick()
 
-    ask = _counted(_carried(held), len(held), asked)
-    fitted = model.fit_parts(ask, store.open_queries(valid) if valid else None, after_tree, start)
+    try:
+        ask = _counted(_carried(held), len(held), asked)
+        fitted = model.fit_parts(ask, store.open_queries(valid) if valid else None, after_tree, start)
+    finally:
+        client.cancel([future for _, future in held], force=True)
     moved, questions, seconds = (np.diff(column) for column in zip(*marks, strict=True))
     cost = Cost(moved, questions, seconds)
     return (replace(fitted, remarks=(*fitted.remarks, cost.remark)) if len(moved) else fitted), cost
@@ -151,13 +160,20 @@ def _open(home: str, model: LambdaMART, part: str, threads: int) -> Held:
 
 def _carried(held: Sequence[tuple[str, Future]]) -> Ask:
     """Questions to actors: all parts are at work before the first answer is waited for."""
-    actors = [(part, future, future.result()) for part, future in held]
+    actors = [(part, future, _there(part, future)) for part, future in held]
 
     def ask(question: str, *arguments: Any) -> list[Any]:
         answers = [(part, future, _asked(part, actor, question, arguments)) for part, future, actor in actors]
         return [_answered(*answer) for answer in answers]
 
     return ask
+
+
+def _there(part: str, future: Future) -> Any:
+    try:
+        return future.result()
+    except (KilledWorker, CancelledError) as error:
+        raise _lost(part) from error
 
 
 def _asked(part: str, actor: Any, question: str, arguments: tuple[Any, ...]) -> Any:

@@ -43,7 +43,10 @@ def predict(model: ltr.Model, path: Path, output: Path, data: Data) -> int:
     parts = _table(own, found, data) if is_table(found) else _text(own, found, data)
     if runs:
         parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
-    scores = pl.concat([_scored(model, found, ids, features) for ids, features in parts])
+    scored = [_scored(model, found, ids, features) for ids, features in parts]
+    if not scored:
+        raise DataError(f"{found}: no rows")
+    scores = pl.concat(scored)
     for name, run in runs.items():
         if not scores.join(run, on=PAIR, how="semi").height:
             raise DataError(f"{found}: no document of run {name!r} is in it")
@@ -62,6 +65,12 @@ def _scored(model: ltr.Model, path: Path, ids: pl.DataFrame, features: NDArray[n
         return ids.with_columns(score=pl.Series(model.predict(features)))
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def _refuse_twice(path: Path, columns: list[str], data: Data) -> None:
+    for name in data.runs:
+        if name in columns:
+            raise DataError(f"{path}: data.runs: the data have a feature {name!r}; name the run otherwise")
 
 
 def _joined(
@@ -90,6 +99,7 @@ def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.
         columns = lazy.collect_schema().names()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {str(error).splitlines()[0]}") from None
+    _refuse_twice(path, columns, data)
     for name in names:
         if name not in columns:
             near = difflib.get_close_matches(name, columns, n=2)
@@ -97,6 +107,8 @@ def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.
             missing = sum(other not in columns for other in names)
             raise DataError(f"{path}: the model's feature {name!r} is no column{hint} ({missing} of {len(names)} are missing)")
     ids = {kind: name for kind, name in (("query", data.query), ("document", data.document)) if name in columns}
+    if not (names or ids):
+        raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
     before = 0
     for frame in lazy.select(*names, *ids.values()).collect_batches(chunk_size=ROWS, maintain_order=True):
         features = np.empty((frame.height, len(names)), np.float32)
@@ -108,6 +120,7 @@ def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.
 
 def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of LETOR text, some megabytes of whole lines at a time."""
+    _refuse_twice(path, [name for name in data.runs if name[:1] == "f" and name[1:].isdigit()], data)
     strange = [name for name in names if not (name[:1] == "f" and name[1:].isdigit())]
     if strange:
         raise DataError(

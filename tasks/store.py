@@ -26,10 +26,9 @@ STATE = Path(".lambdaflow")
 
 
 def settle(home: str) -> None:
-    """Looks for the state below the folder `home`, where this process was started in another one."""
+    """Looks for the state below the folder `home`, wherever this process was started and whomever it served before."""
     global STATE
-    if Path(home) != Path.cwd():
-        STATE = Path(home) / ".lambdaflow"
+    STATE = Path(".lambdaflow") if Path(home) == Path.cwd() else Path(home) / ".lambdaflow"
 
 
 def digest_of(written: Any) -> str:

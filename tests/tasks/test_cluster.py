@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import distributed
 import numpy as np
@@ -57,16 +58,20 @@ def test_two_workers_train_the_model_of_one_machine_and_a_dead_one_is_named(work
         assert resumed.digest == MODEL.fit(both, valid).digest
 
 
-def ending(process):
-    """A tick that ends another worker after the third tree."""
+def ending(process, trees):
+    """A tick that ends another worker after so many trees."""
     seen = []
 
     def tick():
         seen.append(1)
-        if len(seen) == 3:
+        if len(seen) == trees:
             os.kill(process, signal.SIGKILL)
 
     return tick
+
+
+OVERFITTED = replace(MODEL, n_trees=30, min_docs_in_leaf=2, patience=12, learning_rate=1.0)
+"""Best on validation long before it stops."""
 
 
 @pytest.mark.skipif(not JIT, reason="workers are other processes, which compile")
@@ -75,10 +80,12 @@ def test_training_in_parts_outlives_a_worker(workplace):
     cluster = distributed.LocalCluster(processes=True, n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
         pids = client.run(os.getpid)
-        task = client.submit(fit_in_parts, MODEL, train, valid, 3, ending(pids[min(pids)]), workers=[max(pids)])
+        task = client.submit(fit_in_parts, OVERFITTED, train, valid, 3, ending(pids[min(pids)], 9), workers=[max(pids)])
         fitted = task.result(timeout=120)
-    assert fitted.digest == MODEL.fit(data(), data(30, seed=2)).digest
-    assert fitted.trees.n_trees > 3
+    alone = OVERFITTED.fit(data(), data(30, seed=2))
+    assert alone.trees.n_trees < 9 < len(alone.curve.valid)
+    assert fitted.digest == alone.digest
+    assert np.array_equal(fitted.curve.valid, alone.curve.valid)
 
 
 def test_cut_parts_hold_every_query_once(workplace):

@@ -82,7 +82,14 @@ def test_scores_of_runs_are_features_by_query_and_document(workplace, fitted, mo
     assert np.array_equal(pl.read_parquet("s.parquet")["score"].to_numpy(), model.predict(features))
     frame.drop("f2", "document").write_parquet("anonymous.parquet")
     frame.drop("f2").with_columns(document=pl.lit("x")).write_parquet("others.parquet")
-    for name, says in (("anonymous", "joined by query and document id"), ("others", "no document of run 'f2' is in it")):
+    frame.write_parquet("twice.parquet")
+    frame.drop("f2").head(0).write_parquet("empty.parquet")
+    for name, says in (
+        ("anonymous", "joined by query and document id"),
+        ("others", "no document of run 'f2' is in it"),
+        ("twice", "the data have a feature 'f2'; name the run otherwise"),
+        ("empty", "no rows"),
+    ):
         with pytest.raises(DataError, match=says):
             predict(model, workplace / f"{name}.parquet", workplace / f"{name}.csv", data)
         assert not (workplace / f"{name}.csv").exists()
