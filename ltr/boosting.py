@@ -167,6 +167,7 @@ class LambdaMART:
                     why = "all forces are zero" if field.largest()[0] < VANISHED else "no split is admissible"
                     remarks = (*remarks, f"stopped after {iteration} trees: {why}")
                     break
+                del field
                 trees.append(tree)
                 data.move(tree.value)
                 if tick is not None:

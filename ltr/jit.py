@@ -22,6 +22,7 @@ F4_1D = types.Array(types.float32, 1, "C")
 F4_2D = types.Array(types.float32, 2, "C")
 F8_1D = types.Array(F8, 1, "C")
 F8_2D = types.Array(F8, 2, "C")
+I4_1D = types.Array(types.int32, 1, "C")
 I8_1D = types.Array(I8, 1, "C")
 I8_2D = types.Array(I8, 2, "C")
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ltr.exponential import exp
 from ltr.gain_pairs import FARTHEST, fits, pull, pull_laid_out
-from ltr.jit import F4_1D, F8, F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.jit import F4_1D, F8, F8_1D, F8_2D, I4_1D, I8, I8_1D, ready
 from ltr.measures import N_AUX, PREPARE, ROW, VALUE, Conventions, Measure, curve_of, gain_row, gains_of
 from ltr.queries import Queries
 from ltr.ranking import by_score
@@ -385,7 +385,7 @@ NORMALISE = {"none": 0, "query": 1, "term": 2}
 def _plan_parts(n_terms: int) -> list[Any]:
     pointers = (types.FunctionType(CONSTRUCTION), *_POINTERS)
     general = [I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *(types.UniTuple(pointer, n_terms) for pointer in pointers)]
-    return [*general, I8_1D, F4_1D, F8_1D]
+    return [*general, I4_1D, F4_1D, F8_1D]
 
 
 def plan_type(n_terms: int) -> Any:
@@ -485,9 +485,9 @@ _LAID_OUT = {gain_pairs: gain_forces, gain_pairs_near: gain_forces_near}
 
 @njit(cache=True)
 def _lay_out(offsets, gains, tiers, curve, cutoff, prepare):
-    """Places by gain, ``int64 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and 1 / ideal
+    """Places by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and 1 / ideal
     of each query: 0 without a pair, NaN where not all its documents are of one tier."""
-    by_gain, laid_out, scales = np.empty(len(gains), np.int64), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
+    by_gain, laid_out, scales = np.empty(len(gains), np.int32), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
     for q in range(len(scales)):
         first, last = offsets[q], offsets[q + 1]
         own = gains[first:last]
@@ -529,9 +529,9 @@ def _all_forces(
         effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
 
 
-_NOTHING = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0))
+_NOTHING = (np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0))
 """In the place of what `_lay_out` gives."""
-_LAY_OUT = types.Tuple((I8_1D, F4_1D, F8_1D))(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE))
+_LAY_OUT = types.Tuple((I4_1D, F4_1D, F8_1D))(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE))
 
 
 class Objective:

@@ -83,8 +83,9 @@ class Part:
         return self.pulled
 
     def move(self, values: NDArray[np.float64]) -> None:
-        """Adds to each score the value of its document's leaf in the tree just grown."""
+        """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the forces it was grown on."""
         self.pulled.move(self.scores, values)
+        del self.pulled
 
     def mean(self, measure: str) -> float:
         """Mean of a measure at the current scores.
