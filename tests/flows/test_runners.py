@@ -14,6 +14,7 @@ from distributed import Client
 from flows.runners import runner_of
 from tasks.config import ConfigError
 from tests.conftest import own_environment
+from tests.flows.test_kill import rows
 
 CONFIG = {
     "name": "anywhere",
@@ -107,6 +108,7 @@ def test_models_in_parts_are_the_models_of_one_machine(tmp_path, expected):
     assert done.returncode == 0, done.stderr
     assert models(done.stdout) == expected
     assert done.stderr.count("a tree cost") == 2
+    assert rows(folder, "mlflow", "select count(*) from tags where key = 'remarks' and value like '%a tree cost%'") == [(2,)]
     refused = subprocess.run(command("threads"), cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
     assert refused.returncode == 1
     assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in refused.stderr
