@@ -412,9 +412,10 @@ def query_forces(q, scores, plan, force, curvature):
 
     Documents with equal scores rank in canonical order.
     """
-    offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = plan[
-        :14
-    ]
+    general = plan[:14]
+    offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = (
+        general
+    )
     first, last = offsets[q], offsets[q + 1]
     order = by_score(scores)
     n = len(scores)
