@@ -2,12 +2,15 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,7 +56,7 @@ def test_mlflows_server_answers_the_same_scores(logged):
     command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", address, "--env-manager", "local", "--host", "127.0.0.1"]
     server = subprocess.Popen(
         [*command, "--port", str(port)],
-        env={**os.environ, "MLFLOW_TRACKING_URI": tracking_uri()},
+        env={**os.environ, "MLFLOW_TRACKING_URI": tracking_uri(), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -74,5 +77,6 @@ def test_mlflows_server_answers_the_same_scores(logged):
         with pytest.raises(urllib.error.HTTPError):
             asked(port, {"dataframe_split": {"columns": ["f1"], "data": [[1.0]]}})
     finally:
-        os.killpg(server.pid, 15)
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
