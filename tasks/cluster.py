@@ -7,8 +7,8 @@ with ``direct_to_workers``.
 """
 
 import time
-from asyncio import CancelledError
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle

@@ -7,11 +7,12 @@ from dataclasses import replace
 import distributed
 import numpy as np
 import pytest
+from distributed.client import FutureCancelledError
 
 import ltr
 from ltr.parts import PartLost
 from tasks import store
-from tasks.cluster import Cost, cut, fit_in_parts, fit_on
+from tasks.cluster import Cost, _there, cut, fit_in_parts, fit_on
 from tests.conftest import JIT
 from tests.ltr.test_parts import TERMS, data, split
 
@@ -106,6 +107,15 @@ def test_a_cluster_without_workers_is_refused(workplace):
         pytest.raises(ValueError, match="the cluster has no workers"),
     ):
         fit_on(client, ["a"], ltr.LambdaMART())
+
+
+def test_a_part_that_never_opened_is_named():
+    class Gone:
+        def result(self):
+            raise FutureCancelledError("part", "lost dependencies")
+
+    with pytest.raises(PartLost, match="part 'a' is lost"):
+        _there("a", Gone())
 
 
 def test_costs_are_told_in_words():
