@@ -16,6 +16,13 @@ against the other features' bests and then against the other leaves. A gain foun
 Monotone features: a split that orders its children's values the wrong way is none, and all that is grown below a split keeps to
 its side of the middle between the two (LightGBM's basic method).
 
+Bins of a document are one row, and rows lie by the leaves of the first tree, in the order of documents within each (`Ground.lie_by`).
+Later trees ask for much the same features, so what they read of a leaf lies closer together; sums do not know the order:
+
+    document   0   1   2   3   4   5   6   7        canonical: forces, scores, labels
+    leaf       b   a   b   c   a   a   c   b        of the first tree
+    row_of     3   0   4   6   1   2   7   5        written to as many streams as there are leaves, each from front to back
+
 A tree is decided in one place, from what it asks of the documents: maxima, sums of integers and counts. Documents that lie in
 several parts (`ltr.parts`) answer as if they lay in one. `best_first` is one source for both: compiled together with its answers where all
 documents are here, interpreted where it asks elsewhere.
@@ -36,7 +43,6 @@ from ltr.prefetch import prefetch
 from ltr.trees import Trees
 
 _LOW = np.int64(0xFFFFFFFF)
-_PARTS = 2
 VANISHED = 1e-100
 """Forces smaller than this are none: every pair is in order by a gap of hundreds."""
 
@@ -69,9 +75,10 @@ class Ground:
         binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
         has_missing: ``bool [features]``.
         histograms: ``int64 [leaves, columns, bins]``, made in `workshop`.
-        rows: ``int32 [documents]``, by leaf.
+        row_of: ``int32 [documents]``, where the bins of a document lie.
+        rows: ``int32 [documents]``, by leaf, rising in each.
         places: ``int64 [2, leaves]``: leaf k owns ``rows[places[0, k]:][:places[1, k]]``.
-        packed: ``int64 [2, documents + parts]``: by document, and in the order of a leaf's rows; the latter's memory is `sides` too.
+        packed: ``int64 [2, documents]``: by row, and in the order of a leaf's rows; the latter's memory is `scratch` too.
     """
 
     binned: NDArray[np.uint8]
@@ -79,22 +86,23 @@ class Ground:
     has_missing: NDArray[np.bool_]
     histograms: NDArray[np.int64]
     workshop: Workshop
+    row_of: NDArray[np.int32]
     rows: NDArray[np.int32]
     places: NDArray[np.int64]
     packed: NDArray[np.int64]
 
     @property
     def memory(self) -> "Memory":
-        words, (packed, gathered), (lefts, rights) = self.binned.view(np.uint64), self.packed, self.sides
+        words, (packed, gathered) = self.binned.view(np.uint64), self.packed
         return Memory(
-            self.binned, words, self.bins.columns, self.rows, self.places, packed, gathered, lefts, rights, self.histograms, self.workshop,
+            self.binned, words, self.bins.columns, self.rows, self.places, packed, gathered, self.scratch, self.histograms, self.workshop,
             numba.get_num_threads(),
         )  # fmt: skip
 
     @property
-    def sides(self) -> NDArray[np.int32]:
-        """``int32 [2, documents + parts]``, for the rows on both sides of a division."""
-        return self.packed[1].view(np.int32).reshape(2, -1)
+    def scratch(self) -> NDArray[np.int32]:
+        """``int32 [documents]``, in the memory of what is gathered."""
+        return self.packed[1].view(np.int32)[: len(self.rows)]
 
     @classmethod
     def of(cls, features: NDArray[np.float32], max_bins: int, n_leaves: int) -> "Ground":
@@ -121,10 +129,17 @@ class Ground:
             find_missing(binned, bins),
             histograms=np.empty((n_leaves, bins.n_blocks * BLOCK, N_BINS), np.int64),
             workshop=Workshop.of(bins, numba.config.NUMBA_NUM_THREADS),
+            row_of=np.arange(len(features), dtype=np.int32),
             rows=np.empty(len(features), np.int32),
             places=np.zeros((2, n_leaves), np.int64),
-            packed=np.empty((2, len(features) + _PARTS), np.int64),
+            packed=np.empty((2, len(features)), np.int64),
         )
+
+    def lie_by(self, leaf: NDArray[np.int32]) -> None:
+        """Moves the rows of one leaf, ``int32 [documents]``, side by side."""
+        before = self.row_of.copy()
+        _number_by(leaf, self.row_of)
+        _move_rows(self.binned.view(np.uint64), before, self.row_of, self.packed.view(np.uint64).reshape(-1, 2))
 
 
 def _numbered(features: NDArray[np.float32]) -> None:
@@ -142,8 +157,7 @@ class Memory(NamedTuple):
     places: NDArray[np.int64]
     packed: NDArray[np.int64]
     gathered: NDArray[np.int64]
-    lefts: NDArray[np.int32]
-    rights: NDArray[np.int32]
+    scratch: NDArray[np.int32]
     histograms: NDArray[np.int64]
     workshop: Workshop
     threads: int
@@ -250,11 +264,11 @@ class Pulled:
         if self.sample is None:
             _number(ground.rows)
         else:
-            chosen = np.flatnonzero(self.sample)
+            chosen = np.sort(ground.row_of[self.sample])
             n_rows = len(chosen)
             ground.rows[:n_rows] = chosen
         ground.places[:, 0] = 0, n_rows
-        _pack(self.force, self.curvature, *scales, newton, ground.packed[0])
+        _pack(self.force, self.curvature, *scales, newton, ground.row_of, ground.packed[0])
         _begin_root(ground.memory, n_rows)
         return n_rows
 
@@ -262,14 +276,15 @@ class Pulled:
         return _best_first_here(self.ground.memory, *rules)
 
     def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
-        starts, sizes = self.ground.places[:, order]
+        ground, of_row = self.ground, self.ground.scratch
+        starts, sizes = ground.places[:, order]
         n_rows = int(sizes.sum())
-        if n_rows < len(self.leaf):
-            self.leaf[:] = -1
-        _note_leaves(self.ground.rows[:n_rows], np.append(starts, n_rows), self.leaf)
-        totals = _leaf_totals(self.force, self.curvature, *scales, self.leaf, len(order))
-        if n_rows < len(self.leaf):
-            _fall(self.ground.binned, self.ground.bins.columns, self.sample, *nodes, self.leaf)
+        if n_rows < len(of_row):
+            of_row[:] = -1
+        _note_leaves(ground.rows[:n_rows], np.append(starts, n_rows), of_row)
+        totals = _leaf_totals(self.force, self.curvature, *scales, of_row, ground.row_of, self.leaf, len(order))
+        if n_rows < len(of_row):
+            _fall(ground.binned, ground.bins.columns, ground.row_of, self.sample, *nodes, self.leaf)
         return totals
 
     def move(self, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
@@ -362,6 +377,28 @@ def _number(rows):
         rows[k] = k
 
 
+@njit(cache=True)
+def _number_by(leaf, row_of):
+    """Rows by leaf, in the order of documents within each."""
+    ends = np.zeros(leaf.max() + 2, np.int64)
+    for k in range(len(leaf)):
+        ends[leaf[k] + 1] += 1
+    ends = np.cumsum(ends)
+    for k in range(len(leaf)):
+        row_of[k] = ends[leaf[k]]
+        ends[leaf[k]] += 1
+
+
+@njit(cache=True, parallel=True)
+def _move_rows(words, before, after, moved):
+    """words[:, after[k]] = words[:, before[k]], ``uint64 [blocks, documents, 2]``, through memory for one block."""
+    for block in range(len(words)):
+        for k in prange(len(moved)):
+            moved[after[k]] = words[block, before[k]]
+        for k in prange(len(moved)):
+            words[block, k] = moved[k]
+
+
 # --- fixed point --------------------------------------------------------------------------------------------------------
 
 
@@ -421,47 +458,50 @@ def _total_size(values, scale):
 
 
 @njit(cache=True, parallel=True)
-def _pack(force, curvature, force_scale, curvature_scale, newton, packed):
+def _pack(force, curvature, force_scale, curvature_scale, newton, row_of, packed):
     for k in prange(len(force)):
         low = np.int64(np.rint(curvature[k] * curvature_scale)) if newton else np.int64(1)
-        packed[k] = (np.int64(np.rint(force[k] * force_scale)) << np.int64(32)) + low
+        packed[row_of[k]] = (np.int64(np.rint(force[k] * force_scale)) << np.int64(32)) + low
 
 
 @njit(cache=True, parallel=True)
-def _note_leaves(rows, starts, leaf):
-    """leaf[row] = k for the rows from ``starts[k]`` on."""
-    for piece in prange((len(rows) + _PIECE - 1) // _PIECE):
-        first, last = piece * _PIECE, min((piece + 1) * _PIECE, len(rows))
+def _note_leaves(rows, starts, of_row):
+    """of_row[row] = k for the rows from ``starts[k]`` on. A thread writes a piece of `of_row` at a time: what two of them write to at
+    once would travel between their caches."""
+    for piece in prange((len(of_row) + _PIECE - 1) // _PIECE):
         for k in range(len(starts) - 1):
-            for at in range(max(starts[k], first), min(starts[k + 1], last)):
-                prefetch(leaf, np.int64(rows[min(at + AHEAD, len(rows) - 1)]))
-                leaf[rows[at]] = k
+            own = rows[starts[k] : starts[k + 1]]
+            first, last = np.searchsorted(own, piece * _PIECE), np.searchsorted(own, (piece + 1) * _PIECE)
+            for at in range(first, last):
+                of_row[own[at]] = k
 
 
 @njit(cache=True, parallel=True)
-def _leaf_totals(force, curvature, force_scale, curvature_scale, leaf, n_leaves):
-    """Exact sums of force and curvature of every leaf, ``int64 [leaves, 2]``; a document of leaf −1 is in none."""
+def _leaf_totals(force, curvature, force_scale, curvature_scale, of_row, row_of, leaf, n_leaves):
+    """The leaf of each document, and exact sums of force and curvature of every leaf, ``int64 [leaves, 2]``; a document of leaf −1 is
+    in none."""
     pieces = (len(leaf) + _PIECE - 1) // _PIECE
     totals = np.zeros((pieces, n_leaves, 2), np.int64)
     for piece in prange(pieces):
-        for row in range(piece * _PIECE, min((piece + 1) * _PIECE, len(leaf))):
-            k = leaf[row]
+        for document in range(piece * _PIECE, min((piece + 1) * _PIECE, len(leaf))):
+            k = of_row[row_of[document]]
+            leaf[document] = k
             if k >= 0:
-                totals[piece, k, 0] += np.int64(np.rint(force[row] * force_scale))
-                totals[piece, k, 1] += np.int64(np.rint(curvature[row] * curvature_scale))
+                totals[piece, k, 0] += np.int64(np.rint(force[document] * force_scale))
+                totals[piece, k, 1] += np.int64(np.rint(curvature[document] * curvature_scale))
     return totals.sum(axis=0)
 
 
 @njit(cache=True, parallel=True)
-def _fall(binned, columns, sample, feature, split, missing_left, left, right, leaf):
+def _fall(binned, columns, row_of, sample, feature, split, missing_left, left, right, leaf):
     """The leaves of documents that the tree was not grown on."""
-    for row in prange(len(leaf)):
-        node = 0 if not sample[row] else -1
+    for document in prange(len(leaf)):
+        node = 0 if not sample[document] else -1
         while node >= 0:
             column = columns[feature[node]]
-            b = binned[column // BLOCK, row, column % BLOCK]
+            b = binned[column // BLOCK, row_of[document], column % BLOCK]
             node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
-            leaf[row] = ~node
+            leaf[document] = ~node
 
 
 _SPLIT_FROM = 4096
@@ -572,50 +612,70 @@ def _sum_of(histogram):
 # --- one tree -----------------------------------------------------------------------------------------------------------
 
 
+@njit(cache=True, forceinline=True)
+def _goes_left(block, k, row, split, missing_left):
+    b = block[row, k]
+    return np.uint64((b <= split) | (missing_left & (b == MISSING)))
+
+
 @njit(cache=True)
-def _divide(block, k, rows, split, missing_left, lefts, rights):
-    """Rows that go left and rows that go right, both in their order and without a branch; how many go left."""
+def _divide_from_front(block, k, rows, split, missing_left, rights):
+    """Rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; how many go left."""
     n_left = n_right = np.uint64(0)
     n = np.uint64(len(rows))
     for i in range(n):
         prefetch(block, BLOCK * np.int64(rows[min(i + np.uint64(AHEAD), n - np.uint64(1))]))
         row = rows[i]
-        b = block[row, k]
-        goes = np.uint64((b <= split) | (missing_left & (b == MISSING)))
-        lefts[n_left] = row
-        rights[n_right] = row
-        n_left += goes
-        n_right += np.uint64(1) - goes
+        left = _goes_left(block, k, row, split, missing_left)
+        rows[n_left], rights[n_right] = row, row
+        n_left += left
+        n_right += np.uint64(1) - left
     return np.int64(n_left)
 
 
+@njit(cache=True)
+def _divide_from_end(block, k, rows, split, missing_left, lefts):
+    """Rows that go right to the end of `rows`, the others to the end of `lefts`; how many go left."""
+    last = np.uint64(len(rows) - 1)
+    to_rows = to_lefts = last
+    for i in range(np.uint64(len(rows))):
+        at = last - i
+        prefetch(block, BLOCK * np.int64(rows[at - min(at, np.uint64(AHEAD))]))
+        row = rows[at]
+        left = _goes_left(block, k, row, split, missing_left)
+        rows[to_rows], lefts[to_lefts] = row, row
+        to_lefts -= left
+        to_rows -= np.uint64(1) - left
+    return np.int64(last - to_lefts)
+
+
 @njit(cache=True, parallel=True)
-def _partition(binned, column, rows, lefts, rights, split, missing_left):
-    """Rows that go left to the front, both sides in their order; how many went left. `lefts` and `rights` are scratch, a row longer
-    than `rows` for each part."""
-    parts = _PARTS if len(rows) >= _SPLIT_FROM else 1
-    counts, ends = np.zeros(parts, np.int64), np.zeros(parts + 1, np.int64)
-    for part in range(parts):
-        ends[part + 1] = len(rows) * (part + 1) // parts
-    for part in prange(parts):
-        a, b = ends[part], ends[part + 1]
-        gap = a + part
-        counts[part] = _divide(
-            binned[column // BLOCK],
-            column % BLOCK,
-            rows[a:b],
-            split,
-            missing_left,
-            lefts[gap : b + part + 1],
-            rights[gap : b + part + 1],
-        )
-    n_left = counts.sum()
-    for part in prange(parts):
-        a, b = ends[part], ends[part + 1]
-        before, gap = counts[:part].sum(), a + part
-        rows[before : before + counts[part]] = lefts[gap : gap + counts[part]]
-        at, n_right = n_left + a - before, b - a - counts[part]
-        rows[at : at + n_right] = rights[gap : gap + n_right]
+def _partition(binned, column, rows, scratch, split, missing_left):
+    """Rows that go left to the front, both sides in their order; how many went left. Two threads begin at the ends, and half of the rows
+    need not be moved again:
+
+        rows      L L L L L · · · · | · · · R R R R        scratch   R R R R     | L L L
+                            └──────────────┘               what is missing in the middle: L L L R R R R
+
+    `scratch`: as long as `rows`.
+    """
+    block, k, n = binned[column // BLOCK], column % BLOCK, len(rows)
+    if n < _SPLIT_FROM:
+        n_left = _divide_from_front(block, k, rows, split, missing_left, scratch)
+        rows[n_left:] = scratch[: n - n_left]
+        return n_left
+    half, lefts = n // 2, np.zeros(2, np.int64)
+    for side in prange(2):
+        if side == 0:
+            lefts[0] = _divide_from_front(block, k, rows[:half], split, missing_left, scratch[:half])
+        else:
+            lefts[1] = _divide_from_end(block, k, rows[half:], split, missing_left, scratch[half:n])
+    n_left = lefts[0] + lefts[1]
+    for side in prange(2):
+        if side == 0:
+            rows[lefts[0] : n_left] = scratch[n - lefts[1] : n]
+        else:
+            rows[n_left : n_left + half - lefts[0]] = scratch[: half - lefts[0]]
     return n_left
 
 
@@ -623,7 +683,7 @@ def _partition(binned, column, rows, lefts, rights, split, missing_left):
 def _divide_leaf(memory, leaf, new, feature, split, missing_left):
     start, size = memory.places[0, leaf], memory.places[1, leaf]
     members = memory.rows[start : start + size]
-    n_left = _partition(memory.binned, memory.columns[feature], members, memory.lefts, memory.rights, split, missing_left)
+    n_left = _partition(memory.binned, memory.columns[feature], members, memory.scratch, split, missing_left)
     memory.places[0, new] = start + n_left
     return n_left
 

@@ -71,7 +71,10 @@ class Part:
             if bins is None
             else Ground.binned_by(queries.features, bins, model.n_leaves)
         )
-        self.scores = model.offset(queries.features, queries.names) + trees.scores(queries.features)
+        self.scores = model.offset(queries.features, queries.names)
+        if trees.n_trees:
+            self.scores = self.scores + trees.scores(queries.features)
+        self.moved = False
 
     def pull(self, iteration: int) -> Pulled:
         """The documents under the forces of an iteration, and those of its draw."""
@@ -85,6 +88,9 @@ class Part:
     def move(self, values: NDArray[np.float64]) -> None:
         """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the forces it was grown on."""
         self.pulled.move(self.scores, values)
+        if not self.moved:
+            self.ground.lie_by(self.pulled.leaf)
+            self.moved = True
         del self.pulled
 
     def mean(self, measure: str) -> float:

@@ -145,6 +145,25 @@ def test_same_bytes_for_any_number_of_threads_and_any_order_of_rows():
             assert np.array_equal(getattr(reference.tree, name), getattr(other.tree, name))
 
 
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_where_rows_lie_changes_nothing(share):
+    features, force, curvature = data(n=3000, n_features=20, distinct=500)
+    rng = np.random.default_rng(0)
+    sample = None if share == 1 else rng.random(3000) < share
+    signs = np.zeros(20, np.int8)
+    ground = Ground.of(features, 255, 16)
+    rules = Rules(16, 5, True, True, 0.1, 1e9, signs)
+    reference = grow(ground, (force, curvature), rules, sample)
+    binned = ground.binned.copy()
+    for _ in range(2):
+        ground.lie_by(rng.integers(0, 31, 3000).astype(np.int32))
+        assert np.array_equal(ground.binned[:, ground.row_of], binned)
+        moved = grow(ground, (force, curvature), rules, sample)
+        assert np.array_equal(moved.leaf, reference.leaf)
+        for name, values in vars(reference.tree).items():
+            assert np.array_equal(getattr(moved.tree, name), values), name
+
+
 def test_scale_leaves_room_and_loses_little():
     rng = np.random.default_rng(0)
     for values in (rng.normal(size=1000), 1e-12 * rng.random(1000), 1e9 * rng.random(7), np.zeros(3)):
@@ -196,7 +215,7 @@ def test_rows_part_in_their_order(n_rows):
         column = ground.bins.columns[1]
         bins = ground.binned[0, rows, column]
         left = (bins <= 4) | (missing_left & (bins == MISSING))
-        assert _partition(ground.binned, column, parted, *ground.sides, 4, missing_left) == left.sum()
+        assert _partition(ground.binned, column, parted, ground.scratch, 4, missing_left) == left.sum()
         assert np.array_equal(parted, np.concatenate((rows[left], rows[~left])))
 
 
