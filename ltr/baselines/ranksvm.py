@@ -1,8 +1,9 @@
-"""RankSVM (Joachims 2002) in the primal, by truncated Newton (Chapelle & Keerthi 2010): ½‖w‖² + C·Σ max(0, 1 − w·(x_i − x_j))² over the
+"""RankSVM (Joachims 2002) in the primal, by Newton's method (Chapelle & Keerthi 2010): ½‖w‖² + C·Σ max(0, 1 − w·(x_i − x_j))² over the
 pairs of a query with label i > label j.
 
-Peers train on explicit differences of pairs, n² of them. Here pairs are visited and never kept: a query's loss, its derivative by
-each score, and the product of its Hessian with a vector are sums over pairs of two numbers.
+Peers train on explicit differences of pairs, n² of them. Here pairs are visited and never kept: a query's loss and its derivative by each
+score are sums over pairs of two numbers. The loss is made of parabolas, so that a handful of steps by its exact Hessian end at the
+minimum, whatever C is; the Hessian takes features² operations a document (`_curvature`), not a pair.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,12 @@ from scipy import optimize
 
 from ltr.linear import LinearRanker, Watch, products, transposed
 from ltr.queries import Queries
+from ltr.ranking import by_score
 
-_BLOCK = 16
+_PARTS = 16
+"""Sums of queries that are added up one after another: the same bits for any number of threads."""
+_RADIUS = {"initial_trust_radius": 1e3, "max_trust_radius": 1e9}
+"""A Newton step is taken whole: the loss is convex and made of parabolas."""
 
 
 @njit(cache=True, parallel=True)
@@ -37,46 +42,77 @@ def _hinge(scores, offsets, lower, values, factors):
         values[q] = total
 
 
+@njit(cache=True)
+def _differences(features, scores, lower, sums):
+    """Σ (x_i − x_j) over the pairs of each document i that cost, ``float64 [documents, features]``, for one query. By falling score those
+    of a label that cost something are the first so many; their features are added up once for all documents of a level."""
+    n, n_features, order, running = len(scores), np.uint64(features.shape[1]), by_score(scores), np.empty(features.shape[1])
+    first = 0
+    while first < n:
+        end = lower[first]
+        for upwards in range(2):
+            running[:], count, at = 0.0, 0, 0
+            for r in range(n if (first if upwards else n - end) > 0 else 0):
+                own = order[n - 1 - r if upwards else r]
+                if not first <= own < end:
+                    continue
+                while at < n:
+                    other = order[n - 1 - at if upwards else at]
+                    gap = scores[other] - scores[own] if upwards else scores[own] - scores[other]
+                    if not gap < 1.0:
+                        break
+                    if other < first if upwards else other >= end:
+                        for k in range(n_features):
+                            running[k] += features[other, k]
+                        count += 1
+                    at += 1
+                for k in range(n_features):
+                    sums[own, k] += count * features[own, k] - running[k]
+        first = end
+
+
+@njit(cache=True, fastmath={"contract"}, forceinline=True)
+def _add_products(features, sums, part):
+    """part += Σ x·sumᵀ, its upper triangle, four documents and two of its rows at a time: both are even."""
+    n_features, two = np.uint64(len(part)), np.uint64(2)
+    for d in range(np.uint64(0), np.uint64(len(features)), np.uint64(4)):
+        e, f, g = d + np.uint64(1), d + two, d + np.uint64(3)
+        for k in range(np.uint64(0), n_features, two):
+            m = k + np.uint64(1)
+            x, y, z, u = features[d, k], features[e, k], features[f, k], features[g, k]
+            other_x, other_y, other_z, other_u = features[d, m], features[e, m], features[f, m], features[g, m]
+            for l in range(k, n_features):
+                p, q, r, t = sums[d, l], sums[e, l], sums[f, l], sums[g, l]
+                part[k, l] += (x * p + y * q) + (z * r + u * t)
+                part[m, l] += (other_x * p + other_y * q) + (other_z * r + other_u * t)
+
+
+@njit(cache=True)
+def _curvature_of(queries, features, scores, offsets, lower, part):
+    start, stop = offsets[queries[0]], offsets[queries[1]]
+    n = (stop - start + 3) // 4 * 4
+    own, sums = np.zeros((n, len(part))), np.zeros((n, len(part)))
+    own[: stop - start, : features.shape[1]] = features[start:stop]
+    for q in range(queries[0], queries[1]):
+        a, b = offsets[q] - start, offsets[q + 1] - start
+        _differences(own[a:b], scores[start + a : start + b], lower[start + a : start + b] - (start + a), sums[a:b])
+    part[:] = 0.0
+    _add_products(own, sums, part)
+
+
 @njit(cache=True, parallel=True)
-def _curved(features, columns, scores, direction, offsets, lower, higher, parts):
-    """The Hessian times a direction, a part a block of queries: along = X·direction, then of every pair that costs
-    2·(along_i − along_j) to i and from j, then Xᵀ. Every inner loop writes what it adds to, side by side: features are read by
-    columns on the way in, by rows on the way out, and each pair is seen from both of its ends."""
+def _curvature(features, scores, offsets, lower, parts):
+    """Σ (x_i − x_j)(x_i − x_j)ᵀ over the pairs that cost, its upper triangle, a part for every so many queries, a column wider where
+    features are odd. With S the sums of `_differences` it is Xᵀ·S, so that nothing is done pair by pair and feature by feature."""
+    n_queries = len(offsets) - 1
     for block in prange(len(parts)):
-        queries = range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(offsets) - 1))
-        start, stop = offsets[queries.start], offsets[queries.stop]
-        along, factors = np.zeros(stop - start), np.zeros(stop - start)
-        for k in range(len(columns)):
-            column, weight = columns[k, start:stop], direction[k]
-            for d in range(np.uint64(len(column))):
-                along[d] += column[d] * weight
-        for q in queries:
-            first, last = offsets[q], offsets[q + 1]
-            own, place, force = along[first - start : last - start], scores[first:last], factors[first - start : last - start]
-            for d in range(len(own)):
-                below, above = np.uint64(lower[first + d] - first), np.uint64(higher[first + d] - first)
-                here, score = own[d], place[d]
-                for j in range(below, np.uint64(len(own))):
-                    force[j] -= here - own[j] if score - place[j] < 1.0 else 0.0
-                for i in range(above):
-                    force[i] += own[i] - here if place[i] - score < 1.0 else 0.0
-        part = parts[block]
-        part[:] = 0.0
-        fours = start + len(factors) // 4 * 4
-        for d in range(start, fours, 4):
-            x, y, z, u = features[d], features[d + 1], features[d + 2], features[d + 3]
-            a, b, c, e = factors[d - start], factors[d - start + 1], factors[d - start + 2], factors[d - start + 3]
-            for k in range(np.uint64(len(part))):
-                part[k] += (a * x[k] + b * y[k]) + (c * z[k] + e * u[k])
-        for d in range(fours, stop):
-            for k in range(len(part)):
-                part[k] += factors[d - start] * features[d, k]
-        part *= 2.0
+        queries = n_queries * block // len(parts), n_queries * (block + 1) // len(parts)
+        _curvature_of(queries, features, scores, offsets, lower, parts[block])
 
 
-def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
     """Rows of the judged documents of queries with two labels, by query and falling label; offsets of these queries; and for each
-    document the places of the first of its query with a lower label and of the first with the same."""
+    document the place of the first of its query with a lower label."""
     of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     order = np.lexsort((-queries.labels, of_query))
     order = order[~np.isnan(queries.labels[order])]
@@ -86,7 +122,7 @@ def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], ND
     offsets = np.append(np.flatnonzero(np.diff(groups, prepend=-1)), len(groups))
     levels = np.append(np.flatnonzero((np.diff(labels, prepend=np.nan) != 0) | (np.diff(groups, prepend=-1) != 0)), len(groups))
     level = np.searchsorted(levels, np.arange(len(order)), side="right")
-    return order, offsets, levels[level], levels[level - 1]
+    return order, offsets, levels[level]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,29 +143,26 @@ class RankSVM(LinearRanker):
             raise ValueError(f"RankSVM: C={self.C} must be above 0 and iterations={self.iterations} at least 1")
 
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-        order, offsets, lower, higher = _by_label(queries)
+        order, offsets, lower = _by_label(queries)
+        if len(order) == 0:
+            raise ValueError("RankSVM: no query has documents of different labels")
         features = features[order]
-        columns = np.ascontiguousarray(features.T)
         values, factors = np.empty(len(offsets) - 1), np.empty(len(order))
-        parts = np.empty((-(-len(values) // _BLOCK), features.shape[1]))
-        at: list[NDArray[np.float64]] = [np.empty(0), np.empty(0)]
-
-        def scores(w: NDArray[np.float64]) -> NDArray[np.float64]:
-            if not np.array_equal(at[0], w):
-                at[:] = w.copy(), products(features, w)
-            return at[1]
+        n_features = features.shape[1]
+        parts = np.empty((_PARTS, n_features + n_features % 2, n_features + n_features % 2))
 
         def value(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            _hinge(scores(w), offsets, lower, values, factors)
+            _hinge(products(features, w), offsets, lower, values, factors)
             return 0.5 * float((w * w).sum()) + self.C * float(np.cumsum(values)[-1]), w + self.C * transposed(features, factors)
 
-        def curved(w: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-            _curved(features, columns, scores(w), v, offsets, lower, higher, parts)
-            return v + self.C * np.cumsum(parts, axis=0)[-1]
+        def curvature(w: NDArray[np.float64]) -> NDArray[np.float64]:
+            _curvature(features, products(features, w), offsets, lower, parts)
+            upper = 2.0 * self.C * np.add.reduce(parts)[:n_features, :n_features]
+            return np.triu(upper) + np.triu(upper, 1).T + np.eye(len(w))
 
-        start = np.zeros(features.shape[1])
+        start = np.zeros(n_features)
         steepest = float(np.sqrt((value(start)[1] ** 2).sum()))
-        options: dict[str, Any] = {"maxiter": self.iterations, "gtol": 1e-5 * steepest}
-        found = optimize.minimize(value, start, jac=True, hessp=curved, method="trust-ncg", options=options)
+        options: dict[str, Any] = {"maxiter": self.iterations, "gtol": 1e-5 * steepest, **_RADIUS}
+        found = optimize.minimize(value, start, jac=True, hess=curvature, method="dogleg", options=options)
         watch(found.x)
         return np.asarray(found.x, np.float64), (f"objective {found.fun:.4f} after {found.nit} Newton steps",)

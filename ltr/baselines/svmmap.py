@@ -22,7 +22,6 @@ from ltr.queries import Queries
 @njit(cache=True)
 def most_violated(scores, relevant, factors):
     """Δ of the ranking that maximises Δ(y) + w·Ψ(y), and in `factors` Ψ(y_q) − Ψ(y) as a weight of each document."""
-    len(scores)
     order = np.argsort(-scores, kind="mergesort")
     good, bad = order[relevant[order] > 0], order[relevant[order] == 0]
     n_good, n_bad = len(good), len(bad)
@@ -82,6 +81,9 @@ class SVMmap(LinearRanker):
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         measure = Measure.of(self.measure)
         relevant = np.nan_to_num(gains_of(measure, queries.source(measure.source), self.conventions))
+        found = np.add.reduceat((relevant > 0).astype(np.int64), queries.offsets[:-1])
+        if not ((found > 0) & (found < np.diff(queries.offsets))).any():
+            raise ValueError(f"SVMmap: no query has both a relevant and another document by the labels of {measure.source!r}")
         losses, factors = np.empty(queries.n_queries), np.empty(queries.n_documents)
         normals, heights = np.empty((0, features.shape[1])), np.empty(0)
         gram = np.empty((0, 0))

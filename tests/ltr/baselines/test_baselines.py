@@ -1,6 +1,5 @@
 """Every baseline against what defines it: brute force, another library, or its formula."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 import ltr
 from ltr.baselines.listwise import LOSSES
-from ltr.baselines.svmmap import most_violated
 from tests.conftest import make_queries
 
 ALL = [
@@ -36,28 +34,6 @@ def test_they_learn_come_back_and_do_not_mind_the_order_of_rows(model, tmp_path)
     assert model.fit(shuffled, valid).digest == fitted.digest
     surface = fitted.surface(valid.features)
     assert surface.n_documents == valid.n_documents
-
-
-def test_svmmap_finds_the_most_violated_ranking():
-    rng = np.random.default_rng(4)
-    for _ in range(60):
-        n = int(rng.integers(2, 7))
-        relevant = (np.arange(n) < rng.integers(1, n)).astype(float)
-        scores, factors = 2 * rng.normal(size=n), np.empty(n)
-        loss = most_violated(scores, relevant, factors)
-        good, bad = np.flatnonzero(relevant), np.flatnonzero(relevant == 0)
-
-        def worth(order, good=good, bad=bad, scores=scores, relevant=relevant, n=n):
-            place = np.argsort(order)
-            psi = sum((1 if place[g] < place[b] else -1) * (scores[g] - scores[b]) for g in good for b in bad) / (
-                len(good) * len(bad)
-            )
-            hits = relevant[list(order)]
-            precision = (np.cumsum(hits) / np.arange(1, n + 1))[hits > 0].mean()
-            return 1 - precision + psi
-
-        perfect = sum(scores[g] - scores[b] for g in good for b in bad) / (len(good) * len(bad))
-        assert loss + perfect - (factors * scores).sum() == pytest.approx(max(worth(p) for p in itertools.permutations(range(n))))
 
 
 def test_parameters_out_of_range():

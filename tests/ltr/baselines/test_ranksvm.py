@@ -1,11 +1,13 @@
 """RankSVM beside scikit-learn on explicit pairs."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import ltr
+from ltr.baselines.ranksvm import _by_label, _curvature
 from tests.conftest import make_queries
 
 
@@ -25,3 +27,40 @@ def test_ranksvm_is_scikit_learns_on_explicit_pairs():
     peer.fit(np.array(pairs) * signs[:, None], signs)
     ours = ltr.RankSVM(C=0.05, standardise=False).fit(queries)
     assert ours.weights == pytest.approx(peer.coef_[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("n_features", [4, 5])
+def test_curvature_is_the_sum_over_the_pairs_that_cost(n_features):
+    queries = make_queries(40, seed=5, largest=30)
+    features = np.random.default_rng(0).normal(size=(queries.n_documents, n_features)).astype(np.float32)
+    order, offsets, lower = _by_label(replace(queries, features=features, names=tuple("abcde"[:n_features])))
+    features, labels = features[order], queries.labels[order]
+    scores = features @ np.linspace(-1, 1, n_features)
+    expected, costing = np.zeros((n_features, n_features)), 0
+    for a, b in itertools.pairwise(offsets):
+        for i, j in itertools.product(range(a, b), repeat=2):
+            if labels[i] > labels[j] and scores[i] - scores[j] < 1:
+                gap = features[i].astype(float) - features[j]
+                expected, costing = expected + np.outer(gap, gap), costing + 1
+    pairs = sum((labels[a:b, None] > labels[a:b]).sum() for a, b in itertools.pairwise(offsets))
+    assert 0.2 * pairs < costing < 0.8 * pairs
+    width = n_features + n_features % 2
+    parts = np.full((16, width, width), np.nan)
+    _curvature(features, scores, offsets, lower, parts)
+    found = np.triu(parts.sum(axis=0)[:n_features, :n_features])
+    assert found == pytest.approx(np.triu(expected), rel=1e-9)
+
+
+def test_labels_that_are_all_alike_are_refused():
+    queries = make_queries(5, seed=1)
+    with pytest.raises(ValueError, match="RankSVM: no query has documents of different labels"):
+        ltr.RankSVM().fit(replace(queries, labels=np.ones(queries.n_documents)))
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e12])
+def test_a_feature_twice_and_any_C_have_a_solution(C):
+    queries = make_queries(30, seed=3)
+    twice = np.column_stack([queries.features, queries.features[:, :1]])
+    fitted = ltr.RankSVM(C=C).fit(replace(queries, features=twice, names=(*queries.names, "again")))
+    assert np.isfinite(fitted.weights).all()
+    assert fitted.weights[-1] == pytest.approx(fitted.weights[0], rel=1e-3)
