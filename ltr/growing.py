@@ -16,7 +16,7 @@ against the other features' bests and then against the other leaves. A gain foun
 Monotone features: a split that orders its children's values the wrong way is none, and all that is grown below a split keeps to
 its side of the middle between the two (LightGBM's basic method).
 
-Bins of a document are one row, and rows lie by the leaves of the first tree, in the order of documents within each (`Ground.lie_by`).
+Bins of a document are one row, and rows lie by the leaves of a training's first tree, in the order of documents within each (`Ground.lie_by`).
 Later trees ask for much the same features, so what they read of a leaf lies closer together; sums do not know the order:
 
     document   0   1   2   3   4   5   6   7        canonical: forces, scores, labels
@@ -76,7 +76,7 @@ class Ground:
         has_missing: ``bool [features]``.
         histograms: ``int64 [leaves, columns, bins]``, made in `workshop`.
         row_of: ``int32 [documents]``, where the bins of a document lie.
-        rows: ``int32 [documents]``, by leaf, rising in each.
+        rows: ``int32 [documents]``, by leaf, rising in each but where a division was tried and not kept.
         places: ``int64 [2, leaves]``: leaf k owns ``rows[places[0, k]:][:places[1, k]]``.
         packed: ``int64 [2, documents]``: by row, and in the order of a leaf's rows; the latter's memory is `scratch` too.
     """
@@ -380,10 +380,13 @@ def _number(rows):
 @njit(cache=True)
 def _number_by(leaf, row_of):
     """Rows by leaf, in the order of documents within each."""
-    ends = np.zeros(leaf.max() + 2, np.int64)
+    n_leaves = 0
     for k in range(len(leaf)):
-        ends[leaf[k] + 1] += 1
-    ends = np.cumsum(ends)
+        n_leaves = max(n_leaves, leaf[k] + 1)
+    sizes = np.zeros(n_leaves, np.int64)
+    for k in range(len(leaf)):
+        sizes[leaf[k]] += 1
+    ends = np.cumsum(sizes) - sizes
     for k in range(len(leaf)):
         row_of[k] = ends[leaf[k]]
         ends[leaf[k]] += 1
@@ -466,8 +469,9 @@ def _pack(force, curvature, force_scale, curvature_scale, newton, row_of, packed
 
 @njit(cache=True, parallel=True)
 def _note_leaves(rows, starts, of_row):
-    """of_row[row] = k for the rows from ``starts[k]`` on. A thread writes a piece of `of_row` at a time: what two of them write to at
-    once would travel between their caches."""
+    """of_row[row] = k for the rows from ``starts[k]`` on. Where a leaf's rows rise, a thread writes a piece of `of_row` at a time: what two
+    of them write to at once would travel between their caches. Each row is written once in any order: a place that is searched for never
+    falls as the number rises."""
     for piece in prange((len(of_row) + _PIECE - 1) // _PIECE):
         for k in range(len(starts) - 1):
             own = rows[starts[k] : starts[k + 1]]
@@ -657,7 +661,7 @@ def _partition(binned, column, rows, scratch, split, missing_left):
         rows      L L L L L · · · · | · · · R R R R        scratch   R R R R     | L L L
                             └──────────────┘               what is missing in the middle: L L L R R R R
 
-    `scratch`: as long as `rows`.
+    `scratch`: as long as `rows` at least.
     """
     block, k, n = binned[column // BLOCK], column % BLOCK, len(rows)
     if n < _SPLIT_FROM:

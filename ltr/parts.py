@@ -86,12 +86,14 @@ class Part:
         return self.pulled
 
     def move(self, values: NDArray[np.float64]) -> None:
-        """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the forces it was grown on."""
+        """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the forces it was grown on; rows lie
+        by the first tree's leaves from then on."""
         self.pulled.move(self.scores, values)
-        if not self.moved:
-            self.ground.lie_by(self.pulled.leaf)
-            self.moved = True
+        leaf = self.pulled.leaf
         del self.pulled
+        if not self.moved:
+            self.ground.lie_by(leaf)
+            self.moved = True
 
     def mean(self, measure: str) -> float:
         """Mean of a measure at the current scores.

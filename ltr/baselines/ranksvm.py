@@ -3,7 +3,8 @@ pairs of a query with label i > label j.
 
 Peers train on explicit differences of pairs, n² of them. Here pairs are visited and never kept: a query's loss and its derivative by each
 score are sums over pairs of two numbers. The loss is made of parabolas, so that a handful of steps by its exact Hessian end at the
-minimum, whatever C is; the Hessian takes features² operations a document (`_curvature`), not a pair.
+minimum, for small C and large. The Hessian takes features² operations a document, and as many as features a document and label
+(`_curvature`), but none a pair and feature; it is held sixteen times, which is little up to some thousand features.
 """
 
 from dataclasses import dataclass
@@ -20,8 +21,12 @@ from ltr.ranking import by_score
 
 _PARTS = 16
 """Sums of queries that are added up one after another: the same bits for any number of threads."""
-_RADIUS = {"initial_trust_radius": 1e3, "max_trust_radius": 1e9}
+_QUERIES = 16
+"""Queries whose features are laid out at a time."""
+_RADIUS = {"initial_trust_radius": 1e9, "max_trust_radius": 1e18}
 """A Newton step is taken whole: the loss is convex and made of parabolas."""
+_RIDGE = 1e-12
+"""Of the Hessian's trace, added to its diagonal: what is singular but for rounding (a feature twice, with a large C) has a factor still."""
 
 
 @njit(cache=True, parallel=True)
@@ -88,16 +93,19 @@ def _add_products(features, sums, part):
 
 
 @njit(cache=True)
-def _curvature_of(queries, features, scores, offsets, lower, part):
-    start, stop = offsets[queries[0]], offsets[queries[1]]
-    n = (stop - start + 3) // 4 * 4
-    own, sums = np.zeros((n, len(part))), np.zeros((n, len(part)))
-    own[: stop - start, : features.shape[1]] = features[start:stop]
-    for q in range(queries[0], queries[1]):
-        a, b = offsets[q] - start, offsets[q + 1] - start
-        _differences(own[a:b], scores[start + a : start + b], lower[start + a : start + b] - (start + a), sums[a:b])
+def _curvature_of(first, last, features, scores, offsets, lower, part):
+    """`_curvature` of the queries from `first` to before `last`."""
     part[:] = 0.0
-    _add_products(own, sums, part)
+    for begin in range(first, last, _QUERIES):
+        end = min(begin + _QUERIES, last)
+        start, stop = offsets[begin], offsets[end]
+        n = (stop - start + 3) // 4 * 4
+        own, sums = np.zeros((n, len(part))), np.zeros((n, len(part)))
+        own[: stop - start, : features.shape[1]] = features[start:stop]
+        for q in range(begin, end):
+            a, b = offsets[q] - start, offsets[q + 1] - start
+            _differences(own[a:b], scores[start + a : start + b], lower[start + a : start + b] - (start + a), sums[a:b])
+        _add_products(own, sums, part)
 
 
 @njit(cache=True, parallel=True)
@@ -106,8 +114,8 @@ def _curvature(features, scores, offsets, lower, parts):
     features are odd. With S the sums of `_differences` it is Xᵀ·S, so that nothing is done pair by pair and feature by feature."""
     n_queries = len(offsets) - 1
     for block in prange(len(parts)):
-        queries = n_queries * block // len(parts), n_queries * (block + 1) // len(parts)
-        _curvature_of(queries, features, scores, offsets, lower, parts[block])
+        first, last = n_queries * block // len(parts), n_queries * (block + 1) // len(parts)
+        _curvature_of(first, last, features, scores, offsets, lower, parts[block])
 
 
 def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
@@ -127,7 +135,7 @@ def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], ND
 
 @dataclass(frozen=True, kw_only=True)
 class RankSVM(LinearRanker):
-    """A linear RankSVM with squared hinge.
+    """A linear RankSVM with squared hinge. With more than 64 features its last bits are those of one BLAS thread, which runs have.
 
     Args:
         C: of the pairs' loss.
@@ -158,11 +166,12 @@ class RankSVM(LinearRanker):
         def curvature(w: NDArray[np.float64]) -> NDArray[np.float64]:
             _curvature(features, products(features, w), offsets, lower, parts)
             upper = 2.0 * self.C * np.add.reduce(parts)[:n_features, :n_features]
-            return np.triu(upper) + np.triu(upper, 1).T + np.eye(len(w))
+            return np.triu(upper) + np.triu(upper, 1).T + (1.0 + _RIDGE * np.trace(upper)) * np.eye(len(w))
 
         start = np.zeros(n_features)
         steepest = float(np.sqrt((value(start)[1] ** 2).sum()))
         options: dict[str, Any] = {"maxiter": self.iterations, "gtol": 1e-5 * steepest, **_RADIUS}
         found = optimize.minimize(value, start, jac=True, hess=curvature, method="dogleg", options=options)
         watch(found.x)
-        return np.asarray(found.x, np.float64), (f"objective {found.fun:.4f} after {found.nit} Newton steps",)
+        ended = "" if found.success else f": {found.message}"
+        return np.asarray(found.x, np.float64), (f"objective {found.fun:.4f} after {found.nit} Newton steps{ended}",)

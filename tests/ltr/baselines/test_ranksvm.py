@@ -57,10 +57,12 @@ def test_labels_that_are_all_alike_are_refused():
         ltr.RankSVM().fit(replace(queries, labels=np.ones(queries.n_documents)))
 
 
-@pytest.mark.parametrize("C", [1e-8, 1e12])
-def test_a_feature_twice_and_any_C_have_a_solution(C):
-    queries = make_queries(30, seed=3)
-    twice = np.column_stack([queries.features, queries.features[:, :1]])
-    fitted = ltr.RankSVM(C=C).fit(replace(queries, features=twice, names=(*queries.names, "again")))
-    assert np.isfinite(fitted.weights).all()
-    assert fitted.weights[-1] == pytest.approx(fitted.weights[0], rel=1e-3)
+@pytest.mark.parametrize("C", [1e-8, 1.0, 1e12, 1e16])
+def test_features_twice_halve_their_weights_for_any_C(C):
+    queries = make_queries(200, seed=3, largest=30)
+    names = tuple(f"f{k}" for k in range(2 * queries.n_features))
+    twice = replace(queries, features=np.column_stack([queries.features] * 2), names=names)
+    once = ltr.RankSVM(C=2 * C, standardise=False).fit(queries)
+    weights = ltr.RankSVM(C=C, standardise=False).fit(twice).weights.reshape(2, -1)
+    assert np.abs(once.weights).max() > (1e-7 if C < 1 else 0.1)
+    assert weights.sum(axis=0) == pytest.approx(once.weights, rel=1e-3, abs=1e-3 * np.abs(once.weights).max())
