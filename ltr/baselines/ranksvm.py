@@ -49,8 +49,11 @@ def _hinge(scores, offsets, lower, values, factors):
 
 @njit(cache=True)
 def _differences(features, scores, lower, sums):
-    """Σ (x_i − x_j) over the pairs of each document i that cost, ``float64 [documents, features]``, for one query. By falling score those
-    of a label that cost something are the first so many; their features are added up once for all documents of a level."""
+    """sums[i] = Σ (x_i − x_j) over the pairs of document i that cost, ``float64 [documents, features]``, for one query.
+
+    A pair costs where the upper score is less than 1 above the lower one. So, met by falling score, the documents of a label have partners
+    below that are a beginning of the whole order, one that only grows; by rising score, those above. Every partner is added once a label.
+    """
     n, n_features, order, running = len(scores), np.uint64(features.shape[1]), by_score(scores), np.empty(features.shape[1])
     first = 0
     while first < n:
