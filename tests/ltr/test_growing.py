@@ -203,7 +203,7 @@ def test_monotone_structure_agrees_with_lightgbm():
     assert not np.array_equal(free.tree.feature, found.tree.feature)
 
 
-@pytest.mark.parametrize("n_rows", [7, 9000])
+@pytest.mark.parametrize("n_rows", [1, 7, 9000, 9001])
 def test_rows_part_in_their_order(n_rows):
     rng = np.random.default_rng(n_rows)
     features = rng.integers(0, 9, (20_000, 3)).astype(np.float32)
