@@ -8,7 +8,9 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from ltr.lanes import LANES, ROWS, turn, walk
 from ltr.optimality import Surface
+from ltr.prefetch import prefetch
 
 
 @dataclass(frozen=True)
@@ -104,26 +106,24 @@ class Trees:
         Raises:
             ValueError: for an infinite feature.
         """
-        scores, infinite = np.empty(len(features)), np.zeros(-(-len(features) // _ROWS), np.bool_)
+        scores, infinite = np.empty(len(features)), np.zeros(-(-len(features) // _BLOCK), np.bool_)
         features = np.ascontiguousarray(features, np.float32)
-        arrays = (self.value, self.node_starts, self.leaf_starts, scores, infinite)
-        self._score(features, arrays)
+        self._score(features, scores, infinite)
         if infinite.any():
-            first = int(np.argmax(infinite)) * _ROWS
-            row, feature = np.argwhere(np.isinf(features[first : first + _ROWS]))[0]
+            first = int(np.argmax(infinite)) * _BLOCK
+            row, feature = np.argwhere(np.isinf(features[first : first + _BLOCK]))[0]
             raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
         return scores
 
-    def _score(self, features: NDArray[np.float32], arrays: Any) -> None:
+    def _score(self, features: NDArray[np.float32], scores: NDArray[np.float64], infinite: NDArray[np.bool_]) -> None:
+        nodes = self.feature, self.threshold, self.missing_left, self.left, self.right
+        values = self.value, self.node_starts, self.leaf_starts
         largest = np.diff(self.leaf_starts).max(initial=0)
         if largest > 64:
-            _predict(features, self.feature, self.threshold, self.missing_left, self.left, self.right, *arrays)
+            _predict(features, *nodes, *values, scores, infinite)
             return
-        gone = np.empty(len(self.feature), np.uint64)
-        _left_leaves(self.left, self.right, self.node_starts, gone)
-        kept = ~gone if largest > 32 else (~gone).astype(np.uint32)
-        used, column = np.unique(self.feature, return_inverse=True)
-        _predict_by_bits(features, used, column, self.threshold, self.missing_left, kept, *arrays)
+        plan = _plan(*nodes, self.node_starts, np.empty(len(self.feature), np.uint32 if largest <= 32 else np.uint64))
+        _predict_by_bits(features, *plan, *values, scores, infinite)
 
 
 def join(trees: list[Trees]) -> Trees:
@@ -163,82 +163,101 @@ def _leaf(x, tree, feature, threshold, missing_left, left, right, node_starts, l
     return leaf_starts[tree] + ~node
 
 
-_ROWS = 256
-_APART = 16
-"""Numbers between columns: at a power of two, all of a row would fall into the same few lines of the processor's cache."""
-
-
-_SIZE, _INFINITE = np.int32(0x7FFFFFFF), np.float32(np.inf).view(np.int32)
-
-
-@njit(cache=True)
-def _any_infinite(row):
-    """By the bits of the floats, which run in vector lanes; those of NaN are larger."""
-    largest = np.int32(0)
-    bits = row.view(np.int32)
-    for k in range(np.uint64(len(bits))):
-        size = bits[k] & _SIZE
-        largest = max(largest, size if size <= _INFINITE else np.int32(0))
-    return largest == _INFINITE
+_BLOCK = 8 * ROWS
 
 
 @njit(cache=True, parallel=True)
 def _predict(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores, infinite):
     for block in prange(len(infinite)):
-        for row in range(block * _ROWS, min(block * _ROWS + _ROWS, len(features))):
-            infinite[block] |= _any_infinite(features[row])
+        rows = features[block * _BLOCK : block * _BLOCK + _BLOCK]
+        infinite[block] = np.isinf(rows).any()
+        for row in range(len(rows)):
             total = 0.0
             for tree in range(len(node_starts) - 1):
-                total += value[_leaf(features[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)]
-            scores[row] = total
+                total += value[_leaf(rows[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)]
+            scores[block * _BLOCK + row] = total
 
 
 @njit(cache=True)
-def _left_leaves(left, right, node_starts, leaves):
-    """leaves[node]: bits of the leaves below a node's left child; leaves are numbered from left to right."""
-    ones = ~np.uint64(0)
-    for tree in range(len(node_starts) - 1):
-        base = node_starts[tree]
-        for node in range(base, node_starts[tree + 1]):
+def _plan(feature, threshold, missing_left, left, right, node_starts, kept):
+    """What `walk` asks for: the nodes of a tree where missing values go right, then from `middle` on those where they go left.
+
+    `kept`: all bits but those of the leaves below a node's left child; leaves are numbered from left to right.
+    """
+    ones, middle = ~np.uint64(0), np.empty(len(node_starts) - 1, np.int64)
+    place, thresholds = np.empty(len(feature), np.int64), np.empty_like(threshold)
+    for tree in range(len(middle)):
+        base, end = node_starts[tree], node_starts[tree + 1]
+        middle[tree] = end - missing_left[base:end].sum()
+        rights, lefts = base, middle[tree]
+        for node in range(base, end):
             first = last = left[node]
             while first >= 0:
                 first = left[base + first]
             while last >= 0:
                 last = right[base + last]
-            leaves[node] = (ones >> np.uint64(63 - (~last - ~first))) << np.uint64(~first)
+            to = lefts if missing_left[node] else rights
+            lefts, rights = lefts + missing_left[node], rights + (not missing_left[node])
+            kept[to] = ~((ones >> np.uint64(63 - (~last - ~first))) << np.uint64(~first))
+            place[to], thresholds[to] = feature[node] * ROWS, threshold[node]
+    return place, thresholds, kept, middle
+
+
+@njit(cache=True)
+def _lay(rows, columns):
+    """Rows as columns of ROWS numbers; whether one is infinite. The last sixteen columns overlap those before them."""
+    flat, (n, width), infinite = rows.reshape(-1), rows.shape, False
+    if n == ROWS and width >= LANES:
+        for row in range(0, ROWS, LANES):
+            for lane in range(0, width, LANES):
+                column = min(lane, width - LANES)
+                infinite |= turn(flat, row * width + column, width, columns, column * ROWS + row)
+    else:
+        for row in range(n):
+            for column in range(width):
+                columns[column * ROWS + row] = rows[row, column]
+                infinite |= np.isinf(rows[row, column])
+    return infinite
+
+
+_LINE = 16
+"""Floats of a cache line of 64 bytes."""
+
+
+@njit(cache=True)
+def _score_block(features, first, last, place, threshold, kept, middle, value, node_starts, leaf_starts, scores):
+    """Scores of the rows `first` to `last`; whether any number is infinite.
+
+    ROWS at a time; while they go through the trees, the memory is asked for those that follow. Columns begin with a line of the cache.
+    """
+    flat, ahead, n_trees = features.reshape(-1), ROWS * features.shape[1], len(middle)
+    asked = -(-ahead // (_LINE * max(n_trees, 1))) * _LINE
+    room = np.zeros(ahead + _LINE, np.float32)
+    columns, leaf = room[(-room.ctypes.data % 64) // 4 :], np.empty(ROWS, kept.dtype)
+    infinite = False
+    for begin in range(first, last, ROWS):
+        rows = features[begin : min(begin + ROWS, last)]
+        infinite |= _lay(rows, columns)
+        totals, following = np.zeros(ROWS), (begin + ROWS) * features.shape[1]
+        for tree in range(n_trees):
+            walk(columns, place, threshold, kept, node_starts[tree], middle[tree], node_starts[tree + 1], leaf)
+            for number in range(following + tree * asked, following + tree * asked + asked, _LINE):
+                prefetch(flat, number)
+            values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
+            for row in range(np.uint64(ROWS)):
+                totals[row] += values[np.uint64(leaf[row])]
+        scores[begin : begin + len(rows)] = totals[: len(rows)]
+    return infinite
 
 
 @njit(cache=True, parallel=True)
-def _predict_by_bits(features, used, column, threshold, missing_left, kept, value, node_starts, leaf_starts, scores, infinite):
-    """For trees of at most 64 leaves (QuickScorer, Lucchese 2015): a row keeps one bit a leaf; every node where it goes right takes
-    away the leaves on the left, all but `kept`; the lowest bit that stays is its leaf. 64 rows go through a node together, without a
-    branch; bits are of 32 or 64 as `kept` is."""
-    n, every = len(features), ~np.zeros(1, kept.dtype)[0]
+def _predict_by_bits(features, place, threshold, kept, middle, value, node_starts, leaf_starts, scores, infinite):
+    """For trees of at most 64 leaves, bits of 32 or 64 as `kept` is."""
     for block in prange(len(infinite)):
-        first, size = block * _ROWS, min(_ROWS, n - block * _ROWS)
-        columns, alive = np.zeros((len(used), _ROWS + _APART), np.float32), np.empty(_ROWS, kept.dtype)
-        leaf, totals = np.empty(_ROWS, np.int64), np.zeros(_ROWS)
-        for row in range(size):
-            infinite[block] |= _any_infinite(features[first + row])
-            for c in range(len(used)):
-                columns[c, row] = features[first + row, used[c]]
-        for tree in range(len(node_starts) - 1):
-            alive[:] = every
-            for node in range(node_starts[tree], node_starts[tree + 1]):
-                x, edge, stay = columns[column[node]], threshold[node], kept[node]
-                if missing_left[node]:
-                    for row in range(np.uint64(_ROWS)):
-                        alive[row] &= stay if x[row] > edge else every
-                else:
-                    for row in range(np.uint64(_ROWS)):
-                        alive[row] &= every if x[row] <= edge else stay
-            values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
-            for row in range(np.uint64(_ROWS)):
-                lowest = np.uint64(alive[row]) & (~np.uint64(alive[row]) + np.uint64(1))
-                leaf[row] = (np.float64(lowest).view(np.int64) >> 52) - 1023
-            for row in range(np.uint64(_ROWS)):
-                totals[row] += values[np.uint64(leaf[row])]
-        scores[first : first + size] = totals[:size]
+        first, last = block * _BLOCK, min(block * _BLOCK + _BLOCK, len(features))
+        infinite[block] = _score_block(
+            features, first, last, place, threshold, kept, middle, value, node_starts, leaf_starts, scores
+        )  # fmt: skip
 
 
 @njit(cache=True, parallel=True)

@@ -1,0 +1,137 @@
+"""Sixteen rows in a vector of the processor, for prediction: loops over arrays would send every step through memory.
+
+Written in LLVM's own vectors, which it cuts to those of the processor (one of AVX-512, two of AVX2, four of SSE). Without the JIT
+the functions below say the same in NumPy; they are also the naive twins of the tests.
+"""
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+ROWS, LANES = 64, 16
+"""Rows that go through a tree together, and those of one vector."""
+
+ir = cgutils.ir
+_I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+_FLOATS = ir.VectorType(ir.FloatType(), LANES)
+
+
+def _data(context, builder, signature, arguments, which):
+    return [context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in which]
+
+
+def _vector(builder, data, index, kind):
+    return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+
+
+def _chosen(builder, a, b, lanes):
+    """A vector of lanes 0–15 of a and 16–31 of b."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, LANES), lanes))
+
+
+def _everywhere(builder, number, kind):
+    none = ir.Constant(kind, ir.Undefined)
+    return _chosen(builder, builder.insert_element(none, number, _I32(0)), none, [0] * LANES)
+
+
+def _over_lanes(builder, name, kind, *options):
+    """LLVM's function of that name on each lane."""
+    suffix = "f32" if kind == _FLOATS else f"i{kind.element.width}"
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, *options]), f"llvm.{name}.v{LANES}{suffix}")
+
+
+def _turn_by_numpy(features, at, width, columns, to):
+    infinite = False
+    for lane in range(LANES):
+        column = features[at + lane :][: (LANES - 1) * width + 1 : width]
+        columns[to + lane * ROWS :][:LANES] = column
+        infinite |= np.isinf(column).any()
+    return infinite
+
+
+@intrinsic
+def _turn(typing, features, at, width, columns, to):
+    def generate(context, builder, signature, arguments):
+        source, target = _data(context, builder, signature, arguments, (0, 3))
+        _, at, width, _, to = arguments
+        starts = [builder.add(at, builder.mul(width, _I64(row))) for row in range(LANES)]
+        rows = [builder.load(_vector(builder, source, start, _FLOATS), align=4) for start in starts]
+        infinite, largest = ir.Constant(ir.VectorType(_I1, LANES), [0] * LANES), ir.Constant(_FLOATS, [np.inf] * LANES)
+        absolute = _over_lanes(builder, "fabs", _FLOATS)
+        for row in rows:
+            infinite = builder.or_(infinite, builder.fcmp_ordered("==", builder.call(absolute, [row]), largest))
+        for size in (8, 4, 2, 1):
+            for k in range(LANES):
+                if not k & size:
+                    a, b = rows[k], rows[k + size]
+                    rows[k] = _chosen(builder, a, b, [LANES + j - size if j & size else j for j in range(LANES)])
+                    rows[k + size] = _chosen(builder, a, b, [LANES + j if j & size else j + size for j in range(LANES)])
+        for lane, column in enumerate(rows):
+            place = builder.add(to, _I64(lane * ROWS))
+            builder.store(column, _vector(builder, target, place, _FLOATS), align=4)
+        return builder.icmp_unsigned("!=", builder.bitcast(infinite, ir.IntType(LANES)), ir.IntType(LANES)(0))
+
+    return types.boolean(features, types.int64, types.int64, columns, types.int64), generate
+
+
+turn = _turn_by_numpy if numba.config.DISABLE_JIT else _turn
+"""``turn(features, at, width, columns, to)``: 16 rows of 16 numbers become 16 columns, ROWS numbers apart; whether one is infinite.
+
+`features` and `columns` are flat float32; row k stands at ``at + k · width``, column k goes to ``to + k · ROWS``. Blocks change places
+(Eklundh 1972), of eight rows and columns, of four, of two, of one:
+
+    a b      a c
+    c d  →   b d
+"""
+
+
+def _walk_by_numpy(columns, place, threshold, kept, begin, middle, end, leaf):
+    alive = np.full(ROWS, ~kept.dtype.type(0))
+    for node in range(begin, end):
+        x = columns[place[node] :][:ROWS]
+        right = ~(x <= threshold[node]) if node < middle else x > threshold[node]
+        alive[right] &= kept[node]
+    leaf[:] = np.bitwise_count((alive & -alive) - alive.dtype.type(1))
+
+
+@intrinsic
+def _walk(typing, columns, place, threshold, kept, begin, middle, end, leaf):
+    def generate(context, builder, signature, arguments):
+        x, places, edges, masks, out = _data(context, builder, signature, arguments, (0, 1, 2, 3, 7))
+        _, _, _, _, begin, middle, end, _ = arguments
+        word = context.get_data_type(signature.args[3].dtype)
+        words = ir.VectorType(word, LANES)
+        alive = [cgutils.alloca_once_value(builder, ir.Constant(words, [-1] * LANES)) for _ in range(ROWS // LANES)]
+        for first, last, larger in ((begin, middle, builder.fcmp_unordered), (middle, end, builder.fcmp_ordered)):
+            with cgutils.for_range_slice(builder, first, last, _I64(1)) as (node, _):
+                edge = _everywhere(builder, builder.load(builder.gep(edges, [node])), _FLOATS)
+                mask = _everywhere(builder, builder.load(builder.gep(masks, [node])), words)
+                column = builder.load(builder.gep(places, [node]))
+                for k, bits in enumerate(alive):
+                    at = builder.add(column, _I64(k * LANES))
+                    right = larger(">", builder.load(_vector(builder, x, at, _FLOATS), align=4), edge)
+                    before = builder.load(bits)
+                    builder.store(builder.select(right, builder.and_(before, mask), before), bits)
+        zeros = _over_lanes(builder, "cttz", words, _I1)
+        for k, bits in enumerate(alive):
+            lowest = builder.call(zeros, [builder.load(bits), _I1(1)])
+            builder.store(lowest, _vector(builder, out, _I64(k * LANES), words), align=word.width // 8)
+        return context.get_dummy_value()
+
+    return types.void(columns, place, threshold, kept, types.int64, types.int64, types.int64, leaf), generate
+
+
+walk = _walk_by_numpy if numba.config.DISABLE_JIT else _walk
+"""``walk(columns, place, threshold, kept, begin, middle, end, leaf)``: which leaf of a tree each of ROWS rows falls into.
+
+The nodes are `begin` to `end`; node k reads the numbers from ``columns[place[k]]`` on, and a row that goes right of it, where
+``x > threshold[k]``, keeps only the leaves whose bits are set in ``kept[k]`` (QuickScorer, Lucchese 2015); the lowest bit that stays is
+its leaf. A missing value goes right before `middle` and left from there on. The bits of all rows stay in registers meanwhile:
+
+    rows      0 … 15   16 … 31   32 … 47   48 … 63
+    alive     1111…    1111…     1111…     1111…       one register each
+    node 0    x > t ? alive & kept : alive
+    node 1    x > t ? alive & kept : alive
+    leaf      place of the lowest bit
+"""
