@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
 from benchmarks.pairs import HEAD, Timing, machine
-from ltr.growing import Ground
+from ltr.ground import Ground
 
 FEATURES, LEAVES, RATE, MINIMUM = 136, 31, 0.1, 20
 

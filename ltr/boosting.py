@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.attribution import importance, shapley
-from ltr.growing import VANISHED, Rules, grow_over
+from ltr.fixed_point import VANISHED
+from ltr.growing import Rules, grow_over
 from ltr.lambdas import NORMALISE, WITHOUT_CURVATURE, Term, saturations
 from ltr.measures import Conventions, Measure
 from ltr.models import checked_features, digest_of

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from ltr import binning
 from ltr.binning import MISSING, Bins
-from ltr.growing import Field, Ground, Nodes, Pulled, best_first
+from ltr.ground import Ground
+from ltr.growing import Field, Nodes, Pulled, best_first
 from ltr.measures import Measure
 from ltr.preferences import Preferences
 from ltr.queries import Queries, canonical, chosen

@@ -93,7 +93,8 @@ def test_the_same_numbers_as_lightgbm_on_the_same_tree():
         "objective": lambda scores, dataset: (-force, curvature),
     }  # fmt: skip
     booster = lightgbm.train(options, lightgbm.Dataset(features.astype(float), label=np.zeros(2000)), num_boost_round=1)
-    from ltr.growing import Ground, Rules, grow
+    from ltr.ground import Ground
+    from ltr.growing import Rules, grow
 
     tree = grow(Ground.of(features, 255, 8), (force, curvature), Rules(8, 20, True, True, 1.0, 1e9, np.zeros(6, np.int8))).tree
     assert shapley(tree, features) == pytest.approx(booster.predict(features.astype(float), pred_contrib=True), abs=1e-5)

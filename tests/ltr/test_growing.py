@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from ltr.binning import MISSING, apply_bins, find_bins
-from ltr.growing import Ground, Rules, _partition, grow, power_of_two_scales
+from ltr.ground import Ground
+from ltr.growing import Rules, grow
 from tests import naive
 
 
@@ -164,15 +165,6 @@ def test_where_rows_lie_changes_nothing(share):
             assert np.array_equal(getattr(moved.tree, name), values), name
 
 
-def test_scale_leaves_room_and_loses_little():
-    rng = np.random.default_rng(0)
-    for values in (rng.normal(size=1000), 1e-12 * rng.random(1000), 1e9 * rng.random(7), np.zeros(3)):
-        for bits in (31, 32, 62):
-            total = np.abs(np.rint(values * power_of_two_scales(values, bits)[0])).sum()
-            assert total < 2.0**bits
-            assert total == 0 or total > 2.0 ** (bits - 3)
-
-
 def test_structure_agrees_with_lightgbm_on_the_same_forces():
     lightgbm = pytest.importorskip("lightgbm")
     features, force, curvature = data(n=2000, n_features=6, seed=9, distinct=40)
@@ -201,24 +193,3 @@ def test_monotone_structure_agrees_with_lightgbm():
     assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
     free = grown(features, force, curvature, n_leaves=8, min_docs=20)
     assert not np.array_equal(free.tree.feature, found.tree.feature)
-
-
-@pytest.mark.parametrize("n_rows", [1, 7, 9000, 9001])
-def test_rows_part_in_their_order(n_rows):
-    rng = np.random.default_rng(n_rows)
-    features = rng.integers(0, 9, (20_000, 3)).astype(np.float32)
-    features[rng.random(20_000) < 0.2, 1] = np.nan
-    ground = Ground.of(features, 255, 2)
-    rows = rng.permutation(20_000)[:n_rows].astype(np.int32)
-    for missing_left in (False, True):
-        parted = rows.copy()
-        column = ground.bins.columns[1]
-        bins = ground.binned[0, rows, column]
-        left = (bins <= 4) | (missing_left & (bins == MISSING))
-        assert _partition(ground.binned, column, parted, ground.scratch, 4, missing_left) == left.sum()
-        assert np.array_equal(parted, np.concatenate((rows[left], rows[~left])))
-
-
-def test_more_documents_than_32_bits_number_are_refused_at_once():
-    with pytest.raises(ValueError, match="2,147,483,648 documents; trees number them in 32 bits"):
-        Ground.of(np.broadcast_to(np.float32(0), (2**31, 1)), 255, 2)
