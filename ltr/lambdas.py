@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
@@ -382,15 +382,42 @@ def weights_at(terms: Sequence[Term], iteration: int) -> NDArray[np.float64]:
 NORMALISE = {"none": 0, "query": 1, "term": 2}
 
 
-def _plan_parts(n_terms: int) -> list[Any]:
-    pointers = (types.FunctionType(CONSTRUCTION), *_POINTERS)
-    general = [I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *(types.UniTuple(pointer, n_terms) for pointer in pointers)]
-    return [*general, I4_1D, F4_1D, F8_1D]
+class Plan(NamedTuple):
+    """What forces of a query are made from, for every query.
+
+    Attributes:
+        offsets, shares: of the queries.
+        gains, tiers: ``float64 [terms, documents]``.
+        curves, cutoffs: of each term's measure.
+        weights: ``float64 [terms]``, at this iteration.
+        normalise: a value of `NORMALISE`.
+        constructions, values, prepares, rows, costs: kernels, one a term.
+        by_gain, laid_out, scales: from `_lay_out`, empty where there are several terms.
+    """
+
+    offsets: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    tiers: NDArray[np.float64]
+    curves: NDArray[np.float64]
+    cutoffs: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    sigma: float
+    normalise: int
+    constructions: tuple[Any, ...]
+    values: tuple[Any, ...]
+    prepares: tuple[Any, ...]
+    rows: tuple[Any, ...]
+    costs: tuple[Any, ...]
+    by_gain: NDArray[np.int32]
+    laid_out: NDArray[np.float32]
+    scales: NDArray[np.float64]
 
 
 def plan_type(n_terms: int) -> Any:
-    """Type of the tuple that `query_forces` reads, for so many terms."""
-    return types.Tuple(_plan_parts(n_terms))
+    """Type of a `Plan` for so many terms."""
+    kernels = [types.UniTuple(pointer, n_terms) for pointer in (types.FunctionType(CONSTRUCTION), *_POINTERS)]
+    return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels, I4_1D, F4_1D, F8_1D], Plan)
 
 
 def forces_signature(n_terms: int) -> Any:
@@ -412,11 +439,9 @@ def query_forces(q, scores, plan, force, curvature):
 
     Documents with equal scores rank in canonical order.
     """
-    general = plan[:14]
-    offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs = (
-        general
-    )
-    first, last = offsets[q], offsets[q + 1]
+    weights, sigma, kernels = plan.weights, plan.sigma, plan.constructions
+    values, prepares, rows, costs = plan.values, plan.prepares, plan.rows, plan.costs
+    first, last = plan.offsets[q], plan.offsets[q + 1]
     order = by_score(scores)
     n = len(scores)
     room = np.empty((5, n))
@@ -426,42 +451,41 @@ def query_forces(q, scores, plan, force, curvature):
     force[:] = 0.0
     curvature[:] = 0.0
     effective = 0
-    for k in range(len(constructions)):
+    for k in range(len(kernels)):
         if weights[k] == 0.0:
             continue
-        own_gains, own_tiers = gains[k, first:last], tiers[k, first:last]
+        own_gains, own_tiers = plan.gains[k, first:last], plan.tiers[k, first:last]
         for r in range(np.uint64(n)):
             at = np.uint64(order[r])
             gain[r], tier[r], pull[r], bend[r] = own_gains[at], own_tiers[at], 0.0, 0.0
-        effective += constructions[k](
-            ranked, gain, tier, curves[k], cutoffs[k], sigma, values[k], prepares[k], rows[k], costs[k], pull, bend
+        effective += kernels[k](
+            ranked, gain, tier, plan.curves[k], plan.cutoffs[k], sigma, values[k], prepares[k], rows[k], costs[k], pull, bend
         )
-        if normalise == 2:
+        if plan.normalise == 2:
             _by_deviation(pull, bend)
         for r in range(np.uint64(n)):
             at = np.uint64(order[r])
             force[at] += weights[k] * pull[r]
             curvature[at] += weights[k] * bend[r]
-    if normalise == 1:
+    if plan.normalise == 1:
         _by_deviation(force, curvature)
-    if shares[q] != 1.0:
-        force *= shares[q]
-        curvature *= shares[q]
+    if plan.shares[q] != 1.0:
+        force *= plan.shares[q]
+        curvature *= plan.shares[q]
     return effective
 
 
 @njit(cache=True, forceinline=True)
 def _gain_forces(near, q, scores, plan, force, curvature):
-    offsets, shares, curves, weights, sigma = plan[0], plan[1], plan[4], plan[6], plan[7]
-    by_gain, laid_out, scales = plan[14:]
+    offsets, by_gain, laid_out, scales, sigma = plan.offsets, plan.by_gain, plan.laid_out, plan.scales, plan.sigma
     if np.isnan(scales[q]):
         return query_forces(q, scores, plan, force, curvature)
     order = by_score(scores)
     if not sigma * (scores[order[0]] - scores[order[-1]]) < FARTHEST:
         return query_forces(q, scores, plan, force, curvature)
-    own, weight = slice(offsets[q], offsets[q + 1]), weights[0] * shares[q]
+    own, weight = slice(offsets[q], offsets[q + 1]), plan.weights[0] * plan.shares[q]
     if scales[q] > 0.0:
-        pull_laid_out(scores, order, by_gain[own], laid_out[own], curves[0], sigma, near, weight, force, curvature)
+        pull_laid_out(scores, order, by_gain[own], laid_out[own], plan.curves[0], sigma, near, weight, force, curvature)
     else:
         force[:] = 0.0
         curvature[:] = 0.0
@@ -506,26 +530,12 @@ def _all_forces(
     scores, offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
     costs, by_gain, laid_out, scales, forces, force, curvature, effective,
 ):  # fmt: skip
+    """For every query; threads cannot be given a `Plan`, whose tuples hold kernels, but its parts."""
     for q in prange(len(offsets) - 1):
-        plan = (
-            offsets,
-            shares,
-            gains,
-            tiers,
-            curves,
-            cutoffs,
-            weights,
-            sigma,
-            normalise,
-            constructions,
-            values,
-            prepares,
-            rows,
-            costs,
-            by_gain,
-            laid_out,
-            scales,
-        )
+        plan = Plan(
+            offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs,
+            by_gain, laid_out, scales,
+        )  # fmt: skip
         first, last = offsets[q], offsets[q + 1]
         effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
 
@@ -593,11 +603,11 @@ class Objective:
         self.forces = ready(fast, self.forces_type) if fast else self._query_forces
         self._laid_out = self._lay_out() if fast else _NOTHING
         pointer = types.FunctionType(self.forces_type)
-        self._all_forces = ready(_all_forces, types.void(F8_1D, *_plan_parts(len(terms)), pointer, F8_1D, F8_1D, I8_1D))
+        self._all_forces = ready(_all_forces, types.void(F8_1D, *self.plan_type, pointer, F8_1D, F8_1D, I8_1D))
 
-    def plan(self, iteration: int) -> tuple[Any, ...]:
+    def plan(self, iteration: int) -> Plan:
         """What ``self.forces(query, scores, plan, force, curvature)`` reads: for models that update after each query."""
-        return (*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
+        return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
 
     def _lay_out(self) -> tuple[Any, ...]:
         offsets, _, gains, tiers, curves, cutoffs = self._static
@@ -610,8 +620,7 @@ class Objective:
 
     def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
         """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
-        plan = self.plan(iteration)
-        counting = (*plan[:9], self._constructions, *plan[10:])
+        counting = self.plan(iteration)._replace(constructions=self._constructions)
         return self._drive(scores, counting, self._query_forces)[2]
 
     def among(self, documents: NDArray[np.bool_]) -> "Objective":
@@ -623,7 +632,7 @@ class Objective:
             other._laid_out = other._lay_out()
         return other
 
-    def _drive(self, scores: NDArray[np.float64], plan: tuple[Any, ...], forces: Any) -> tuple[Any, Any, Any]:
+    def _drive(self, scores: NDArray[np.float64], plan: Plan, forces: Any) -> tuple[Any, Any, Any]:
         force, curvature = np.empty(len(scores)), np.empty(len(scores))
         effective = np.empty(self.queries.n_queries, np.int64)
         self._all_forces(scores, *plan, forces, force, curvature, effective)
