@@ -31,7 +31,8 @@ def coarse_scale(largest: float, n: int) -> float:
 
 
 def fine_scales(coarse: float, total: int, *bits: int) -> list[float]:
-    """For each of `bits` the largest power of two that keeps below 2^bits what is at most `total` by the scale `coarse`."""
+    """For each of `bits` a power of two that keeps below 2^bits what is at most `total` by the scale `coarse`, with a bit to spare for
+    what is rounded up."""
     return [float(coarse * 2.0 ** (b - total.bit_length() - 1)) if coarse else 1.0 for b in bits]
 
 

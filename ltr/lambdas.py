@@ -392,7 +392,7 @@ class Plan(NamedTuple):
         weights: ``float64 [terms]``, at this iteration.
         normalise: a value of `NORMALISE`.
         constructions, values, prepares, rows, costs: kernels, one a term.
-        by_gain, laid_out, scales: from `_lay_out`, empty where there are several terms.
+        by_gain, laid_out, scales: from `_lay_out`, empty where it does not apply.
     """
 
     offsets: NDArray[np.int64]

@@ -127,10 +127,10 @@ walk = _walk_by_numpy if numba.config.DISABLE_JIT else _walk
 
 The nodes are `begin` to `end`; node k reads the numbers from ``columns[place[k]]`` on, and a row that goes right of it, where
 ``x > threshold[k]``, keeps only the leaves whose bits are set in ``kept[k]`` (QuickScorer, Lucchese 2015); the lowest bit that stays is
-its leaf. A missing value goes right before `middle` and left from there on. The bits of all rows stay in registers meanwhile:
+its leaf. A missing value goes right before `middle` and left from there on. Where registers are many (AVX-512; AVX2 for bits of 32), the bits of all rows stay there meanwhile:
 
     rows      0 … 15   16 … 31   32 … 47   48 … 63
-    alive     1111…    1111…     1111…     1111…       one register each
+    alive     1111…    1111…     1111…     1111…       a vector each
     node 0    x > t ? alive & kept : alive
     node 1    x > t ? alive & kept : alive
     leaf      place of the lowest bit

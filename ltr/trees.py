@@ -18,8 +18,8 @@ class Trees:
     """An ensemble as flat arrays; tree k has the nodes ``node_starts[k]:node_starts[k + 1]`` and likewise leaves.
 
     A row goes ``left`` where ``x ≤ threshold``, and with a missing value where `missing_left` says so. A child c ≥ 0 is a node,
-    c < 0 the leaf ``~c``, both counted within the tree. The score is the sum of one `value` a tree. `documents`: how many of those
-    it was grown on fell into each leaf.
+    c < 0 the leaf ``~c``, both counted within the tree: nodes stand behind their parents, leaves from left to right. The score is the sum
+    of one `value` a tree. `documents`: how many of those it was grown on fell into each leaf.
     """
 
     feature: NDArray[np.int32]
@@ -38,24 +38,28 @@ class Trees:
         """Of arrays from outside.
 
         Raises:
-            ValueError: where a walk through them would leave them, or never end.
+            ValueError: where a walk through them would leave them or never end, leaves are not in order, or a threshold is NaN.
         """
         trees = Trees(**arrays)
-        nodes, leaves = np.diff(trees.node_starts), np.diff(trees.leaf_starts)
-        fine = trees.node_starts[0] == trees.leaf_starts[0] == 0 and (nodes >= 0).all() and (leaves == nodes + 1).all()
-        fine = fine and trees.node_starts[-1] == len(trees.feature) and trees.leaf_starts[-1] == len(trees.value)
-        fine = fine and all(
-            len(getattr(trees, name)) == len(trees.feature) for name in ("threshold", "missing_left", "left", "right")
-        )
-        if fine:
-            place = np.arange(len(trees.feature)) - np.repeat(trees.node_starts[:-1], nodes)
-            size = np.repeat(nodes, nodes)
-            fine = ((trees.feature >= 0) & (trees.feature < n_features)).all()
-            for child in (trees.left, trees.right):
-                fine = fine and (np.where(child >= 0, (child > place) & (child < size), ~child <= size)).all()
-        if not fine:
+        if not trees._fit_together(n_features):
             raise ValueError(f"arrays that are no trees on {n_features} features")
         return trees
+
+    def _fit_together(self, n_features: int) -> bool:
+        arrays = {name: getattr(self, name) for name in _KINDS}
+        if any(array.dtype != _KINDS[name] or array.ndim != 1 for name, array in arrays.items()):
+            return False
+        if any(len(arrays[name]) != len(self.feature) for name in ("threshold", "missing_left", "left", "right", "gain")):
+            return False
+        if len(self.node_starts) != len(self.leaf_starts) or len(self.value) != len(self.documents) or not len(self.node_starts):
+            return False
+        nodes, leaves = np.diff(self.node_starts), np.diff(self.leaf_starts)
+        if self.node_starts[0] or self.leaf_starts[0] or (nodes < 0).any() or (leaves != nodes + 1).any():
+            return False
+        if self.node_starts[-1] != len(self.feature) or self.leaf_starts[-1] != len(self.value) or np.isnan(self.threshold).any():
+            return False
+        reads = bool(((self.feature >= 0) & (self.feature < n_features)).all())
+        return reads and bool(_in_order(self.left, self.right, self.node_starts))
 
     @property
     def n_trees(self) -> int:
@@ -126,29 +130,49 @@ class Trees:
         _predict_by_bits(features, *plan, *values, scores, infinite)
 
 
+_KINDS = {
+    "feature": np.int32, "threshold": np.float32, "missing_left": np.bool_, "left": np.int32, "right": np.int32, "value": np.float64,
+    "documents": np.int64, "node_starts": np.int64, "leaf_starts": np.int64, "gain": np.float64,
+}  # fmt: skip
+
+
 def join(trees: list[Trees]) -> Trees:
     """One ensemble of many."""
 
-    def starts(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def starts(parts: list[NDArray[np.int64]]) -> Any:
         return np.concatenate(
             (np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)])))
         )
 
-    def flat(name: str, dtype: type) -> NDArray[Any]:
-        return np.concatenate([getattr(t, name) for t in trees] or [np.empty(0, dtype)])
+    def flat(name: str) -> Any:
+        return np.concatenate([getattr(t, name) for t in trees] or [np.empty(0, _KINDS[name])])
 
-    return Trees(
-        feature=flat("feature", np.int32),
-        threshold=flat("threshold", np.float32),
-        missing_left=flat("missing_left", np.bool_),
-        left=flat("left", np.int32),
-        right=flat("right", np.int32),
-        value=flat("value", np.float64),
-        documents=flat("documents", np.int64),
-        node_starts=starts([t.node_starts for t in trees]),
-        leaf_starts=starts([t.leaf_starts for t in trees]),
-        gain=flat("gain", np.float64),
-    )
+    of_trees = {name: starts([getattr(t, name) for t in trees]) for name in ("node_starts", "leaf_starts")}
+    return Trees(**{name: of_trees[name] if name in of_trees else flat(name) for name in _KINDS})
+
+
+@njit(cache=True)
+def _in_order(left, right, node_starts):
+    """Whether children of each tree's nodes stand behind them and leaves are numbered 0, 1, 2 … from left to right, each met once: those
+    below a node's right child follow those below its left one."""
+    first, last = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
+    for tree in range(len(node_starts) - 1):
+        base, end = node_starts[tree], node_starts[tree + 1]
+        for node in range(end - 1, base - 1, -1):
+            ends = np.empty((2, 2), np.int64)
+            for side, child in enumerate((left[node], right[node])):
+                if child < 0:
+                    ends[side] = ~child
+                elif node < base + child < end:
+                    ends[side, 0], ends[side, 1] = first[base + child], last[base + child]
+                else:
+                    return False
+            if ends[0, 1] + 1 != ends[1, 0]:
+                return False
+            first[node], last[node] = ends[0, 0], ends[1, 1]
+        if end > base and (first[base] != 0 or last[base] != end - base):
+            return False
+    return True
 
 
 @njit(cache=True)

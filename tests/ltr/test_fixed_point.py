@@ -31,5 +31,5 @@ def test_halves_of_a_sum_are_the_sums_of_the_halves(newton):
     total = packed[row_of[chosen]].sum()
     assert total >> 32 == np.rint(force[chosen] * scales[0]).sum()
     assert total & LOW == (np.rint(curvature[chosen] * scales[1]).sum() if newton else chosen.sum())
-    assert largest_of(force) == np.abs(force).max()
+    assert largest_of(force) == largest_of(-force) == np.abs(force).max()
     assert size_of(force, scales[0]) == np.abs(np.rint(force * scales[0])).sum()

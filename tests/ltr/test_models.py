@@ -96,6 +96,27 @@ def test_trees_that_lead_out_of_their_arrays_or_in_circles_are_refused(tmp_path,
         ltr.load(tmp_path)
 
 
+MISFITS = {
+    "leaves from right to left": lambda arrays: {"left": arrays["right"], "right": arrays["left"]},
+    "a leaf twice": lambda arrays: {"right": arrays["left"]},
+    "a threshold that is no number": lambda arrays: {"threshold": np.full_like(arrays["threshold"], np.nan)},
+    "thresholds of 64 bits": lambda arrays: {"threshold": arrays["threshold"].astype(np.float64)},
+    "children of 64 bits": lambda arrays: {"left": arrays["left"].astype(np.int64)},
+    "two dimensions": lambda arrays: {"feature": arrays["feature"][:, None]},
+    "a gain too few": lambda arrays: {"gain": arrays["gain"][1:]},
+    "a leaf without documents": lambda arrays: {"documents": arrays["documents"][1:]},
+    "no beginnings": lambda arrays: {"node_starts": np.empty(0, np.int64), "leaf_starts": np.empty(0, np.int64)},
+    "a beginning too few": lambda arrays: {"leaf_starts": arrays["leaf_starts"][:-1]},
+}
+
+
+@pytest.mark.parametrize("change", MISFITS.values(), ids=MISFITS)
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path, change):
+    crafted(tmp_path, lambda arrays: arrays | change(arrays))
+    with pytest.raises(ValueError, match="arrays that are no trees on 4 features"):
+        ltr.load(tmp_path)
+
+
 def test_an_archive_with_objects_is_not_opened(tmp_path):
     crafted(tmp_path, lambda arrays: arrays | {"gain": np.array([print], object)})
     with pytest.raises(ValueError, match="array 'gain' holds objects"):
