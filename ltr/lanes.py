@@ -57,10 +57,10 @@ def _turn(typing, features, at, width, columns, to):
         _, at, width, _, to = arguments
         starts = [builder.add(at, builder.mul(width, _I64(row))) for row in range(LANES)]
         rows = [builder.load(_vector(builder, source, start, _FLOATS), align=4) for start in starts]
-        infinite, largest = ir.Constant(ir.VectorType(_I1, LANES), [0] * LANES), ir.Constant(_FLOATS, [np.inf] * LANES)
+        infinite, infinity = ir.Constant(ir.VectorType(_I1, LANES), [0] * LANES), ir.Constant(_FLOATS, [np.inf] * LANES)
         absolute = _over_lanes(builder, "fabs", _FLOATS)
         for row in rows:
-            infinite = builder.or_(infinite, builder.fcmp_ordered("==", builder.call(absolute, [row]), largest))
+            infinite = builder.or_(infinite, builder.fcmp_ordered("==", builder.call(absolute, [row]), infinity))
         for size in (8, 4, 2, 1):
             for k in range(LANES):
                 if not k & size:

@@ -152,25 +152,31 @@ def join(trees: list[Trees]) -> Trees:
 
 
 @njit(cache=True)
+def _leaf_ranges(left, right, first, middle, last):
+    """Of each node of one tree the first and the last leaf below it, and the last one below its left child.
+
+    False where a child does not stand behind its node, or leaves are not numbered 0, 1, 2 … from left to right, each met once: those
+    below a node's right child follow those below its left one.
+    """
+    n = len(left)
+    for node in range(n - 1, -1, -1):
+        a, b = left[node], right[node]
+        if (a >= 0 and not node < a < n) or (b >= 0 and not node < b < n):
+            return False
+        first[node], middle[node] = (first[a], last[a]) if a >= 0 else (~a, ~a)
+        follows, last[node] = (first[b], last[b]) if b >= 0 else (~b, ~b)
+        if middle[node] + 1 != follows:
+            return False
+    return n == 0 or (first[0] == 0 and last[0] == n)
+
+
+@njit(cache=True)
 def _in_order(left, right, node_starts):
-    """Whether children of each tree's nodes stand behind them and leaves are numbered 0, 1, 2 … from left to right, each met once: those
-    below a node's right child follow those below its left one."""
-    first, last = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
+    """Whether `_leaf_ranges` finds nodes and leaves of every tree in order."""
+    ranges = np.empty((3, len(left)), np.int64)
     for tree in range(len(node_starts) - 1):
-        base, end = node_starts[tree], node_starts[tree + 1]
-        for node in range(end - 1, base - 1, -1):
-            ends = np.empty((2, 2), np.int64)
-            for side, child in enumerate((left[node], right[node])):
-                if child < 0:
-                    ends[side] = ~child
-                elif node < base + child < end:
-                    ends[side, 0], ends[side, 1] = first[base + child], last[base + child]
-                else:
-                    return False
-            if ends[0, 1] + 1 != ends[1, 0]:
-                return False
-            first[node], last[node] = ends[0, 0], ends[1, 1]
-        if end > base and (first[base] != 0 or last[base] != end - base):
+        own = slice(node_starts[tree], node_starts[tree + 1])
+        if not _leaf_ranges(left[own], right[own], ranges[0, own], ranges[1, own], ranges[2, own]):
             return False
     return True
 
@@ -208,21 +214,18 @@ def _plan(feature, threshold, missing_left, left, right, node_starts, kept):
 
     `kept`: all bits but those of the leaves below a node's left child; leaves are numbered from left to right.
     """
-    ones, middle = ~np.uint64(0), np.empty(len(node_starts) - 1, np.int64)
+    ones, middle, ranges = ~np.uint64(0), np.empty(len(node_starts) - 1, np.int64), np.empty((3, len(feature)), np.int64)
     place, thresholds = np.empty(len(feature), np.int64), np.empty_like(threshold)
     for tree in range(len(middle)):
         base, end = node_starts[tree], node_starts[tree + 1]
         middle[tree] = end - missing_left[base:end].sum()
         rights, lefts = base, middle[tree]
+        _leaf_ranges(left[base:end], right[base:end], ranges[0, base:end], ranges[1, base:end], ranges[2, base:end])
         for node in range(base, end):
-            first = last = left[node]
-            while first >= 0:
-                first = left[base + first]
-            while last >= 0:
-                last = right[base + last]
+            first, last = ranges[0, node], ranges[1, node]
             to = lefts if missing_left[node] else rights
             lefts, rights = lefts + missing_left[node], rights + (not missing_left[node])
-            kept[to] = ~((ones >> np.uint64(63 - (~last - ~first))) << np.uint64(~first))
+            kept[to] = ~((ones >> np.uint64(63 - (last - first))) << np.uint64(first))
             place[to], thresholds[to] = feature[node] * ROWS, threshold[node]
     return place, thresholds, kept, middle
 

@@ -4,7 +4,6 @@ import numba
 import numpy as np
 import pytest
 
-from ltr.binning import MISSING, apply_bins, find_bins
 from ltr.ground import Ground
 from ltr.growing import Rules, grow
 from tests import naive
@@ -33,33 +32,6 @@ def grown(
     signs = np.zeros(features.shape[1], np.int8) if monotone is None else np.array(monotone, np.int8)
     rules = Rules(n_leaves, min_docs, newton, leaf, rate, bound, signs)
     return grow(Ground.of(features, max_bins, n_leaves), (force, curvature), rules, **drawn)
-
-
-def test_bins_hold_what_their_edges_say():
-    rng = np.random.default_rng(1)
-    features = rng.normal(size=(5000, 3)).astype(np.float32)
-    features[rng.random(5000) < 0.1, 1] = np.nan
-    features[:, 2] = rng.integers(0, 4, 5000)
-    bins = find_bins(features, 64)
-    binned = apply_bins(features, bins)
-    for f in range(3):
-        edges = bins.edges[bins.starts[f] : bins.starts[f + 1]]
-        assert len(edges) <= 63
-        assert (np.diff(edges) > 0).all()
-        present = ~np.isnan(features[:, f])
-        column = bins.columns[f]
-        assert (binned[0, ~present, column] == MISSING).all()
-        assert np.array_equal(binned[0, present, column], np.searchsorted(edges, features[present, f], side="left"))
-    assert bins.starts[3] - bins.starts[2] == 3
-    counts = np.bincount(binned[0, :, bins.columns[0]], minlength=64)
-    assert counts.min() > 0.5 * 5000 / 64
-
-
-def test_neighbouring_floats_are_told_apart():
-    low = np.float32(1)
-    features = np.array([[low], [np.nextafter(low, np.float32(2))]], np.float32)
-    bins = find_bins(features)
-    assert apply_bins(features, bins)[0, :, 0].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("newton", [True, False])
