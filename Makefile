@@ -50,7 +50,7 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/scale.py
 
 api: $(VENV)/.installed-dev  ## pages from the docstrings, docs/api/index.html
-	PDOC_ALLOW_EXEC=1 $(BIN)/python -m pdoc -d google -o docs/api ltr $(subst /,.,$(basename $(filter-out %/__init__.py,$(wildcard ltr/*.py ltr/baselines/*.py tasks/*.py flows/*.py))))
+	PDOC_ALLOW_EXEC=1 $(BIN)/python -m pdoc -d google -o docs/api ltr $(subst /,.,$(basename $(filter-out %/__init__.py,$(wildcard ltr/*/*.py tasks/*.py flows/*.py))))
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
 from benchmarks.pairs import HEAD, alternate, machine
-from ltr import letor
-from ltr.conditional import sampled_cost
-from ltr.linear import products, transposed
-from ltr.queries import Queries, canonical
-from ltr.sampler import draw
+from ltr.data import letor
+from ltr.data.queries import Queries, canonical
+from ltr.linear.conditional import sampled_cost
+from ltr.linear.linear_ranker import products, transposed
+from ltr.linear.sampler import draw
 
 
 def data(name: str = "mq2008") -> tuple[str, Queries]:

@@ -13,7 +13,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.pairs import HEAD, alternate, machine
-from ltr import letor
+from ltr.data import letor
 
 
 def write_generated(path: Path, n_documents: int = 40_000, n_features: int = 136) -> None:

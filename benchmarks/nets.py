@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
 from benchmarks.pairs import HEAD, alternate, machine
-from ltr.lambdas import Objective
-from ltr.nets import Weights, random_weights
+from ltr.nets.network import Weights, random_weights
+from ltr.objectives.lambda_objective import Objective
 
 QUERIES, DOCUMENTS, FEATURES = 10_000, 50, 300
 RATE = 1e-4

@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
 from benchmarks.pairs import HEAD, alternate, machine
-from ltr.optimality import linear_surface, random_directions
+from ltr.diagnostics.optimality import random_directions
+from ltr.rankers.surface import linear_surface
 
 QUERIES, DOCUMENTS, FEATURES, DIRECTIONS, STEPS = 10_000, 50, 300, 459, 10
 

@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
 from benchmarks.pairs import HEAD, Timing, machine
-from ltr.ground import Ground
+from ltr.data.queries import canonical
+from ltr.trees.partition import Ground
 
 FEATURES, LEAVES, RATE, MINIMUM = 136, 31, 0.1, 20
 
@@ -34,7 +35,7 @@ def data(n_queries: int, seed: int) -> ltr.Queries:
     value = x[:, 0] + 0.7 * x[:, 1] * x[:, 2] + np.sin(2 * x[:, 3]) + 0.5 * x[:, 101] + 0.3 * x[:, 4] * x[:, 5] * x[:, 6]
     value += 1.5 * rng.normal(size=len(value))
     labels = np.searchsorted(np.quantile(value, [0.52, 0.75, 0.9, 0.97]), value).astype(float)
-    return ltr.queries.canonical(ltr.Queries(x, labels, offsets))
+    return canonical(ltr.Queries(x, labels, offsets))
 
 
 def ndcg(queries: ltr.Queries, scores: np.ndarray) -> np.ndarray:

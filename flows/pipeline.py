@@ -25,8 +25,8 @@ from flows.leftovers import clear, signed
 from flows.progress import Steps, steps
 from flows.runners import require_workers
 from flows.sweep import Cell, cells_of, choose, point_label, train_all
-from ltr.lambdas import weights_at
-from ltr.measures import why_undefined
+from ltr.metrics.measure import why_undefined
+from ltr.objectives.terms import weights_at
 from tasks import store
 from tasks.champion import challenge, champion_text, moved
 from tasks.check import check, refuse, shared_queries
@@ -153,7 +153,7 @@ def require_sources(config: RunConfig, folds: list[dict[str, str]]) -> None:
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
             )
         highest = max(float(np.nan_to_num(queries.source(measure.source)).max(initial=0.0)) for queries in everything)
-        measure.kind.gain(np.array([highest]), config.core_conventions)
+        measure.definition.gain(np.array([highest]), config.core_conventions)
     decisive = {ltr.Measure.of(read) for read in (config.select, *stops, *certified)}
     for role, queries in [(role, store.open_queries(name)) for fold in folds for role, name in fold.items()]:
         for measure in sorted(decisive, key=str):

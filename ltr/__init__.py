@@ -9,23 +9,29 @@
 from pathlib import Path
 from typing import Any
 
-from ltr import models
-from ltr.baselines import AdaRank, Listwise, RankBoost, RankSVM, SVMmap
-from ltr.boosting import LambdaMART
-from ltr.column import Column
-from ltr.combine import Combination, Mixtures, combine, mix_scores
-from ltr.conditional import ConditionalModel
-from ltr.estimator import Estimator
-from ltr.evaluation import evaluate
-from ltr.lambdas import Objective, Schedule, Term
-from ltr.least_squares import LeastSquares
-from ltr.ledger import Ledger, ledger
-from ltr.measures import MEASURES, Conventions, Measure
-from ltr.models import Model, save
-from ltr.nets import LambdaRank
-from ltr.optimality import Certificate, certify
-from ltr.preferences import Preferences
-from ltr.queries import Queries
+from ltr.data.queries import Queries
+from ltr.diagnostics.optimality import Certificate, certify
+from ltr.linear.adarank import AdaRank
+from ltr.linear.conditional import ConditionalModel
+from ltr.linear.least_squares import LeastSquares
+from ltr.linear.listwise import Listwise
+from ltr.linear.ranksvm import RankSVM
+from ltr.linear.svmmap import SVMmap
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.evaluation import evaluate
+from ltr.metrics.measure import MEASURES, Measure
+from ltr.nets.lambdarank import LambdaRank
+from ltr.objectives.effective_pairs import Ledger, ledger
+from ltr.objectives.lambda_objective import Objective
+from ltr.objectives.preferences import Preferences
+from ltr.objectives.terms import Schedule, Term
+from ltr.rankers import base
+from ltr.rankers.base import Model, save
+from ltr.rankers.column import Column
+from ltr.rankers.combination import Combination, Mixtures, combine, mix_scores
+from ltr.rankers.estimator import Estimator
+from ltr.trees.lambdamart import LambdaMART
+from ltr.trees.rankboost import RankBoost
 
 _MODELS: tuple[Any, ...] = (
     LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
@@ -35,8 +41,8 @@ KINDS: dict[str, type] = {model.kind: model for model in _MODELS}
 
 
 def load(folder: str | Path) -> Model:
-    """The model saved in `folder`; see `ltr.models.load`."""
-    return models.load(folder, KINDS)
+    """The model saved in `folder`; see `ltr.rankers.base.load`."""
+    return base.load(folder, KINDS)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Champion and challenger: a run's best model takes the place of the one in use only where it is shown to be better.
 
 Both rank the same test queries, those of the new run. One tier has to rise; of several, the first ones must not fall by more than the
-margin, and the first that moves has to rise (`ltr.significance.lexicographic`; S section 1).
+margin, and the first that moves has to rise (`ltr.metrics.significance.lexicographic`; S section 1).
 """
 
 from dataclasses import asdict, replace
@@ -13,7 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 import ltr
-from ltr import significance
+from ltr.metrics import significance
 from tasks import registry, store
 from tasks.config import Champion
 from tasks.drift import drift, shifted

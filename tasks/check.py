@@ -9,7 +9,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from scipy import stats
 
-from ltr.queries import Queries, row_digests
+from ltr.data.queries import Queries, row_digests
 from tasks import store
 from tasks.ingest import DataError
 

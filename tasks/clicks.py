@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from ltr.clicks import propensities
-from ltr.queries import Queries
+from ltr.data.propensities import propensities
+from ltr.data.queries import Queries
 from tasks.config import ClickLabel, ClickLog
 from tasks.ingest import DataError, located
 from tasks.similar import normalised, similar_clicks, similar_words

@@ -1,6 +1,6 @@
 """LambdaMART over Dask workers, each with a part of the queries: one model larger than a machine.
 
-A part is a data set of the store, opened by the worker that holds it; its rows never leave that worker. `ltr.parts` says what is
+A part is a data set of the store, opened by the worker that holds it; its rows never leave that worker. `ltr.trees.shards` says what is
 asked of parts and why the model is, byte for byte, that of one machine; here is who carries the questions: one actor a part, and
 Dask's scheduler, transport and knowledge of who is alive. Carried by the scheduler, a question takes a little longer than by a client
 with ``direct_to_workers``.
@@ -19,9 +19,9 @@ import numpy as np
 from distributed import Client, Future, KilledWorker, worker_client
 from numpy.typing import NDArray
 
-from ltr.boosting import LambdaMART
-from ltr.parts import Ask, Part, PartLost
-from ltr.queries import select
+from ltr.data.queries import select
+from ltr.trees.lambdamart import LambdaMART
+from ltr.trees.shards import Ask, Part, PartLost
 from tasks import store
 
 _PATIENCE = 5.0

@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
 import ltr
+from ltr.diagnostics.optimality import COARSE
 
 
 class Strict(BaseModel):
@@ -115,7 +116,7 @@ class ClickLabel(Strict):
     `clicks` counts the last click of each page, or all of them. `queries` says whose clicks count for a query: those of ``equal``
     ones (letter case, spaces and Unicode's variants apart; S section 6's "="), or of ``similar`` ones too ("~"): with a similarity
     of at least `similarity` `by` their sets of words (Jaccard), or the documents clicked for them (cosine). With `debias` an
-    impression counts as much as its rank is looked at (`ltr.clicks`), so that the rate is not that of the position.
+    impression counts as much as its rank is looked at (`ltr.data.propensities`), so that the rate is not that of the position.
     """
 
     clicks: Literal["last", "all"] = "last"
@@ -152,7 +153,7 @@ class ClickLog(ClickLabel):
 
 
 class Generate(Strict):
-    """Artificial data with simulated sessions (`ltr.synthetic`): training, validation and test queries.
+    """Artificial data with simulated sessions (`ltr.data.synthetic`): training, validation and test queries.
 
     Every query has so many `sessions`, and so many of a `similar` query, the same with one more word; the label ``click`` comes of the
     first, `more` names further ones.
@@ -286,7 +287,7 @@ class Optimality(Strict):
     rankers: list[str] = []
     epsilon: float = Field(0.01, gt=0, lt=1)
     delta: float = Field(0.01, gt=0, lt=1)
-    steps: tuple[float, ...] = ltr.optimality.COARSE
+    steps: tuple[float, ...] = COARSE
     fine: bool = False
     one_at_a_time: bool = False
     early_epochs: tuple[Annotated[int, Field(ge=1)], ...] = ()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.queries import Queries
+from ltr.data.queries import Queries
 
 SHIFTED = 0.25
 _BINS = 10

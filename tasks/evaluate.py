@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 import ltr
-from ltr.evaluation import explain
-from ltr.measures import why_undefined
-from ltr.queries import Queries
+from ltr.data.queries import Queries
+from ltr.metrics.evaluation import explain
+from ltr.metrics.measure import why_undefined
 from tasks.ingest import DataError
 
 
@@ -60,7 +60,7 @@ def explained(
     """Means of a model on a data set; with `tool`, its number by that tool's rules and what each rule moves.
 
     Returns:
-        For each measure ``measure``, ``value``, ``theirs`` and ``shifts`` (`ltr.evaluation.Shift` as plain values).
+        For each measure ``measure``, ``value``, ``theirs`` and ``shifts`` (`ltr.metrics.evaluation.Shift` as plain values).
     """
     labels, scores = {"label": queries.labels, **queries.sources}, model.predict(queries.features)
 

@@ -1,4 +1,4 @@
-"""Rankers for other tools, and ensembles of other tools as rankers: files and the tools' own readers around `ltr.formats`.
+"""Rankers for other tools, and ensembles of other tools as rankers: files and the tools' own readers around `ltr.trees.formats`.
 
 A model is exported only into a format that can say it; what a format says differently (float32 leaves, a constant that moves no ranking)
 is told. `verify` opens the file with the format's own reader and compares scores. Imported trees are a `ltr.LambdaMART` like any other:
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ltr
-from ltr import formats
-from ltr.linear import LinearRanker
-from ltr.trees import Trees
+from ltr.linear.linear_ranker import LinearRanker
+from ltr.trees import formats
+from ltr.trees.ensemble import Trees
 from tasks import store
 from tasks.ingest import DataError
 
@@ -447,7 +447,7 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
             out: those of the file, or else ``f1``, ``f2``, ….
 
     Raises:
-        DataError: naming the file, for anything else, for what `ltr.formats` refuses, or for a feature that is not among `names`.
+        DataError: naming the file, for anything else, for what `ltr.trees.formats` refuses, or for a feature that is not among `names`.
     """
     path = Path(path)
     try:

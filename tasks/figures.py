@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 import ltr
-from ltr.lambdas import COSTS
+from ltr.objectives.pair_costs import COSTS
 
 _COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227")
 

@@ -8,7 +8,7 @@ import polars as pl
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.synthetic import World, simulate_sessions
+from ltr.data.synthetic import World, simulate_sessions
 from tasks import store
 from tasks.config import ClickLog, Data, Generate
 

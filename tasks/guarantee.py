@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr import significance
-from ltr.measures import Measure
+from ltr.metrics import significance
+from ltr.metrics.measure import Measure
 from tasks.config import Guarantee
 from tasks.evaluate import read_values
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr import letor
-from ltr.queries import Queries, concatenate
+from ltr.data import letor
+from ltr.data.queries import Queries, concatenate
 from tasks import store
 from tasks.config import Data
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.queries import Queries, concatenate, keep, mix, row_digests, select, widen
+from ltr.data.queries import Queries, concatenate, keep, mix, row_digests, select, widen
 from tasks import clicks, store
 from tasks.check import telling
 from tasks.config import Data

@@ -10,9 +10,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 import ltr
-from ltr.microscope import Looks, look
-from ltr.queries import Queries
-from ltr.training import mean_measure
+from ltr.data.queries import Queries
+from ltr.diagnostics.microscope import Looks, look
+from ltr.rankers.training import mean_measure
 from tasks import store
 from tasks.config import Conventions, Microscope
 from tasks.train import folder_of
@@ -27,7 +27,7 @@ def magnify(
     """Looks at the model of a cell along its training.
 
     Returns:
-        `ltr.microscope.Looks` as plain values without the arrays of documents, with ``ranker``, ``measure`` and its mean at each look on
+        `ltr.diagnostics.microscope.Looks` as plain values without the arrays of documents, with ``ranker``, ``measure`` and its mean at each look on
         training (``train``) and test queries (``test``), and ``lost``: the hardest pushed documents, whose table lies in ``folder``.
     """
     about = {

@@ -10,8 +10,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 import ltr
-from ltr.optimality import COARSE, FINE
-from ltr.queries import Queries
+from ltr.data.queries import Queries
+from ltr.diagnostics.optimality import COARSE, FINE
 from tasks import store
 from tasks.config import Conventions, Optimality
 from tasks.train import folder_of

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import ltr
-from ltr import letor
+from ltr.data import letor
 from tasks import store
 from tasks.config import Data
 from tasks.ingest import DataError, is_table, located, numbers

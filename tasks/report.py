@@ -10,7 +10,7 @@ import jinja2
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.measures import fewer_is_better
+from ltr.metrics.measure import fewer_is_better
 from tasks.champion import champion_text, moved
 from tasks.figures import (
     curve_figure,

@@ -14,7 +14,7 @@ import polars as pl
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.queries import Queries
+from ltr.data.queries import Queries
 from tasks import store
 from tasks.config import Data
 from tasks.ingest import DataError, located

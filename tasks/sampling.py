@@ -7,14 +7,14 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 import ltr
-from ltr.conditional import ConditionalModel, trace
+from ltr.linear.conditional import ConditionalModel, trace
 from tasks import store
 from tasks.train import folder_of
 
 
 @task(cache_policy=NO_CACHE, name="trace", task_run_name="trace {label}")
 def traced(key: str, train: str, label: str) -> dict[str, Any]:
-    """`ltr.conditional.Trace` of the model of a cell as plain values, with its ``ranker``."""
+    """`ltr.linear.conditional.Trace` of the model of a cell as plain values, with its ``ranker``."""
     path = folder_of(key) / f"trace-{store.digest_of([store.core_digest(), train, label])[:16]}.json"
     if not path.is_file():
         model = ltr.load(folder_of(key) / "model")

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr import significance
-from ltr.measures import fewer_is_better
-from ltr.queries import Queries
+from ltr.data.queries import Queries
+from ltr.metrics import significance
+from ltr.metrics.measure import fewer_is_better
 from tasks import store
 from tasks.clicks import asked
 from tasks.config import ClickLog, Segments

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr import significance
-from ltr.measures import Measure, fewer_is_better
+from ltr.metrics import significance
+from ltr.metrics.measure import Measure, fewer_is_better
 from tasks.evaluate import read_values
 from tasks.ingest import DataError
 from tasks.lookup import Stored
@@ -100,7 +100,7 @@ def _shared(wanted: Sequence[str], runs: Sequence[Sequence[pl.DataFrame]]) -> li
 
 
 def scorecards(stored: Sequence[Stored], tiers: Sequence[str], margin: float, level: float) -> list[dict[str, Any]]:
-    """The graded comparison (`ltr.significance.lexicographic`) of every pair of finished runs, the later one as the challenger.
+    """The graded comparison (`ltr.metrics.significance.lexicographic`) of every pair of finished runs, the later one as the challenger.
 
     Args:
         tiers: measures, the most important first. `margin`: of all but the last, which decides by any difference.

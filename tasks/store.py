@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import ltr
-from ltr.queries import Queries
+from ltr.data.queries import Queries, canonical
 
 STATE = Path(".lambdaflow")
 
@@ -118,7 +118,7 @@ def keep_queries(queries: Queries) -> str:
     The name covers the original positions too: two files with the same rows in another order have one content digest and two
     names, because the ``stable`` tie rule tells them apart.
     """
-    queries = ltr.queries.canonical(queries)
+    queries = canonical(queries)
     content = queries.digest
     name = sha256(content.encode() + queries.position.tobytes()).hexdigest()[:32]
     folder = STATE / "data" / name

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr import significance
-from ltr.measures import fewer_is_better
+from ltr.metrics import significance
+from ltr.metrics.measure import fewer_is_better
 from tasks.evaluate import read_values
 from tasks.figures import label_of
 

@@ -18,8 +18,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 import ltr
-from ltr.ledger import BANDS
-from ltr.queries import Queries, select
+from ltr.data.queries import Queries, select
+from ltr.objectives.effective_pairs import BANDS
 from tasks import store
 from tasks.config import SECTIONS, Conventions
 from tasks.evaluate import evaluate, means, table

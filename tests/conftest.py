@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import flows  # noqa: F401  (quiet settings, before Prefect is imported)
-from ltr.queries import Queries, canonical
+from ltr.data.queries import Queries, canonical
 
 JIT = not numba.config.DISABLE_JIT
 

@@ -68,5 +68,5 @@ def test_the_reference_has_a_page_a_module_and_a_word_on_everything_public(tmp_p
     described = pdoc.doc.Module(ltr)
     silent = [name for name in ltr.__all__ if callable(getattr(ltr, name)) and not described.members[name].docstring]
     assert silent == []
-    page = (tmp_path / "ltr" / "boosting.html").read_text()
+    page = (tmp_path / "ltr" / "trees" / "lambdamart.html").read_text()
     assert "documents in a leaf at least, exact" in page

@@ -5,7 +5,7 @@ import pytest
 
 import ltr
 from flows.pipeline import run
-from ltr.queries import concatenate
+from ltr.data.queries import concatenate
 from tasks import store
 from tasks.config import Data, read
 from tasks.ingest import ingest

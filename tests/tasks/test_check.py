@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.queries import Queries
+from ltr.data.queries import Queries
 from tasks.check import findings, refuse, shared_queries
 from tasks.ingest import DataError
 from tests.conftest import make_queries

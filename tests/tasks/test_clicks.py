@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ltr.queries import Queries
-from ltr.synthetic import World, simulate_sessions
+from ltr.data.queries import Queries
+from ltr.data.synthetic import World, simulate_sessions
 from tasks.clicks import attach, attach_all, click_tables
 from tasks.config import ClickLabel, ClickLog, Data
 from tasks.ingest import DataError

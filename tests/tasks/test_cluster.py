@@ -10,11 +10,12 @@ import pytest
 from distributed.client import FutureCancelledError
 
 import ltr
-from ltr.parts import PartLost
+from ltr.data.queries import concatenate
+from ltr.trees.shards import PartLost
 from tasks import store
 from tasks.cluster import Cost, _there, cut, fit_in_parts, fit_on
 from tests.conftest import JIT
-from tests.ltr.test_parts import TERMS, data, split
+from tests.ltr.trees.test_shards import TERMS, data, split
 
 MODEL = ltr.LambdaMART(
     n_trees=8, n_leaves=6, min_docs_in_leaf=15, objective=TERMS, query_share=0.8, feature_share=0.7, patience=3, learning_rate=0.5
@@ -53,7 +54,7 @@ def test_two_workers_train_the_model_of_one_machine_and_a_dead_one_is_named(work
         with pytest.raises(PartLost, match=f"part '{stored[0]}' is lost: its worker does not answer any more") as lost:
             fit_on(client, stored[:2], MODEL, held_out, tick=killing(client))
         client.wait_for_workers(2)
-        both = ltr.queries.concatenate([store.open_queries(name) for name in stored[:2]])
+        both = concatenate([store.open_queries(name) for name in stored[:2]])
         resumed, _ = fit_on(client, stored[:2], MODEL, held_out, start=lost.value.so_far)
         assert lost.value.so_far.trees.n_trees == 3
         assert resumed.digest == MODEL.fit(both, valid).digest
@@ -93,7 +94,7 @@ def test_cut_parts_hold_every_query_once(workplace):
     name = store.keep_queries(data(10))
     parts = cut(name, 3)
     assert [store.open_queries(part).n_queries for part in parts] == [4, 3, 3]
-    assert ltr.queries.concatenate([store.open_queries(part) for part in parts]).digest == store.open_queries(name).digest
+    assert concatenate([store.open_queries(part) for part in parts]).digest == store.open_queries(name).digest
     assert cut(name, 3) == parts
     with pytest.raises(ValueError, match="parts: 11 of 10 training queries"):
         cut(name, 11)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ltr.queries import Queries
+from ltr.data.queries import Queries
 from tasks.drift import SHIFTED, drift, profile, shifted
 
 

@@ -10,13 +10,13 @@ import pytest
 import xgboost
 
 import ltr
-from ltr.trees import join
+from ltr.trees.ensemble import join
 from tasks import exchange
 from tasks.exchange import export, export_to, read_model, verify, weights_of
 from tasks.ingest import DataError
 from tasks.lookup import find_model
 from tests.conftest import make_queries
-from tests.ltr.test_formats import stump
+from tests.ltr.trees.test_formats import stump
 
 TREE_FORMATS = ("lightgbm", "xgboost", "onnx")
 TOLERANCE = {"lightgbm": 0.0, "xgboost": 1e-5, "onnx": 1e-5}

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import ltr
-from ltr.lambdas import Term
-from ltr.synthetic import World
+from ltr.data.synthetic import World
+from ltr.objectives.terms import Term
 from tasks.config import Guarantee
 from tasks.guarantee import choice, frontier, kept, promise
 

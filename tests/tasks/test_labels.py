@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.queries import Queries, select
+from ltr.data.queries import Queries, select
 from tasks import store
 from tasks.config import Data
 from tasks.ingest import DataError
 from tasks.labels import cleaned, fit_together, prepare, rotate, split
 from tests.conftest import make_queries
-from tests.ltr.test_queries import shuffled
+from tests.ltr.data.test_queries import shuffled
 
 FILES = {"files": ["x"]}
 

@@ -8,7 +8,7 @@ import pytest
 
 import ltr
 from flows.cli import main
-from ltr.queries import Queries
+from ltr.data.queries import Queries
 from tasks import predict as module
 from tasks.config import Data
 from tasks.ingest import DataError

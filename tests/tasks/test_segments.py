@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from ltr.queries import Queries
+from ltr.data.queries import Queries
 from tasks import store
 from tasks.clicks import asked
 from tasks.config import ClickLog, Segments

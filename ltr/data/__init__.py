@@ -1,0 +1,1 @@
+"""Queries, and what makes them: the LETOR parser, artificial data, click propensities."""

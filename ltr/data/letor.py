@@ -1,0 +1,340 @@
+"""Bytes of LETOR / SVMlight text → arrays.
+
+One line a document: ``LABEL [qid:QUERY] FEATURE:VALUE … [# comment]``, features sparse and rising, ``NULL`` or ``nan`` for a
+missing value, ``docid = NAME`` in the comment for the document's id, ``\\n`` or ``\\r\\n`` line ends, empty lines and lines that
+start with ``#`` skipped. The bytes are cut at line ends into one piece a thread's share and read in two parallel passes,
+one that counts and one that writes straight into the arrays; nothing is ever a Python object but a wrong line.
+
+Numbers whose digits make an integer below 2^53 (15 digits always do) are exact to the last bit of a double (Clinger 1990: such
+an integer times or over a power of ten up to 10^22); longer ones are off by a few last bits of a double at most, which the float32
+of a feature seldom sees.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.data.queries import mix
+
+_POWERS = np.array([10.0**k for k in range(23)])
+_PIECE = 1 << 18
+_WIDEST = 100_000
+_NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
+_FNV_OFFSET, _FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
+
+RULES = {
+    1: "a line starts with the label, a number",
+    2: "the label must not be negative",
+    3: "a field reads FEATURE:VALUE, with a number (or NULL) behind the colon",
+    4: "feature indices start at 1 (a file that starts at 0 needs data.first_feature: 0)",
+    5: "feature indices rise within a line",
+    6: "every line has a qid, or none has",
+    7: "the label must be finite",
+    8: "feature indices go up to 100,000",
+}
+
+
+class LineError(ValueError):
+    """A line that breaks a rule: where it starts (byte), its number (from 1), the shortened text and the rule."""
+
+    def __init__(self, line: int, text: str, rule: str) -> None:
+        super().__init__(f"line {line}: {text!r}: {rule}")
+        self.line, self.text, self.rule = line, text, rule
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What a text says, a row a document, in file order."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    query_keys: NDArray[np.uint64] | None
+    """Digest of the query id of each row; None where no line has a qid."""
+    query_spans: NDArray[np.int64]
+    """``[rows, 2]``: where the query id stands in the text."""
+    document_spans: NDArray[np.int64]
+    """``[rows, 2]``: where the document id stands in the text; empty spans where there is none."""
+
+
+def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
+    """Reads a whole text.
+
+    Args:
+        text: ``uint8 [bytes]``, for instance a memory-mapped file.
+        first_feature: index of the first feature, 1 (LETOR, SVMlight) or 0.
+
+    Raises:
+        LineError: for the first line that breaks a rule.
+        ValueError: where there is no document at all.
+    """
+    starts = _pieces(text)
+    counts, widths, with_qid = _count(text, starts, first_feature)
+    n_rows = int(counts.sum())
+    if n_rows == 0:
+        raise ValueError("no document in it")
+    first_rows = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    features = np.zeros((n_rows, min(max(int(widths.max()), 0), _WIDEST)), np.float32)
+    labels = np.empty(n_rows)
+    keys = np.zeros(n_rows, np.uint64)
+    spans = np.zeros((n_rows, 4), np.int64)
+    has_qid = bool(with_qid.sum())
+    wrong = _fill(text, starts, first_rows, first_feature, has_qid, features, labels, keys, spans)
+    failed = np.flatnonzero(wrong[:, 0])
+    if len(failed):
+        rule, start = wrong[failed[0]]
+        raise _line_error(text, int(start), RULES[int(rule)])
+    return Lines(features, labels, mix(keys) if has_qid else None, spans[:, :2], spans[:, 2:])
+
+
+def key_of(query: bytes) -> np.uint64:
+    """The digest that `parse` gives a query id."""
+    digest = int(_FNV_OFFSET)
+    for byte in query:
+        digest = ((digest ^ byte) * int(_FNV_PRIME)) & 0xFFFFFFFFFFFFFFFF
+    return mix(np.array([digest], np.uint64))[0]
+
+
+def _line_error(text: NDArray[np.uint8], start: int, rule: str) -> LineError:
+    number = int(np.count_nonzero(text[:start] == _NEWLINE)) + 1
+    line = bytes(text[start : start + 200]).split(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    return LineError(number, line if len(line) <= 80 else line[:77] + "...", rule)
+
+
+def _pieces(text: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Starts of the pieces, each at a line start, then the length of the text."""
+    n_pieces = max(1, len(text) // _PIECE)
+    cuts = [0]
+    for guess in np.linspace(0, len(text), n_pieces + 1)[1:-1].astype(np.int64):
+        at = guess
+        while at < len(text):
+            found = np.flatnonzero(text[at : at + 65536] == _NEWLINE)
+            if len(found):
+                cuts.append(int(at + found[0] + 1))
+                break
+            at += 65536
+    return np.unique(np.array([*cuts, len(text)], np.int64)) if len(text) else np.zeros(2, np.int64)
+
+
+@njit(cache=True, inline="always")
+def _blank(byte):
+    return byte == _SPACE or byte == _TAB or byte == _RETURN
+
+
+@njit(cache=True, inline="always")
+def _digit(byte):
+    return np.int64(byte) - 48
+
+
+@njit(cache=True)
+def _line_end(text, at, stop):
+    while at < stop and text[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@njit(cache=True)
+def _skip_blanks(text, at, end):
+    while at < end and _blank(text[at]):
+        at += 1
+    return at
+
+
+@njit(cache=True, parallel=True)
+def _count(text, starts, first_feature):
+    """Documents, widest feature and lines with a qid of each piece: a line's last feature stands before its end or ``#``."""
+    n_pieces = len(starts) - 1
+    counts = np.zeros(n_pieces, np.int64)
+    widths = np.zeros(n_pieces, np.int64)
+    with_qid = np.zeros(n_pieces, np.int64)
+    for piece in prange(n_pieces):
+        at, stop = starts[piece], starts[piece + 1]
+        while at < stop:
+            begin = at
+            while at < stop and text[at] != _NEWLINE and text[at] != _HASH:
+                at += 1
+            colon = at - 1
+            while colon >= begin and text[colon] != _COLON:
+                colon -= 1
+            index, place, k = 0, 1, colon - 1
+            while k >= begin and 48 <= text[k] <= 57 and place < 10**12:
+                index += place * _digit(text[k])
+                place *= 10
+                k -= 1
+            if place > 1:
+                widths[piece] = max(widths[piece], index - first_feature + 1)
+            begin = _skip_blanks(text, begin, at)
+            if begin < at:
+                counts[piece] += 1
+                while begin < at and not _blank(text[begin]):
+                    begin += 1
+                begin = _skip_blanks(text, begin, at)
+                with_qid[piece] += begin < at and text[begin] == 113
+            at = _line_end(text, at, stop) + 1
+    return counts, widths, with_qid
+
+
+@njit(cache=True)
+def _number(text, at, end):
+    """The number at `at`: (value, the byte behind it); nothing read where the byte is `at`."""
+    start = at
+    negative = False
+    if at < end and (text[at] == 45 or text[at] == 43):
+        negative = text[at] == 45
+        at += 1
+    mantissa, exponent, n_digits = 0, 0, 0
+    any_digit = False
+    while at < end and 48 <= text[at] <= 57:
+        any_digit = True
+        if n_digits < 18:
+            mantissa = mantissa * 10 + _digit(text[at])
+            n_digits += mantissa > 0
+        else:
+            exponent += 1
+        at += 1
+    if at < end and text[at] == 46:
+        at += 1
+        while at < end and 48 <= text[at] <= 57:
+            any_digit = True
+            if n_digits < 18:
+                mantissa = mantissa * 10 + _digit(text[at])
+                n_digits += mantissa > 0
+                exponent -= 1
+            at += 1
+    if not any_digit:
+        return _word(text, start, at, end, negative)
+    if at < end and (text[at] == 101 or text[at] == 69):
+        sign, power, k = 1, 0, at + 1
+        if k < end and (text[k] == 45 or text[k] == 43):
+            sign = -1 if text[k] == 45 else 1
+            k += 1
+        if k < end and 48 <= text[k] <= 57:
+            while k < end and 48 <= text[k] <= 57:
+                power = min(power * 10 + _digit(text[k]), 400)
+                k += 1
+            exponent += sign * power
+            at = k
+    value = float(mantissa)
+    while exponent > 0 and value != 0.0 and value < np.inf:
+        step = min(exponent, 22)
+        value *= _POWERS[step]
+        exponent -= step
+    while exponent < 0 and value != 0.0:
+        step = min(-exponent, 22)
+        value /= _POWERS[step]
+        exponent += step
+    return (-value if negative else value), at
+
+
+@njit(cache=True)
+def _word(text, start, at, end, negative):
+    """NULL, nan, inf (any case) at `at`, as `_number` answers."""
+    if at + 3 <= end:
+        a, b, c = text[at] | 32, text[at + 1] | 32, text[at + 2] | 32
+        if a == 110 and b == 97 and c == 110:
+            return np.nan, at + 3
+        if a == 105 and b == 110 and c == 102:
+            return (-np.inf if negative else np.inf), at + 3
+        if at + 4 <= end and a == 110 and b == 117 and c == 108 and text[at + 3] | 32 == 108:
+            return np.nan, at + 4
+    return 0.0, start
+
+
+@njit(cache=True)
+def _document_span(text, at, end, span):
+    """Finds ``docid = NAME`` (or ``docid=NAME``) in the comment at `at`."""
+    while at + 5 <= end:
+        if text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99 and text[at + 3] == 105 and text[at + 4] == 100:
+            at = _skip_blanks(text, at + 5, end)
+            if at < end and text[at] == 61:
+                at = _skip_blanks(text, at + 1, end)
+                span[0] = at
+                while at < end and not _blank(text[at]):
+                    at += 1
+                span[1] = at
+            return
+        at += 1
+
+
+@njit(cache=True)
+def _line(text, at, end, first_feature, has_qid, features, labels, keys, spans, row):
+    """Reads one line into `row`; the number of the broken rule, or 0."""
+    label, behind = _number(text, at, end)
+    if behind == at or (behind < end and not _blank(text[behind]) and text[behind] != _HASH):
+        return 1
+    if label < 0:
+        return 2
+    if label == np.inf:
+        return 7
+    labels[row] = label
+    at = _skip_blanks(text, behind, end)
+    found_qid = False
+    if at + 4 <= end and text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == _COLON:
+        at += 4
+        spans[row, 0] = at
+        key = _FNV_OFFSET
+        while at < end and not _blank(text[at]) and text[at] != _HASH:
+            key = (key ^ np.uint64(text[at])) * _FNV_PRIME
+            at += 1
+        spans[row, 1] = at
+        keys[row] = key
+        found_qid = spans[row, 1] > spans[row, 0]
+    if found_qid != has_qid:
+        return 6
+    last = -1
+    at = _skip_blanks(text, at, end)
+    while at < end and text[at] != _HASH:
+        index, start = 0, at
+        while at < end and 48 <= text[at] <= 57 and index < 10**12:
+            index = index * 10 + _digit(text[at])
+            at += 1
+        if at == start or at >= end or text[at] != _COLON:
+            return 3
+        value, behind = _number(text, at + 1, end)
+        if behind == at + 1 or (behind < end and not _blank(text[behind]) and text[behind] != _HASH):
+            return 3
+        if index < first_feature:
+            return 4
+        if index <= last:
+            return 5
+        if index - first_feature >= features.shape[1]:
+            return 8 if index - first_feature >= _WIDEST else 5
+        features[row, index - first_feature] = value
+        last = index
+        at = _skip_blanks(text, behind, end)
+    _document_span(text, at, end, spans[row, 2:])
+    return 0
+
+
+@njit(cache=True, parallel=True)
+def _fill(text, starts, first_rows, first_feature, has_qid, features, labels, keys, spans):
+    n_pieces = len(starts) - 1
+    wrong = np.zeros((n_pieces, 2), np.int64)
+    for piece in prange(n_pieces):
+        at, stop, row = starts[piece], starts[piece + 1], first_rows[piece]
+        while at < stop and wrong[piece, 0] == 0:
+            end = _line_end(text, at, stop)
+            body = _skip_blanks(text, at, end)
+            if body < end and text[body] != _HASH:
+                rule = _line(text, body, end, first_feature, has_qid, features, labels, keys, spans, row)
+                if rule:
+                    wrong[piece, 0], wrong[piece, 1] = rule, at
+                row += 1
+            at = end + 1
+    return wrong
+
+
+def cut(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.bytes_]:
+    """The texts at `spans` ``[rows, 2]`` as an array of bytes."""
+    width = int((spans[:, 1] - spans[:, 0]).max(initial=1))
+    letters = np.zeros((len(spans), max(width, 1)), np.uint8)
+    _cut(text, spans, letters)
+    return letters.view(f"S{letters.shape[1]}").ravel()
+
+
+@njit(cache=True, parallel=True)
+def _cut(text, spans, letters):
+    for row in prange(len(spans)):
+        for k in range(spans[row, 1] - spans[row, 0]):
+            letters[row, k] = text[spans[row, 0] + k]

@@ -1,0 +1,148 @@
+"""The λ microscope: what the forces do while a model learns (Svore 2011 sections 4.2 and 5.1, figures 2–4), and which documents are lost
+causes: those that are still pushed hard at the end, often because their label is wrong.
+
+What others offer is a curve of the measure; confident learning (Northcutt et al. 2021) looks for label errors by the probabilities of
+classes, which a ranker does not have. Here all is read off the same forces that trees and nets are trained by.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure
+from ltr.objectives.lambda_objective import Objective
+from ltr.objectives.terms import Term
+
+HIGH = 3.0
+"""Documents of this label or a higher one are highly relevant (S figure 3: labels 3 and 4)."""
+FLOOR = 1e-3
+"""Of |λ|: documents that are pushed less are left out of the shares of their partners."""
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What was seen along training, one entry or row a look.
+
+    Attributes:
+        iteration: ``int64 [looks]``.
+        labels: the levels of the judged labels, rising, ``float64 [levels]``.
+        agreement: for all click pairs (``all``) and those of S section 4.2 (``same_label``), share of the documents whose λ^C is zero
+            or has the sign of λ^L, ``float64 [looks]`` (figure 2); empty without a source of clicks.
+        partners: mean over highly relevant documents of the share of λ that comes from partners of each label, ``float64
+            [looks, levels]`` (figure 3a); NaN where no such document is pushed.
+        top_labels: shares of the labels among the top ranks, ``float64 [looks, levels]`` (figure 3b).
+        moved, moved_top: share of the documents, and of the places at the top, that changed since the look before, ``float64 [looks]``
+            (figure 4); the first is NaN.
+        lost: the smallest |λ^L| over the later half of the looks, ``float64 [documents]``: what stays large to the end.
+        force, rank: λ^L and the rank (from 1) at the last look, ``[documents]``.
+    """
+
+    iteration: NDArray[np.int64]
+    labels: NDArray[np.float64]
+    agreement: dict[str, NDArray[np.float64]]
+    partners: NDArray[np.float64]
+    top_labels: NDArray[np.float64]
+    moved: NDArray[np.float64]
+    moved_top: NDArray[np.float64]
+    lost: NDArray[np.float64]
+    force: NDArray[np.float64]
+    rank: NDArray[np.int64]
+
+    def lost_causes(self, n: int) -> NDArray[np.intp]:
+        """The `n` documents that stay pushed hardest, the hardest first."""
+        return np.argsort(-self.lost, kind="stable")[:n]
+
+
+def look(
+    stages: Iterable[tuple[int, NDArray[np.float64]]],
+    queries: Queries,
+    first: Term = Term("ndcg"),  # noqa: B008 (a frozen value)
+    second: str = "cndcg",
+    top: int = 3,
+    conventions: Conventions | None = None,
+) -> Looks:
+    """Looks at the forces of two terms at every stage of a training.
+
+    Args:
+        stages: iterations, rising, each with the scores ``float64 [documents]`` it left.
+        queries: the training data in canonical order.
+        first: whose forces are λ^L.
+        second: measure of λ^C; looked at where the data have its label source.
+        top: ranks that count as the top.
+
+    Raises:
+        ValueError: for no stage.
+    """
+    judged = Objective(queries, [first], conventions, exact=True)
+    clicks = {}
+    if Measure.of(second).source in queries.sources:
+        clicks = {
+            "all": Objective(queries, [Term(second)], conventions),
+            "same_label": Objective(queries, [Term(second, pairs="same_label")], conventions),
+        }
+    levels = np.unique(queries.labels[~np.isnan(queries.labels)])
+    iterations, forces, rows = [], [], []
+    agreement: dict[str, list[float]] = {name: [] for name in clicks}
+    before: NDArray[np.int64] | None = None
+    for iteration, scores in stages:
+        force = judged(scores, iteration)[0]
+        rank = ranks(scores, queries.offsets)
+        iterations.append(iteration)
+        forces.append(np.abs(force))
+        for name, objective in clicks.items():
+            other = objective(scores, iteration)[0]
+            agreement[name].append(float(((other == 0) | (np.sign(other) == np.sign(force))).mean()))
+        at_top = queries.labels[rank <= top]
+        top_labels = np.array([(at_top == level).sum() for level in levels]) / max(int((~np.isnan(at_top)).sum()), 1)
+        rows.append((_partners(judged, queries, levels, scores, force, iteration), top_labels, *_moved(before, rank, top)))
+        before = rank
+    if not iterations:
+        raise ValueError("the microscope needs at least one stage of training to look at")
+    partners, tops, moved, moved_top = (np.array(column) for column in zip(*rows, strict=True))
+    late = np.array(forces[len(forces) // 2 :]).min(axis=0)
+    return Looks(
+        np.array(iterations, np.int64), levels, {name: np.array(shares) for name, shares in agreement.items()}, partners, tops, moved,
+        moved_top, late, force, rank,
+    )  # fmt: skip
+
+
+def ranks(scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rank of each document within its query, from 1; equal scores as they stand."""
+    of_query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((np.arange(len(scores)), -scores, of_query))
+    found = np.empty(len(scores), np.int64)
+    found[order] = np.arange(len(scores)) - offsets[of_query] + 1
+    return found
+
+
+def _partners(
+    objective: Objective, queries: Queries, levels: NDArray[np.float64], scores: NDArray[np.float64], force: NDArray[np.float64],
+    iteration: int,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Mean share of each partner's label in the forces on highly relevant documents (S eq. 11).
+
+    The forces between labels l and v alone are those of an objective whose other documents keep their ranks and form no pairs.
+    """
+    labels = queries.labels
+    pushed = np.flatnonzero((labels >= HIGH) & (np.abs(force) >= FLOOR))
+    if not len(pushed):
+        return np.full(len(levels), np.nan)
+    shares = np.zeros(len(levels))
+    for own in levels[levels >= HIGH]:
+        mine = pushed[labels[pushed] == own]
+        for k, other in enumerate(levels):
+            if other != own and len(mine):
+                between = objective.among((labels == own) | (labels == other))(scores, iteration)[0]
+                shares[k] += (between[mine] / force[mine]).sum()
+    return shares / len(pushed)
+
+
+def _moved(before: NDArray[np.int64] | None, rank: NDArray[np.int64], top: int) -> tuple[float, float]:
+    """Share of the documents with another rank than before, and of the places at the top with another document."""
+    if before is None:
+        return np.nan, np.nan
+    return float((rank != before).mean()), float((rank != before)[rank <= top].mean())

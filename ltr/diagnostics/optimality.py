@@ -1,0 +1,243 @@
+"""The Monte-Carlo certificate of local optimality (Donmez 2009 section 5, Burges 2010 section 4.2).
+
+Move the weights by η along random unit directions and watch the training measure. If at least a share ε of directions rose,
+K = ⌈ln δ / ln(1 − ε)⌉ of them would show one with confidence 1 − δ; so K directions without a rise reject that. Unlike the paper,
+a direction rises only if the measure is *strictly* higher at a step, and the verdict is withheld where too many evaluations
+tie: with large weights and small steps no order changes, nothing can rise, and a bare test passes without saying anything.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import NDArray
+from scipy import stats
+
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.kernels.ranking import COUNTED, by_score, count_above, lanes_for
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.dcg import steady
+from ltr.metrics.evaluation import tie_groups
+from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, why_undefined
+from ltr.rankers.surface import Surface
+
+COARSE = tuple(round(0.1 * k, 1) for k in range(1, 11))
+
+FINE = tuple(round(0.001 * k, 3) for k in range(1, 11))
+
+_BLOCK = 8
+"""Queries whose values one thread adds up."""
+
+_AT_ONCE = 4_000_000
+"""Moved scores, about, that are held in memory: 32 MB."""
+
+Verdict = Literal["optimum", "not", "inconclusive"]
+
+
+def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
+    """K = ⌈ln δ / ln(1 − ε)⌉; 459 for ε = δ = 0.01."""
+    if not (0 < epsilon < 1 and 0 < delta < 1):
+        raise ValueError(f"epsilon {epsilon} and delta {delta} must lie in (0, 1)")
+    return int(np.ceil(np.log(delta) / np.log1p(-epsilon)))
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was found around one set of weights.
+
+    Attributes:
+        verdict: ``optimum`` (no direction rises), ``not`` (some do) or ``inconclusive`` (too many evaluations tie).
+        measure: key of the measure.
+        value: its mean at the weights.
+        steps: η ``[steps]``; `norm`: ‖w‖, so η/‖w‖ is the relative step.
+        curves: mean of the measure ``float64 [directions, steps]``.
+        rising: directions with a strictly higher value at some step.
+        rising_or_tied: D's own count, where a tie is a rise.
+        tie_share: share of evaluations equal to `value`.
+        upper_bound: one-sided Clopper–Pearson bound, at confidence 1 − δ, on the share of rising directions.
+        epsilon, delta: of the test.
+    """
+
+    verdict: Verdict
+    measure: str
+    value: float
+    steps: tuple[float, ...]
+    norm: float
+    curves: NDArray[np.float64]
+    rising: int
+    rising_or_tied: int
+    tie_share: float
+    upper_bound: float
+    epsilon: float
+    delta: float
+
+
+def certify(
+    surface: Surface,
+    queries: Queries,
+    measure: str | Measure = "ndcg_10",
+    conventions: Conventions | None = None,
+    steps: tuple[float, ...] = COARSE,
+    epsilon: float = 0.01,
+    delta: float = 0.01,
+    largest_tie_share: float = 0.05,
+    seed: int = 1,
+    one_at_a_time: bool = False,
+) -> Certificate:
+    """Tests the weights of a model on its training queries.
+
+    Args:
+        surface: of the model, over the documents of `queries`: ``model.surface(queries.features)``.
+        queries: the training queries.
+        measure, conventions: what is watched.
+        steps: the ladder of η.
+        epsilon, delta: see the module.
+        largest_tie_share: above this share of ties the verdict is ``inconclusive``.
+        seed: of the directions.
+        one_at_a_time: move each weight alone, up and down, instead of random directions: the gradient vanishes (B section 4.2).
+
+    Raises:
+        ValueError: for rows that do not fit, or a measure that no query defines.
+    """
+    measure, conventions = Measure.maximised(measure), conventions or Conventions()
+    if surface.n_documents != queries.n_documents:
+        raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
+    start = surface.weights
+    axes = np.eye(len(start))
+    directions = np.vstack((axes, -axes)) if one_at_a_time else random_directions(n_directions(epsilon, delta), len(start), seed)
+    base, curves = _walk(surface, directions, queries, measure, conventions, steps)
+    rises, ties = curves > base, curves == base
+    rising = int(rises.any(axis=1).sum())
+    tie_share = float(ties.mean())
+    verdict: Verdict = "not" if rising else "inconclusive" if tie_share > largest_tie_share else "optimum"
+    bound = 1.0 if rising == len(directions) else float(stats.beta.ppf(1 - delta, rising + 1, len(directions) - rising))
+    return Certificate(
+        verdict=verdict,
+        measure=measure.key,
+        value=base,
+        steps=tuple(steps),
+        norm=float(np.sqrt((start * start).sum())),
+        curves=curves,
+        rising=rising,
+        rising_or_tied=int((rises | ties).any(axis=1).sum()),
+        tie_share=tie_share,
+        upper_bound=bound,
+        epsilon=epsilon,
+        delta=delta,
+    )
+
+
+def random_directions(n: int, n_weights: int, seed: int) -> NDArray[np.float64]:
+    """Unit vectors ``float64 [n, weights]``, uniform on the sphere."""
+    directions = np.random.default_rng(seed).normal(size=(n, n_weights))
+    return directions / np.sqrt((directions**2).sum(axis=1, keepdims=True))
+
+
+def _walk(
+    surface: Surface,
+    directions: NDArray[np.float64],
+    queries: Queries,
+    measure: Measure,
+    conventions: Conventions,
+    steps: tuple[float, ...],
+) -> tuple[float, NDArray[np.float64]]:
+    """Mean of the measure at the weights, and at every step along every direction ``[directions, steps]``.
+
+    Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and at unchanged ranking
+    they are equal to the bit, which is what a tie means here.
+    """
+    offsets = queries.offsets
+    curve, cutoff = curve_of(measure, max(int(np.diff(offsets).max(initial=0)), 1), conventions)
+    gains, value = steady(measure, gains_of(measure, queries.source(measure.source), conventions), offsets, curve)
+    climb = ready(_climb, types.void(F8_1D, F8_2D, F8_1D, I8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_2D, I8_1D))
+    ladder, here = np.array(steps, np.float64), np.zeros(1)
+    at_once = _AT_ONCE // (len(directions) * (1 if surface.slopes is not None else len(steps)))
+    base, total, defined = 0.0, np.zeros((len(directions), len(steps))), 0
+    for first, last in pairwise(_cuts(offsets, at_once)):
+        own = offsets[first : last + 1]
+        a, b = int(own[0]), int(own[-1])
+        n_blocks = -(-(last - first) // _BLOCK)
+
+        def summed(
+            origin: NDArray[np.float64], slopes: NDArray[np.float64], ladder: NDArray[np.float64],
+            own: NDArray[np.int64] = own, n_blocks: int = n_blocks,
+        ) -> tuple[NDArray[np.float64], int]:  # fmt: skip
+            sums, counts = np.zeros((n_blocks, len(slopes) * len(ladder))), np.zeros(n_blocks, np.int64)
+            climb(origin, slopes, ladder, own, gains, curve, cutoff, value, sums, counts)
+            return sums.sum(axis=0), int(counts.sum())
+
+        if surface.slopes is not None:
+            origin = surface.slopes(a, b, surface.weights[None])[0]
+            moved = summed(origin, surface.slopes(a, b, directions), ladder)[0]
+        else:
+            assert surface.scores is not None
+            origin = surface.scores(a, b, np.zeros((1, len(surface.weights))), here)[0, 0]
+            at_steps = surface.scores(a, b, directions, ladder).reshape(-1, b - a)
+            moved = summed(np.zeros(b - a), at_steps, np.ones(1))[0]
+        unmoved, n = summed(origin, np.zeros((1, b - a)), here)
+        base, total, defined = base + float(unmoved[0]), total + moved.reshape(total.shape), defined + n
+    if defined == 0:
+        raise ValueError(why_undefined(measure, queries.source(measure.source), conventions))
+    return base / defined, total / defined
+
+
+def _cuts(offsets: NDArray[np.int64], at_once: int) -> list[int]:
+    """Queries at which to cut so that some `at_once` documents are held at a time; all pieces are whole blocks but the last."""
+    cuts = [0]
+    while cuts[-1] < len(offsets) - 1:
+        wanted = int(np.searchsorted(offsets, offsets[cuts[-1]] + at_once, side="right")) - 1 - cuts[-1]
+        cuts.append(min(cuts[-1] + max(wanted // _BLOCK, 1) * _BLOCK, len(offsets) - 1))
+    return cuts
+
+
+@njit(cache=True)
+def _value_at(scores, gains, curve, cutoff, value):
+    """The measure with ties in expectation."""
+    order = by_score(scores)
+    ends = np.empty(len(scores), np.int64)
+    return value(gains[order], ends[: tie_groups(scores, order, ends)], curve, cutoff)
+
+
+@njit(cache=True, parallel=True)
+def _climb(origin, slopes, ladder, offsets, gains, curve, cutoff, value, sums, counts):
+    """Adds up, block by block, the value of each query at the scores ``origin + ladder[e] · slopes[k]``.
+
+    Ranks are counted on rounded scores. If no two are equal there, their sum is 0 + 1 + … + (n − 1), the order is that of the
+    exact scores, and there are no ties; otherwise the exact scores are ranked.
+    """
+    n_queries, n_steps, start = len(offsets) - 1, len(ladder), offsets[0]
+    for block in prange(len(counts)):
+        for q in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, n_queries)):
+            a, b = offsets[q] - start, offsets[q + 1] - start
+            n = b - a
+            own_origin, own_gains = origin[a:b], gains[offsets[q] : offsets[q + 1]]
+            scores, ranked, ends = np.empty(n), np.empty(n), np.arange(1, n + 1)
+            rounded = lanes_for(n)
+            ranks = np.empty(len(rounded), np.int32)
+            defined = False
+            for k in range(slopes.shape[0]):
+                slope = slopes[k, a:b]
+                for e in range(n_steps):
+                    step = ladder[e]
+                    for d in range(np.uint64(n)):
+                        scores[d] = own_origin[d] + step * slope[d]
+                        rounded[d] = np.float32(scores[d])
+                    total = -1
+                    if n <= COUNTED:
+                        count_above(rounded, ranks)
+                        total = 0
+                        for d in range(np.uint64(n)):
+                            total += ranks[d]
+                    if 2 * total == n * (n - 1):
+                        for d in range(np.uint64(n)):
+                            ranked[ranks[d]] = own_gains[d]
+                        found = value(ranked, ends, curve, cutoff)
+                    else:
+                        found = _value_at(scores, own_gains, curve, cutoff, value)
+                    if not np.isnan(found):
+                        defined = True
+                        sums[block, k * n_steps + e] += found
+            counts[block] += defined

@@ -1,0 +1,1 @@
+"""Linear rankers: least squares, conditional models and the classical baselines."""

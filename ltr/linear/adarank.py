@@ -1,0 +1,67 @@
+"""AdaRank (Xu & Li 2007): boosting whose weak rankers are single features, upwards or downwards, for any measure in [0, 1].
+
+In each round the feature with the highest measure, weighted by query, is added with α = ½·ln(Σ P(1 + E)/Σ P(1 − E)), and queries that the
+model so far ranks badly get more weight: P ∝ e^(−E). It stops when a round no longer helps on the training queries.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.linear.linear_ranker import LinearRanker, Watch, products
+from ltr.metrics.evaluation import evaluate
+from ltr.metrics.measure import Measure
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaRank(LinearRanker):
+    """AdaRank.
+
+    Args:
+        measure: to boost.
+        rounds: at most.
+        patience: rounds without a better training value before stopping.
+    """
+
+    kind: ClassVar[str] = "adarank"
+    measure: str = "map"
+    rounds: int = 500
+    patience: int = 50
+
+    def __post_init__(self) -> None:
+        Measure.maximised(self.measure)
+        if self.rounds < 1 or self.patience < 1:
+            raise ValueError(f"AdaRank: rounds={self.rounds} and patience={self.patience} must be at least 1")
+
+    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        labels, key = {"label": queries.labels, **queries.sources}, Measure.of(self.measure).key
+
+        def values(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+            return evaluate(labels, scores, queries.offsets, [self.measure], self.conventions)[key]
+
+        n = features.shape[1]
+        weak = np.array([values(sign * features[:, k].astype(np.float64)) for sign in (1.0, -1.0) for k in range(n)])
+        counted = ~np.isnan(weak[0])
+        if not counted.any():
+            raise ValueError(f"AdaRank: {key} is undefined on every training query")
+        weak, weights = weak[:, counted], np.zeros(n)
+        shares = np.full(int(counted.sum()), 1 / counted.sum())
+        best, best_value, best_round = weights, -np.inf, 0
+        for k in range(1, self.rounds + 1):
+            worth = (weak * shares).sum(axis=1)
+            chosen = int(np.argmax(worth))
+            alpha = 0.5 * np.log((1 + worth[chosen]) / max(1 - worth[chosen], 1e-12))
+            weights = weights.copy()
+            weights[chosen % n] += alpha if chosen < n else -alpha
+            reached = values(products(features, weights))[counted]
+            watch(weights)
+            if reached.mean() > best_value:
+                best, best_value, best_round = weights, float(reached.mean()), k
+            elif k - best_round >= self.patience:
+                break
+            shares = np.exp(-reached)
+            shares /= shares.sum()
+        return best, (f"{best_round} rounds; training {key} {best_value:.4f}",)

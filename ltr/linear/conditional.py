@@ -1,0 +1,285 @@
+"""Conditional models of rankings: Pr(y|x) ∝ exp(w·φ(x, y)), fitted for a measure (Dubey 2009 sections 2 and 3).
+
+With δφ(y) = φ(y_q) − φ(y) and Pr(y) ∝ exp(−w·δφ(y)), over the rankings of a sample (`ltr.linear.sampler`), a query costs
+
+    mle           L1 = log Σ_y exp(−w·δφ(y))                    (C10)
+    l2            L2 = E[Δ(y)]                                  (C11; C4 is the same sum: C9 is the distribution of C3)
+    l3            L1 + L2                                       (C12)
+    convex        log Σ_y exp(−w·δφ(y) + Δ(y)) ≥ L1 + L2        (C14)
+    exp_gain      −log E[G(y)], G = 1 − Δ                       (C6)
+
+and the sum over the queries plus ‖w‖²/C is minimised by L-BFGS. mle and convex are convex in w; the others are not, and take the best of
+several starts. For AUC two have closed forms, which sum over all sign vectors y ∈ {±1}^(n⁺n⁻) and not only over rankings, so that no
+sample converges to them: with θ = w·(x_g − x_b), convex is Σ_gb log(1 + exp(−2θ + 1/(n⁺n⁻))), mle the same without the last summand, and
+E[AUC] = Σ_gb h(+1)/(h(+1) + h(−1)) / (n⁺n⁻) with h(y) = e^{yθ} (C's −1 counts the violated pairs).
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries, canonical
+from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise, products, standardised
+from ltr.linear.sampler import Sample, binary_labels, draw
+from ltr.metrics.measure import Measure
+
+LOSSES = {"mle": 0, "l2": 1, "l3": 2, "convex": 3, "exp_gain": 4}
+_CONVEX = ("mle", "convex")
+_CLOSED = ("mle", "convex", "exp_gain")
+
+
+@njit(cache=True)
+def query_cost(kind, margins, losses, shares):
+    """Cost of one query over its rankings, and in `shares` its derivative by each −w·δφ(y).
+
+    Args:
+        kind: a value of `LOSSES`.
+        margins: −w·δφ(y), ``float64 [rankings]``.
+        losses: Δ(y), ``float64 [rankings]``.
+    """
+    if kind == 3:
+        margins = margins + losses
+    top = margins.max()
+    total = 0.0
+    for s in range(len(margins)):
+        shares[s] = np.exp(margins[s] - top)
+        total += shares[s]
+    shares /= total
+    partition = top + np.log(total)
+    if kind == 0 or kind == 3:
+        return partition
+    expected = 0.0
+    for s in range(len(margins)):
+        expected += shares[s] * losses[s]
+    if kind == 1:
+        shares *= losses - expected
+        return expected
+    if kind == 2:
+        shares *= 1.0 + losses - expected
+        return partition + expected
+    gain = max(1.0 - expected, 1e-300)
+    shares *= 1.0 - (1.0 - losses) / gain
+    return -np.log(gain)
+
+
+@njit(cache=True, parallel=True)
+def _sampled(kind, scores, documents, document_starts, starts, cells, counts, losses, scales, values, factors):
+    for q in prange(len(values)):
+        first, last = document_starts[q], document_starts[q + 1]
+        n, begin, end = last - first, starts[q], starts[q + 1]
+        own, margins, shares = np.empty(n), np.zeros(end - begin), np.empty(end - begin)
+        for d in range(n):
+            own[d] = scores[documents[first + d]]
+        for s in range(end - begin):
+            at = cells[q] + s * n
+            total = 0.0
+            for d in range(n):
+                total += counts[at + d] * own[d]
+            margins[s] = -total * scales[q]
+        values[q] = query_cost(kind, margins, losses[begin:end], shares)
+        pull = np.zeros(n)
+        for s in range(end - begin):
+            at = cells[q] + s * n
+            for d in range(n):
+                pull[d] -= shares[s] * counts[at + d] * scales[q]
+        for d in range(n):
+            factors[documents[first + d]] = pull[d]
+
+
+def sampled_cost(loss: str, sample: Sample, n_documents: int, scaled: bool = False) -> Cost:
+    """The cost of `loss` over a sample as a function of all documents' scores; `scaled`: φ over n⁺n⁻."""
+    starts = np.concatenate(([0], np.cumsum(sample.sizes)))
+    scales = 1.0 / sample.pairs if scaled else np.ones(len(sample.queries))
+    values = np.empty(len(sample.queries))
+
+    def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        factors = np.zeros(n_documents)
+        _sampled(
+            LOSSES[loss],
+            scores,
+            sample.documents,
+            starts,
+            sample.starts,
+            sample.cells,
+            sample.counts,
+            sample.losses,
+            scales,
+            values,
+            factors,
+        )
+        return float(np.cumsum(values)[-1]), factors
+
+    return cost
+
+
+@njit(cache=True, parallel=True)
+def _closed(kind, scores, rows, starts, goods, scaled, values, factors):
+    for q in prange(len(values)):
+        first, last = starts[q], starts[q + 1]
+        good = goods[q]
+        pairs = good * (last - first - good)
+        total, scale = 0.0, 1.0 / pairs if scaled else 1.0
+        for i in range(first, first + good):
+            for j in range(first + good, last):
+                theta = (scores[rows[i]] - scores[rows[j]]) * scale
+                x = -2.0 * theta + (1.0 / pairs if kind == 3 else 0.0)
+                share = 1.0 / (1.0 + np.exp(-x))
+                if kind == 4:
+                    total += 1.0 - share
+                    slope = -2.0 * share * (1.0 - share)
+                else:
+                    total += max(x, 0.0) + np.log1p(np.exp(-abs(x)))
+                    slope = -2.0 * share
+                factors[rows[i]] += slope * scale
+                factors[rows[j]] -= slope * scale
+        values[q] = total
+        if kind == 4:
+            values[q] = -np.log(max(total / pairs, 1e-300))
+            for i in range(first, last):
+                factors[rows[i]] /= max(total, 1e-300)
+
+
+def closed_cost(loss: str, queries: Queries, labels: NDArray[np.float64], scaled: bool = False) -> Cost:
+    """The closed form for AUC: over all sign vectors of the pairs (C section 2.3).
+
+    Args:
+        labels: 0 and 1, NaN for none.
+
+    Raises:
+        ValueError: for a loss without one.
+    """
+    if loss not in _CLOSED:
+        raise ValueError(f"{loss} has no closed form; these have one: {', '.join(_CLOSED)}")
+    spans = [np.arange(a, b) for a, b in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
+    both = [rows for rows in spans if (labels[rows] == 1).any() and (labels[rows] == 0).any()]
+    goods = np.array([(labels[rows] == 1).sum() for rows in both], np.int64)
+    ordered = [np.concatenate((rows[labels[rows] == 1], rows[labels[rows] == 0])) for rows in both]
+    starts = np.concatenate(([0], np.cumsum([len(rows) for rows in ordered])))
+    flat, values = np.concatenate(ordered), np.empty(len(both))
+
+    def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        factors = np.zeros(queries.n_documents)
+        _closed(LOSSES[loss], scores, flat, starts, goods, scaled, values, factors)
+        return float(np.cumsum(values)[-1]), factors
+
+    return cost
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A conditional model while it is fitted, one entry an iteration.
+
+    Attributes:
+        sampled: the objective over the sample, ``float64 [iterations]``.
+        closed: the closed form at the same weights, for AUC; empty otherwise.
+        products, losses: w·φ(y), mean over the first ten iterations, and Δ(y) of some rankings, ``float64 [points]`` (C figure 8).
+        smear: by the share of bad documents on top where walks begin, the losses of the rankings drawn (C figure 7).
+    """
+
+    sampled: NDArray[np.float64]
+    closed: NDArray[np.float64]
+    products: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    smear: dict[float, NDArray[np.float64]]
+
+
+def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
+    """Fits the model once more and looks on."""
+    queries = canonical(queries)
+    features = standardised(queries.features)[0] if model.standardise else queries.features
+    visited: list[NDArray[np.float64]] = []
+    replace(model, starts=1).learn(queries, features, lambda weights: visited.append(weights.copy()))
+    costs = [model.cost(queries)]
+    if Measure.of(model.measure).name == "auc" and model.loss in _CLOSED:
+        costs.append(replace(model, closed=True).cost(queries))
+    values = np.array([[cost(products(features, w))[0] + (w**2).sum() / model.C for w in visited] for cost in costs])
+    sample = draw(
+        queries,
+        model.measure,
+        model.samples,
+        model.length,
+        model.restart,
+        model.skew,
+        seed=model.seed,
+        conventions=model.conventions,
+    )
+    scores, points = np.mean([products(features, w) for w in visited[:10]], axis=0), []
+    ends = np.cumsum(sample.sizes)
+    rng = np.random.default_rng(model.seed)
+    for q in rng.choice(len(sample.queries), min(n_queries, len(sample.queries)), replace=False):
+        rows = sample.documents[ends[q] - sample.sizes[q] : ends[q]]
+        begin, end = sample.starts[q], sample.starts[q + 1]
+        table = sample.counts[sample.cells[q] : sample.cells[q] + (end - begin) * sample.sizes[q]].reshape(end - begin, -1)
+        labels = binary_labels(queries, Measure.of(model.measure).source)[rows]
+        best = np.where(labels == 1, (labels == 0).sum(), -(labels == 1).sum())
+        for s in rng.choice(end - begin, min(n_rankings, end - begin), replace=False):
+            points.append((float(((best - table[s]) * scores[rows]).sum()), float(sample.losses[begin + s])))
+    drawn = {
+        b: draw(queries, model.measure, model.samples, model.length, begin=b, seed=model.seed, conventions=model.conventions).losses
+        for b in (0.0, 0.5, 1.0)
+    }
+    along, losses = np.array(points).T
+    return Trace(values[0], values[1] if len(values) > 1 else np.empty(0), along, losses, drawn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionalModel(LinearRanker):
+    """A linear ranker fitted as a conditional model of rankings.
+
+    Args:
+        loss: a name in `LOSSES`.
+        measure: whose Δ is meant; it names the label source, which has two levels, such as ``ndcg:binary``.
+        C: of ‖w‖²/C.
+        samples, length, restart, skew: of the sample, see `ltr.linear.sampler.draw`.
+        scaled: φ over n⁺n⁻, so that queries of many pairs weigh no more than others (C equation 2; off in the paper).
+        closed: for ``auc``: the closed form instead of a sample.
+        starts: of which the best is kept; the first is w = 0. Convex losses need one.
+        iterations: of L-BFGS at most.
+        seed: of sample and starts.
+    """
+
+    kind: ClassVar[str] = "conditional"
+    loss: Literal["mle", "l2", "l3", "convex", "exp_gain"] = "convex"
+    measure: str = "ndcg"
+    C: float = 1000.0
+    samples: int = 100
+    length: int = 20
+    restart: float = 0.9
+    skew: float | None = None
+    scaled: bool = False
+    closed: bool = False
+    starts: int = 3
+    iterations: int = 200
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        Measure.maximised(self.measure)
+        rules = {
+            "loss": self.loss in LOSSES, "C": self.C > 0, "samples": self.samples >= 1, "length": self.length >= 1,
+            "restart": 0 <= self.restart <= 1, "starts": self.starts >= 1, "iterations": self.iterations >= 1,
+            "closed": not self.closed or (Measure.of(self.measure).name == "auc" and self.loss in _CLOSED),
+        }  # fmt: skip
+        for name, holds in rules.items():
+            if not holds:
+                raise ValueError(f"ConditionalModel: {name}={getattr(self, name)!r} is out of range")
+
+    def cost(self, queries: Queries) -> Cost:
+        """What is minimised, without the regulariser: a function of the scores of the queries in canonical order."""
+        if self.closed:
+            return closed_cost(self.loss, queries, binary_labels(queries, Measure.of(self.measure).source), self.scaled)
+        sample = draw(
+            queries, self.measure, self.samples, self.length, self.restart, self.skew, seed=self.seed, conventions=self.conventions
+        )
+        return sampled_cost(self.loss, sample, queries.n_documents, self.scaled)
+
+    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        cost, found = self.cost(queries), []
+        for k in range(1 if self.loss in _CONVEX else self.starts):
+            start = np.random.default_rng([self.seed, k]).normal(0.0, 0.1 * min(k, 1), size=(features.shape[1],))
+            found.append(minimise(cost, features, self.C, start, self.iterations, watch))
+        weights, value = min(found, key=lambda pair: pair[1])
+        told = f"objective {value:.4f}" + (f", the best of {', '.join(f'{v:.4f}' for _, v in found)}" if len(found) > 1 else "")
+        return weights, (told,)

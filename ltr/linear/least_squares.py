@@ -1,0 +1,55 @@
+"""Least squares on the labels: the oldest baseline, and an exact check of a loader, folds and measures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.linear.linear_ranker import LinearRanker, Watch
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastSquares(LinearRanker):
+    """Linear regression of the label on the features, with an intercept, which moves no ranking and is not kept.
+
+    Args:
+        ridge: λ in Σ(label − w·x − b)² + λ‖w‖².
+    """
+
+    kind: ClassVar[str] = "least_squares"
+    ridge: float = 0.0
+    standardise: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ridge < 0:
+            raise ValueError(f"LeastSquares: ridge={self.ridge} is negative")
+
+    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        """Documents without a label are left out."""
+        judged = ~np.isnan(queries.labels)
+        design = np.column_stack((features[judged].astype(np.float64), np.ones(int(judged.sum()))))
+        labels = queries.labels[judged]
+        if self.ridge:
+            root = np.sqrt(self.ridge) * np.eye(queries.n_features, queries.n_features + 1)
+            design, labels = np.vstack((design, root)), np.concatenate((labels, np.zeros(queries.n_features)))
+        weights = np.asarray(np.linalg.lstsq(design, labels, rcond=None)[0][:-1], np.float64)
+        watch(weights)
+        return weights, ()
+
+    @classmethod
+    def of_weights(cls, weights: Mapping[str, float], names: tuple[str, ...]) -> Self:
+        """The linear model with these weights by feature name, however they were found; a feature without one has weight 0.
+
+        Raises:
+            ValueError: for a weight of a feature that is not there, or that is not finite.
+        """
+        strange = [name for name in weights if name not in names]
+        if strange:
+            raise ValueError(f"weights of features that the data do not have: {', '.join(strange[:5])}")
+        values = np.array([weights.get(name, 0.0) for name in names], np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError(f"weight {values[~np.isfinite(values)][0]} is not finite")
+        return cls(weights=values, names=names)

@@ -1,0 +1,180 @@
+"""What all linear rankers share: how they are fitted to an objective over scores, score, and are written.
+
+An objective sees scores and says what a query costs and how the cost changes with each score, so that a ranker is only its loss; the
+features enter in two products, which are taken in fixed blocks of rows: the same bits for any number of threads.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+from scipy import optimize
+
+from ltr.data.queries import Queries, canonical
+from ltr.metrics.conventions import Conventions
+from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.surface import Surface, linear_surface
+from ltr.rankers.training import Curve, mean_measure
+
+_BLOCK = 256
+
+
+@njit(cache=True, parallel=True)
+def _products(features, weights, scores):
+    for row in prange(len(features)):
+        total = 0.0
+        for k in range(np.uint64(features.shape[1])):
+            total += features[row, k] * weights[k]
+        scores[row] = total
+
+
+@njit(cache=True, parallel=True)
+def _transposed(features, factors, parts):
+    for block in prange(len(parts)):
+        parts[block] = 0.0
+        for row in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(features))):
+            for k in range(features.shape[1]):
+                parts[block, k] += factors[row] * features[row, k]
+
+
+def products(features: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """X·w, ``float64 [documents]``."""
+    scores = np.empty(len(features))
+    _products(features, weights, scores)
+    return scores
+
+
+def transposed(features: NDArray[np.float32], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Xᵀ·factors, ``float64 [features]``, summed block by block."""
+    parts = np.empty((-(-len(features) // _BLOCK), features.shape[1]))
+    _transposed(features, factors, parts)
+    return np.cumsum(parts, axis=0)[-1]
+
+
+Cost = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+"""``cost(scores) → (value, derivative)``: the sum over the queries and ``float64 [documents]``."""
+Watch = Callable[[NDArray[np.float64]], None]
+
+
+def minimise(
+    cost: Cost,
+    features: NDArray[np.float32],
+    C: float,
+    start: NDArray[np.float64],
+    iterations: int,
+    watch: Watch | None = None,
+) -> tuple[NDArray[np.float64], float]:
+    """Weights that minimise cost(X·w) + ‖w‖²/C by L-BFGS from `start`, and the value there. `watch` sees the weights of each iteration."""
+
+    def value(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        loss, factors = cost(products(features, weights))
+        return loss + (weights**2).sum() / C, transposed(features, factors) + 2 * weights / C
+
+    found = optimize.minimize(
+        value,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        callback=watch,
+        options={"maxiter": iterations, "maxfun": 4 * iterations, "ftol": 1e-10},
+    )
+    return np.asarray(found.x, np.float64), float(found.fun)
+
+
+def standardised(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Features of mean 0 and deviation 1, and what they were multiplied by; a constant one becomes 0."""
+    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
+    return ((features - mean) * scale).astype(np.float32), scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearRanker:
+    """A ranker whose score is w·x. A subclass says how the weights are learned.
+
+    Attributes:
+        standardise: learn on features of mean 0 and deviation 1; the weights are those of the features as they are.
+        stop_on: measure of the curve that `fit` leaves.
+    """
+
+    kind: ClassVar[str]
+    standardise: bool = True
+    conventions: Conventions = Conventions()
+    stop_on: str = "ndcg_10"
+    weights: NDArray[np.float64] | None = field(default=None, repr=False)
+    names: tuple[str, ...] = field(default=(), repr=False)
+    curve: Curve | None = field(default=None, repr=False, compare=False)
+    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        """The weights for `features`, which are those of the queries, scaled; and remarks."""
+        raise NotImplementedError
+
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> Self:
+        """A fitted copy; validation queries are only measured.
+
+        Args:
+            tick: called whenever the curve gets a point, after every iteration of most rankers; what it raises ends the training.
+
+        Raises:
+            ValueError: for a feature that is not finite, or labels that the ranker cannot learn from.
+        """
+        queries = canonical(queries)
+        if not np.isfinite(queries.features).all():
+            first = int(np.argmin(np.isfinite(queries.features).all(axis=0)))
+            raise ValueError(f"{self.kind} needs complete features; {queries.names[first]!r} has missing or infinite values")
+        features, scale = standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
+        rows: list[tuple[float, float]] = []
+
+        def watch(weights: NDArray[np.float64]) -> None:
+            if tick is not None:
+                tick()
+            taken = [
+                mean_measure(self.stop_on, one, products(one.features, weights * scale), self.conventions)
+                if one is not None
+                else np.nan
+                for one in (queries, valid)
+            ]
+            rows.append((taken[0], taken[1]))
+
+        weights, remarks = self.learn(queries, features, watch)
+        train, values = (np.array([row[k] for row in rows], np.float64) for k in range(2))
+        curve = Curve(np.arange(1, len(rows) + 1), train, values)
+        return replace(self, weights=weights * scale, names=queries.names, curve=curve, remarks=remarks)
+
+    def predict(self, features: Any) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]``, higher is better."""
+        array = checked_features(features, self.names)
+        assert self.weights is not None
+        return products(array, self.weights)
+
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on."""
+        assert self.weights is not None
+        return linear_surface(self.weights.copy(), checked_features(features, self.names))
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.arrays)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        if self.weights is None:
+            raise ValueError("this model is not fitted")
+        return {"weights": self.weights}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        fitted = ("weights", "names", "curve", "remarks", "conventions")
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in fitted}
+        return {**given, "conventions": vars(self.conventions)}
+
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Self:
+        given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
+        if arrays["weights"].shape != (len(names),):
+            raise ValueError(f"{arrays['weights'].shape} weights for {len(names)} features")
+        return cls(**given, weights=arrays["weights"], names=names)

@@ -1,0 +1,241 @@
+"""Listwise losses of a linear ranker: what a whole query's scores cost, and how the cost changes with each score.
+
+    listnet      cross entropy of the top-one distributions: −Σ_i softmax(label)_i · ln softmax(s)_i              (Cao et al. 2007)
+    listmle      −ln Pr of the label's order under Plackett and Luce; equal labels in the data's canonical order  (Xia et al. 2008)
+    rankcosine   ½ − ½·cos(label, s), both centred                                                                (Qin et al. 2008)
+    softrank     1 − SoftNDCG: scores are normal with deviation τ, a document's rank is a sum of coin tosses      (Taylor et al. 2008)
+    boltzrank    −E[NDCG] over permutations with Pr ∝ exp(Σ_(i above j) (s_i − s_j)·2/(n(n − 1))), drawn once     (Volkovs & Zemel 2009)
+
+The sum over the queries plus ‖w‖²/C is minimised by L-BFGS; all but listnet and listmle are not convex. Of BoltzRank this is the pairwise
+energy; its published version learns a second, non-linear potential too.
+"""
+
+from dataclasses import dataclass
+from math import erf, exp, pi, sqrt
+from typing import ClassVar, Literal
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import F8, F8_1D, I8_1D, I8_2D, ready
+from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise
+
+
+@njit(cache=True)
+def listnet(scores, labels, extra, factors):
+    n = len(scores)
+    target = np.exp(labels - labels.max())
+    target /= target.sum()
+    top = scores.max()
+    shares = np.exp(scores - top)
+    total = shares.sum()
+    value = 0.0
+    for i in range(n):
+        value += target[i] * (top + np.log(total) - scores[i])
+        factors[i] = shares[i] / total - target[i]
+    return value
+
+
+@njit(cache=True)
+def listmle(scores, labels, extra, factors):
+    n = len(scores)
+    order = np.argsort(-labels, kind="mergesort")
+    top = scores.max()
+    value, below = 0.0, 0.0
+    sums = np.empty(n)
+    for k in range(n - 1, -1, -1):
+        below += np.exp(scores[order[k]] - top)
+        sums[k] = below
+        value += top + np.log(below) - scores[order[k]]
+    inverse = 0.0
+    for k in range(n):
+        inverse += 1.0 / sums[k]
+        factors[order[k]] = np.exp(scores[order[k]] - top) * inverse - 1.0
+    return value
+
+
+@njit(cache=True)
+def rankcosine(scores, labels, extra, factors):
+    s, y = scores - scores.mean(), labels - labels.mean()
+    norm, size = np.sqrt((s * s).sum()), np.sqrt((y * y).sum())
+    if norm < 1e-12 or size < 1e-12:
+        factors[:] = 0.0
+        if size >= 1e-12:
+            factors[:] = -0.5 * y / size
+            return 0.5
+        return 0.0
+    cosine = (s * y).sum() / (norm * size)
+    factors[:] = -0.5 * (y / (norm * size) - cosine * s / (norm * norm))
+    return 0.5 - 0.5 * cosine
+
+
+@njit(cache=True)
+def softrank(scores, labels, extra, factors):
+    """1 − SoftNDCG. The rank of j is a sum of independent coins, one for each other i, that falls with p_ij = Pr(s_i > s_j): its distribution
+    is built coin by coin, and unbuilt by one coin for the derivative."""
+    n, tau = len(scores), extra[0]
+    gains = 2.0**labels - 1.0
+    ideal, best = 0.0, np.sort(gains)[::-1]
+    discount = np.empty(n)
+    for r in range(n):
+        discount[r] = 1.0 / np.log2(2.0 + r)
+        ideal += best[r] * discount[r]
+    factors[:] = 0.0
+    if ideal <= 0.0:
+        return 0.0
+    value = 0.0
+    ranks, without = np.empty(n), np.empty(n)
+    for j in range(n):
+        if gains[j] <= 0.0:
+            continue
+        ranks[:] = 0.0
+        ranks[0] = 1.0
+        coins = 0
+        for i in range(n):
+            if i != j:
+                p = 0.5 * (1.0 + erf((scores[i] - scores[j]) / (2.0 * tau)))
+                coins += 1
+                for r in range(coins, 0, -1):
+                    ranks[r] = ranks[r] * (1.0 - p) + ranks[r - 1] * p
+                ranks[0] *= 1.0 - p
+        for r in range(n):
+            value += gains[j] * discount[r] * ranks[r]
+        for i in range(n):
+            if i == j:
+                continue
+            z = (scores[i] - scores[j]) / (2.0 * tau)
+            p = 0.5 * (1.0 + erf(z))
+            if p < 0.5:
+                without[0] = ranks[0] / (1.0 - p)
+                for r in range(1, n - 1):
+                    without[r] = (ranks[r] - without[r - 1] * p) / (1.0 - p)
+            else:
+                without[n - 2] = ranks[n - 1] / p
+                for r in range(n - 2, 0, -1):
+                    without[r - 1] = (ranks[r] - without[r] * (1.0 - p)) / p
+            slope = 0.0
+            for r in range(n - 1):
+                slope += (discount[r + 1] - discount[r]) * without[r]
+            slope *= gains[j] * exp(-z * z) / (2.0 * tau * sqrt(pi)) / ideal
+            factors[i] -= slope
+            factors[j] += slope
+    return 1.0 - value / ideal
+
+
+@njit(cache=True)
+def boltzrank(scores, labels, extra, factors):
+    """`extra`: a uniform number for each document of each permutation, whose order is the permutation."""
+    n = len(scores)
+    m = len(extra) // n
+    gains = 2.0**labels - 1.0
+    best = np.sort(gains)[::-1]
+    ideal = 0.0
+    for r in range(n):
+        ideal += best[r] / np.log2(2.0 + r)
+    factors[:] = 0.0
+    if ideal <= 0.0 or n < 2:
+        return 0.0
+    weight = 2.0 / (n * (n - 1))
+    ranks, energy, value = np.empty((m, n), np.int64), np.empty(m), np.zeros(m)
+    for s in range(m):
+        order = np.argsort(extra[s * n : (s + 1) * n])
+        if s == 0:
+            order = np.argsort(-labels, kind="mergesort")
+        energy[s] = 0.0
+        for r in range(n):
+            ranks[s, order[r]] = r
+            energy[s] += weight * (n - 1 - 2 * r) * scores[order[r]]
+            value[s] += gains[order[r]] / np.log2(2.0 + r) / ideal
+    share = np.exp(energy - energy.max())
+    share /= share.sum()
+    expected = (share * value).sum()
+    for s in range(m):
+        pull = share[s] * (value[s] - expected) * weight
+        for i in range(n):
+            factors[i] -= pull * (n - 1 - 2 * ranks[s, i])
+    return 1.0 - expected
+
+
+_LOSS = F8(F8_1D, F8_1D, F8_1D, F8_1D)
+LOSSES = {"listnet": listnet, "listmle": listmle, "rankcosine": rankcosine, "softrank": softrank, "boltzrank": boltzrank}
+_CONVEX = ("listnet", "listmle")
+
+
+@njit(cache=True, parallel=True)
+def _all(scores, labels, offsets, extra, places, loss, values, factors):
+    for q in prange(len(values)):
+        a, b = offsets[q], offsets[q + 1]
+        values[q] = loss(scores[a:b], labels[a:b], extra[places[q, 0] : places[q, 1]], factors[a:b])
+
+
+def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 100, seed: int = 1) -> Cost:
+    """The cost of a listwise loss as a function of all documents' scores; a document without a label counts as label 0.
+
+    Args:
+        loss: a name in `LOSSES`.
+        tau: of softrank, the deviation of a score.
+        samples: of boltzrank, permutations a query, the label's order always among them; keyed by `seed` and query.
+    """
+    labels, n = np.nan_to_num(queries.labels), queries.n_queries
+    places, extra = np.zeros((n, 2), np.int64), np.zeros(0)
+    if loss == "softrank":
+        places[:, 1], extra = 1, np.array([tau])
+    elif loss == "boltzrank":
+        sizes = np.diff(queries.offsets) * samples
+        ends = np.cumsum(sizes)
+        places = np.column_stack((ends - sizes, ends))
+        drawn = [np.random.default_rng([seed, int(key)]).random(size) for key, size in zip(queries.keys, sizes, strict=True)]
+        extra = np.concatenate(drawn)
+    values = np.empty(n)
+    kernel, pointer = ready(LOSSES[loss], _LOSS), types.FunctionType(_LOSS)
+    drive = ready(_all, types.void(F8_1D, F8_1D, I8_1D, F8_1D, I8_2D, pointer, F8_1D, F8_1D))
+
+    def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        factors = np.zeros(queries.n_documents)
+        drive(scores, labels, queries.offsets, extra, places, kernel, values, factors)
+        return float(np.cumsum(values)[-1]), factors
+
+    return cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listwise(LinearRanker):
+    """A linear ranker by a listwise loss.
+
+    Args:
+        loss: a name in `LOSSES`.
+        C: of ‖w‖²/C.
+        tau: of softrank: the deviation of scores; of the scale of standardised features.
+        samples: of boltzrank: permutations a query.
+        starts: of losses that are not convex: the best of so many; the first is w small and random.
+        iterations: of L-BFGS at most.
+        seed: of starts and permutations.
+    """
+
+    kind: ClassVar[str] = "listwise"
+    loss: Literal["listnet", "listmle", "rankcosine", "softrank", "boltzrank"] = "listnet"
+    C: float = 1000.0
+    tau: float = 0.5
+    samples: int = 100
+    starts: int = 3
+    iterations: int = 200
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        rules = {
+            "loss": self.loss in LOSSES, "C": self.C > 0, "tau": self.tau > 0, "samples": self.samples >= 1, "starts": self.starts >= 1,
+            "iterations": self.iterations >= 1,
+        }  # fmt: skip
+        for name, holds in rules.items():
+            if not holds:
+                raise ValueError(f"Listwise: {name}={getattr(self, name)!r} is out of range")
+
+    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        cost, found = listwise_cost(self.loss, queries, self.tau, self.samples, self.seed), []
+        for k in range(1 if self.loss in _CONVEX else self.starts):
+            start = np.random.default_rng([self.seed, k]).normal(0.0, 0.01, size=(features.shape[1],))
+            found.append(minimise(cost, features, self.C, start, self.iterations, watch))
+        weights, value = min(found, key=lambda pair: pair[1])
+        return weights, (f"objective {value:.4f}",)

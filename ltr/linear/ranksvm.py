@@ -1,0 +1,180 @@
+"""RankSVM (Joachims 2002) in the primal, by Newton's method (Chapelle & Keerthi 2010): ½‖w‖² + C·Σ max(0, 1 − w·(x_i − x_j))² over the
+pairs of a query with label i > label j.
+
+Peers train on explicit differences of pairs, n² of them. Here pairs are visited and never kept: a query's loss and its derivative by each
+score are sums over pairs of two numbers. The loss is made of parabolas, so that a handful of steps by its exact Hessian end at the
+minimum, for small C and large. The Hessian takes features² operations a document, and as many as features a document and label
+(`_curvature`), but none a pair and feature; it is held sixteen times, which is little up to some thousand features.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+from scipy import optimize
+
+from ltr.data.queries import Queries
+from ltr.kernels.ranking import by_score
+from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
+
+_PARTS = 16
+"""Sums of queries that are added up one after another: the same bits for any number of threads."""
+_QUERIES = 16
+"""Queries whose features are laid out at a time."""
+_RADIUS = {"initial_trust_radius": 1e9, "max_trust_radius": 1e18}
+"""A Newton step is taken whole: the loss is convex and made of parabolas."""
+_RIDGE = 1e-12
+"""Of the Hessian's trace, added to its diagonal: what is singular but for rounding (a feature twice, with a large C) has a factor still."""
+
+
+@njit(cache=True, parallel=True)
+def _hinge(scores, offsets, lower, values, factors):
+    """Σ max(0, 1 − s_i + s_j)² of each query, and its derivative by each score; documents i stand by label, those of lower ones from
+    ``lower[i]`` on."""
+    for q in prange(len(values)):
+        last, total = offsets[q + 1], 0.0
+        factors[offsets[q] : last] = 0.0
+        for i in range(offsets[q], last):
+            short, pull = 1.0 - scores[i], 0.0
+            for j in range(np.uint64(lower[i]), np.uint64(last)):
+                room = max(short + scores[j], 0.0)
+                total += room * room
+                pull += room
+                factors[j] += 2.0 * room
+            factors[i] -= 2.0 * pull
+        values[q] = total
+
+
+@njit(cache=True)
+def _differences(features, scores, lower, sums):
+    """sums[i] = Σ (x_i − x_j) over the pairs of document i that cost, ``float64 [documents, features]``, for one query.
+
+    A pair costs where the upper score is less than 1 above the lower one. So, met by falling score, the documents of a label have partners
+    below that are a beginning of the whole order, one that only grows; by rising score, those above. Every partner is added once a label.
+    """
+    n, n_features, order, running = len(scores), np.uint64(features.shape[1]), by_score(scores), np.empty(features.shape[1])
+    first = 0
+    while first < n:
+        end = lower[first]
+        for upwards in range(2):
+            running[:], count, at = 0.0, 0, 0
+            for r in range(n if (first if upwards else n - end) > 0 else 0):
+                own = order[n - 1 - r if upwards else r]
+                if not first <= own < end:
+                    continue
+                while at < n:
+                    other = order[n - 1 - at if upwards else at]
+                    gap = scores[other] - scores[own] if upwards else scores[own] - scores[other]
+                    if not gap < 1.0:
+                        break
+                    if other < first if upwards else other >= end:
+                        for k in range(n_features):
+                            running[k] += features[other, k]
+                        count += 1
+                    at += 1
+                for k in range(n_features):
+                    sums[own, k] += count * features[own, k] - running[k]
+        first = end
+
+
+@njit(cache=True, fastmath={"contract"}, forceinline=True)
+def _add_products(features, sums, part):
+    """part += Σ x·sumᵀ, its upper triangle, four documents and two of its rows at a time: both are even."""
+    n_features, two = np.uint64(len(part)), np.uint64(2)
+    for d in range(np.uint64(0), np.uint64(len(features)), np.uint64(4)):
+        e, f, g = d + np.uint64(1), d + two, d + np.uint64(3)
+        for k in range(np.uint64(0), n_features, two):
+            m = k + np.uint64(1)
+            x, y, z, u = features[d, k], features[e, k], features[f, k], features[g, k]
+            other_x, other_y, other_z, other_u = features[d, m], features[e, m], features[f, m], features[g, m]
+            for l in range(k, n_features):
+                p, q, r, t = sums[d, l], sums[e, l], sums[f, l], sums[g, l]
+                part[k, l] += (x * p + y * q) + (z * r + u * t)
+                part[m, l] += (other_x * p + other_y * q) + (other_z * r + other_u * t)
+
+
+@njit(cache=True)
+def _curvature_of(first, last, features, scores, offsets, lower, part):
+    """`_curvature` of the queries from `first` to before `last`."""
+    part[:] = 0.0
+    for begin in range(first, last, _QUERIES):
+        end = min(begin + _QUERIES, last)
+        start, stop = offsets[begin], offsets[end]
+        n = (stop - start + 3) // 4 * 4
+        own, sums = np.zeros((n, len(part))), np.zeros((n, len(part)))
+        own[: stop - start, : features.shape[1]] = features[start:stop]
+        for q in range(begin, end):
+            a, b = offsets[q] - start, offsets[q + 1] - start
+            _differences(own[a:b], scores[start + a : start + b], lower[start + a : start + b] - (start + a), sums[a:b])
+        _add_products(own, sums, part)
+
+
+@njit(cache=True, parallel=True)
+def _curvature(features, scores, offsets, lower, parts):
+    """Σ (x_i − x_j)(x_i − x_j)ᵀ over the pairs that cost, its upper triangle, a part for every so many queries, a column wider where
+    features are odd. With S the sums of `_differences` it is Xᵀ·S, so that nothing is done pair by pair and feature by feature."""
+    n_queries = len(offsets) - 1
+    for block in prange(len(parts)):
+        first, last = n_queries * block // len(parts), n_queries * (block + 1) // len(parts)
+        _curvature_of(first, last, features, scores, offsets, lower, parts[block])
+
+
+def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the judged documents of queries with two labels, by query and falling label; offsets of these queries; and for each
+    document the place of the first of its query with a lower label."""
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    order = np.lexsort((-queries.labels, of_query))
+    order = order[~np.isnan(queries.labels[order])]
+    different = np.flatnonzero((np.diff(queries.labels[order]) != 0) & (np.diff(of_query[order]) == 0))
+    order = order[np.isin(of_query[order], of_query[order][different])]
+    labels, groups = queries.labels[order], of_query[order]
+    offsets = np.append(np.flatnonzero(np.diff(groups, prepend=-1)), len(groups))
+    levels = np.append(np.flatnonzero((np.diff(labels, prepend=np.nan) != 0) | (np.diff(groups, prepend=-1) != 0)), len(groups))
+    level = np.searchsorted(levels, np.arange(len(order)), side="right")
+    return order, offsets, levels[level]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSVM(LinearRanker):
+    """A linear RankSVM with squared hinge. With more than 64 features its last bits are those of one BLAS thread, which runs have.
+
+    Args:
+        C: of the pairs' loss.
+        iterations: of Newton's method at most.
+    """
+
+    kind: ClassVar[str] = "ranksvm"
+    C: float = 0.01
+    iterations: int = 100
+
+    def __post_init__(self) -> None:
+        if not self.C > 0 or self.iterations < 1:
+            raise ValueError(f"RankSVM: C={self.C} must be above 0 and iterations={self.iterations} at least 1")
+
+    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        order, offsets, lower = _by_label(queries)
+        if len(order) == 0:
+            raise ValueError("RankSVM: no query has documents of different labels")
+        features = features[order]
+        values, factors = np.empty(len(offsets) - 1), np.empty(len(order))
+        n_features = features.shape[1]
+        parts = np.empty((_PARTS, n_features + n_features % 2, n_features + n_features % 2))
+
+        def value(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            _hinge(products(features, w), offsets, lower, values, factors)
+            return 0.5 * float((w * w).sum()) + self.C * float(np.cumsum(values)[-1]), w + self.C * transposed(features, factors)
+
+        def curvature(w: NDArray[np.float64]) -> NDArray[np.float64]:
+            _curvature(features, products(features, w), offsets, lower, parts)
+            upper = 2.0 * self.C * np.add.reduce(parts)[:n_features, :n_features]
+            return np.triu(upper) + np.triu(upper, 1).T + (1.0 + _RIDGE * np.trace(upper)) * np.eye(len(w))
+
+        start = np.zeros(n_features)
+        steepest = float(np.sqrt((value(start)[1] ** 2).sum()))
+        options: dict[str, Any] = {"maxiter": self.iterations, "gtol": 1e-5 * steepest, **_RADIUS}
+        found = optimize.minimize(value, start, jac=True, hess=curvature, method="dogleg", options=options)
+        watch(found.x)
+        ended = "" if found.success else f": {found.message}"
+        return np.asarray(found.x, np.float64), (f"objective {found.fun:.4f} after {found.nit} Newton steps{ended}",)

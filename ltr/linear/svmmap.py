@@ -1,0 +1,119 @@
+"""SVMmap (Yue, Finley, Radlinski & Joachims 2007): a structural SVM whose loss is 1 − AP, trained by cutting planes.
+
+With Ψ(y) = Σ_{g,b} y_gb·(x_g − x_b)/(n⁺n⁻), a weight vector costs ½‖w‖² + C·ξ where ξ is the mean over the queries of
+max_y Δ(y) − w·(Ψ(y_q) − Ψ(y)). The ranking that attains the maximum is found exactly: good and bad documents stand by score, and each bad one
+goes where it gains most, which depends on no other (their theorem). One plane for all queries is added at a time (Joachims 2009) until
+none is violated by more than `tolerance`; scipy solves the dual over the planes.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+from scipy import optimize
+
+from ltr.data.queries import Queries
+from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
+from ltr.metrics.measure import Measure, gains_of
+
+
+@njit(cache=True)
+def most_violated(scores, relevant, factors):
+    """Δ of the ranking that maximises Δ(y) + w·Ψ(y), and in `factors` Ψ(y_q) − Ψ(y) as a weight of each document."""
+    order = np.argsort(-scores, kind="mergesort")
+    good, bad = order[relevant[order] > 0], order[relevant[order] == 0]
+    n_good, n_bad = len(good), len(bad)
+    factors[:] = 0.0
+    if n_good == 0 or n_bad == 0:
+        return 0.0
+    above = np.zeros(n_good, np.int64)
+    for j in range(1, n_bad + 1):
+        best, best_at, total = 0.0, n_good, 0.0
+        for k in range(n_good, 0, -1):
+            loss = (j / (j + k) - (j - 1.0) / (j + k - 1.0)) / n_good
+            total += loss - 2.0 * (scores[good[k - 1]] - scores[bad[j - 1]]) / (n_good * n_bad)
+            if total > best:
+                best, best_at = total, k - 1
+        for k in range(best_at, n_good):
+            above[k] += 1
+            factors[good[k]] += 2.0 / (n_good * n_bad)
+            factors[bad[j - 1]] -= 2.0 / (n_good * n_bad)
+    precision = 0.0
+    for k in range(n_good):
+        precision += (k + 1.0) / (k + 1.0 + above[k])
+    return 1.0 - precision / n_good
+
+
+@njit(cache=True, parallel=True)
+def _planes(scores, relevant, offsets, losses, factors):
+    for q in prange(len(losses)):
+        a, b = offsets[q], offsets[q + 1]
+        losses[q] = most_violated(scores[a:b], relevant[a:b], factors[a:b])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SVMmap(LinearRanker):
+    """SVMmap.
+
+    Args:
+        measure: names the label source; what is relevant is as MAP sees it.
+        C: of the slack.
+        tolerance: a plane that is violated by less is not added.
+        planes: at most.
+    """
+
+    kind: ClassVar[str] = "svmmap"
+    measure: str = "map"
+    C: float = 100.0
+    tolerance: float = 0.001
+    planes: int = 300
+
+    def __post_init__(self) -> None:
+        if not self.C > 0 or not self.tolerance > 0 or self.planes < 1:
+            raise ValueError(
+                f"SVMmap: C={self.C} and tolerance={self.tolerance} must be above 0 and planes={self.planes} at least 1"
+            )
+        if Measure.of(self.measure).name != "map":
+            raise ValueError(f"SVMmap: measure {self.measure!r} is not map, perhaps of another source such as map:binary")
+
+    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        measure = Measure.of(self.measure)
+        relevant = np.nan_to_num(gains_of(measure, queries.source(measure.source), self.conventions))
+        found = np.add.reduceat((relevant > 0).astype(np.int64), queries.offsets[:-1])
+        if not ((found > 0) & (found < np.diff(queries.offsets))).any():
+            raise ValueError(f"SVMmap: no query has both a relevant and another document by the labels of {measure.source!r}")
+        losses, factors = np.empty(queries.n_queries), np.empty(queries.n_documents)
+        normals, heights = np.empty((0, features.shape[1])), np.empty(0)
+        gram = np.empty((0, 0))
+        weights, alphas, slack = np.zeros(features.shape[1]), np.empty(0), 0.0
+        for _ in range(self.planes):
+            _planes(products(features, weights), relevant, queries.offsets, losses, factors)
+            normal = transposed(features, factors) / queries.n_queries
+            height = float(np.cumsum(losses)[-1]) / queries.n_queries
+            if height - float((normal * weights).sum()) <= slack + self.tolerance:
+                break
+            normals, heights = np.vstack((normals, normal)), np.append(heights, height)
+            beside = (normals * normal).sum(axis=1)
+            gram = np.vstack((np.column_stack((gram, beside[:-1])), beside))
+            alphas = _dual(gram, heights, self.C, np.append(alphas, 0.0))
+            weights = (alphas[:, None] * normals).sum(axis=0)
+            slack = max(0.0, float((heights - (normals * weights).sum(axis=1)).max()))
+            watch(weights)
+        return weights, (f"{len(heights)} planes; slack {slack:.4f}",)
+
+
+def _dual(
+    gram: NDArray[np.float64], heights: NDArray[np.float64], largest: float, start: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """max heights·α − ½ αᵀ·gram·α with α ≥ 0 and Σ α ≤ largest."""
+
+    def value(a: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        along = (gram * a).sum(axis=1)
+        return float((0.5 * along * a - heights * a).sum()), along - heights
+
+    room = {"type": "ineq", "fun": lambda a: largest - a.sum(), "jac": lambda a: -np.ones(len(a))}
+    bounds, options = [(0.0, largest)] * len(heights), {"maxiter": 200, "ftol": 1e-12}
+    found = optimize.minimize(value, start, jac=True, method="SLSQP", bounds=bounds, constraints=room, options=options)
+    return np.maximum(found.x, 0.0)

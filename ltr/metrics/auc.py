@@ -1,0 +1,54 @@
+"""Area under the ROC curve: the share of pairs of a relevant and another document that are in order."""
+
+import numpy as np
+from numba import njit
+
+from ltr.metrics.gains import binary, reciprocal_rank_discount
+from ltr.metrics.measure import Definition, register
+
+
+@njit(cache=True)
+def auc_value(gains, ends, curve, cutoff):
+    """Share of (relevant, not relevant) pairs in order; a tie is half a pair."""
+    pairs, above, start = 0.0, 0.0, 0
+    for end in ends:
+        relevant = 0.0
+        for k in range(start, end):
+            relevant += gains[k]
+        pairs += (end - start - relevant) * (above + 0.5 * relevant)
+        above += relevant
+        start = end
+    total = above * (len(gains) - above)
+    return pairs / total if total > 0.0 else np.nan
+
+
+@njit(cache=True)
+def auc_prepare(gains, curve, cutoff, aux):
+    relevant = gains.sum()
+    total = relevant * (len(gains) - relevant)
+    aux[0, 0] = 1.0 / total if total > 0.0 else 0.0
+    return len(gains) if total > 0.0 else 0
+
+
+@njit(cache=True)
+def auc_row(t, gains, curve, cutoff, aux, out):
+    """(b − t)/(n⁺ n⁻)."""
+    for b in range(t + 1, len(gains)):
+        out[b] = (b - t) * aux[0, 0] if gains[t] != gains[b] else 0.0
+
+
+register(
+    Definition(
+        name="auc",
+        title="Area under the ROC curve",
+        formula="share of (relevant, other) pairs in order, a tie half of one",
+        paper="Dubey 2009 section 2.3",
+        gain=binary,
+        curve=reciprocal_rank_discount,
+        value=auc_value,
+        prepare=auc_prepare,
+        row=auc_row,
+        labels="binary",
+        whole=True,
+    )
+)

@@ -1,0 +1,50 @@
+"""The choices a number depends on beside its name, and those of other tools (README, *conventions*)."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args, get_type_hints
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """The choices a number depends on beside its name (README, *conventions*).
+
+    Args:
+        ties: ``expected`` over random order within ties (McSherry & Najork 2008), ``stable`` (file order), ``worst``, or
+            ``docid`` (by document id, descending, as trec_eval does).
+        empty: a query on which the measure is undefined counts nothing (``skip``), 0 (``zero``) or 1 (``one``).
+        threshold: for binary measures, the smallest relevant judged label; of other label sources all above 0 are relevant.
+        max_label: top of the label scale (ERR).
+        gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).
+        unlabelled: a document nobody judged counts as label 0 (``zero``) or is left out (``condensed``).
+        short: a query with fewer documents than the cutoff counts as it is (``plain``), 0 in NDCG (``zero``, LETOR 4.0's tool),
+            or has its precision divided by its documents (``size``, XGBoost).
+        ap_base: AP@k is a mean over the relevant documents (``relevant``, D eq. 1), or over k of them where there are more
+            (``cutoff``, LightGBM and XGBoost).
+    """
+
+    ties: Literal["expected", "stable", "worst", "docid"] = "expected"
+    empty: Literal["skip", "zero", "one"] = "skip"
+    threshold: float = 2
+    max_label: float = 4
+    gain: Literal["exp2", "linear"] = "exp2"
+    unlabelled: Literal["zero", "condensed"] = "zero"
+    short: Literal["plain", "zero", "size"] = "plain"
+    ap_base: Literal["relevant", "cutoff"] = "relevant"
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(Conventions).items():
+            known = get_args(hint)
+            if known and getattr(self, name) not in known:
+                raise ValueError(f"conventions: {name} {getattr(self, name)!r} is not one of {', '.join(known)}")
+
+
+PRESETS: dict[str, tuple[Conventions, str]] = {
+    "lightgbm": (Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff"), "ndcg"),
+    "xgboost": (Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff", short="size"), "ndcg"),
+    "sklearn": (Conventions(empty="zero", threshold=1, gain="linear"), "ndcg"),
+    "ranklib": (Conventions(ties="stable", empty="zero", threshold=1), "ndcg"),
+    "letor3": (Conventions(ties="stable", empty="zero", threshold=1), "jk_ndcg"),
+    "letor4": (Conventions(ties="stable", empty="zero", threshold=1, short="zero"), "jk_ndcg"),
+    "trec": (Conventions(ties="docid", empty="zero", threshold=1, gain="linear"), "ndcg"),
+}
+"""Rules of other tools, and what they mean by NDCG."""

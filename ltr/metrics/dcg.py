@@ -1,0 +1,173 @@
+"""Measures that are sums of discounted gains: NDCG with the logarithmic and the Järvelin–Kekäläinen discount and CNDCG over
+clicks. They share their kernels and differ in gain and discount (`ltr.metrics.gains`).
+
+Ties are in expectation: a tied document counts the mean gain of its group (McSherry & Najork 2008).
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ltr.kernels.kernel import ready
+from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount
+from ltr.metrics.measure import VALUE, Definition, Measure, register
+
+
+@njit(cache=True)
+def _gain_sum(gains, ends, curve):
+    """Σ gain · curve, a tied document counting the mean gain of its group."""
+    total, start = 0.0, 0
+    for end in ends:
+        if curve[start] == 0.0:
+            return total
+        if end == start + 1:
+            total += gains[start] * curve[start]
+        else:
+            gain, weight = 0.0, 0.0
+            for k in range(start, end):
+                gain += gains[k]
+                weight += curve[k]
+            total += gain * weight / (end - start)
+        start = end
+    return total
+
+
+_LEVELS = 12
+
+
+@njit(cache=True)
+def _ideal(gains, curve):
+    """Σ gain · curve of the best ranking. Labels have few levels, so the highest gain left is looked for level by level; a query
+    with many different gains is sorted. Floats ≥ 0 are ordered as their bits are, and integers have a maximum that runs in vector
+    lanes."""
+    bits = gains.view(np.int64)
+    level = np.array([np.inf])
+    highest = level.view(np.int64)
+    total, rank = 0.0, 0
+    for _ in range(_LEVELS):
+        if rank == len(gains) or curve[rank] == 0.0:
+            return total
+        above, found, count = highest[0], np.int64(0), np.int32(0)
+        for k in range(np.uint64(len(bits))):
+            found = max(found, bits[k] if bits[k] < above else np.int64(0))
+        if found == 0:
+            return total
+        for k in range(np.uint64(len(bits))):
+            count += np.int32(1) if bits[k] == found else np.int32(0)
+        highest[0] = found
+        for k in range(rank, rank + count):
+            total += level[0] * curve[k]
+        rank += count
+    best = np.sort(gains)[::-1]
+    for k in range(rank, len(best)):
+        total += best[k] * curve[k]
+    return total
+
+
+@njit(cache=True)
+def any_positive(gains):
+    """Whether any document gains something."""
+    for gain in gains:
+        if gain > 0.0:
+            return True
+    return False
+
+
+@njit(cache=True)
+def dcg_share_value(gains, ends, curve, cutoff):
+    """DCG over ideal DCG (D eq. 3, S eq. 1 and 9)."""
+    ideal = _ideal(gains, curve)
+    return _gain_sum(gains, ends, curve) / ideal if ideal > 0.0 else np.nan
+
+
+@njit(cache=True)
+def dcg_share_prepare(gains, curve, cutoff, aux):
+    ideal = _ideal(gains, curve)
+    aux[0, 0] = 1.0 / ideal if ideal > 0.0 else 0.0
+    return min(cutoff, len(gains)) if ideal > 0.0 else 0
+
+
+@njit(cache=True)
+def gain_row(t, gains, curve, cutoff, aux, out):
+    """|(g_t − g_b)(D_t − D_b)| / ideal (D eq. 7)."""
+    for b in range(t + 1, len(gains)):
+        out[b] = abs((gains[t] - gains[b]) * (curve[t] - curve[b])) * aux[0, 0]
+
+
+@njit(cache=True)
+def gain_mean_value(gains, ends, curve, cutoff):
+    return _gain_sum(gains, ends, curve) if any_positive(gains) else np.nan
+
+
+@njit(cache=True)
+def gain_mean_prepare(gains, curve, cutoff, aux):
+    aux[0, 0] = 1.0
+    return min(cutoff, len(gains))
+
+
+def steady(
+    measure: Measure, gains: NDArray[np.float64], offsets: NDArray[np.int64], curve: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Any]:
+    """Gains and value kernel for many rankings of the same queries: what no ranking changes, the ideal of an NDCG, is taken once
+    and divided into the gains."""
+    if measure.definition.value is not dcg_share_value:
+        return gains, ready(measure.definition.value, VALUE)
+    scaled = gains.copy()
+    _divide_by_ideal(scaled, offsets, curve)
+    return scaled, ready(gain_mean_value, VALUE)
+
+
+@njit(cache=True)
+def _divide_by_ideal(gains, offsets, curve):
+    for q in range(len(offsets) - 1):
+        own = gains[offsets[q] : offsets[q + 1]]
+        ideal = _ideal(own, curve)
+        own /= ideal if ideal > 0.0 else 1.0
+
+
+register(
+    Definition(
+        name="ndcg",
+        title="NDCG",
+        formula="DCG over ideal DCG: Σ (2^l − 1)/log₂(1 + r) down to the cutoff",
+        paper="Donmez 2009 eq. 3, Svore 2011 eq. 1",
+        gain=graded,
+        curve=log_discount,
+        value=dcg_share_value,
+        prepare=dcg_share_prepare,
+        row=gain_row,
+        short_rules=frozenset({"zero"}),
+    )
+)
+register(
+    Definition(
+        name="jk_ndcg",
+        title="NDCG of Järvelin and Kekäläinen",
+        formula="NDCG with ranks 1 and 2 undiscounted, then 1/log₂ r: LETOR's",
+        paper="Dubey 2009 section 1.6.3",
+        gain=graded,
+        curve=jarvelin_kekalainen_discount,
+        value=dcg_share_value,
+        prepare=dcg_share_prepare,
+        row=gain_row,
+        short_rules=frozenset({"zero"}),
+    )
+)
+register(
+    Definition(
+        name="cndcg",
+        title="Click NDCG",
+        formula="NDCG with the gain 2^(4c) − 1, c the click label",
+        paper="Svore 2011 eq. 9",
+        gain=clicked,
+        curve=log_discount,
+        value=dcg_share_value,
+        prepare=dcg_share_prepare,
+        row=gain_row,
+        labels="click",
+        source="click",
+        short_rules=frozenset({"zero"}),
+    )
+)

@@ -1,0 +1,233 @@
+"""Measures of rankings, query by query, by anybody's rules.
+
+`evaluate` checks its arguments, ranks every query once and drives the measures' kernels over all of them in parallel, each writing
+its own cell. `explain` takes a number apart that another tool gives differently, rule by rule.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.kernels.kernel import F8_1D, I8, I8_1D, ready
+from ltr.kernels.ranking import by_score, rank
+from ltr.metrics.conventions import PRESETS, Conventions
+from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of
+
+_CHUNK = 1 << 18
+"""Documents that are ranked before they are measured: their ranking is 4 MB."""
+
+
+@njit(cache=True)
+def _in_order(values):
+    for k in range(1, len(values)):
+        if values[k] < values[k - 1]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def tie_groups(scores, order, ends):
+    """Writes the ends of the groups of equal scores in ranked order; their number."""
+    groups = 0
+    for k in range(len(order)):
+        if k + 1 == len(order) or scores[order[k + 1]] != scores[order[k]]:
+            ends[groups] = k + 1
+            groups += 1
+    return groups
+
+
+@njit(cache=True, parallel=True)
+def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
+    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied, where there are
+    such groups.
+
+    `order`, `ends` and `n_groups` begin with the first of these queries.
+    """
+    start = offsets[0]
+    for q in prange(len(offsets) - 1):
+        first, last = offsets[q], offsets[q + 1]
+        ranked, own_ends = order[first - start : last - start], ends[first - start : last - start]
+        if group_ties or _in_order(tie_breaker[first:last]):
+            alone = rank(scores[first:last], ranked) or not group_ties
+        else:
+            by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
+            ranked[:] = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
+            alone = True
+        n_groups[q] = 0 if alone else tie_groups(scores[first:last], ranked, own_ends)
+        for k in range(last - first):
+            ranked[k] += first
+
+
+@njit(cache=True, parallel=True)
+def _values(gains, offsets, order, ends, n_groups, singles, curve, cutoff, value, values):
+    for q in prange(len(offsets) - 1):
+        first, last = offsets[q] - offsets[0], offsets[q + 1] - offsets[0]
+        own_ends = ends[first : first + n_groups[q]] if n_groups[q] else singles[: last - first]
+        values[q] = value(gains[order[first:last]], own_ends, curve, cutoff)
+
+
+_VALUES = types.void(F8_1D, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D)
+
+
+def evaluate(
+    labels: ArrayLike | Mapping[str, ArrayLike],
+    scores: ArrayLike,
+    offsets: ArrayLike,
+    measures: Iterable[str | Measure],
+    conventions: Conventions | None = None,
+    position: ArrayLike | None = None,
+    documents: NDArray[np.bytes_] | None = None,
+) -> dict[str, NDArray[np.float64]]:
+    """Measures of each query.
+
+    Args:
+        labels: judged relevance ``[documents]`` (NaN: not judged), or several label sources by name
+            (``{"label": …, "click": …}``).
+        scores: ``[documents]``, higher is better; finite.
+        offsets: ``[queries + 1]``, first document of each query, then the number of documents.
+        measures: names such as ``ndcg@10`` or ``map``.
+        conventions: tie, empty-query and label rules.
+        position: original row of each document, for ``ties="stable"`` (default: as given).
+        documents: document ids, for ``ties="docid"``.
+
+    Returns:
+        ``{key: float64 [queries]}``; with ``empty="skip"`` an undefined query is NaN: average with ``numpy.nanmean``.
+
+    Raises:
+        ValueError: for shapes that do not fit, a score that is not finite, an unknown measure or label source.
+
+    >>> evaluate([2, 0, 1], [0.1, 0.3, 0.2], [0, 3], ["ndcg@10", "mrr"])["mrr"]
+    array([0.33333333])
+    """
+    conventions = conventions or Conventions()
+    sources = {k: np.asarray(v, np.float64) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
+    scores = np.ascontiguousarray(scores, np.float64)
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    if offsets.ndim != 1 or len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(scores) or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores")
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"score {scores[~np.isfinite(scores)][0]} of document {np.flatnonzero(~np.isfinite(scores))[0]}: scores must be finite"
+        )
+    for name, values in sources.items():
+        if values.shape != scores.shape:
+            raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
+    by_source: dict[str, list[Measure]] = {}
+    for measure in map(Measure.of, measures):
+        if measure.source not in sources:
+            raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
+        by_source.setdefault(measure.source, []).append(measure)
+    found: dict[str, NDArray[np.float64]] = {}
+    for source, wanted in by_source.items():
+        found |= _of_source(wanted, sources[source], scores, offsets, conventions, position, documents)
+    return found
+
+
+def _of_source(
+    measures: Sequence[Measure],
+    labels: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    conventions: Conventions,
+    position: ArrayLike | None,
+    documents: NDArray[np.bytes_] | None,
+) -> dict[str, NDArray[np.float64]]:
+    """Measures that read one label source. Queries are ranked and measured chunk by chunk, so that a ranking is still in the
+    processor's cache when it is looked at."""
+    if conventions.unlabelled == "condensed":
+        judged = ~np.isnan(labels)
+        counts = np.concatenate(([0], np.cumsum(judged)))
+        labels, scores, offsets = labels[judged], scores[judged], counts[offsets]
+        position = None if position is None else np.asarray(position)[judged]
+        documents = None if documents is None else documents[judged]
+    sizes = np.diff(offsets)
+    longest = max(int(sizes.max(initial=0)), 1)
+    gains = [gains_of(measure, labels, conventions) for measure in measures]
+    curves = [curve_of(measure, longest, conventions) for measure in measures]
+    values = np.empty((len(measures), len(sizes)))
+    tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
+    cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
+    widest = int(np.diff(offsets[cuts]).max(initial=0))
+    order, ends, singles = np.empty(widest, np.int64), np.empty(widest, np.int64), np.arange(1, longest + 1)
+    for a, b in pairwise(cuts.tolist()):
+        chunk, n_groups = offsets[a : b + 1], np.empty(b - a, np.int64)
+        _rank(scores, tie_breaker, chunk, conventions.ties == "expected", order, ends, n_groups)
+        for k, (measure, (curve, cutoff)) in enumerate(zip(measures, curves, strict=True)):
+            kernel = ready(measure.definition.value, VALUE)
+            ready(_values, _VALUES)(gains[k], chunk, order, ends, n_groups, singles, curve, cutoff, kernel, values[k, a:b])
+    return {measure.key: _empty_ruled(measure, row, sizes, conventions) for measure, row in zip(measures, values, strict=True)}
+
+
+def _empty_ruled(
+    measure: Measure, values: NDArray[np.float64], sizes: NDArray[np.int64], conventions: Conventions
+) -> NDArray[np.float64]:
+    if measure.cutoff and conventions.short in measure.definition.short_rules:
+        if conventions.short == "zero":
+            values[sizes < measure.cutoff] = 0.0
+        else:
+            values *= measure.cutoff / np.clip(sizes, 1, measure.cutoff)
+    return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
+
+
+def _tie_breaker(
+    ties: str, labels: NDArray[np.float64], position: ArrayLike | None, documents: NDArray[np.bytes_] | None
+) -> NDArray[np.float64]:
+    if ties == "expected":
+        return np.empty(0)
+    if ties == "worst":
+        return np.nan_to_num(labels, nan=0.0)
+    if ties == "docid":
+        if documents is None:
+            raise ValueError("ties='docid' needs document ids")
+        return -np.unique(documents, return_inverse=True)[1].astype(np.float64)
+    return np.arange(len(labels), dtype=np.float64) if position is None else np.asarray(position, np.float64)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What one rule does to the mean of a measure: changed alone, and on top of those before it."""
+
+    rule: str
+    ours: str
+    theirs: str
+    alone: float
+    value: float
+    """Mean after this rule and all before it were changed."""
+
+
+def explain(
+    measure: str | Measure, ours: Conventions, tool: str, value: Callable[[Measure, Conventions], float]
+) -> tuple[float, list[Shift]]:
+    """Why another tool's number differs: our mean, and the shift of every rule in which the tool differs.
+
+    Args:
+        measure: in our terms; the tool may mean another form of NDCG by it.
+        ours: our conventions.
+        tool: a name in `PRESETS`.
+        value: mean of a measure under conventions, for instance over `evaluate`.
+
+    Raises:
+        ValueError: listing the known tools.
+    """
+    if tool not in PRESETS:
+        raise ValueError(f"unknown convention {tool!r}; known: {', '.join(PRESETS)}")
+    measure = Measure.of(measure)
+    theirs, ndcg = PRESETS[tool]
+    start = value(measure, ours)
+    shifts: list[Shift] = []
+    current_measure, current = measure, ours
+    if measure.name in ("ndcg", "jk_ndcg") and measure.name != ndcg:
+        current_measure = replace(measure, name=ndcg)
+        after = value(current_measure, ours)
+        shifts.append(Shift("discount", measure.name, ndcg, after - start, after))
+    for rule in fields(Conventions):
+        mine, other = getattr(ours, rule.name), getattr(theirs, rule.name)
+        if mine != other and rule.name != "max_label":  # no tool fixes the scale of the labels
+            current = replace(current, **{rule.name: other})
+            alone = value(measure, replace(ours, **{rule.name: other})) - start
+            shifts.append(Shift(rule.name, str(mine), str(other), alone, value(current_measure, current)))
+    return start, shifts

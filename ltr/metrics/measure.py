@@ -1,0 +1,186 @@
+"""Ranking measures by name: what each is, and how a name with cutoff and label source is read.
+
+A measure is one `Definition`, registered beside its kernels (`ltr.metrics.dcg`, `ltr.metrics.err`, …). A *kernel* sees one query in
+ranked order, as gains: ``value(gains, ends, curve, cutoff)``, where ``ends`` are the ends of the groups of tied documents; ``prepare``
+and ``row`` write ``|ΔM(t, b)|``, the change when two documents trade places, for one upper rank t and all lower ranks b. Brute force
+over every pair is in the tests, for every registered measure. `ltr.metrics.evaluation` drives the kernels over all queries.
+
+A query on which a measure is undefined (no relevant document) yields NaN inside and what `Conventions.empty` says outside.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ltr.kernels.kernel import F8, F8_1D, F8_2D, I8, I8_1D
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.gains import binary
+
+VALUE = F8(F8_1D, I8_1D, F8_1D, I8)
+"""``value(gains, ends, curve, cutoff)``: the measure of one ranked query."""
+PREPARE = I8(F8_1D, F8_1D, I8, F8_2D)
+"""``prepare(gains, curve, cutoff, aux)``: fills `aux` for `row` and returns how many upper ranks can matter; 0 where undefined."""
+ROW = types.void(I8, F8_1D, F8_1D, I8, F8_2D, F8_1D)
+"""``row(t, gains, curve, cutoff, aux, out)``: ``out[b] = |ΔM(t, b)|`` for every b > t."""
+N_AUX = 3
+"""Rows of the scratch array ``aux [N_AUX, documents + 1]`` that `prepare` fills for `row`."""
+
+Gain = Callable[[NDArray[np.float64], Conventions], NDArray[np.float64]]
+Discount = Callable[[int, int, Conventions], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a measure's name stands for.
+
+    Attributes:
+        name: as it is written, without a cutoff.
+        title, formula, paper: for people; `docs/measures.md` is made of them.
+        gain, curve: labels → gains, ranks → discounts (`ltr.metrics.gains`).
+        value, prepare, row: kernels of the signatures `VALUE`, `PREPARE` and `ROW`.
+        labels: what it reads, for people: ``graded``, ``binary`` or ``click``.
+        source: the label source it reads unless another one is named.
+        whole: it looks at the whole ranking and takes no cutoff.
+        needs_cutoff: it means nothing without one.
+        fewer_is_better: a lower value is a better one.
+        short_rules: which of `Conventions.short`'s rules change it on a query shorter than the cutoff.
+    """
+
+    name: str
+    title: str
+    formula: str
+    paper: str
+    gain: Gain
+    curve: Discount
+    value: Any
+    prepare: Any
+    row: Any
+    labels: str = "graded"
+    source: str = "label"
+    whole: bool = False
+    needs_cutoff: bool = False
+    fewer_is_better: bool = False
+    short_rules: frozenset[str] = frozenset()
+
+
+MEASURES: dict[str, Definition] = {}
+"""Every measure by its name, to which a cutoff is added: ``ndcg_10`` or ``ndcg@10``."""
+
+
+def register(definition: Definition) -> Definition:
+    """Makes a measure known to everything that reads a measure's name: objectives, evaluation, configurations.
+
+    Raises:
+        ValueError: for a name that is taken, or that is not letters and underscores.
+    """
+    if definition.name in MEASURES:
+        raise ValueError(f"there is a measure {definition.name!r} already")
+    if not re.fullmatch(r"[a-z]+(_[a-z]+)*", definition.name):
+        raise ValueError(f"measure {definition.name!r}: a name is lower-case letters and underscores; a cutoff is added behind it")
+    MEASURES[definition.name] = definition
+    return definition
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its cutoff and label source: ``Measure.of("ndcg@10")`` has the key ``ndcg_10``."""
+
+    name: str
+    cutoff: int | None = None
+    other_source: str | None = None
+
+    def __str__(self) -> str:
+        """The form that `of` reads."""
+        cutoff, source = "" if self.cutoff is None else f"@{self.cutoff}", f":{self.other_source}" if self.other_source else ""
+        return f"{self.name}{cutoff}{source}"
+
+    @property
+    def key(self) -> str:
+        """Its name in the store."""
+        return "_".join(str(part) for part in (self.name, self.cutoff, self.other_source) if part is not None)
+
+    @property
+    def definition(self) -> Definition:
+        """What its name stands for."""
+        return MEASURES[self.name]
+
+    @property
+    def source(self) -> str:
+        """The label source it reads: its definition's own unless another one is named."""
+        return self.other_source or self.definition.source
+
+    @staticmethod
+    def of(text: "str | Measure") -> "Measure":
+        """Reads ``ndcg``, ``ndcg_10``, ``NDCG@10``, and ``ndcg@10:freshness`` for labels of another source.
+
+        Raises:
+            ValueError: listing the known names.
+        """
+        if isinstance(text, Measure):
+            return text
+        match = re.fullmatch(r"([a-zA-Z_]+?)(?:[@_](\d+))?(?::(\w+))?", text.strip())
+        if match is None or match[1].lower() not in MEASURES:
+            raise ValueError(f"unknown measure {text!r}; known: {', '.join(MEASURES)}, each with @K or _K for a cutoff")
+        cutoff = None if match[2] is None else int(match[2])
+        if cutoff == 0:
+            raise ValueError(f"measure {text!r}: the cutoff must be at least 1")
+        measure = Measure(match[1].lower(), cutoff, match[3])
+        if cutoff is None and measure.definition.needs_cutoff:
+            title = measure.definition.title.lower()
+            raise ValueError(f"measure {text!r}: {title} needs a cutoff, such as {measure.name}@10")
+        if cutoff is not None and measure.definition.whole:
+            raise ValueError(f"measure {text!r}: {measure.name} has no cutoff")
+        return measure
+
+    @staticmethod
+    def maximised(text: "str | Measure") -> "Measure":
+        """`of`, for choosing the best by.
+
+        Raises:
+            ValueError: for a measure of which less is better.
+        """
+        measure = Measure.of(text)
+        if measure.definition.fewer_is_better:
+            better = ", ".join(name for name, definition in MEASURES.items() if not definition.fewer_is_better)
+            raise ValueError(f"measure {text!r}: fewer {measure.name} are better; what is chosen by has to rise: {better}")
+        return measure
+
+
+def fewer_is_better(key: str) -> bool:
+    """Of a measure by its name in the store."""
+    return any(d.fewer_is_better and f"{key}_".startswith(f"{name}_") for name, d in MEASURES.items())
+
+
+def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+    """Gains ``float64 [documents]`` of a measure; a document without a label gains nothing."""
+    if measure.source != "label":
+        conventions = replace(conventions, threshold=float(np.finfo(np.float64).tiny))
+    missing = np.isnan(labels)
+    given = np.where(missing, 0.0, labels) if missing.any() else labels
+    return np.ascontiguousarray(measure.definition.gain(given, conventions), np.float64)
+
+
+def why_undefined(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> str:
+    """Why a measure is undefined on every query of these labels, in words."""
+    given = np.unique(labels[~np.isnan(labels)])
+    shown = ", ".join(f"{label:g}" for label in given[:6]) + (", …" if len(given) > 6 else "")
+    if not len(given):
+        rule = "no document has a label"
+    elif len(given) == 1:
+        rule = f"all labels are {shown}: there is nothing to rank"
+    elif measure.definition.gain is binary and measure.source == "label" and not (given >= conventions.threshold).any():
+        rule = f"no label reaches conventions.threshold={conventions.threshold:g}; the labels are {shown}"
+    else:
+        rule = f"within each query all documents are alike to it; the labels are {shown}"
+    return f"{measure.key} is undefined on every query: {rule}"
+
+
+def curve_of(measure: Measure, longest: int, conventions: Conventions) -> tuple[NDArray[np.float64], int]:
+    """Discount by rank ``float64 [longest]`` and the cutoff as a number (`longest` where there is none)."""
+    cutoff = longest if measure.cutoff is None else measure.cutoff
+    return measure.definition.curve(longest, cutoff, conventions), cutoff

@@ -1,0 +1,1 @@
+"""LambdaRank nets."""

@@ -1,0 +1,327 @@
+"""LambdaRank nets: one layer (linear) or two (tanh units), moved along λ's (Burges 2010 section 4; Donmez 2009).
+
+A net's scores of one query's documents get gradients from the objective; the weights move by rate · Σ gradient · ∂score/∂weight, after
+every query or once an epoch. The training recipe is Donmez 2009 section 7: the weights returned are those of the best epoch on
+validation over all restarts; a restart with new random weights where validation was flat for some epochs; where training accuracy
+falls, the rate shrinks with a probability.
+
+Features are standardised by the training data (a missing value becomes the mean), which the model carries with it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries, canonical
+from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure
+from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
+from ltr.objectives.effective_pairs import Ledger, ledger
+from ltr.objectives.lambda_objective import NORMALISE
+from ltr.objectives.preferences import Preferences
+from ltr.objectives.terms import Term, saturations
+from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.surface import Surface
+from ltr.rankers.training import Curve, mean_measure, objective_of, written_objective
+
+
+@dataclass(frozen=True)
+class State:
+    """Training between two epochs: all that the next one depends on.
+
+    Attributes:
+        weights: to go on with; `best`: of the best epoch so far.
+        rate: learning rate; `epoch`: epochs done; `restarts`: of them with new random weights.
+        before: training measure of the last epoch; `best_value`, `best_epoch`, `flat_value`, `flat_since`: of the recipe.
+        rows: ``float64 [epochs, 3]``: epoch, training and validation measure.
+    """
+
+    weights: Weights
+    best: Weights
+    rate: float
+    epoch: int = 0
+    restarts: int = 0
+    before: float = -np.inf
+    best_value: float = -np.inf
+    best_epoch: int = 0
+    flat_value: float = -np.inf
+    flat_since: int = 0
+    rows: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        both = {f"best_{name}": array for name, array in self.best.arrays.items()} | self.weights.arrays
+        return {**both, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> "State":
+        best = {name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")}
+        numbers = {name: arrays[name].item() for name in _NUMBERS}
+        return cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
+
+
+_NUMBERS = ("rate", "epoch", "restarts", "before", "best_value", "best_epoch", "flat_value", "flat_since")
+
+
+@dataclass(frozen=True)
+class LambdaRank:
+    """A LambdaRank net.
+
+    Args:
+        hidden: 0 for the linear net, otherwise the number of tanh units.
+        epochs: passes over the training queries (D section 7: 700); 0 leaves the random weights it starts from.
+        learning_rate: first rate.
+        update: after every ``query``, or ``full`` batch (the sum over all queries).
+        flat_epochs: restart with new random weights after so many epochs without a better validation value; 0: never.
+        shrink, shrink_probability: where training accuracy falls, rate × shrink with this probability (D: 0.8, 30 %).
+        objective, sigma, normalise, conventions: see `Objective`.
+        stop_on: the measure that "best", "flat" and "falls" speak of.
+        keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is the place to look for
+            a local optimum.
+        count_pairs: count the effective pairs after every so many epochs; 0: never.
+        keep_epochs: epochs whose states are kept with the model, beside the last one's: to look at, and to go on from.
+        seed: of weights, visiting order and shrinking.
+    """
+
+    kind: ClassVar[str] = "lambdarank"
+    hidden: int = 0
+    epochs: int = 100
+    learning_rate: float = 0.001
+    update: Literal["query", "full"] = "query"
+    flat_epochs: int = 50
+    shrink: float = 0.8
+    shrink_probability: float = 0.3
+    objective: Sequence[Term] = (Term(),)
+    sigma: float = 1.0
+    normalise: Literal["none", "query", "term"] = "none"
+    conventions: Conventions = Conventions()
+    stop_on: str = "ndcg_10"
+    keep: Literal["valid", "train"] = "valid"
+    keep_epochs: tuple[int, ...] = ()
+    count_pairs: int = 0
+    seed: int = 1
+    weights: Weights | None = field(default=None, repr=False)
+    scaling: NDArray[np.float64] | None = field(default=None, repr=False)
+    names: tuple[str, ...] = field(default=(), repr=False)
+    curve: Curve | None = field(default=None, repr=False, compare=False)
+    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    states: Mapping[int, "State"] = field(default_factory=dict, repr=False, compare=False)
+    pairs: tuple[tuple[int, list[Ledger]], ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
+        rules = {
+            "hidden": self.hidden >= 0,
+            "epochs": self.epochs >= 0,
+            "learning_rate": self.learning_rate > 0,
+            "update": self.update in ("query", "full"),
+            "keep": self.keep in ("valid", "train"),
+            "flat_epochs": self.flat_epochs >= 0,
+            "shrink": 0 < self.shrink <= 1,
+            "sigma": self.sigma > 0,
+            "normalise": self.normalise in NORMALISE,
+            "seed": self.seed >= 0,
+            "shrink_probability": 0 <= self.shrink_probability <= 1,
+            "count_pairs": self.count_pairs >= 0,
+            "keep_epochs": all(epoch >= 1 for epoch in self.keep_epochs),
+        }
+        Measure.maximised(self.stop_on)
+        for name, holds in rules.items():
+            if not holds:
+                raise ValueError(f"LambdaRank: {name}={getattr(self, name)!r} is out of range")
+
+    def fit(
+        self,
+        queries: Queries,
+        valid: Queries | None = None,
+        tick: Callable[[], None] | None = None,
+        start: "State | Weights | None" = None,
+        preferences: Preferences | None = None,
+    ) -> "LambdaRank":
+        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best.
+
+        Args:
+            queries, valid: the data.
+            tick: called after every epoch; what it raises ends the training.
+            start: a state of an earlier training, which goes on as if it had never stopped (same data, same parameters but
+                `epochs`); or weights to begin with instead of random ones.
+            preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet).
+
+        Raises:
+            ValueError: for an infinite feature, an objective that does not fit the data, or a state that does not fit the net.
+        """
+        preferences = preferences and preferences.in_canonical_order(queries)
+        queries = canonical(queries)
+        valid = canonical(valid) if valid is not None else queries
+        scaling = _scaling(queries.features)
+        features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
+        objective = objective_of(self, queries, preferences)
+        state = self._start(queries.n_features, start)
+        states, pairs = {}, []
+        for epoch in range(state.epoch, self.epochs):
+            rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
+            visits = rng.permutation(queries.n_queries)
+            weights = self.epoch(state.weights, features, queries, objective, epoch, state.rate, visits)
+            scores = weights.scores(features)
+            if not np.isfinite(scores).all():
+                raise ValueError(
+                    f"LambdaRank: scores are no longer finite in epoch {epoch + 1}; learning_rate={self.learning_rate:g} is too large"
+                )
+            train = mean_measure(self.stop_on, queries, scores, self.conventions)
+            value = (
+                train if valid is queries else mean_measure(self.stop_on, valid, weights.scores(valid_features), self.conventions)
+            )
+            if tick is not None:
+                tick()
+            state = self._after(state, weights, train, value, rng)
+            if epoch + 1 in self.keep_epochs:
+                states[epoch + 1] = state
+            if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
+                pairs.append((epoch + 1, ledger(queries, self.objective, scores, self.conventions)))
+        iteration, train_values, valid_values = (state.rows[:, k] for k in range(3))
+        remarks: tuple[str, ...] = (f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restarts",)
+        if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
+            remarks += (f"{cyclic} documents lie on cycles of preferences",)
+        remarks += tuple(saturations(self.objective, self.epochs))
+        return replace(
+            self,
+            weights=state.best,
+            scaling=scaling,
+            names=queries.names,
+            curve=Curve(iteration.astype(np.int64), train_values, valid_values),
+            remarks=remarks,
+            states={**states, state.epoch: state},
+            pairs=tuple(pairs),
+        )
+
+    def _start(self, n_features: int, start: "State | Weights | None") -> "State":
+        if isinstance(start, State) and start.epoch > self.epochs:
+            raise ValueError(f"LambdaRank: the state is of epoch {start.epoch}, beyond epochs={self.epochs}")
+        weights = start.weights if isinstance(start, State) else start or self._random(n_features, 0)
+        if weights.hidden != self.hidden or weights.inner.shape[1] != n_features:
+            raise ValueError(
+                f"LambdaRank: weights of {weights.hidden} units over {weights.inner.shape[1]} features do not fit "
+                f"hidden={self.hidden} over {n_features}"
+            )
+        return start if isinstance(start, State) else State(weights, weights, rate=self.learning_rate)
+
+    def _random(self, n_features: int, restarts: int) -> Weights:
+        return random_weights(n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
+
+    def _after(self, state: "State", weights: Weights, train: float, value: float, rng: np.random.Generator) -> "State":
+        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat."""
+        epoch, judged = state.epoch + 1, train if self.keep == "train" else value
+        rows = np.vstack((state.rows, (epoch, train, value)))
+        after = replace(state, weights=weights, epoch=epoch, before=train, rows=rows)
+        if judged > state.best_value:
+            after = replace(after, best=weights, best_value=judged, best_epoch=epoch)
+        if judged > state.flat_value:
+            after = replace(after, flat_since=epoch, flat_value=judged)
+        if train < state.before and rng.random() < self.shrink_probability:
+            after = replace(after, rate=state.rate * self.shrink)
+        if 0 < self.flat_epochs <= epoch - after.flat_since:
+            restarts = state.restarts + 1
+            fresh = self._random(weights.inner.shape[1], restarts)
+            after = replace(after, weights=fresh, restarts=restarts, rate=self.learning_rate, before=-np.inf, flat_since=epoch)
+            after = replace(after, flat_value=-np.inf)
+        return after
+
+    def epoch(
+        self, weights: Weights, features: NDArray[np.float32], queries: Queries, objective: Any, epoch: int, rate: float,
+        visits: NDArray[np.int64],
+    ) -> Weights:  # fmt: skip
+        """Weights after one pass over the queries in the order `visits`; ``features`` as the net sees them."""
+        inner, bias, outer = weights.inner.copy(), weights.bias.copy(), weights.outer.copy()
+        if self.update == "full":
+            units, scores = np.empty((len(outer), len(features))), np.empty(len(features))
+            forward_all(features, inner, bias, outer, self.hidden > 0, units, scores)
+            force, _ = objective(scores, epoch)
+            backward(features, force, inner, bias, outer, self.hidden > 0, units, rate)
+        else:
+            pointer = types.FunctionType(objective.forces_type)
+            parts = (F4_2D, I8_1D, I8_1D, objective.plan_type, pointer, F8_2D, F8_1D, F8_1D, types.boolean, F8)
+            step = ready(epoch_by_query, types.void(*parts))
+            plan = objective.plan(epoch)
+            step(features, queries.offsets, visits, plan, objective.forces, inner, bias, outer, self.hidden > 0, rate)
+        return Weights(inner, bias, outer, self.hidden)
+
+    def standardised(self, features: Any) -> NDArray[np.float32]:
+        """Features as the net sees them."""
+        assert self.scaling is not None or not self.names
+        array = checked_features(features, self.names)
+        return _standardised(array, self.scaling)  # type: ignore[arg-type]
+
+    def predict(self, features: Any) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]``, higher is better."""
+        standardised = self.standardised(features)
+        assert self.weights is not None
+        return self.weights.scores(standardised)
+
+    def stages(self, features: Any, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The scores after every so many epochs of those that were kept (`keep_epochs`), and after the last."""
+        standardised = self.standardised(features)
+        for epoch, state in sorted(self.states.items()):
+            if epoch % every == 0 or epoch == max(self.states):
+                yield epoch, state.weights.scores(standardised)
+
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on: all weights together."""
+        standardised = self.standardised(features)
+        assert self.weights is not None
+        return surface_of(self.weights, standardised)
+
+    @property
+    def digest(self) -> str:
+        """Of what scores depend on; states are carried along."""
+        return digest_of(self.kind, {name: array for name, array in self.arrays.items() if "/" not in name})
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        if self.weights is None or self.scaling is None:
+            raise ValueError("this model is not fitted")
+        states = {f"{epoch}/{name}": array for epoch, state in self.states.items() for name, array in state.arrays.items()}
+        return {**self.weights.arrays, "scaling": self.scaling, **states}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        fitted = ("weights", "scaling", "names", "curve", "remarks", "states", "pairs")
+        plain = replace(self, weights=None, scaling=None, curve=None, states={}, pairs=())
+        return {name: value for name, value in asdict(plain).items() if name not in fitted}
+
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaRank":
+        hidden = parameters["hidden"]
+        epochs = sorted({int(name.split("/")[0]) for name in arrays if "/" in name})
+        states = {
+            epoch: State.restored({n.split("/")[1]: a for n, a in arrays.items() if n.startswith(f"{epoch}/")}, hidden)
+            for epoch in epochs
+        }
+        given = {**parameters, **written_objective(parameters), "states": states}
+        weights = Weights.restored(arrays, hidden)
+        if weights.inner.shape[1] != len(names) or arrays["scaling"].shape != (2, len(names)):
+            raise ValueError(
+                f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {len(names)} features"
+            )
+        return cls(**given, weights=weights, scaling=arrays["scaling"], names=names)
+
+
+def _scaling(features: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Mean and standard deviation of each feature, ``float64 [2, features]``; a constant one gets deviation 1."""
+    infinite = np.flatnonzero(np.isinf(features).any(axis=0))
+    if len(infinite):
+        raise ValueError(f"feature {infinite[0] + 1} has an infinite value; nets need finite or missing (NaN) ones")
+    present = ~np.isnan(features)
+    counts = np.maximum(present.sum(axis=0), 1)
+    mean = np.where(present, features, 0).sum(axis=0, dtype=np.float64) / counts
+    deviation = np.sqrt((np.where(present, features - mean, 0.0) ** 2).sum(axis=0) / counts)
+    return np.stack((mean, np.where(deviation > 0, deviation, 1.0)))
+
+
+def _standardised(features: NDArray[np.float32], scaling: NDArray[np.float64]) -> NDArray[np.float32]:
+    array = ((features - scaling[0]) / scaling[1]).astype(np.float32)
+    return np.nan_to_num(array, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)

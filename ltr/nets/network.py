@@ -1,0 +1,194 @@
+"""A net of one layer (linear) or two (tanh units): weights, scores, and steps along gradients (Burges 2010 section 4).
+
+Compiled loops over documents; two of them run dot products in vector lanes, always in one order on one machine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.kernels.exponential import tanh
+from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turned
+
+_SUMS = {"reassoc", "nsz", "contract"}
+"""Lets a dot product run in vector lanes; NaN and infinity keep their meaning. One machine always adds in one order."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of a net. Linear: ``inner [1, features]``, ``outer [1] = 1`` fixed, no bias. Two layers with H units: ``inner [H,
+    features]``, ``bias [H]``, ``outer [H]``; score = Σ_h outer_h · tanh(inner_h · x + bias_h)."""
+
+    inner: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    outer: NDArray[np.float64]
+    hidden: int
+
+    @property
+    def flat(self) -> NDArray[np.float64]:
+        """All free weights as one vector."""
+        return self.inner.ravel().copy() if self.hidden == 0 else np.concatenate((self.inner.ravel(), self.bias, self.outer))
+
+    def moved(self, flat: NDArray[np.float64]) -> "Weights":
+        """A net of this shape with the weights `flat`."""
+        if self.hidden == 0:
+            return replace(self, inner=flat.reshape(1, -1).copy())
+        cut = self.inner.size
+        inner, bias, outer = flat[:cut], flat[cut : cut + self.hidden], flat[cut + self.hidden :]
+        return replace(self, inner=inner.reshape(self.hidden, -1).copy(), bias=bias.copy(), outer=outer.copy())
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"inner": self.inner, "bias": self.bias, "outer": self.outer}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> "Weights":
+        inner, bias, outer = (arrays[name] for name in ("inner", "bias", "outer"))
+        units = max(hidden, 1)
+        if inner.shape[:-1] != (units,) or outer.shape != (units,) or bias.shape != (units,):
+            raise ValueError(f"weights of shapes {inner.shape}, {bias.shape} and {outer.shape} for {hidden} hidden units")
+        return cls(inner, bias, outer, hidden)
+
+    def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]`` of standardised features."""
+        scores, units = np.empty(len(features)), np.empty((max(self.hidden, 1), len(features)))
+        forward_all(features, self.inner, self.bias, self.outer, self.hidden > 0, units, scores)
+        return scores
+
+
+def random_weights(n_features: int, hidden: int, rng: np.random.Generator, size: float = 0.1) -> Weights:
+    """Gaussian weights whose scores have a spread of about `size` on standardised features."""
+    inner = rng.normal(0.0, 1.0 / np.sqrt(n_features), (max(hidden, 1), n_features))
+    if hidden == 0:
+        return Weights(size * inner, np.zeros(1), np.ones(1), 0)
+    return Weights(inner, np.zeros(hidden), rng.normal(0.0, size / np.sqrt(hidden), hidden), hidden)
+
+
+@njit(cache=True, fastmath=_SUMS)
+def _dots(features, inner, bias, out):
+    """out[h, d] = inner[h] · features[d] + bias[h] in float32, four documents at a time."""
+    n, n_features = features.shape
+    for h in range(len(bias)):
+        weights = inner[h]
+        for d in range(0, n - 3, 4):
+            x0, x1, x2, x3 = features[d], features[d + 1], features[d + 2], features[d + 3]
+            a = b = c = e = np.float32(0)
+            for f in range(np.uint64(n_features)):
+                w = weights[f]
+                a += w * x0[f]
+                b += w * x1[f]
+                c += w * x2[f]
+                e += w * x3[f]
+            out[h, d], out[h, d + 1], out[h, d + 2], out[h, d + 3] = a + bias[h], b + bias[h], c + bias[h], e + bias[h]
+        for d in range(n - n % 4, n):
+            x0, a = features[d], np.float32(0)
+            for f in range(np.uint64(n_features)):
+                a += weights[f] * x0[f]
+            out[h, d] = a + bias[h]
+
+
+@njit(cache=True)
+def _forward(features, inner, bias, outer, two_layers, units, scores):
+    """Scores, and the units ``[units, documents]`` that `backward` reads."""
+    _dots(features, inner, bias, units)
+    scores[:] = 0.0
+    for h in range(len(outer)):
+        for d in range(np.uint64(len(scores))):
+            if two_layers:
+                units[h, d] = tanh(units[h, d])
+            scores[d] += outer[h] * units[h, d]
+
+
+@njit(cache=True, parallel=True)
+def forward_all(features, inner, bias, outer, two_layers, units, scores):
+    narrow = inner.astype(np.float32)
+    for block in prange((len(features) + 255) // 256):
+        a, b = block * 256, min(block * 256 + 256, len(features))
+        own = np.empty((len(outer), b - a))
+        _forward(features[a:b], narrow, bias, outer, two_layers, own, scores[a:b])
+        units[:, a:b] = own
+
+
+@njit(cache=True, fastmath={"contract"})
+def backward(features, force, inner, bias, outer, two_layers, units, rate):
+    """Weights move by rate · Σ_d force_d · ∂score_d/∂weight: summed in float32 over the documents, added in float64."""
+    n, n_features = features.shape
+    pull, step = np.zeros(n + 3, np.float32), np.empty(n_features, np.float32)
+    for h in range(len(outer)):
+        step_bias, step_outer, factor = 0.0, 0.0, outer[h]
+        for d in range(n):
+            unit = units[h, d]
+            slope = force[d] * factor * (1.0 - unit * unit) if two_layers else force[d]
+            pull[d] = slope
+            step_bias += slope
+            step_outer += force[d] * unit
+        step[:] = np.float32(0)
+        for d in range(0, n - 3, 4):
+            x0, x1, x2, x3 = features[d], features[d + 1], features[d + 2], features[d + 3]
+            p0, p1, p2, p3 = pull[d], pull[d + 1], pull[d + 2], pull[d + 3]
+            for f in range(np.uint64(n_features)):
+                step[f] += p0 * x0[f] + p1 * x1[f] + p2 * x2[f] + p3 * x3[f]
+        for d in range(n - n % 4, n):
+            x0, p0 = features[d], pull[d]
+            for f in range(np.uint64(n_features)):
+                step[f] += p0 * x0[f]
+        for f in range(np.uint64(n_features)):
+            inner[h, f] += rate * step[f]
+        if two_layers:
+            bias[h] += rate * step_bias
+            outer[h] += rate * step_outer
+
+
+@njit(cache=True)
+def epoch_by_query(features, offsets, visits, plan, forces, inner, bias, outer, two_layers, rate):
+    """One pass over the queries in the order `visits`, an update after each."""
+    for q in visits:
+        first, last = offsets[q], offsets[q + 1]
+        documents = features[first:last]
+        units, scores = np.empty((len(outer), last - first)), np.empty(last - first)
+        force, curvature = np.empty(last - first), np.empty(last - first)
+        _forward(documents, inner.astype(np.float32), bias, outer, two_layers, units, scores)
+        forces(q, scores, plan, force, curvature)
+        backward(documents, force, inner, bias, outer, two_layers, units, rate)
+
+
+@njit(cache=True, parallel=True)
+def _two_layer_scores(features, first, inner, bias, outer, to_inner, to_bias, to_outer, steps, out):
+    """out[k, e, d] = score of document first + d at weights moved by steps[e] along direction k. Units' dot products are linear in
+    the step: they are added up once for all steps."""
+    n_units, n_directions = len(outer), len(to_outer)
+    for tile in prange((out.shape[2] + TILE - 1) // TILE):
+        a, b = tile * TILE, min(tile * TILE + TILE, out.shape[2])
+        columns = turned(features, first + a, first + b)
+        origin, slope, total = np.empty((n_units + 1, b - a)), np.empty((n_units + 1, b - a)), np.empty(b - a)
+        combine(columns, inner, origin)
+        for k in range(n_directions):
+            combine(columns, to_inner[k], slope)
+            for e in range(len(steps)):
+                step = steps[e]
+                total[:] = 0.0
+                for h in range(n_units):
+                    shift, factor = bias[h] + step * to_bias[k, h], outer[h] + step * to_outer[k, h]
+                    here, along = origin[h], slope[h]
+                    for d in range(np.uint64(b - a)):
+                        total[d] += factor * tanh(here[d] + step * along[d] + shift)
+                out[k, e, a:b] = total
+
+
+def surface_of(weights: Weights, features: NDArray[np.float32]) -> Surface:
+    """Of a net over standardised features."""
+    if weights.hidden == 0:
+        return linear_surface(weights.flat, features)
+
+    def scores(first: int, last: int, directions: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        moves = [weights.moved(direction) for direction in directions]
+        out = np.empty((len(moves), len(steps), last - first))
+        inner, bias, outer = (np.array([getattr(move, part) for move in moves]) for part in ("inner", "bias", "outer"))
+        _two_layer_scores(features, first, weights.inner, weights.bias, weights.outer, inner, bias, outer, steps, out)
+        return out
+
+    return Surface(weights.flat, len(features), scores=scores)

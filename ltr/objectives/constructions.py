@@ -1,0 +1,204 @@
+"""Constructions: one ranked query → λ and second derivative of every document, and the number of effective pairs.
+
+For a pair of documents with gains g_i > g_j and o = s_i − s_j, +σ·|ΔM(i,j)|·ρ with ρ = 1/(1 + e^{σo}) is added to the λ of i and
+subtracted from that of j (Donmez 2009 eq. 7; scores move *along* λ), σ²·|ΔM|·ρ(1 − ρ) is added to both second derivatives (Svore 2011
+eq. 8). Construction, measure and *pair cost* are plain functions that are combined here, so the code costs their sum and not their
+product. All of them see documents by falling score.
+"""
+
+import numpy as np
+from numba import njit, types
+
+from ltr.kernels.kernel import F8, F8_1D, I8
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE
+from ltr.objectives.pair_costs import COST
+
+POINTERS = tuple(types.FunctionType(kernel) for kernel in (VALUE, PREPARE, ROW, COST))
+
+"""Types of the four kernels that a construction is given: value, prepare and row of the measure, and the pair cost."""
+CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, *POINTERS, F8_1D, F8_1D)
+"""``construction(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian) → effective pairs``."""
+
+_SIDE_BY_SIDE = 2048
+"""Pairs that are laid side by side before their cost is taken, or one row of them where a query is longer."""
+
+
+@njit(cache=True)
+def _lay_row(t, floor, scale, change, scores, gains, tiers, o, weight):
+    """Score differences (upper gain less lower) and signed weights (0: no pair) of t and every lower rank, ``[n − t − 1]``."""
+    score, gain, tier = scores[t], gains[t], tiers[t]
+    below_scores, below_gains, below_tiers, below_change = scores[t + 1 :], gains[t + 1 :], tiers[t + 1 :], change[t + 1 :]
+    for k in range(np.uint64(len(o))):
+        gap = score - below_scores[k]
+        o[k] = gap if gain > below_gains[k] else -gap
+    for k in range(np.uint64(len(o))):
+        size = scale * below_change[k]
+        size = size if size > floor else floor
+        signed = size if gain > below_gains[k] else -size
+        weight[k] = signed if below_gains[k] != gain else 0.0
+    for k in range(np.uint64(len(o))):
+        weight[k] = weight[k] if below_tiers[k] == tier else 0.0
+
+
+@njit(cache=True)
+def _apply(weight, slope, bend):
+    """Forces and curvatures of pairs, in place of slopes and bends; the number of effective pairs."""
+    effective = 0
+    for k in range(np.uint64(len(weight))):
+        slope[k] *= weight[k]
+        bend[k] *= abs(weight[k])
+        effective += 1 if weight[k] != 0.0 else 0
+    return effective
+
+
+@njit(cache=True)
+def _add_row(t, pull, bent, force, curvature):
+    """Adds the pairs of t and every lower rank; sums run in four strands and always the same order."""
+    n = len(pull)
+    below, below_curvature = force[t + 1 :], curvature[t + 1 :]
+    for k in range(np.uint64(n)):
+        below[k] -= pull[k]
+        below_curvature[k] += bent[k]
+    a = b = c = d = e = f = g = h = 0.0
+    for k in range(0, n - 3, 4):
+        a, b, c, d = a + pull[k], b + pull[k + 1], c + pull[k + 2], d + pull[k + 3]
+        e, f, g, h = e + bent[k], f + bent[k + 1], g + bent[k + 2], h + bent[k + 3]
+    for k in range(n - n % 4, n):
+        a, e = a + pull[k], e + bent[k]
+    force[t] += (a + b) + (c + d)
+    curvature[t] += (e + f) + (g + h)
+
+
+@njit(cache=True)
+def _pull_pairs(floor, scale, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature):
+    """Every pair of different gain in one tier, weighted by max(floor, scale·|ΔM|). Rows of pairs are laid side by side and go
+    through the pair cost together: short loops would cost more than their work."""
+    n = len(scores)
+    aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
+    room = max(n, _SIDE_BY_SIDE)
+    o, weight, slope, bend = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    measured = prepare(gains, curve, cutoff, aux)
+    rows = n - 1 if floor > 0.0 else min(measured, n - 1)
+    effective = first = 0
+    while first < rows:
+        size, t = 0, first
+        while t < rows and size + n - t - 1 <= room:
+            if t < measured and scale > 0.0:
+                row(t, gains, curve, cutoff, aux, change)
+            else:
+                change[:] = 0.0
+            end = size + n - t - 1
+            _lay_row(t, floor, scale, change, scores, gains, tiers, o[size:end], weight[size:end])
+            size, t = end, t + 1
+        cost(0, sigma, o[:size], slope, bend)
+        effective += _apply(weight[:size], slope, bend)
+        at = 0
+        for k in range(first, t):
+            end = at + n - k - 1
+            _add_row(k, slope[at:end], bend[at:end], force, curvature)
+            at = end
+        first = t
+    return effective
+
+
+@njit(cache=True)
+def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """Every pair of different gain in one tier, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
+    return _pull_pairs(0.0, 1.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
+
+
+@njit(cache=True)
+def ranknet(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """Every pair of different gain in one tier, all alike: |ΔM| = 1 (B section 2)."""
+    return _pull_pairs(1.0, 0.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
+
+
+@njit(cache=True)
+def spring_smooth(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """`ranknet_weighted` with |ΔM| replaced by max(1, 100·|ΔM|): every pair of different gain pulls (D section 7)."""
+    return _pull_pairs(1.0, 100.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
+
+
+@njit(cache=True)
+def local_cost(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """`ranknet_weighted` over neighbours in the ranking only (D section 7)."""
+    n = len(scores)
+    aux = np.empty((N_AUX, n + 1))
+    change, o, slope, bend = np.empty(n), np.zeros(n), np.empty(n), np.empty(n)
+    effective = 0
+    for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
+        b = t + 1
+        row(t, gains, curve, cutoff, aux, change)
+        if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
+            up = 1.0 if gains[t] > gains[b] else -1.0
+            o[b] = up * (scores[t] - scores[b])
+            cost(b, sigma, o[: b + 1], slope, bend)
+            force[t] += up * change[b] * slope[b]
+            force[b] -= up * change[b] * slope[b]
+            curvature[t] += change[b] * bend[b]
+            curvature[b] += change[b] * bend[b]
+            effective += 1
+    return effective
+
+
+@njit(cache=True)
+def local_gradient(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """Neighbours u above v: δ = (M − M with the two swapped)/(s_u − s_v + 1/σ) is added to u and taken from v (D section 7).
+
+    The margin 1/σ keeps close scores apart. There is no curvature.
+    """
+    n = len(scores)
+    aux = np.empty((N_AUX, n + 1))
+    change = np.empty(n)
+    effective = 0
+    for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
+        b = t + 1
+        row(t, gains, curve, cutoff, aux, change)
+        if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
+            delta = change[b] / (scores[t] - scores[b] + 1.0 / sigma)
+            delta = delta if gains[t] > gains[b] else -delta
+            force[t] += delta
+            force[b] -= delta
+            effective += 1
+    return effective
+
+
+@njit(cache=True)
+def discrete_bounded(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """Each document towards its ideal rank r*: sign(r − r*)·min(1, 100·|M(moved to r*) − M|) (D section 7).
+
+    The ideal ranking is by gain, equal gains as they stand; the documents between r and r* move up by one. Forces do not sum to
+    zero, there is no curvature, and a document without a tier feels no force. Counts documents, not pairs.
+    """
+    n = len(scores)
+    ends = np.arange(1, n + 1)
+    before = value(gains, ends, curve, cutoff)
+    if np.isnan(before):
+        return 0
+    ideal = np.argsort(-gains, kind="mergesort")
+    moved = np.empty(n)
+    effective = 0
+    for target in range(n):
+        r = ideal[target]
+        if r == target or np.isnan(tiers[r]):
+            continue
+        moved[:] = gains
+        if target < r:
+            moved[target + 1 : r + 1] = gains[target:r]
+        else:
+            moved[r:target] = gains[r + 1 : target + 1]
+        moved[target] = gains[r]
+        push = min(1.0, 100.0 * abs(value(moved, ends, curve, cutoff) - before))
+        force[r] += push if r > target else -push
+        effective += push > 0.0
+    return effective
+
+
+CONSTRUCTIONS = {
+    "ranknet_weighted": ranknet_weighted,
+    "spring_smooth": spring_smooth,
+    "local_gradient": local_gradient,
+    "local_cost": local_cost,
+    "discrete_bounded": discrete_bounded,
+    "ranknet": ranknet,
+}

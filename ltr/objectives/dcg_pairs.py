@@ -1,0 +1,192 @@
+"""The inner loop of the default objective: pairs weighted by what a discounted gain (NDCG and its kin) changes by.
+
+It computes what `ranknet_weighted` does with the logistic cost, for the measures whose swap change is
+|(g_i − g_j)(D_i − D_j)| / ideal, in float32 and without a branch. Documents are laid out by gain, descending, so that the partners
+of document i are all that lie beyond its own gain's run:
+
+    gains     4 4 | 3 3 3 | 1 1 1 1 1 | 0 0 0 0 0 0 0 0 . .     . padding: a gain above all, no pair
+    i ────────┴─┴─┴─┘                                           four i at a time; partners: every j to the right of i's run;
+                  └ lanes start here, at a multiple of 16       max(g_i − g_j, 0) makes the others nothing
+
+Gains do not change while a model is trained: where this is all of an objective, documents are laid out once (`pull_laid_out`), and only
+their ranks and scores are new; as one term of several, query by query (`pull`).
+
+The logistic is factorised: with e = exp(σ(s − middle)) once a document, ρ = e_j / (e_i + e_j) needs one division a pair. Queries of
+several tiers, or with scores too far apart for float32, go to `ranknet_weighted`, which is also this kernel's twin in the tests.
+"""
+
+import numpy as np
+from numba import njit
+
+from ltr.kernels.exponential import exp
+from ltr.metrics.measure import N_AUX
+from ltr.objectives.constructions import ranknet_weighted
+from ltr.objectives.pair_costs import NEAR
+
+LANES = 16
+FARTHEST = 60.0
+"""Largest σ·(highest − lowest score): e^±30 and their squares are far inside float32."""
+_NO_PAIR = np.float32(1e30)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"}, forceinline=True)
+def _four(i, n, first, e, g, d, s, near, pulled, bent):
+    """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab).
+
+    Inlined by force, as `pull` is: a copy of its own would be optimised again where it is linked and round differently, and which of
+    the two copies runs would depend on whether numba's cache was warm.
+    """
+    zero, one = np.float32(0), np.float32(1)
+    i1, i2, i3 = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
+    e0, e1, e2, e3 = e[i], e[i1], e[i2], e[i3]
+    d0, d1, d2, d3 = d[i], d[i1], d[i2], d[i3]
+    s0, s1, s2, s3 = s[i], s[i1], s[i2], s[i3]
+    g0, g1, g2, g3 = g[i], g[i1] if i1 < n else zero, g[i2] if i2 < n else zero, g[i3] if i3 < n else zero
+    own0 = own1 = own2 = own3 = bend0 = bend1 = bend2 = bend3 = zero
+    for j in range(first, np.uint64(len(e))):
+        ej, gj, dj = e[j], g[j], d[j]
+        gain0, gain1, gain2, gain3 = max(g0 - gj, zero), max(g1 - gj, zero), max(g2 - gj, zero), max(g3 - gj, zero)
+        if near > zero:
+            sj = s[j]
+            gain0, gain1 = gain0 / (near + abs(s0 - sj)), gain1 / (near + abs(s1 - sj))
+            gain2, gain3 = gain2 / (near + abs(s2 - sj)), gain3 / (near + abs(s3 - sj))
+        a0, a1, a2, a3 = e0 + ej, e1 + ej, e2 + ej, e3 + ej
+        share01, share23 = one / (a0 * a1), one / (a2 * a3)
+        a0, a1, a2, a3 = share01 * a1, share01 * a0, share23 * a3, share23 * a2
+        f0, f1 = gain0 * abs(d0 - dj) * (ej * a0), gain1 * abs(d1 - dj) * (ej * a1)
+        f2, f3 = gain2 * abs(d2 - dj) * (ej * a2), gain3 * abs(d3 - dj) * (ej * a3)
+        c0, c1, c2, c3 = f0 * (e0 * a0), f1 * (e1 * a1), f2 * (e2 * a2), f3 * (e3 * a3)
+        own0, own1, own2, own3 = own0 + f0, own1 + f1, own2 + f2, own3 + f3
+        bend0, bend1, bend2, bend3 = bend0 + c0, bend1 + c1, bend2 + c2, bend3 + c3
+        pulled[j] -= (f0 + f1) + (f2 + f3)
+        bent[j] += (c0 + c1) + (c2 + c3)
+    pulled[i], pulled[i1], pulled[i2], pulled[i3] = pulled[i] + own0, pulled[i1] + own1, pulled[i2] + own2, pulled[i3] + own3
+    bent[i], bent[i1], bent[i2], bent[i3] = bent[i] + bend0, bent[i1] + bend1, bent[i2] + bend2, bent[i3] + bend3
+
+
+_LEVELS = 8
+
+
+@njit(cache=True)
+def _by_gain(gains):
+    """Places by float32 gain, descending, equal gains in the order given: level by level, as labels have few. Floats ≥ 0 are ordered
+    as their bits are, and integers have a maximum that runs in vector lanes."""
+    n = np.uint64(len(gains))
+    bits, order = gains.view(np.int32), np.empty(len(gains) + 1, np.int64)
+    placed, above = np.uint64(0), np.int32(0x7FFFFFFF)
+    for _ in range(_LEVELS):
+        level = np.int32(-1)
+        for k in range(n):
+            level = max(level, bits[k] if bits[k] < above else np.int32(-1))
+        for k in range(n):
+            order[placed] = k
+            placed += np.uint64(1) if bits[k] == level else np.uint64(0)
+        if placed == n:
+            return order[:n]
+        above = level
+    return np.argsort(-gains, kind="mergesort")
+
+
+@njit(cache=True, forceinline=True)
+def _all(n, e, g, d, s, near, pulled, bent):
+    """Every document with all of lower gains; documents by gain, ``float32 [lanes]``."""
+    run_end = 0
+    for i in range(0, n, 4):
+        while run_end < n and (run_end <= i or g[run_end] == g[i]):
+            run_end += 1
+        if run_end == n:
+            break
+        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, near, pulled, bent)
+
+
+@njit(cache=True, forceinline=True)
+def pull_laid_out(scores, order, by_gain, gains, discount, sigma, near, weight, force, curvature):
+    """Writes forces and curvatures of one query to ``float64 [documents]``.
+
+    Args:
+        order: places by score; by_gain: places by gain, descending.
+        gains: by gain, ``float32 [documents]``, over the ideal.
+        discount: by rank.
+        near: see `pull`.
+        weight: factor on all of it.
+    """
+    n = len(scores)
+    lanes = (n + LANES - 1) // LANES * LANES
+    room = np.zeros((8, lanes), np.float32)
+    e, g, d, s, pulled, bent, powers, seen = room[0], room[1], room[2], room[3], room[4], room[5], room[6], room[7]
+    e[n:], g[n:], g[:n] = np.float32(1), _NO_PAIR, gains
+    highest, lowest = scores[order[0]], scores[order[n - 1]]
+    middle = 0.5 * (highest + lowest)
+    for r in range(np.uint64(n)):
+        seen[np.uint64(order[r])] = discount[r]
+    for k in range(np.uint64(n)):
+        powers[k] = exp(sigma * (scores[k] - middle))
+    for k in range(np.uint64(n)):
+        at = np.uint64(by_gain[k])
+        e[k], s[k], d[k] = powers[at], scores[at] - middle, seen[at]
+    _all(n, e, g, d, s, np.float32(near if highest > lowest else 0.0), pulled, bent)
+    for k in range(np.uint64(n)):
+        at = np.uint64(by_gain[k])
+        force[at], curvature[at] = weight * sigma * pulled[k], weight * sigma * sigma * bent[k]
+
+
+@njit(cache=True, forceinline=True)
+def pull(scores, gains, discount, scale, sigma, near, force, curvature):
+    """Adds forces and curvatures of one ranked query to ``float64 [documents]``.
+
+    Args:
+        scores, gains: by rank.
+        discount: by rank; `scale`: 1 / ideal.
+        near: where not 0 and scores differ, a pair is divided by `near` plus the distance of its scores.
+    """
+    n = len(scores)
+    lanes = (n + LANES - 1) // LANES * LANES
+    room = np.zeros((8, lanes), np.float32)
+    e, g, d, s, pulled, bent, ranked_e, ranked_g = room[0], room[1], room[2], room[3], room[4], room[5], room[6, :n], room[7, :n]
+    e[n:], g[n:] = np.float32(1), _NO_PAIR
+    distance = np.float32(near if scores[0] > scores[n - 1] else 0.0)
+    middle = 0.5 * (scores[0] + scores[n - 1])
+    for k in range(np.uint64(n)):
+        ranked_e[k] = exp(sigma * (scores[k] - middle))
+    for k in range(np.uint64(n)):
+        ranked_g[k] = gains[k] * scale
+    order = _by_gain(ranked_g)
+    for k in range(np.uint64(n)):
+        at = np.uint64(order[k])
+        e[k], s[k], g[k], d[k] = ranked_e[at], scores[at] - middle, ranked_g[at], discount[at]
+    _all(n, e, g, d, s, distance, pulled, bent)
+    for k in range(np.uint64(n)):
+        at = np.uint64(order[k])
+        force[at] += sigma * pulled[k]
+        curvature[at] += sigma * sigma * bent[k]
+
+
+@njit(cache=True)
+def fits(scores, tiers, sigma):
+    """Whether `pull` may take the query: ranked scores close enough, and one tier."""
+    others, one, none = np.int32(0), np.int32(1), np.int32(0)
+    for k in range(np.uint64(len(tiers))):
+        others += one if tiers[k] != tiers[0] else none
+    return others == 0 and len(scores) > 1 and sigma * (scores[0] - scores[-1]) < FARTHEST
+
+
+@njit(cache=True)
+def _gain_pairs(near, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    if not fits(scores, tiers, sigma):
+        return ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
+    aux = np.empty((N_AUX, len(scores) + 1))
+    if not np.isnan(tiers[0]) and prepare(gains, curve, cutoff, aux) > 0:
+        pull(scores, gains, curve, aux[0, 0], sigma, near, force, curvature)
+    return 0
+
+
+@njit(cache=True)
+def gain_pairs(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of this file. It does not count."""
+    return _gain_pairs(0.0, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
+
+
+@njit(cache=True)
+def gain_pairs_near(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+    """The same for `logistic_near`."""
+    return _gain_pairs(NEAR, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)

@@ -1,0 +1,160 @@
+"""Effective pairs: how many pairs pull, of which labels and where in the ranking (Donmez 2009 section 7.2).
+
+A pair is effective if its λ is not zero. How many there are depends on the measure and the construction: NDCG@10 never learns from
+two documents below rank 10, MRR only from what stands above the first relevant one. The bounds beside the counts are all pairs of
+different label, and of different sides of the threshold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import F8_1D, I8, I8_1D, ready
+from ltr.kernels.ranking import by_score
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
+from ltr.objectives.terms import Term, tiers_of
+
+BANDS = (1, 3, 10, 30)
+"""Ranks at which the bands of the upper document of a pair end; what lies beyond is a band of its own."""
+_EVERY, _WEIGHTED, _NEIGHBOURS, _ALONE = range(4)
+_EFFECTIVE = {
+    "ranknet_weighted": _WEIGHTED,
+    "spring_smooth": _EVERY,
+    "ranknet": _EVERY,
+    "local_gradient": _NEIGHBOURS,
+    "local_cost": _NEIGHBOURS,
+    "discrete_bounded": _ALONE,
+}
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Effective pairs of one term over a data set.
+
+    Attributes:
+        measure, construction: of the term.
+        labels: the levels of its label source, descending.
+        counts: ``int64 [levels, levels, bands]``: pairs of a document of the higher and one of the lower level, by the rank of
+            the upper one. ``discrete_bounded`` moves documents: they are counted under (own level, own level).
+        multilevel, binary: bounds: all pairs of different label, and of a relevant and another document.
+    """
+
+    measure: str
+    construction: str
+    labels: tuple[float, ...]
+    counts: NDArray[np.int64]
+    multilevel: int
+    binary: int
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+
+def ledger(
+    queries: Queries, terms: Sequence[Term], scores: NDArray[np.float64], conventions: Conventions | None = None
+) -> list[Ledger]:
+    """The effective pairs of each term at `scores`.
+
+    Args:
+        queries: the data set; at most 32 different labels of a source are told apart, the highest ones.
+        terms: of the objective.
+        scores: ``float64 [documents]``.
+        conventions: label rules.
+    """
+    conventions = conventions or Conventions()
+    return [_of_term(queries, term, scores, conventions) for term in terms]
+
+
+def _of_term(queries: Queries, term: Term, scores: NDArray[np.float64], conventions: Conventions) -> Ledger:
+    measure = Measure.of(term.measure)
+    labels = queries.source(measure.source)
+    gains = gains_of(measure, labels, conventions)
+    curve, cutoff = curve_of(measure, max(int(np.diff(queries.offsets).max(initial=0)), 1), conventions)
+    levels = np.unique(labels[~np.isnan(labels)])[::-1][:32]
+    level = np.minimum(np.searchsorted(-levels, -np.nan_to_num(labels)), len(levels) - 1)
+    relevant = labels >= (conventions.threshold if measure.source == "label" else np.finfo(np.float64).tiny)
+    counts = np.zeros((queries.n_queries, len(levels), len(levels), len(BANDS) + 1), np.int64)
+    parts = (F8_1D, F8_1D, F8_1D, I8_1D, I8_1D, F8_1D, I8, I8)
+    pointers = tuple(types.FunctionType(kernel) for kernel in (VALUE, PREPARE, ROW))
+    count = ready(_count, types.void(*parts, *pointers, types.Array(types.int64, 4, "C")))
+    kernels = (
+        ready(measure.definition.value, VALUE),
+        ready(measure.definition.prepare, PREPARE),
+        ready(measure.definition.row, ROW),
+    )
+    tiers = tiers_of(term, labels, queries.labels)
+    count(scores, gains, tiers, level, queries.offsets, curve, cutoff, _EFFECTIVE.get(term.construction, _EVERY), *kernels, counts)
+    return Ledger(
+        measure.key,
+        term.construction,
+        tuple(levels.tolist()),
+        counts.sum(axis=0),
+        _pairs_within(queries.offsets, np.where(np.isnan(labels), -1, level)),
+        _pairs_within(queries.offsets, np.where(np.isnan(labels), -1, relevant)),
+    )
+
+
+def _pairs_within(offsets: NDArray[np.int64], groups: NDArray[np.int64]) -> int:
+    """Pairs of documents of one query and of different groups; group −1 is left out."""
+    kept = groups >= 0
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[kept]
+    sizes = np.bincount(query, minlength=len(offsets) - 1).astype(object)
+    alike = np.unique(np.stack((query, groups[kept])), axis=1, return_counts=True)[1].astype(object)
+    return int((sizes * sizes).sum() - (alike * alike).sum()) // 2
+
+
+@njit(cache=True, parallel=True)
+def _count(scores, gains, tiers, level, offsets, curve, cutoff, kind, value, prepare, row, counts):
+    for q in prange(len(offsets) - 1):
+        first, last = offsets[q], offsets[q + 1]
+        n = last - first
+        order = by_score(scores[first:last])
+        own_gains, own_tiers, own_level = gains[first:last][order], tiers[first:last][order], level[first:last][order]
+        aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
+        rows = prepare(own_gains, curve, cutoff, aux)
+        ideal = np.argsort(-own_gains, kind="mergesort")
+        for t in range(n):
+            band = 0
+            for end in BANDS:
+                band += t >= end
+            if kind == _ALONE:
+                defined = not np.isnan(value(own_gains, np.arange(1, n + 1), curve, cutoff))
+                moves = defined and not np.isnan(own_tiers[t]) and _moves(t, ideal, own_gains, curve, cutoff, value)
+                counts[q, own_level[t], own_level[t], band] += moves
+                continue
+            if t < rows:
+                row(t, own_gains, curve, cutoff, aux, change)
+            else:
+                change[:] = 0.0
+            for b in range(t + 1, min(n, t + 2) if kind == _NEIGHBOURS else n):
+                pair = own_gains[t] != own_gains[b] and own_tiers[t] == own_tiers[b]
+                if pair and (kind == _EVERY or change[b] > 0.0):
+                    higher, lower = min(own_level[t], own_level[b]), max(own_level[t], own_level[b])
+                    counts[q, higher, lower, band] += 1
+
+
+@njit(cache=True)
+def _moves(r, ideal, gains, curve, cutoff, value):
+    """Whether the value changes when the document at rank r moves to its place in the ideal ranking."""
+    n = len(gains)
+    target = 0
+    while ideal[target] != r:
+        target += 1
+    moved = np.empty(n)
+    others = np.empty(n)
+    k = 0
+    for i in range(n):
+        if i != r:
+            others[k] = gains[i]
+            k += 1
+    moved[:target] = others[:target]
+    moved[target] = gains[r]
+    moved[target + 1 :] = others[target : n - 1]
+    ends = np.arange(1, n + 1)
+    return value(moved, ends, curve, cutoff) != value(gains, ends, curve, cutoff)

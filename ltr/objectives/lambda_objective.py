@@ -1,0 +1,318 @@
+"""`Objective`: the one seam between measures and models.
+
+Closed over a data set and a list of terms, it maps ``(scores, iteration)`` to ``(gradient, hessian)``: of each document its λ, along
+which scores move, and the second derivative. A term's pair groups say which pairs it may look at (equal and not NaN), its weight how
+much it counts when.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import F4_1D, F8, F8_1D, F8_2D, I4_1D, I8, I8_1D, ready
+from ltr.kernels.ranking import by_score
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.dcg import gain_row
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
+from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, POINTERS
+from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, pull_laid_out
+from ltr.objectives.pair_costs import COST, COSTS, NEAR
+from ltr.objectives.terms import Term, tiers_of, weights_at
+
+NORMALISE = {"none": 0, "query": 1, "term": 2}
+
+
+class Plan(NamedTuple):
+    """What forces of a query are made from, for every query.
+
+    Attributes:
+        offsets, shares: of the queries.
+        gains, tiers: ``float64 [terms, documents]``.
+        curves, cutoffs: of each term's measure.
+        weights: ``float64 [terms]``, at this iteration.
+        normalise: a value of `NORMALISE`.
+        constructions, values, prepares, rows, costs: kernels, one a term.
+        by_gain, laid_out, scales: from `_lay_out`, empty where it does not apply.
+    """
+
+    offsets: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    tiers: NDArray[np.float64]
+    curves: NDArray[np.float64]
+    cutoffs: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    sigma: float
+    normalise: int
+    constructions: tuple[Any, ...]
+    values: tuple[Any, ...]
+    prepares: tuple[Any, ...]
+    rows: tuple[Any, ...]
+    costs: tuple[Any, ...]
+    by_gain: NDArray[np.int32]
+    laid_out: NDArray[np.float32]
+    scales: NDArray[np.float64]
+
+
+def plan_type(n_terms: int) -> Any:
+    """Type of a `Plan` for so many terms."""
+    kernels = [types.UniTuple(pointer, n_terms) for pointer in (types.FunctionType(CONSTRUCTION), *POINTERS)]
+    return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels, I4_1D, F4_1D, F8_1D], Plan)
+
+
+def forces_signature(n_terms: int) -> Any:
+    return I8(I8, F8_1D, plan_type(n_terms), F8_1D, F8_1D)
+
+
+@njit(cache=True)
+def _by_deviation(values, also):
+    """Both divided by the population standard deviation of `values`; left alone where it is zero (S section 5.3)."""
+    deviation = np.sqrt(((values - values.mean()) ** 2).mean())
+    if deviation > 0.0:
+        values /= deviation
+        also /= deviation
+
+
+@njit(cache=True)
+def query_forces(q, scores, plan, force, curvature):
+    """Forces and curvatures ``[documents of q]`` at the query's `scores`; the number of effective pairs.
+
+    Documents with equal scores rank in canonical order.
+    """
+    weights, sigma, kernels = plan.weights, plan.sigma, plan.constructions
+    values, prepares, rows, costs = plan.values, plan.prepares, plan.rows, plan.costs
+    first, last = plan.offsets[q], plan.offsets[q + 1]
+    order = by_score(scores)
+    n = len(scores)
+    room = np.empty((5, n))
+    ranked, gain, tier, pull, bend = room[0], room[1], room[2], room[3], room[4]
+    for r in range(np.uint64(n)):
+        ranked[r] = scores[np.uint64(order[r])]
+    force[:] = 0.0
+    curvature[:] = 0.0
+    effective = 0
+    for k in range(len(kernels)):
+        if weights[k] == 0.0:
+            continue
+        own_gains, own_tiers = plan.gains[k, first:last], plan.tiers[k, first:last]
+        for r in range(np.uint64(n)):
+            at = np.uint64(order[r])
+            gain[r], tier[r], pull[r], bend[r] = own_gains[at], own_tiers[at], 0.0, 0.0
+        effective += kernels[k](
+            ranked, gain, tier, plan.curves[k], plan.cutoffs[k], sigma, values[k], prepares[k], rows[k], costs[k], pull, bend
+        )
+        if plan.normalise == 2:
+            _by_deviation(pull, bend)
+        for r in range(np.uint64(n)):
+            at = np.uint64(order[r])
+            force[at] += weights[k] * pull[r]
+            curvature[at] += weights[k] * bend[r]
+    if plan.normalise == 1:
+        _by_deviation(force, curvature)
+    if plan.shares[q] != 1.0:
+        force *= plan.shares[q]
+        curvature *= plan.shares[q]
+    return effective
+
+
+@njit(cache=True, forceinline=True)
+def _gain_forces(near, q, scores, plan, force, curvature):
+    offsets, by_gain, laid_out, scales, sigma = plan.offsets, plan.by_gain, plan.laid_out, plan.scales, plan.sigma
+    if np.isnan(scales[q]):
+        return query_forces(q, scores, plan, force, curvature)
+    order = by_score(scores)
+    if not sigma * (scores[order[0]] - scores[order[-1]]) < FARTHEST:
+        return query_forces(q, scores, plan, force, curvature)
+    own, weight = slice(offsets[q], offsets[q + 1]), plan.weights[0] * plan.shares[q]
+    if scales[q] > 0.0:
+        pull_laid_out(scores, order, by_gain[own], laid_out[own], plan.curves[0], sigma, near, weight, force, curvature)
+    else:
+        force[:] = 0.0
+        curvature[:] = 0.0
+    return 0
+
+
+@njit(cache=True)
+def gain_forces(q, scores, plan, force, curvature):
+    """`query_forces` of a single term whose construction is `gain_pairs`: documents are laid out by gain once and for all, and only
+    their ranks are new. It does not count."""
+    return _gain_forces(0.0, q, scores, plan, force, curvature)
+
+
+@njit(cache=True)
+def gain_forces_near(q, scores, plan, force, curvature):
+    """The same for `gain_pairs_near`."""
+    return _gain_forces(NEAR, q, scores, plan, force, curvature)
+
+
+_LAID_OUT = {gain_pairs: gain_forces, gain_pairs_near: gain_forces_near}
+
+
+@njit(cache=True)
+def _lay_out(offsets, gains, tiers, curve, cutoff, prepare):
+    """Places by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and 1 / ideal
+    of each query: 0 without a pair, NaN where not all its documents are of one tier."""
+    by_gain, laid_out, scales = np.empty(len(gains), np.int32), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
+    for q in range(len(scales)):
+        first, last = offsets[q], offsets[q + 1]
+        own = gains[first:last]
+        by_gain[first:last] = np.argsort(-own, kind="mergesort")
+        if last - first > 1 and (tiers[first:last] == tiers[first]).all():
+            aux = np.empty((N_AUX, last - first + 1))
+            scales[q] = aux[0, 0] if prepare(own, curve, cutoff, aux) > 0 else 0.0
+        for k in range(last - first):
+            laid_out[first + k] = own[by_gain[first + k]] * scales[q]
+    return by_gain, laid_out, scales
+
+
+@njit(cache=True, parallel=True)
+def _all_forces(
+    scores, offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
+    costs, by_gain, laid_out, scales, forces, force, curvature, effective,
+):  # fmt: skip
+    """For every query; threads cannot be given a `Plan`, whose tuples hold kernels, but its parts."""
+    for q in prange(len(offsets) - 1):
+        plan = Plan(
+            offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs,
+            by_gain, laid_out, scales,
+        )  # fmt: skip
+        first, last = offsets[q], offsets[q + 1]
+        effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
+
+
+_NOTHING = (np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0))
+"""In the place of what `_lay_out` gives."""
+
+_LAY_OUT = types.Tuple((I4_1D, F4_1D, F8_1D))(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE))
+
+
+class Objective:
+    """``objective(scores, iteration) → (force, curvature)`` over one data set: all that a model learns about measures.
+
+    Args:
+        queries: the data set; its labels are read once. A query's weight multiplies its forces and curvatures.
+        terms: what is to be improved, and how much each counts.
+        conventions: label rules (threshold, gain, scale).
+        sigma: steepness of the pair costs.
+        normalise: divide a query's mixed forces by their standard deviation (``query``), each term's (``term``), or ``none``.
+        exact: all pairs in float64; otherwise the default construction works in float32, with errors below 1e-5 of a force.
+
+    Raises:
+        ValueError: naming an unknown name, a missing label source or a weight out of range.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        terms: Sequence[Term] = (Term(),),
+        conventions: Conventions | None = None,
+        sigma: float = 1.0,
+        normalise: str = "none",
+        exact: bool = False,
+    ) -> None:
+        conventions = conventions or Conventions()
+        if normalise not in NORMALISE:
+            raise ValueError(f"unknown normalise {normalise!r}; known: {', '.join(NORMALISE)}")
+        if not terms:
+            raise ValueError("an objective needs at least one term")
+        measures = [Measure.of(term.measure) for term in terms]
+        longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
+        labels = [queries.source(measure.source) for measure in measures]
+        curves = [curve_of(measure, longest, conventions) for measure in measures]
+        self.queries = queries
+        self.terms = tuple(terms)
+        self._static = (
+            queries.offsets,
+            queries.shares,
+            np.array([gains_of(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
+            np.array([tiers_of(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
+            np.array([curve for curve, _ in curves]),
+            np.array([cutoff for _, cutoff in curves]),
+        )
+        self._sigma, self._normalise = float(sigma), NORMALISE[normalise]
+        self._constructions = tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in terms)
+        self._kernels = (
+            tuple(ready(CONSTRUCTIONS[term.construction] if exact else _fastest(term), CONSTRUCTION) for term in terms),
+            tuple(ready(measure.definition.value, VALUE) for measure in measures),
+            tuple(ready(measure.definition.prepare, PREPARE) for measure in measures),
+            tuple(ready(measure.definition.row, ROW) for measure in measures),
+            tuple(ready(COSTS[term.cost], COST) for term in terms),
+        )
+        self.plan_type, self.forces_type = plan_type(len(terms)), forces_signature(len(terms))
+        fast = None if exact or len(terms) > 1 or self._normalise else _LAID_OUT.get(_fastest(terms[0]))
+        self._query_forces = ready(query_forces, self.forces_type)
+        self.forces = ready(fast, self.forces_type) if fast else self._query_forces
+        self._laid_out = self._lay_out() if fast else _NOTHING
+        pointer = types.FunctionType(self.forces_type)
+        self._all_forces = ready(_all_forces, types.void(F8_1D, *self.plan_type, pointer, F8_1D, F8_1D, I8_1D))
+
+    def plan(self, iteration: int) -> Plan:
+        """What ``self.forces(query, scores, plan, force, curvature)`` reads: for models that update after each query."""
+        return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
+
+    def _lay_out(self) -> tuple[Any, ...]:
+        offsets, _, gains, tiers, curves, cutoffs = self._static
+        return tuple(ready(_lay_out, _LAY_OUT)(offsets, gains[0], tiers[0], curves[0], int(cutoffs[0]), self._kernels[2][0]))
+
+    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Force and curvature ``float64 [documents]`` at `scores`; scores move along the force."""
+        force, curvature, _ = self._drive(scores, self.plan(iteration), self.forces)
+        return force, curvature
+
+    def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
+        """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
+        counting = self.plan(iteration)._replace(constructions=self._constructions)
+        return self._drive(scores, counting, self._query_forces)[2]
+
+    def among(self, documents: NDArray[np.bool_]) -> "Objective":
+        """The same objective with pairs of these documents only, ``bool [documents]``; the others keep their ranks."""
+        offsets, shares, gains, tiers, curves, cutoffs = self._static
+        other = copy(self)
+        other._static = (offsets, shares, gains, np.where(documents, tiers, np.nan), curves, cutoffs)
+        if self._laid_out is not _NOTHING:
+            other._laid_out = other._lay_out()
+        return other
+
+    def _drive(self, scores: NDArray[np.float64], plan: Plan, forces: Any) -> tuple[Any, Any, Any]:
+        force, curvature = np.empty(len(scores)), np.empty(len(scores))
+        effective = np.empty(self.queries.n_queries, np.int64)
+        self._all_forces(scores, *plan, forces, force, curvature, effective)
+        return force, curvature, effective
+
+
+def _fastest(term: Term) -> Any:
+    """The kernel for a term's construction: a faster one where there is one."""
+    general = CONSTRUCTIONS[term.construction]
+    if term.construction != "ranknet_weighted" or Measure.of(term.measure).definition.row is not gain_row:
+        return general
+    return {"logistic": gain_pairs, "logistic_near": gain_pairs_near}.get(term.cost, general)
+
+
+def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1e-6) -> float:
+    """How far forces are from being the gradient of some cost: max |∂λ_i/∂s_j − ∂λ_j/∂s_i| over max |∂λ_i/∂s_j|.
+
+    By Poincaré's lemma the forces at a fixed ranking are a gradient where this is 0 (B section 4.3). Central differences of
+    `step`, which must be too small to change the ranking; 0 where all derivatives vanish.
+
+    Args:
+        objective: ``exact``, and over few documents: it is asked twice for each.
+        scores: ``float64 [documents]``, no two of a query closer than ``2·step``.
+
+    Raises:
+        ValueError: for scores of one query that are too close.
+    """
+    jacobian = np.empty((len(scores), len(scores)))
+    for first, last in zip(objective.queries.offsets[:-1], objective.queries.offsets[1:], strict=True):
+        if (np.diff(np.sort(scores[first:last])) <= 2 * step).any():
+            raise ValueError(f"scores of a query are closer than {2 * step:g}: a step would change the ranking")
+    for j in range(len(scores)):
+        moved = np.zeros(len(scores))
+        moved[j] = step
+        jacobian[:, j] = (objective(scores + moved, 0)[0] - objective(scores - moved, 0)[0]) / (2 * step)
+    largest = np.abs(jacobian).max(initial=0.0)
+    return float(np.abs(jacobian - jacobian.T).max(initial=0.0) / largest) if largest > 1e-9 else 0.0

@@ -1,0 +1,54 @@
+"""Pair costs: what a pair of documents costs by the difference o of its scores, upper gain less lower.
+
+A cost is a kernel ``cost(first, sigma, o, slope, bend)`` that writes minus its derivative and its second derivative at ``o[first:]``.
+"""
+
+import numpy as np
+from numba import njit, types
+
+from ltr.kernels.exponential import exp
+from ltr.kernels.kernel import F8, F8_1D, I8
+
+COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
+
+
+@njit(cache=True, error_model="numpy")
+def logistic(first, sigma, o, slope, bend):
+    """RankNet's cost log(1 + e^{−σo}) (B section 2): slope σρ, bend σ²ρ(1 − ρ), ρ = 1/(1 + e^{σo}); finite at any gap."""
+    for k in range(np.uint64(first), np.uint64(len(o))):
+        e = exp(-abs(sigma * o[k]))
+        share = 1.0 / (1.0 + e)
+        slope[k] = sigma * share * (e if o[k] > 0.0 else 1.0)
+        bend[k] = sigma * sigma * e * share * share
+
+
+@njit(cache=True, error_model="numpy")
+def sigmoid(first, sigma, o, slope, bend):
+    """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its curvature changes sign,
+    so there is none: gradient leaves only."""
+    for k in range(np.uint64(first), np.uint64(len(o))):
+        e = exp(-abs(sigma * o[k]))
+        slope[k] = sigma * e / ((1.0 + e) * (1.0 + e))
+        bend[k] = 0.0
+
+
+NEAR = 0.01
+"""Of `logistic_near`: added to the distance that is divided by."""
+
+
+@njit(cache=True, error_model="numpy")
+def logistic_near(first, sigma, o, slope, bend):
+    """`logistic` divided by 0.01 + |o| as soon as scores differ: pairs that are far apart already pull less. It is the half of
+    LightGBM's ``lambdarank_norm`` that pays."""
+    logistic(first, sigma, o, slope, bend)
+    differ = False
+    for k in range(np.uint64(first), np.uint64(len(o))):
+        differ |= o[k] != 0.0
+    if differ:
+        for k in range(np.uint64(first), np.uint64(len(o))):
+            nearness = 1.0 / (NEAR + abs(o[k]))
+            slope[k] *= nearness
+            bend[k] *= nearness
+
+
+COSTS = {"logistic": logistic, "sigmoid": sigmoid, "logistic_near": logistic_near}

@@ -1,0 +1,139 @@
+"""RankNet from explicit pairs of documents or from probabilities (Burges 2010 section 2).
+
+A pair (upper, lower) carries P̄, the probability that `upper` should rank above `lower`; a plain preference has P̄ = 1. With
+P = 1/(1 + e^{−σ(s_upper − s_lower)}) the cost is the cross entropy −P̄ log P − (1 − P̄) log(1 − P); its force on `upper` is
+σ(P̄ − P), on `lower` the opposite, and its curvature σ²P(1 − P) on both. Preferences may contradict one another, even in a cycle.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit, prange, types
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from ltr.data.queries import Queries, canonical
+from ltr.kernels.exponential import exp
+from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, ready
+
+_PLAN = types.Tuple((I8_1D, F8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8))
+_FORCES = I8(I8, F8_1D, _PLAN, F8_1D, F8_1D)
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """Pairs of documents of one query each, as rows of the data set they are given with.
+
+    Args:
+        upper, lower: ``int64 [pairs]``.
+        probability: ``float64 [pairs]`` in [0, 1]; left out, 1.
+
+    Raises:
+        ValueError: for arrays that do not fit, a document paired with itself, or a probability outside [0, 1].
+    """
+
+    upper: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    probability: NDArray[np.float64] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        upper, lower = (np.ascontiguousarray(side, np.int64) for side in (self.upper, self.lower))
+        given = np.ones(len(upper)) if self.probability is None else np.ascontiguousarray(self.probability, np.float64)
+        if not len(upper) == len(lower) == len(given):
+            raise ValueError(f"preferences: {len(upper)} upper, {len(lower)} lower documents and {len(given)} probabilities")
+        if (upper == lower).any():
+            raise ValueError(f"preferences: document {upper[upper == lower][0]} is paired with itself")
+        if not ((given >= 0) & (given <= 1)).all():
+            raise ValueError(f"preferences: probability {given[~((given >= 0) & (given <= 1))][0]} is outside [0, 1]")
+        for name, value in (("upper", upper), ("lower", lower), ("probability", given)):
+            object.__setattr__(self, name, value)
+
+    def in_canonical_order(self, queries: Queries) -> "Preferences":
+        """The same pairs between the rows of ``canonical(queries)``."""
+        rows = canonical(replace(queries, position=np.arange(queries.n_documents))).position
+        ends = np.concatenate((self.upper, self.lower))
+        if len(ends) and not 0 <= ends.min() <= ends.max() < len(rows):
+            return self
+        places = np.empty(len(rows), np.int64)
+        places[rows] = np.arange(len(rows))
+        return Preferences(places[self.upper], places[self.lower], self.probability)
+
+    def in_cycles(self, n_documents: int) -> int:
+        """Documents that lie on a cycle of preferences (P̄ > ½), and so cannot all be satisfied."""
+        winner = np.where(self.probability >= 0.5, self.upper, self.lower)
+        loser = np.where(self.probability >= 0.5, self.lower, self.upper)
+        clear = self.probability != 0.5
+        edges = coo_array((np.ones(clear.sum()), (winner[clear], loser[clear])), shape=(n_documents, n_documents))
+        component = connected_components(edges, directed=True, connection="strong")[1]
+        return int((np.bincount(component)[component] > 1).sum())
+
+
+@njit(cache=True)
+def preference_forces(q, scores, plan, force, curvature):
+    """Forces and curvatures ``[documents of q]`` of the query's pairs; their number."""
+    offsets, shares, starts, upper, lower, probability, sigma = plan
+    first = offsets[q]
+    force[:] = 0.0
+    curvature[:] = 0.0
+    for k in range(starts[q], starts[q + 1]):
+        i, j = upper[k] - first, lower[k] - first
+        above = 1.0 / (1.0 + exp(-sigma * (scores[i] - scores[j])))
+        pull, bend = shares[q] * sigma * (probability[k] - above), shares[q] * sigma * sigma * above * (1.0 - above)
+        force[i] += pull
+        force[j] -= pull
+        curvature[i] += bend
+        curvature[j] += bend
+    return starts[q + 1] - starts[q]
+
+
+@njit(cache=True, parallel=True)
+def _all_preferences(scores, offsets, shares, starts, upper, lower, probability, sigma, force, curvature):
+    for q in prange(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        plan = (offsets, shares, starts, upper, lower, probability, sigma)
+        preference_forces(q, scores[a:b], plan, force[a:b], curvature[a:b])
+
+
+class PreferenceObjective:
+    """``objective(scores, iteration) → (force, curvature)`` of given pairs; the seam of `ltr.objectives.lambda_objective.Objective`.
+
+    Raises:
+        ValueError: for a pair of documents of two queries, or a document that is not there.
+    """
+
+    plan_type, forces_type = _PLAN, _FORCES
+
+    def __init__(self, queries: Queries, preferences: Preferences, sigma: float = 1.0) -> None:
+        ends = np.concatenate((preferences.upper, preferences.lower))
+        if len(ends) == 0 or ends.min() < 0 or ends.max() >= queries.n_documents:
+            raise ValueError(
+                f"preferences: rows from 0 to {queries.n_documents - 1} are documents; there are {len(ends) // 2} pairs"
+            )
+        of_upper, of_lower = (
+            np.searchsorted(queries.offsets, side, side="right") - 1 for side in (preferences.upper, preferences.lower)
+        )
+        if (of_upper != of_lower).any():
+            k = int(np.argmax(of_upper != of_lower))
+            raise ValueError(
+                f"preferences: documents {preferences.upper[k]} and {preferences.lower[k]} belong to different queries"
+            )
+        order = np.lexsort((preferences.probability, preferences.lower, preferences.upper))
+        starts = np.searchsorted(of_upper[order], np.arange(queries.n_queries + 1))
+        self.queries = queries
+        self._plan = (
+            queries.offsets, queries.shares, starts.astype(np.int64), preferences.upper[order], preferences.lower[order],
+            preferences.probability[order], float(sigma),
+        )  # fmt: skip
+        self.forces = ready(preference_forces, _FORCES)
+
+    def plan(self, iteration: int) -> tuple[Any, ...]:
+        """What ``self.forces(query, scores, plan, force, curvature)`` reads."""
+        return self._plan
+
+    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Force and curvature ``float64 [documents]`` at `scores`."""
+        force, curvature = np.empty(len(scores)), np.empty(len(scores))
+        _all_preferences(scores, *self._plan, force, curvature)
+        return force, curvature

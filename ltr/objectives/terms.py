@@ -1,0 +1,111 @@
+"""What an objective is made of: terms, each with a measure, a weight or a schedule of it, a pair cost and a construction.
+
+Several label sources, graded objectives (Svore 2011 eq. 10) and schedules (eq. 12) are only lists of terms.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.metrics.measure import Measure
+from ltr.objectives.constructions import CONSTRUCTIONS
+from ltr.objectives.pair_costs import COSTS
+
+WITHOUT_CURVATURE = {"sigmoid", "local_gradient", "discrete_bounded"}
+"""Pair costs and constructions that give no curvature: trees take gradient leaves and least-squares gain with them."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A weight that grows with the iteration, clipped to [0, 1] (S eq. 12 and section 6.2).
+
+    Args:
+        start: w_0.
+        kind: ``linear``: w_m = w_{m−1} + η; ``exponential``: w_m = w_{m−1} + e^{−η/m}.
+        eta: η.
+    """
+
+    start: float
+    kind: Literal["linear", "exponential"]
+    eta: float
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("linear", "exponential"):
+            raise ValueError(f"schedule kind {self.kind!r} is not linear or exponential")
+        if not 0 <= self.start <= 1:
+            raise ValueError(f"schedule start {self.start:g} is outside [0, 1]")
+
+    def at(self, iteration: int) -> float:
+        """Weight at an iteration, from 0."""
+        return _schedule(self, iteration)
+
+    def saturation(self, iterations: int) -> int | None:
+        """The first of so many iterations at which the weight has reached an end of [0, 1] for good, 1 or, for falling ones, 0."""
+        end = 0.0 if self.kind == "linear" and self.eta < 0 else 1.0
+        return next((m for m in range(iterations) if self.at(m) == end), None)
+
+
+@lru_cache(maxsize=4096)
+def _schedule(schedule: Schedule, iteration: int) -> float:
+    weight = schedule.start
+    for m in range(1, iteration + 1):
+        weight += schedule.eta if schedule.kind == "linear" else float(np.exp(-schedule.eta / m))
+    return min(max(weight, 0.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of an objective.
+
+    Args:
+        measure: whose swap changes weight the pairs; it names its label source (``cndcg`` reads ``click``).
+        weight: in [0, 1], or a schedule; None is what the other terms leave: 1 − Σ.
+        pairs: ``all`` pairs of different gain, or ``same_label``: documents with a non-zero label of the measure's source and
+            equal judged relevance (S section 4.2).
+        cost: a name in `COSTS`.
+        construction: a name in `CONSTRUCTIONS`.
+    """
+
+    measure: str | Measure = "ndcg"
+    weight: float | Schedule | None = None
+    pairs: Literal["all", "same_label"] = "all"
+    cost: str = "logistic"
+    construction: str = "ranknet_weighted"
+
+    def __post_init__(self) -> None:
+        Measure.of(self.measure)
+        for name, known in ((self.cost, COSTS), (self.construction, CONSTRUCTIONS)):
+            if name not in known:
+                raise ValueError(f"unknown {'cost' if known is COSTS else 'construction'} {name!r}; known: {', '.join(known)}")
+        if self.pairs not in ("all", "same_label"):
+            raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
+        if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
+            raise ValueError(f"term weight {self.weight} is outside [0, 1]")
+
+
+def saturations(terms: Sequence[Term], iterations: int) -> list[str]:
+    """A sentence for each term whose scheduled weight stops moving within so many iterations."""
+    found = [(term, term.weight.saturation(iterations)) for term in terms if isinstance(term.weight, Schedule)]
+    return [
+        f"the weight of {Measure.of(term.measure).key} is {term.weight.at(m):g} from iteration {m} on"
+        for term, m in found
+        if m is not None and isinstance(term.weight, Schedule)
+    ]
+
+
+def weights_at(terms: Sequence[Term], iteration: int) -> NDArray[np.float64]:
+    """Weight of each term at an iteration, ``float64 [terms]``; a term without a weight gets what the others leave."""
+    given = [w.at(iteration) if isinstance(w, Schedule) else w for w in (term.weight for term in terms)]
+    rest = max(1.0 - sum(w for w in given if w is not None), 0.0) / max(given.count(None), 1)
+    return np.array([rest if w is None else w for w in given], np.float64)
+
+
+def tiers_of(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pairs are formed of documents whose tiers are equal; NaN equals nothing and forms none."""
+    if term.pairs == "same_label":
+        return np.where(labels > 0, judged, np.nan)
+    return np.where(np.isnan(labels), np.nan, 0.0)

@@ -1,0 +1,57 @@
+"""MART for two classes (Burges 2010 section 6): every document by itself is relevant or not, whatever the query.
+
+With y = ±1 and P₊ = 1/(1 + e^{−2σF}) the loss is log(1 + e^{−2yσF}), so that F = log(P₊/P₋)/(2σ) (B13 leaves out σ). Its force is
+2yσ/(1 + e^{2yσF}), its curvature |force|·(2σ − |force|) (B6). The balanced form (B15) divides both by the number of documents of the
+own class: the loss is the mean of the two classes' mean losses, however few documents one of them has.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure, gains_of
+
+
+class TwoClassObjective:
+    """``objective(scores, iteration) → (force, curvature)``, both ``float64 [documents]``.
+
+    Args:
+        measure: whose label source and rule of relevance say which documents are relevant (a gain above 0).
+        balanced: the two classes count alike.
+        sizes: documents of both classes where `queries` are only a part of those trained on; left out, `classes` of `queries`.
+
+    Raises:
+        ValueError: where one of the classes has no document.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        measure: Measure,
+        conventions: Conventions,
+        sigma: float,
+        balanced: bool,
+        sizes: tuple[int, int] | None = None,
+    ) -> None:
+        relevant = gains_of(measure, queries.source(measure.source), conventions) > 0
+        sizes = sizes or classes(queries, measure, conventions)
+        if not all(sizes):
+            raise ValueError(
+                f"two classes: {sizes[1]} documents are relevant and {sizes[0]} are not ({measure.key}); both are needed"
+            )
+        self.sign = np.where(relevant, 1.0, -1.0)
+        self.sigma = sigma
+        of_query = np.repeat(queries.shares, np.diff(queries.offsets))
+        self.weight = of_query * np.where(relevant, 1.0 / sizes[1], 1.0 / sizes[0]) if balanced else of_query
+
+    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Force and curvature at `scores`; scores move along the force."""
+        size = 2 * self.sigma / (1 + np.exp(np.minimum(2 * self.sigma * self.sign * scores, 700.0)))
+        return self.weight * self.sign * size, self.weight * size * (2 * self.sigma - size)
+
+
+def classes(queries: Queries, measure: Measure, conventions: Conventions) -> tuple[int, int]:
+    """How many documents are not relevant, and how many are."""
+    relevant = gains_of(measure, queries.source(measure.source), conventions) > 0
+    return int((~relevant).sum()), int(relevant.sum())

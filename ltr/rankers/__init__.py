@@ -1,0 +1,1 @@
+"""What all rankers share, and those that learn nothing or mix others."""

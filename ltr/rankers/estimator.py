@@ -1,0 +1,228 @@
+"""scikit-learn's manners around any ranker, without scikit-learn.
+
+A ranker is frozen and its `fit` returns a copy; scikit-learn's searches want an object that `fit` and `set_params` change in place and
+that `clone` makes again from `get_params`. So one thin `Estimator` holds a ranker, as XGBRanker and LGBMRanker hold a booster, and the
+rankers stay as they are. What lies inside is named scikit-learn's way, ``model__learning_rate``.
+
+The queries reach `fit` and `score` in three ways. A frame has them in a column (``qid``, as XGBRanker's), which every split takes along.
+The argument ``qid`` is routed by scikit-learn where metadata routing is on; `fit` and `score` ask for it by themselves. ``group``, LGBMRanker's
+sizes of neighbouring queries, is for calls by hand: no split can cut it.
+"""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.data.letor import key_of
+from ltr.data.queries import Queries, canonical
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure
+from ltr.rankers.training import mean_measure
+
+
+@dataclass(eq=False)
+class Estimator:
+    """A ranker that scikit-learn clones, searches and puts at the end of a pipeline.
+
+    ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. The names of a frame's features are kept, and looked for in
+    the frames that are scored: in any order, beside any others. Rows of one query may stand apart. ``y`` is the judged relevance
+    ``[documents]``, 0 and up; NaN is a document nobody judged.
+
+    Args:
+        model: a ranker, of any kind in `ltr.KINDS`.
+        measure: that `score` takes the mean of; it rises where the ranking gets better.
+        query: column of a frame that holds the query of each row, and is no feature.
+
+    Attributes:
+        model_: the fitted ranker.
+        n_features_in_: number of features.
+        feature_names_in_: their names ``[features]``; there after a frame only.
+    """
+
+    model: Any
+    measure: str = "ndcg_10"
+    query: str = "qid"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with `deep` the ranker's own too, as ``model__…``."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return own | {f"model__{name}": getattr(self.model, name) for name in self.model.parameters} if deep else own
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Sets parameters in place, a new `model` before its ``model__…``.
+
+        Raises:
+            ValueError: for a name that is no parameter, with the near ones, or a value that the ranker refuses.
+        """
+        model = parameters.pop("model", self.model)
+        known = [*(field.name for field in fields(self)), *(f"model__{name}" for name in model.parameters)]
+        for name in parameters:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=2) or known
+                raise ValueError(f"Estimator: no parameter {name!r}; did you mean {' or '.join(near)}?")
+        inner = {name.removeprefix("model__"): value for name, value in parameters.items() if name.startswith("model__")}
+        self.model = replace(model, **inner) if inner else model
+        for name in parameters.keys() & {"measure", "query"}:
+            setattr(self, name, parameters[name])
+        return self
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        valid: Sequence[Any] | None = None,
+    ) -> Self:
+        """Fits the ranker to queries.
+
+        Args:
+            qid: the query of each row ``[documents]``, numbers or text; for arrays, and frames without the column.
+            group: or the sizes of the queries ``int [queries]``, whose rows are neighbours.
+            valid: ``(X, y)`` or ``(X, y, qid)``, the validation queries that the best iteration is kept by.
+
+        Raises:
+            ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and whatever the ranker
+                refuses.
+        """
+        queries, names = self._queries(X, y, qid, group)
+        held_out = None if valid is None else self._queries(*valid, names=queries.names)[0]
+        self.model_ = self.model.fit(queries, held_out)
+        self.n_features_in_ = queries.n_features
+        vars(self).pop("feature_names_in_", None)
+        if names:
+            self.feature_names_in_ = np.array(names, object)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]`` in the order of the rows, higher is better; the queries are not looked at.
+
+        Raises:
+            ValueError: before `fit`; for missing features, which it names, or another number of them.
+        """
+        names = self._fitted.names
+        return self._fitted.predict(_features(X, names, self.query)[0])
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> float:
+        """Mean of the measure over the queries where it is defined, by the conventions of the ranker.
+
+        Raises:
+            ValueError: as `fit` and `predict`; for a measure of which less is better, or that is defined on no query.
+        """
+        measure = Measure.maximised(self.measure)
+        queries = canonical(self._queries(X, y, qid, group, names=self._fitted.names)[0])
+        scores = self._fitted.predict(queries.features)
+        return mean_measure(str(measure), queries, scores, getattr(self.model, "conventions", Conventions()))
+
+    @property
+    def _fitted(self) -> Any:
+        if "model_" not in vars(self):
+            raise ValueError("Estimator: fit comes before predict and score")
+        return self.model_
+
+    def _queries(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        *,
+        names: tuple[str, ...] = (),
+    ) -> tuple[Queries, tuple[str, ...]]:
+        """The rows as queries, in order of first appearance, and the names that a frame gives its features."""
+        features, given = _features(X, names, self.query)
+        labels, n = np.asarray(y, np.float64), len(features)
+        if labels.shape != (n,):
+            raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
+        column = X[self.query] if self.query in _columns(X) else None
+        ways = {f"column {self.query!r}": column, "qid": qid, "group": group}
+        told = [name for name, value in ways.items() if value is not None]
+        if len(told) != 1:
+            raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(told) or 'none'}")
+        if group is not None:
+            sizes = np.asarray(group)
+            if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
+                raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
+            return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or names), given
+        of_row, ids = _by_appearance(column if qid is None else qid, n)
+        order = np.argsort(of_row, kind="stable")
+        queries = Queries(
+            features=features[order],
+            labels=labels[order],
+            offsets=np.append(0, np.cumsum(np.bincount(of_row))),
+            keys=np.array([key_of(query) for query in ids], np.uint64),
+            position=order,
+            names=given or names,
+            ids=np.array(ids),
+        )
+        return queries, given
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn asks where metadata routing is on: `fit` and `score` want ``qid``."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.fit.add_request(param="qid", alias=True)
+        request.score.add_request(param="qid", alias=True)
+        request.score.add_request(param="sample_weight", alias=None)  # refused, but known: a pipeline's score names it always
+        return request
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(allow_nan=True))
+
+
+def _columns(X: Any) -> list[str]:
+    """Columns of a frame; none of an array, or of a frame whose columns are numbered."""
+    columns = list(getattr(X, "columns", ()))
+    return columns if all(isinstance(name, str) for name in columns) else []
+
+
+def _features(X: Any, names: tuple[str, ...], beside: str) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `beside`."""
+    if not (columns := _columns(X)):
+        array = _numbers(X, "X")
+        if array.ndim != 2 or not len(array) or (names and array.shape[1] != len(names)):
+            rule = f"{len(names)} features, as in fit" if names else "rows of documents, columns of features"
+            raise ValueError(f"X: shape {array.shape}; expected {rule}")
+        return array, ()
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
+    taken = names or tuple(name for name in columns if name != beside)
+    if not taken or not len(X):
+        raise ValueError(f"X: {len(X)} rows and {len(taken)} features: there is nothing to rank by")
+    array = np.empty((len(X), len(taken)), np.float32)
+    for k, name in enumerate(taken):
+        array[:, k] = _numbers(X[name], f"column {name!r}")
+    return array, taken
+
+
+def _numbers(values: Any, what: str) -> NDArray[np.float32]:
+    array = np.asarray(values)
+    text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
+    try:
+        if not text:
+            return np.ascontiguousarray(array, np.float32)
+    except (TypeError, ValueError):
+        pass  # said below
+    raise ValueError(f"{what}: {array.dtype}; features are numbers")
+
+
+def _by_appearance(qid: Any, n: int) -> tuple[NDArray[np.int64], list[bytes]]:
+    """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
+    values = np.asarray(qid)
+    if values.shape != (n,):
+        raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
+    numbers: dict[Any, int] = {}
+    of_row = np.empty(n, np.int64)
+    for row, value in enumerate(values.tolist()):
+        if value is None or value != value:
+            raise ValueError(f"qid: row {row} has none; every row names its query")
+        of_row[row] = numbers.setdefault(value, len(numbers))
+    return of_row, [query if isinstance(query, bytes) else str(query).encode() for query in numbers]

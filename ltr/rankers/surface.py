@@ -1,0 +1,82 @@
+"""A model's scores over one data set as a function of its weights: what the certificate of local optimality walks on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A model over one data set as a function of its weights: what there is to walk on. Every model that can be certified makes
+    one, `surface(features)`.
+
+    Attributes:
+        weights: ``float64 [weights]`` where it stands.
+        n_documents: of the data set.
+        slopes: of a model linear in its weights, ``slopes(first, last, points)``: scores ``float64 [points, last − first]`` of the
+            documents from `first` to `last` for weights ``points float64 [points, weights]``.
+        scores: of another model, ``scores(first, last, directions, steps)``: ``float64 [directions, steps, last − first]`` at the
+            weights moved by ``steps[e] · directions[k]``.
+    """
+
+    weights: NDArray[np.float64]
+    n_documents: int
+    slopes: Callable[[int, int, NDArray[np.float64]], NDArray[np.float64]] | None = None
+    scores: Callable[[int, int, NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]] | None = None
+
+
+TILE = 128
+"""Documents whose features, as float64 and turned, stay in the second level of the processor's cache."""
+
+
+@njit(cache=True)
+def turned(features, first, last):
+    """``float64 [features, last − first]``, and three rows of zeros so that `combine` may take four at a time."""
+    out = np.zeros((features.shape[1] + 3, last - first))
+    for d in range(last - first):
+        for f in range(features.shape[1]):
+            out[f, d] = features[first + d, f]
+    return out
+
+
+@njit(cache=True, fastmath={"contract"})
+def combine(columns, points, out):
+    """out[k] = Σ_f points[k, f] · columns[f], with columns from `turned`: two points and four features at a time, in one order.
+    `out` has a row to spare where the number of points is odd."""
+    n_points, n_features = points.shape
+    padded = np.zeros((n_points + 1, n_features + 3))
+    padded[:n_points, :n_features] = points
+    for k in range(0, n_points, 2):
+        one, two = out[k], out[k + 1]
+        one[:] = 0.0
+        two[:] = 0.0
+        for f in range(0, n_features, 4):
+            a, b, c, d = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
+            p0, p1, p2, p3 = padded[k, f], padded[k, f + 1], padded[k, f + 2], padded[k, f + 3]
+            q0, q1, q2, q3 = padded[k + 1, f], padded[k + 1, f + 1], padded[k + 1, f + 2], padded[k + 1, f + 3]
+            for i in range(np.uint64(out.shape[1])):
+                one[i] += p0 * a[i] + p1 * b[i] + p2 * c[i] + p3 * d[i]
+                two[i] += q0 * a[i] + q1 * b[i] + q2 * c[i] + q3 * d[i]
+
+
+@njit(cache=True, parallel=True)
+def _linear_slopes(features, first, points, out):
+    for tile in prange((out.shape[1] + TILE - 1) // TILE):
+        a, b = tile * TILE, min(tile * TILE + TILE, out.shape[1])
+        part = np.empty((len(points) + 1, b - a))
+        combine(turned(features, first + a, first + b), points, part)
+        out[:, a:b] = part[:-1]
+
+
+def linear_surface(weights: NDArray[np.float64], features: NDArray[np.float32]) -> Surface:
+    """Of a linear model: ``weights float64 [features]`` over ``features float32 [documents, features]``."""
+
+    def slopes(first: int, last: int, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        out = np.empty((len(points), last - first))
+        _linear_slopes(features, first, np.ascontiguousarray(points), out)
+        return out
+
+    return Surface(weights, len(features), slopes=slopes)

@@ -1,0 +1,1 @@
+"""LambdaMART and RankBoost: binning, histograms, split finding, growing, prediction, and other tools' formats."""

@@ -1,0 +1,250 @@
+"""Features → small integers, the form in which trees read them.
+
+Bin b of a feature holds the values in ``(edges[b − 1], edges[b]]``, so a split "bin ≤ b" is exactly "x ≤ edges[b]", in float32, for
+every x: a model predicts from raw features what it saw while it was grown. Missing values have the bin `MISSING`.
+Edges depend on the sorted values alone, never on the order of rows.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+MISSING = 255
+BLOCK = 16
+"""Columns stored side by side: one row's block is 16 bytes, a block's histograms (32 KB) stay in the first-level cache."""
+FEW = 31
+"""Bins of values at most for columns whose histograms share updates (`ltr.trees.histograms`): they stand behind the others."""
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Bin edges of each feature: ``edges[starts[f]:starts[f + 1]]``, float32, rising."""
+
+    edges: NDArray[np.float32]
+    starts: NDArray[np.int64]
+
+    @property
+    def n_features(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def n_blocks(self) -> int:
+        return max(1, -(-self.n_features // BLOCK))
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Where each feature stands, ``int64 [features]``: in order, but those of few bins behind the others."""
+        few = np.diff(self.starts) < FEW
+        columns = np.empty(self.n_features, np.int64)
+        columns[np.argsort(few, kind="stable")] = np.arange(self.n_features)
+        return columns
+
+    @property
+    def used(self) -> NDArray[np.int64]:
+        """Bins of values in each column, ``int64 [blocks · BLOCK]``; 0 behind the last."""
+        used = np.zeros(self.n_blocks * BLOCK, np.int64)
+        used[self.columns] = np.diff(self.starts) + 1
+        return used
+
+
+def find_bins(features: NDArray[np.float32], max_bins: int = 255) -> Bins:
+    """Edges so that each feature falls into at most `max_bins` bins, by quantiles where it has more distinct values.
+
+    Raises:
+        ValueError: for `max_bins` outside 2–255 or an infinite feature value.
+    """
+    if not 2 <= max_bins <= 255:
+        raise ValueError(f"max_bins {max_bins} is outside 2–255")
+
+    def of_block(first: int) -> list[NDArray[np.float32]]:
+        block = np.ascontiguousarray(features[:, first : first + BLOCK].T)
+        return [_edges(column, max_bins, first + k) for k, column in enumerate(block)]
+
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        columns = [edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block]
+    starts = np.concatenate(([0], np.cumsum([len(c) for c in columns]))).astype(np.int64)
+    return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
+
+
+def _edges(column: NDArray[np.float32], max_bins: int, feature: int) -> NDArray[np.float32]:
+    values = _sorted_values(column, feature)
+    if len(values) == 0:
+        return np.empty(0, np.float32)
+    distinct = _distinct(values)
+    if len(distinct) <= max_bins:
+        return _between(distinct[:-1], distinct[1:])
+    cut = np.unique(np.searchsorted(distinct, values[_quantiles(len(values), max_bins)], side="left"))
+    cut = cut[cut > 0]
+    return _between(distinct[cut - 1], distinct[cut])
+
+
+def _sorted_values(column: NDArray[np.float32], feature: int) -> NDArray[np.float32]:
+    """The values that are there, rising."""
+    values = column.copy()
+    values.sort()
+    values = values[: np.searchsorted(values, np.nan)]
+    if len(values) and (np.isinf(values[0]) or np.isinf(values[-1])):
+        raise ValueError(f"feature {feature + 1} has an infinite value; trees need finite or missing (NaN) ones")
+    return values
+
+
+def _distinct(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    return values[np.flatnonzero(np.diff(values, prepend=np.float32(np.nan)) != 0)]
+
+
+def _quantiles(n: int, max_bins: int) -> NDArray[np.int64]:
+    """Ranks, from 0, of the values that begin bins."""
+    return np.arange(1, max_bins) * n // max_bins
+
+
+def _between(low: NDArray[np.float32], high: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Edges in the middle of neighbouring values, or at the lower one where no float lies between; zero has no sign."""
+    middle = low + (high - low) / np.float32(2)
+    return np.where((middle > low) & (middle < high), middle, low).astype(np.float32) + np.float32(0)
+
+
+# --- the same edges where the rows lie in several parts -----------------------------------------------------------------
+
+
+def sorted_block(features: NDArray[np.float32], first: int) -> list[NDArray[np.float32]]:
+    """The values of `BLOCK` features from `first` on, rising, without the missing ones: what a part answers from.
+
+    Raises:
+        ValueError: for an infinite feature value.
+    """
+    block = np.ascontiguousarray(features[:, first : first + BLOCK].T)
+    return [_sorted_values(column, first + k) for k, column in enumerate(block)]
+
+
+def find_bins_by(ask: Callable[..., list[Any]], n_features: int, max_bins: int) -> Bins:
+    """`find_bins` over parts that keep their rows: a quantile is found by halving the bits of a float, asking each time how many
+    values are not above it. Every feature costs 32 questions of ``max_bins − 1`` numbers, however many rows there are.
+
+    Args:
+        ask: ``ask("few", first, max_bins)`` → by part `few` of its `sorted_block`; ``ask("not_above", first, thresholds)`` →
+            `not_above`; ``ask("next_below", first, values)`` → `next_below`.
+    """
+    blocks = [_block_edges(ask, first, max_bins) for first in range(0, n_features, BLOCK)]
+    columns = [edges for block in blocks for edges in block]
+    starts = np.concatenate(([0], np.cumsum([len(c) for c in columns]))).astype(np.int64)
+    return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
+
+
+def few(block: list[NDArray[np.float32]], max_bins: int) -> list[tuple[int, NDArray[np.float32] | None]]:
+    """For each column how many values there are, and the distinct ones, None where they are more than `max_bins`."""
+    distinct = [_distinct(values) for values in block]
+    return [(len(v), d if len(d) <= max_bins else None) for v, d in zip(block, distinct, strict=True)]
+
+
+def not_above(block: list[NDArray[np.float32]], thresholds: NDArray[np.float32]) -> NDArray[np.int64]:
+    """How many values of each column are ≤ each of its thresholds, ``int64 [columns, thresholds]``."""
+    return np.array([np.searchsorted(v, t, side="right") for v, t in zip(block, thresholds, strict=True)], np.int64)
+
+
+def next_below(block: list[NDArray[np.float32]], values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The largest value of each column below each of `values`, ``float32 [columns, values]``; −∞ where there is none."""
+    padded = [np.concatenate(([np.float32(-np.inf)], column)) for column in block]
+    return np.array([p[np.searchsorted(p[1:], v, side="left")] for p, v in zip(padded, values, strict=True)], np.float32)
+
+
+def _block_edges(ask: Callable[..., list[Any]], first: int, max_bins: int) -> list[NDArray[np.float32]]:
+    by_column = list(zip(*ask("few", first, max_bins), strict=True))
+    counts = np.array([sum(n for n, _ in column) for column in by_column])
+    distinct = [_united([values for _, values in column], max_bins) for column in by_column]
+    found = [_between(d[:-1], d[1:]) if d is not None else np.empty(0, np.float32) for d in distinct]
+    many = [k for k, d in enumerate(distinct) if d is None]
+    if many:
+        ranks = np.array([_quantiles(n, max_bins) for n in counts])
+        low = np.full(ranks.shape, _rising(np.float32(np.finfo(np.float32).min)), np.int64)
+        high = np.full(ranks.shape, _rising(np.float32(np.finfo(np.float32).max)), np.int64)
+        while (low < high).any():
+            middle = (low + high) // 2
+            enough = sum(ask("not_above", first, _float(middle))) > ranks
+            low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+        values = _float(low)
+        below = np.maximum.reduce(ask("next_below", first, values))
+        for k in many:
+            own, at = np.unique(values[k], return_index=True)
+            inner = below[k, at] > -np.inf
+            found[k] = _between(below[k, at][inner], own[inner])
+    return found
+
+
+def _united(parts: list[NDArray[np.float32] | None], max_bins: int) -> NDArray[np.float32] | None:
+    """The distinct values of all parts, None where they are more than `max_bins`."""
+    known = [values for values in parts if values is not None]
+    distinct = np.unique(np.concatenate(known)) if len(known) == len(parts) else None
+    return distinct if distinct is not None and len(distinct) <= max_bins else None
+
+
+_SIGN = 1 << 31
+
+
+def _rising(value: np.float32) -> int:
+    """A float's place among all floats: its bits, those of negative ones turned round."""
+    bits = int(value.view(np.uint32))
+    return bits + _SIGN if bits < _SIGN else 2 * _SIGN - 1 - bits
+
+
+def _float(places: NDArray[np.int64]) -> NDArray[np.float32]:
+    bits = np.where(places >= _SIGN, places - _SIGN, 2 * _SIGN - 1 - places)
+    return bits.astype(np.uint32).view(np.float32)
+
+
+# --- values → bins ------------------------------------------------------------------------------------------------------
+
+
+_TILE = 512
+"""Rows that go through one block of columns before the next: their features stay in the processor's cache."""
+
+
+def apply_bins(features: NDArray[np.float32], bins: Bins) -> NDArray[np.uint8]:
+    """Bins ``uint8 [blocks, documents, BLOCK]`` of ``features [documents, features]``, by column; columns past the last are 0."""
+    binned = np.zeros((bins.n_blocks, len(features), BLOCK), np.uint8)
+    _apply(features, bins.edges, bins.starts, bins.columns, binned)
+    return binned
+
+
+def find_missing(binned: NDArray[np.uint8], bins: Bins) -> NDArray[np.bool_]:
+    """Which features have a missing value, ``bool [features]``, from `apply_bins`."""
+    found = np.empty((len(binned), BLOCK), np.bool_)
+    _find_missing(binned, found)
+    return found.ravel()[bins.columns]
+
+
+@njit(cache=True, parallel=True)
+def _find_missing(binned, found):
+    for block in prange(len(binned)):
+        largest = np.zeros(BLOCK, np.uint8)
+        for row in range(binned.shape[1]):
+            for k in range(BLOCK):
+                largest[k] = max(largest[k], binned[block, row, k])
+        for k in range(BLOCK):
+            found[block, k] = largest[k] == MISSING
+
+
+@njit(cache=True, parallel=True)
+def _apply(features, edges, starts, columns, binned):
+    """The bin is the number of edges below x, found by eight halvings without a branch in edges padded with infinity."""
+    n_documents, n_features = features.shape
+    for tile in prange((n_documents + _TILE - 1) // _TILE):
+        first, last = tile * _TILE, min(tile * _TILE + _TILE, n_documents)
+        padded = np.empty(256, np.float32)
+        for f in range(n_features):
+            own = edges[starts[f] : starts[f + 1]]
+            padded[: len(own)] = own
+            padded[len(own) :] = np.float32(np.inf)
+            block, k = columns[f] // BLOCK, columns[f] % BLOCK
+            for row in range(first, last):
+                x = features[row, f]
+                at, half = np.uint64(0), np.uint64(128)
+                for _ in range(8):
+                    at += half if padded[at + half - np.uint64(1)] < x else np.uint64(0)
+                    half >>= np.uint64(1)
+                binned[block, row, k] = np.uint8(MISSING) if np.isnan(x) else np.uint8(at)

@@ -1,0 +1,306 @@
+"""An ensemble of regression trees: its arrays, its scores, and which leaf a document falls into."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.kernels.lanes import LANES, ROWS, turn, walk
+from ltr.kernels.prefetch import prefetch
+from ltr.rankers.surface import Surface
+
+
+@dataclass(frozen=True)
+class Trees:
+    """An ensemble as flat arrays; tree k has the nodes ``node_starts[k]:node_starts[k + 1]`` and likewise leaves.
+
+    A row goes ``left`` where ``x ≤ threshold``, and with a missing value where `missing_left` says so. A child c ≥ 0 is a node,
+    c < 0 the leaf ``~c``, both counted within the tree: nodes stand behind their parents, leaves from left to right. The score is the sum
+    of one `value` a tree. `documents`: how many of those it was grown on fell into each leaf.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float32]
+    missing_left: NDArray[np.bool_]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: NDArray[np.float64]
+    documents: NDArray[np.int64]
+    node_starts: NDArray[np.int64]
+    leaf_starts: NDArray[np.int64]
+    gain: NDArray[np.float64]
+
+    @staticmethod
+    def restored(arrays: Mapping[str, NDArray[Any]], n_features: int) -> "Trees":
+        """Of arrays from outside.
+
+        Raises:
+            ValueError: where a walk through them would leave them or never end, leaves are not in order, or a threshold is NaN.
+        """
+        trees = Trees(**arrays)
+        if not trees._fit_together(n_features):
+            raise ValueError(f"arrays that are no trees on {n_features} features")
+        return trees
+
+    def _fit_together(self, n_features: int) -> bool:
+        arrays = {name: getattr(self, name) for name in _KINDS}
+        if any(array.dtype != _KINDS[name] or array.ndim != 1 for name, array in arrays.items()):
+            return False
+        if any(len(arrays[name]) != len(self.feature) for name in ("threshold", "missing_left", "left", "right", "gain")):
+            return False
+        if len(self.node_starts) != len(self.leaf_starts) or len(self.value) != len(self.documents) or not len(self.node_starts):
+            return False
+        nodes, leaves = np.diff(self.node_starts), np.diff(self.leaf_starts)
+        if self.node_starts[0] or self.leaf_starts[0] or (nodes < 0).any() or (leaves != nodes + 1).any():
+            return False
+        if self.node_starts[-1] != len(self.feature) or self.leaf_starts[-1] != len(self.value) or np.isnan(self.threshold).any():
+            return False
+        reads = bool(((self.feature >= 0) & (self.feature < n_features)).all())
+        return reads and bool(_in_order(self.left, self.right, self.node_starts))
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.node_starts) - 1
+
+    def first(self, n_trees: int) -> "Trees":
+        """The first `n_trees` trees."""
+        return self.between(0, n_trees)
+
+    def between(self, begin: int, end: int) -> "Trees":
+        """The trees `begin` to `end`, that one left out."""
+        nodes = slice(self.node_starts[begin], self.node_starts[end])
+        leaves = slice(self.leaf_starts[begin], self.leaf_starts[end])
+        of_nodes = {name: getattr(self, name)[nodes] for name in ("feature", "threshold", "missing_left", "left", "right", "gain")}
+        of_trees = {name: getattr(self, name)[begin : end + 1] for name in ("node_starts", "leaf_starts")}
+        starts = {name: places - places[0] for name, places in of_trees.items()}
+        return Trees(**of_nodes, **starts, value=self.value[leaves], documents=self.documents[leaves])
+
+    def leaves(self, features: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Which leaf each document falls into, ``int32 [documents, trees]``, as places in `value`."""
+        leaves = np.empty((len(features), self.n_trees), np.int32)
+        _leaves(
+            np.ascontiguousarray(features, np.float32), self.feature, self.threshold, self.missing_left, self.left, self.right,
+            self.node_starts, self.leaf_starts, leaves,
+        )  # fmt: skip
+        return leaves
+
+    def surface(self, features: NDArray[np.float32], offset: NDArray[np.float64]) -> Surface:
+        """Scores, `offset` included, as a function of the vector of leaf values, the trees' shapes as they are."""
+        leaves = self.leaves(features)
+
+        def slopes(first: int, last: int, points: NDArray[np.float64]) -> NDArray[np.float64]:
+            out = np.empty((len(points), last - first))
+            _leaf_sums(leaves, first, np.ascontiguousarray(points.T), out)
+            return out
+
+        def scores(first: int, last: int, directions: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+            here = offset[first:last] + slopes(first, last, self.value[None])[0]
+            return np.asarray(here + steps[:, None] * slopes(first, last, directions)[:, None, :])
+
+        if offset.any():
+            return Surface(self.value.copy(), len(features), scores=scores)
+        return Surface(self.value.copy(), len(features), slopes=slopes)
+
+    def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]`` of ``features float32 [documents, features]``.
+
+        Raises:
+            ValueError: for an infinite feature.
+        """
+        scores, infinite = np.empty(len(features)), np.zeros(-(-len(features) // _BLOCK), np.bool_)
+        features = np.ascontiguousarray(features, np.float32)
+        self._score(features, scores, infinite)
+        if infinite.any():
+            first = int(np.argmax(infinite)) * _BLOCK
+            row, feature = np.argwhere(np.isinf(features[first : first + _BLOCK]))[0]
+            raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
+        return scores
+
+    def _score(self, features: NDArray[np.float32], scores: NDArray[np.float64], infinite: NDArray[np.bool_]) -> None:
+        nodes = self.feature, self.threshold, self.missing_left, self.left, self.right
+        values = self.value, self.node_starts, self.leaf_starts
+        largest = np.diff(self.leaf_starts).max(initial=0)
+        if largest > 64:
+            _predict(features, *nodes, *values, scores, infinite)
+            return
+        plan = _plan(*nodes, self.node_starts, np.empty(len(self.feature), np.uint32 if largest <= 32 else np.uint64))
+        _predict_by_bits(features, *plan, *values, scores, infinite)
+
+
+_KINDS = {
+    "feature": np.int32, "threshold": np.float32, "missing_left": np.bool_, "left": np.int32, "right": np.int32, "value": np.float64,
+    "documents": np.int64, "node_starts": np.int64, "leaf_starts": np.int64, "gain": np.float64,
+}  # fmt: skip
+
+
+def join(trees: list[Trees]) -> Trees:
+    """One ensemble of many."""
+
+    def starts(parts: list[NDArray[np.int64]]) -> Any:
+        return np.concatenate(
+            (np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)])))
+        )
+
+    def flat(name: str) -> Any:
+        return np.concatenate([getattr(t, name) for t in trees] or [np.empty(0, _KINDS[name])])
+
+    of_trees = {name: starts([getattr(t, name) for t in trees]) for name in ("node_starts", "leaf_starts")}
+    return Trees(**{name: of_trees[name] if name in of_trees else flat(name) for name in _KINDS})
+
+
+@njit(cache=True)
+def _leaf_ranges(left, right, first, middle, last):
+    """Of each node of one tree the first and the last leaf below it, and the last one below its left child.
+
+    False where a child does not stand behind its node, or leaves are not numbered 0, 1, 2 … from left to right, each met once: those
+    below a node's right child follow those below its left one.
+    """
+    n = len(left)
+    for node in range(n - 1, -1, -1):
+        a, b = left[node], right[node]
+        if (a >= 0 and not node < a < n) or (b >= 0 and not node < b < n):
+            return False
+        first[node], middle[node] = (first[a], last[a]) if a >= 0 else (~a, ~a)
+        follows, last[node] = (first[b], last[b]) if b >= 0 else (~b, ~b)
+        if middle[node] + 1 != follows:
+            return False
+    return n == 0 or (first[0] == 0 and last[0] == n)
+
+
+@njit(cache=True)
+def _in_order(left, right, node_starts):
+    """Whether `_leaf_ranges` finds nodes and leaves of every tree in order."""
+    ranges = np.empty((3, len(left)), np.int64)
+    for tree in range(len(node_starts) - 1):
+        own = slice(node_starts[tree], node_starts[tree + 1])
+        if not _leaf_ranges(left[own], right[own], ranges[0, own], ranges[1, own], ranges[2, own]):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _leaf(x, tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts):
+    """Where one row falls in a tree: the leaf's place among all leaves of the ensemble."""
+    base = node_starts[tree]
+    node = 0 if node_starts[tree + 1] > base else -1
+    while node >= 0:
+        value = x[feature[base + node]]
+        goes_left = missing_left[base + node] if np.isnan(value) else value <= threshold[base + node]
+        node = left[base + node] if goes_left else right[base + node]
+    return leaf_starts[tree] + ~node
+
+
+_BLOCK = 8 * ROWS
+
+
+@njit(cache=True, parallel=True)
+def _predict(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores, infinite):
+    for block in prange(len(infinite)):
+        rows = features[block * _BLOCK : block * _BLOCK + _BLOCK]
+        infinite[block] = np.isinf(rows).any()
+        for row in range(len(rows)):
+            total = 0.0
+            for tree in range(len(node_starts) - 1):
+                total += value[_leaf(rows[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)]
+            scores[block * _BLOCK + row] = total
+
+
+@njit(cache=True)
+def _plan(feature, threshold, missing_left, left, right, node_starts, kept):
+    """What `walk` asks for: the nodes of a tree where missing values go right, then from `middle` on those where they go left.
+
+    `kept`: all bits but those of the leaves below a node's left child; leaves are numbered from left to right.
+    """
+    ones, middle, ranges = ~np.uint64(0), np.empty(len(node_starts) - 1, np.int64), np.empty((3, len(feature)), np.int64)
+    place, thresholds = np.empty(len(feature), np.int64), np.empty_like(threshold)
+    for tree in range(len(middle)):
+        base, end = node_starts[tree], node_starts[tree + 1]
+        middle[tree] = end - missing_left[base:end].sum()
+        rights, lefts = base, middle[tree]
+        _leaf_ranges(left[base:end], right[base:end], ranges[0, base:end], ranges[1, base:end], ranges[2, base:end])
+        for node in range(base, end):
+            first, last = ranges[0, node], ranges[1, node]
+            to = lefts if missing_left[node] else rights
+            lefts, rights = lefts + missing_left[node], rights + (not missing_left[node])
+            kept[to] = ~((ones >> np.uint64(63 - (last - first))) << np.uint64(first))
+            place[to], thresholds[to] = feature[node] * ROWS, threshold[node]
+    return place, thresholds, kept, middle
+
+
+@njit(cache=True)
+def _lay(rows, columns):
+    """Rows as columns of ROWS numbers; whether one is infinite. The last sixteen columns overlap those before them."""
+    flat, (n, width), infinite = rows.reshape(-1), rows.shape, False
+    if n == ROWS and width >= LANES:
+        for row in range(0, ROWS, LANES):
+            for lane in range(0, width, LANES):
+                column = min(lane, width - LANES)
+                infinite |= turn(flat, row * width + column, width, columns, column * ROWS + row)
+    else:
+        for row in range(n):
+            for column in range(width):
+                columns[column * ROWS + row] = rows[row, column]
+                infinite |= np.isinf(rows[row, column])
+    return infinite
+
+
+_LINE = 16
+"""Floats of a cache line of 64 bytes."""
+
+
+@njit(cache=True)
+def _score_block(features, first, last, place, threshold, kept, middle, value, node_starts, leaf_starts, scores):
+    """Scores of the rows `first` to `last`; whether any number is infinite.
+
+    ROWS at a time; while they go through the trees, the memory is asked for those that follow. Columns begin with a line of the cache.
+    """
+    flat, ahead, n_trees = features.reshape(-1), ROWS * features.shape[1], len(middle)
+    asked = -(-ahead // (_LINE * max(n_trees, 1))) * _LINE
+    room = np.zeros(ahead + _LINE, np.float32)
+    columns, leaf = room[(-room.ctypes.data % 64) // 4 :], np.empty(ROWS, kept.dtype)
+    infinite = False
+    for begin in range(first, last, ROWS):
+        rows = features[begin : min(begin + ROWS, last)]
+        infinite |= _lay(rows, columns)
+        totals, following = np.zeros(ROWS), (begin + ROWS) * features.shape[1]
+        for tree in range(n_trees):
+            walk(columns, place, threshold, kept, node_starts[tree], middle[tree], node_starts[tree + 1], leaf)
+            for number in range(following + tree * asked, following + tree * asked + asked, _LINE):
+                prefetch(flat, number)
+            values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
+            for row in range(np.uint64(ROWS)):
+                totals[row] += values[np.uint64(leaf[row])]
+        scores[begin : begin + len(rows)] = totals[: len(rows)]
+    return infinite
+
+
+@njit(cache=True, parallel=True)
+def _predict_by_bits(features, place, threshold, kept, middle, value, node_starts, leaf_starts, scores, infinite):
+    """For trees of at most 64 leaves, bits of 32 or 64 as `kept` is."""
+    for block in prange(len(infinite)):
+        first, last = block * _BLOCK, min(block * _BLOCK + _BLOCK, len(features))
+        infinite[block] = _score_block(
+            features, first, last, place, threshold, kept, middle, value, node_starts, leaf_starts, scores
+        )  # fmt: skip
+
+
+@njit(cache=True, parallel=True)
+def _leaves(features, feature, threshold, missing_left, left, right, node_starts, leaf_starts, leaves):
+    for row in prange(len(features)):
+        for tree in range(len(node_starts) - 1):
+            leaves[row, tree] = _leaf(features[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)
+
+
+@njit(cache=True, parallel=True)
+def _leaf_sums(leaves, first, values, out):
+    """out[k, d] = Σ_trees values[leaf of document first + d, k], trees in order."""
+    for tile in prange((out.shape[1] + 63) // 64):
+        a, b = tile * 64, min(tile * 64 + 64, out.shape[1])
+        sums = np.zeros((b - a, values.shape[1]))
+        for d in range(b - a):
+            for tree in range(leaves.shape[1]):
+                sums[d] += values[leaves[first + a + d, tree]]
+        out[:, a:b] = sums.T

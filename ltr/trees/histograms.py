@@ -1,0 +1,186 @@
+"""Histograms of a leaf: for each column and bin the sum of a 64-bit integer over the leaf's rows, exact in any order.
+
+A row's bins are bytes side by side in blocks of 16 columns (`ltr.trees.binning`), read eight at a time:
+
+    words[block, row, 0]    b7 b6 b5 b4 b3 b2 b1 b0         words[block, row, 1]    b15 … b8         b_k: bin of column k
+
+A block is summed over all rows before the next block is, so that its histograms (32 KB) stay in the first-level cache.
+
+An update is a read, an addition and a write, and a processor writes about once a cycle. So columns of few bins stand together, and two
+of them share an update: what is summed first is a table of both bins, whose margins are the histograms.
+
+    b1 b0   →   place 32·b1 + b0 of 1024        31: missing
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.kernels.prefetch import prefetch
+from ltr.trees.binning import BLOCK, FEW, MISSING, Bins
+
+N_BINS = 256
+AHEAD = 64
+"""Rows by which memory is asked for before it is read."""
+
+_WORD = BLOCK // 2
+_NONE, _SHARED, _WIDE = 0, 1, 2
+"""What a word holds: no column, columns that share updates, or columns that do not."""
+_PLACES = (FEW + 1) ** 2
+
+
+class Workshop(NamedTuple):
+    """What histograms of one set of bins are made with.
+
+    Attributes:
+        kinds: ``int64 [blocks, 2]``, of words.
+        used: ``int64 [columns]``, bins of values.
+        own: ``int64 [threads, blocks, BLOCK · bins]``, histograms of each thread's rows.
+        tables: ``int64 [threads, BLOCK // 2, places]``, of pairs of columns of one block.
+    """
+
+    kinds: NDArray[np.int64]
+    used: NDArray[np.int64]
+    own: NDArray[np.int64]
+    tables: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, bins: Bins, threads: int) -> "Workshop":
+        used = bins.used
+        words = used.reshape(-1, _WORD)
+        kinds = np.where(words.max(axis=1) > FEW, _WIDE, np.where(words.any(axis=1), _SHARED, _NONE)).reshape(-1, 2)
+        own = np.empty((threads, len(kinds), BLOCK * N_BINS), np.int64)
+        return cls(kinds, used, own, np.empty((threads, _WORD, _PLACES), np.int64))
+
+
+@njit(cache=True)
+def gather(values, rows, gathered):
+    """gathered[i] = values[rows[i]]: every block would otherwise ask for each of them again."""
+    n = np.uint64(len(rows))
+    for i in range(n):
+        prefetch(values, np.int64(rows[min(i + np.uint64(AHEAD), n - np.uint64(1))]))
+        gathered[i] = values[np.uint64(rows[i])]
+
+
+@njit(cache=True, forceinline=True)
+def _add_word(word, value, sums, first):
+    """Adds a value to the histograms of eight columns, which begin at `first`."""
+    byte, mask, bins = np.uint64(8), np.uint64(255), np.uint64(N_BINS)
+    for k in range(np.uint64(_WORD)):
+        sums[first + k * bins + ((word >> (byte * k)) & mask)] += value
+
+
+@njit(cache=True, forceinline=True)
+def _add_shared_word(word, value, tables, first):
+    """Adds a value to the tables of four pairs of columns, which begin at `first`."""
+    half, mask, places = np.uint64(16), np.uint64(_PLACES - 1), np.uint64(_PLACES)
+    word = (word & np.uint64(0x001F001F001F001F)) | ((word >> np.uint64(3)) & np.uint64(0x03E003E003E003E0))
+    for k in range(np.uint64(_WORD // 2)):
+        tables[first + k * places + ((word >> (half * k)) & mask)] += value
+
+
+def _adder(low, high):
+    """The kernel for a block whose words are of these kinds: adds the values of rows to ``sums [BLOCK · bins]``, by column and bin, or to
+    ``tables`` where two columns share an update."""
+    sums_of_high, tables_of_high = np.uint64(_WORD * N_BINS), np.uint64(_WORD // 2 * _PLACES)
+
+    @njit(cache=True, forceinline=True)
+    def add_row(words, row, value, sums, tables):
+        if low == _WIDE:
+            _add_word(words[row, 0], value, sums, np.uint64(0))
+        else:
+            _add_shared_word(words[row, 0], value, tables, np.uint64(0))
+        if high == _WIDE:
+            _add_word(words[row, 1], value, sums, sums_of_high)
+        elif high == _SHARED:
+            _add_shared_word(words[row, 1], value, tables, tables_of_high)
+
+    @njit(cache=True)
+    def add(words, rows, values, sums, tables):
+        n = np.uint64(len(rows))
+        near = n - min(n, np.uint64(AHEAD))
+        for i in range(near):
+            prefetch(words, 2 * np.int64(rows[i + np.uint64(AHEAD)]))
+            add_row(words, np.uint64(rows[i]), values[i], sums, tables)
+        for i in range(near, n):
+            add_row(words, np.uint64(rows[i]), values[i], sums, tables)
+
+    return add
+
+
+_add_wide, _add_mixed, _add_shared = _adder(_WIDE, _WIDE), _adder(_WIDE, _SHARED), _adder(_SHARED, _SHARED)
+_add_half_wide, _add_half_shared = _adder(_WIDE, _NONE), _adder(_SHARED, _NONE)
+
+
+@njit(cache=True)
+def _add_rows(words, rows, values, low, high, sums, tables):
+    if low == _WIDE and high == _WIDE:
+        _add_wide(words, rows, values, sums, tables)
+    elif low == _WIDE and high == _SHARED:
+        _add_mixed(words, rows, values, sums, tables)
+    elif low == _SHARED and high == _SHARED:
+        _add_shared(words, rows, values, sums, tables)
+    elif low == _WIDE:
+        _add_half_wide(words, rows, values, sums, tables)
+    else:
+        _add_half_shared(words, rows, values, sums, tables)
+
+
+@njit(cache=True)
+def _add_margins(table, even, odd):
+    """Margins of a table of two columns, added to the histograms of both, in which place `FEW` is that of missing values."""
+    size = FEW + 1
+    for b in range(size):
+        total = np.int64(0)
+        for a in range(size):
+            value = table[b * size + a]
+            even[a] += value
+            total += value
+        odd[b] += total
+    for own in (even, odd):
+        own[MISSING], own[FEW] = own[FEW], 0
+
+
+@njit(cache=True)
+def _own(words, rows, values, kinds, sums, tables):
+    """The histograms ``sums [blocks, BLOCK · bins]`` over rows."""
+    for block in range(len(kinds)):
+        sums[block] = 0
+        if kinds[block, 0] == _SHARED or kinds[block, 1] == _SHARED:
+            tables[:] = 0
+        _add_rows(words[block], rows, values, kinds[block, 0], kinds[block, 1], sums[block], tables.ravel())
+        for pair in range(_WORD):
+            if kinds[block, 2 * pair // _WORD] == _SHARED:
+                at = 2 * pair * N_BINS
+                _add_margins(tables[pair], sums[block, at : at + N_BINS], sums[block, at + N_BINS : at + 2 * N_BINS])
+
+
+@njit(cache=True, parallel=True)
+def build(words, rows, values, workshop, threads, histogram, parent, has_parent):
+    """histogram[column, bin] = Σ values over `rows`, and where it `has_parent`, parent[column, bin] less that: the sibling's, in place.
+
+    Args:
+        words: ``uint64 [blocks, documents, 2]``.
+        rows: ``int32 [rows]``; values: ``int64 [rows]``, of these rows.
+        threads: at most those of the `workshop`.
+        histogram, parent: ``int64 [columns, bins]``.
+    """
+    kinds, used, own, tables = workshop
+    n = len(rows)
+    for thread in prange(threads):
+        a, b = n * thread // threads, n * (thread + 1) // threads
+        _own(words, rows[a:b], values[a:b], kinds, own[thread], tables[thread])
+    for column in prange(len(used)):
+        few, first = used[column] <= FEW, column % BLOCK * N_BINS
+        for k in range(N_BINS):
+            total = own[0, column // BLOCK, first + k]
+            for thread in range(1, threads):
+                total += own[thread, column // BLOCK, first + k]
+            histogram[column, k] = total
+        if has_parent:
+            for k in range(FEW if few else N_BINS):
+                parent[column, k] -= histogram[column, k]
+            if few:
+                parent[column, MISSING] -= histogram[column, MISSING]

@@ -1,0 +1,317 @@
+"""LambdaMART: boosted regression trees on forces (Svore 2011 section 3; Burges 2010 section 7).
+
+At each iteration the objective gives force and curvature of every document at the current scores, one tree is grown along the
+force, and the scores move by its leaves. The trees never hear of a measure; a measure is looked at only to stop.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries, canonical
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure
+from ltr.objectives.lambda_objective import NORMALISE
+from ltr.objectives.preferences import Preferences
+from ltr.objectives.terms import WITHOUT_CURVATURE, Term, saturations
+from ltr.objectives.two_class import TwoClassObjective
+from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.surface import Surface
+from ltr.rankers.training import Curve, mean_measure, objective_of, written_objective
+from ltr.trees.attribution import importance, shapley
+from ltr.trees.ensemble import Trees, join
+from ltr.trees.fixed_point import VANISHED
+from ltr.trees.grower import Rules, grow_over
+from ltr.trees.shards import Ask, Part, PartLost, Parts
+
+
+@dataclass(frozen=True)
+class LambdaMART:
+    """Gradient boosted trees on λ's.
+
+    Args:
+        n_trees: trees to grow at most.
+        n_leaves: leaves of a tree at most, 2 and up.
+        learning_rate: factor on every leaf.
+        min_docs_in_leaf: documents in a leaf at least, exact.
+        objective: the terms (default: NDCG, all pairs).
+        gain: ``newton`` or ``least_squares`` (the papers' rule).
+        leaf: ``newton`` (Σforce/Σcurvature) or ``gradient`` (Σforce/count).
+        largest_leaf: bound on |leaf| before the learning rate.
+        max_bins: bins of a feature at most, 2–255.
+        loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: every document by itself is relevant or not, as
+            the first term's measure sees it (`ltr.objectives.two_class`).
+        sigma, normalise: see `Objective`.
+        query_share: share of the training queries that each tree is grown on, drawn anew for each.
+        feature_share: share of the features that each tree may split by, drawn anew for each.
+        monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
+        base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
+        seed: of the draws.
+        conventions: label rules.
+        stop_on: measure on validation queries whose best iteration is kept; None keeps all trees.
+        patience: iterations without a new best before stopping; 0 never stops early.
+    """
+
+    kind: ClassVar[str] = "lambdamart"
+    n_trees: int = 300
+    n_leaves: int = 31
+    learning_rate: float = 0.1
+    min_docs_in_leaf: int = 20
+    objective: Sequence[Term] = (Term(),)
+    gain: Literal["newton", "least_squares"] = "newton"
+    leaf: Literal["newton", "gradient"] = "newton"
+    largest_leaf: float = 10.0
+    max_bins: int = 255
+    loss: Literal["ranking", "two_class", "balanced"] = "ranking"
+    sigma: float = 1.0
+    normalise: Literal["none", "query", "term"] = "none"
+    query_share: float = 1.0
+    feature_share: float = 1.0
+    monotone: Mapping[str, int] = field(default_factory=dict)
+    base: str | None = None
+    seed: int = 1
+    conventions: Conventions = Conventions()
+    stop_on: str | None = "ndcg_10"
+    patience: int = 50
+    trees: Trees | None = field(default=None, repr=False)
+    names: tuple[str, ...] = field(default=(), repr=False)
+    curve: Curve | None = field(default=None, repr=False, compare=False)
+    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rules = {
+            "n_trees": self.n_trees >= 1,
+            "n_leaves": self.n_leaves >= 2,
+            "learning_rate": self.learning_rate > 0,
+            "min_docs_in_leaf": self.min_docs_in_leaf >= 1,
+            "largest_leaf": self.largest_leaf > 0,
+            "gain": self.gain in ("newton", "least_squares"),
+            "leaf": self.leaf in ("newton", "gradient"),
+            "patience": self.patience >= 0,
+            "max_bins": 2 <= self.max_bins <= 255,
+            "sigma": self.sigma > 0,
+            "normalise": self.normalise in NORMALISE,
+            "loss": self.loss in ("ranking", "two_class", "balanced"),
+            "query_share": 0 < self.query_share <= 1,
+            "feature_share": 0 < self.feature_share <= 1,
+            "monotone": set(self.monotone.values()) <= {-1, 0, 1},
+        }
+        if self.stop_on is not None:
+            Measure.maximised(self.stop_on)
+        flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_CURVATURE]
+        if flat and "newton" in (self.gain, self.leaf):
+            raise ValueError(f"LambdaMART: {flat[0]!r} has no curvature; take gain: least_squares and leaf: gradient with it")
+        if any(self.monotone.values()) and (self.gain == "newton") != (self.leaf == "newton"):
+            raise ValueError(
+                "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
+            )
+        for name, holds in rules.items():
+            if not holds:
+                raise ValueError(f"LambdaMART: {name}={getattr(self, name)!r} is out of range")
+
+    def fit(
+        self,
+        queries: Queries,
+        valid: Queries | None = None,
+        tick: Callable[[], None] | None = None,
+        preferences: Preferences | None = None,
+        start: "LambdaMART | None" = None,
+    ) -> "LambdaMART":
+        """A fitted copy of this model.
+
+        Args:
+            tick: called after every tree; what it raises ends the training.
+            preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet on trees, B2).
+            start: a fitted model whose trees come first. With the same data and parameters, but for more trees, the result is
+                that of never having stopped, byte for byte; with others, the model is adapted to them (B section 7).
+
+        Raises:
+            ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
+                features, or an objective that does not fit the data.
+        """
+        return self._boosted(Part(self, queries, preferences), valid, tick, start)
+
+    def fit_parts(
+        self,
+        ask: Ask,
+        valid: Queries | None = None,
+        tick: Callable[[], None] | None = None,
+        start: "LambdaMART | None" = None,
+    ) -> "LambdaMART":
+        """`fit` on queries that lie in several parts, each asked through `ask` (`ltr.trees.shards`): the same model, byte for byte.
+
+        Raises:
+            ValueError: as `fit`, and for parts that do not belong together.
+            PartLost: when `ask` raises it; it carries the model of the trees so far.
+        """
+        return self._boosted(Parts(self, ask), valid, tick, start)
+
+    def _boosted(
+        self, data: Part | Parts, valid: Queries | None, tick: Callable[[], None] | None, start: "LambdaMART | None"
+    ) -> "LambdaMART":
+        if data.n_documents < 2 * self.min_docs_in_leaf:
+            raise ValueError(f"{data.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
+        begun = self._begun(start, data.names)
+        data.begin(begun)
+        rules = Rules(
+            self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", self.leaf == "newton", self.learning_rate,
+            self.largest_leaf, np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
+        )  # fmt: skip
+        watch = _Watch(self, data, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
+        trees, judged, remarks = [begun], 1, tuple(saturations(self.objective, self.n_trees))
+        try:
+            for iteration in range(begun.n_trees, self.n_trees):
+                field = data.pull(iteration)
+                tree = grow_over(field, rules, self._drawn(len(data.names), iteration))
+                if tree is None:
+                    why = "all forces are zero" if field.largest()[0] < VANISHED else "no split is admissible"
+                    remarks = (*remarks, f"stopped after {iteration} trees: {why}")
+                    break
+                del field
+                trees.append(tree)
+                data.move(tree.value)
+                if tick is not None:
+                    tick()
+                if watch.seen(iteration + 1, tree):
+                    break
+                judged = len(trees)
+        except PartLost as lost:
+            lost.so_far = replace(self, trees=join(trees[:judged]), names=data.names, curve=watch.curve(), remarks=remarks)
+            raise
+        ensemble = join(trees)
+        kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
+        return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
+
+    def predict(self, features: Any) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]``, higher is better."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        return self.offset(array, self.names) + self.trees.scores(array)
+
+    def stages(self, features: Any, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The scores after every so many trees, and after the last: the number of trees and ``float64 [documents]``."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        scores, before = self.offset(array, self.names), 0
+        for n_trees in sorted({*range(every, self.trees.n_trees, every), self.trees.n_trees} - {0}):
+            scores = scores + self.trees.between(before, n_trees).scores(array)
+            before = n_trees
+            yield n_trees, scores
+
+    def importance(self, by: Literal["gain", "splits"] = "gain") -> NDArray[np.float64]:
+        """How much each feature was split by, ``float64 [features]``: Σ gain, or the number of splits."""
+        assert self.trees is not None
+        return importance(self.trees, len(self.names), by)
+
+    def explain(self, features: Any) -> NDArray[np.float64]:
+        """Exact Shapley values ``float64 [documents, features + 1]``, the expected score in the last column: a row sums to the score.
+        A base's scores count as those of its feature."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        values = shapley(self.trees, array)
+        if self.base is not None:
+            values[:, self.names.index(self.base)] += self.offset(array, self.names)
+        return values
+
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on: the values of all leaves."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        return self.trees.surface(array, self.offset(array, self.names))
+
+    def objective_over(self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None) -> Any:
+        """What gives ``(scores, iteration) → (force, curvature)`` over these queries; `sizes`: see `TwoClassObjective`."""
+        if self.loss == "ranking" or preferences is not None:
+            return objective_of(self, queries, preferences)
+        measure = Measure.of(self.objective[0].measure)
+        return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
+
+    def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
+        """The trees to go on from."""
+        strangers = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in names]
+        if strangers:
+            raise ValueError(f"LambdaMART: no feature {strangers[0]!r} in this data set; it has {', '.join(names[:5])} …")
+        if start is None:
+            return join([])
+        if start.trees is None or start.names != names or start.base != self.base:
+            raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
+        return start.trees.first(min(start.trees.n_trees, self.n_trees))
+
+    def offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
+        """Scores before the first tree."""
+        if self.base is None:
+            return np.zeros(len(features))
+        scores = features[:, names.index(self.base)].astype(np.float64)
+        if not np.isfinite(scores).all():
+            raise ValueError(f"base {self.base!r} has a missing or infinite value in row {int(np.argmin(np.isfinite(scores)))}")
+        return scores
+
+    def _drawn(self, n_features: int, iteration: int) -> NDArray[np.bool_] | None:
+        """Features of one tree, None for all: keyed by seed and iteration, so that an interruption does not matter."""
+        if self.feature_share == 1:
+            return None
+        n = max(round(self.feature_share * n_features), 1)
+        rng = np.random.default_rng([self.seed, iteration])
+        return np.isin(np.arange(n_features), rng.choice(n_features, n, replace=False))
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.arrays)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        if self.trees is None:
+            raise ValueError("this model is not fitted")
+        return vars(self.trees)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        fitted = ("trees", "names", "curve", "remarks")
+        return {name: value for name, value in asdict(replace(self, trees=None, curve=None)).items() if name not in fitted}
+
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaMART":
+        return cls(**{**parameters, **written_objective(parameters)}, trees=Trees.restored(arrays, len(names)), names=names)
+
+
+class _Watch:
+    """The measure along training: on validation queries after every tree, on training queries after every tenth."""
+
+    def __init__(self, model: LambdaMART, data: Part | Parts, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
+        self.model, self.data, self.valid = model, data, valid
+        self.rows: list[tuple[int, float, float]] = []
+        self.best, self.best_value = 0, -np.inf
+        if curve is not None:
+            before = curve.iteration <= begun.n_trees
+            columns = (curve.iteration[before].tolist(), curve.train[before].tolist(), curve.valid[before].tolist())
+            self.rows = list(zip(*columns, strict=True))
+        if valid is not None:
+            self.valid_scores = model.offset(valid.features, valid.names) + begun.scores(valid.features)
+            if begun.n_trees and model.stop_on is not None:
+                value = mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
+                self.best, self.best_value = begun.n_trees, value
+                if self.rows and (self.rows[-1][0], self.rows[-1][2]) == (begun.n_trees, value):
+                    # The curve ends where this begins: a training that was interrupted, whose best may lie further back.
+                    self.best, _, self.best_value = max(self.rows, key=lambda row: row[2])
+
+    def seen(self, n_trees: int, tree: Trees) -> bool:
+        """Notes the state after a tree; True when it is time to stop."""
+        measure = self.model.stop_on
+        if measure is None:
+            return False
+        train = self.data.mean(measure) if n_trees % 10 == 0 else np.nan
+        value = np.nan
+        if self.valid is not None:
+            self.valid_scores += tree.scores(self.valid.features)
+            value = mean_measure(measure, self.valid, self.valid_scores, self.model.conventions)
+            if value > self.best_value:
+                self.best, self.best_value = n_trees, value
+        self.rows.append((n_trees, train, value))
+        return self.valid is not None and 0 < self.model.patience <= n_trees - self.best
+
+    def curve(self) -> Curve:
+        iteration, train, valid = zip(*self.rows, strict=True) if self.rows else ((), (), ())
+        return Curve(np.array(iteration, np.int64), np.array(train, np.float64), np.array(valid, np.float64))

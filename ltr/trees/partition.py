@@ -1,0 +1,295 @@
+"""Where documents lie while trees grow: their bins, the rows of each leaf, and how a leaf is divided.
+
+A child's histogram is built for the smaller child only; its sibling's is the parent's less that, in the parent's place.
+
+Bins of a document are one row, and rows lie by the leaves of a training's first tree, in the order of documents within each (`Ground.lie_by`).
+Later trees ask for much the same features, so what they read of a leaf lies closer together; sums do not know the order:
+
+    document   0   1   2   3   4   5   6   7        canonical: forces, scores, labels
+    leaf       b   a   b   c   a   a   c   b        of the first tree
+    row_of     3   0   4   6   1   2   7   5        written to as many streams as there are leaves, each from front to back
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.kernels.prefetch import prefetch
+from ltr.trees.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
+from ltr.trees.fixed_point import PIECE
+from ltr.trees.histograms import AHEAD, N_BINS, Workshop, build, gather
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What trees are grown on: binned features, and the memory that every tree uses again.
+
+    Attributes:
+        binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
+        has_missing: ``bool [features]``.
+        histograms: ``int64 [leaves, columns, bins]``, made in `workshop`.
+        row_of: ``int32 [documents]``, where the bins of a document lie.
+        rows: ``int32 [documents]``, by leaf, rising in each but where a division was tried and not kept.
+        places: ``int64 [2, leaves]``: leaf k owns ``rows[places[0, k]:][:places[1, k]]``.
+        packed: ``int64 [2, documents]``: by row, and in the order of a leaf's rows; the latter's memory is `scratch` too.
+    """
+
+    binned: NDArray[np.uint8]
+    bins: Bins
+    has_missing: NDArray[np.bool_]
+    histograms: NDArray[np.int64]
+    workshop: Workshop
+    row_of: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    places: NDArray[np.int64]
+    packed: NDArray[np.int64]
+
+    @property
+    def memory(self) -> "Memory":
+        words, (packed, gathered) = self.binned.view(np.uint64), self.packed
+        return Memory(
+            self.binned, words, self.bins.columns, self.rows, self.places, packed, gathered, self.scratch, self.histograms, self.workshop,
+            numba.get_num_threads(),
+        )  # fmt: skip
+
+    @property
+    def scratch(self) -> NDArray[np.int32]:
+        """``int32 [documents]``, in the memory of what is gathered."""
+        return self.packed[1].view(np.int32)[: len(self.rows)]
+
+    @classmethod
+    def of(cls, features: NDArray[np.float32], max_bins: int, n_leaves: int) -> "Ground":
+        """Bins `features`, ``float32 [documents, features]``, block by block: they may be a memory-mapped file.
+
+        Raises:
+            ValueError: for an infinite feature, or more documents than 32 bits can number.
+        """
+        _numbered(features)
+        return cls.binned_by(features, find_bins(features, max_bins), n_leaves)
+
+    @classmethod
+    def binned_by(cls, features: NDArray[np.float32], bins: Bins, n_leaves: int) -> "Ground":
+        """The same with edges that are known already: those of a whole whose part `features` are.
+
+        Raises:
+            ValueError: for more documents than 32 bits can number.
+        """
+        _numbered(features)
+        binned = apply_bins(features, bins)
+        return cls(
+            binned,
+            bins,
+            find_missing(binned, bins),
+            histograms=np.empty((n_leaves, bins.n_blocks * BLOCK, N_BINS), np.int64),
+            workshop=Workshop.of(bins, numba.config.NUMBA_NUM_THREADS),
+            row_of=np.arange(len(features), dtype=np.int32),
+            rows=np.empty(len(features), np.int32),
+            places=np.zeros((2, n_leaves), np.int64),
+            packed=np.empty((2, len(features)), np.int64),
+        )
+
+    def lie_by(self, leaf: NDArray[np.int32]) -> None:
+        """Moves the rows of one leaf, ``int32 [documents]``, side by side."""
+        before = self.row_of.copy()
+        _number_by(leaf, self.row_of)
+        _move_rows(self.binned.view(np.uint64), before, self.row_of, self.packed.view(np.uint64).reshape(-1, 2))
+
+
+def _numbered(features: NDArray[np.float32]) -> None:
+    if len(features) > np.iinfo(np.int32).max:
+        raise ValueError(f"{len(features):,} documents; trees number them in 32 bits, 2,147,483,647 at most")
+
+
+class Memory(NamedTuple):
+    """A `Ground` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`."""
+
+    binned: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+    columns: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    places: NDArray[np.int64]
+    packed: NDArray[np.int64]
+    gathered: NDArray[np.int64]
+    scratch: NDArray[np.int32]
+    histograms: NDArray[np.int64]
+    workshop: Workshop
+    threads: int
+
+    def divide(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
+        return int(divide_leaf(self, leaf, new, feature, split, missing_left))
+
+    def settle(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        settle_leaf(self, leaf, new, left_is_smaller, searched)
+
+    def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
+        return np.asarray(leaf_in_bins(self, leaf, feature))
+
+
+@njit(cache=True, parallel=True)
+def number_rows(rows):
+    for k in prange(len(rows)):
+        rows[k] = k
+
+
+@njit(cache=True)
+def _number_by(leaf, row_of):
+    """Rows by leaf, in the order of documents within each."""
+    n_leaves = 0
+    for k in range(len(leaf)):
+        n_leaves = max(n_leaves, leaf[k] + 1)
+    sizes = np.zeros(n_leaves, np.int64)
+    for k in range(len(leaf)):
+        sizes[leaf[k]] += 1
+    ends = np.cumsum(sizes) - sizes
+    for k in range(len(leaf)):
+        row_of[k] = ends[leaf[k]]
+        ends[leaf[k]] += 1
+
+
+@njit(cache=True, parallel=True)
+def _move_rows(words, before, after, moved):
+    """words[:, after[k]] = words[:, before[k]], ``uint64 [blocks, documents, 2]``, through memory for one block."""
+    for block in range(len(words)):
+        for k in prange(len(moved)):
+            moved[after[k]] = words[block, before[k]]
+        for k in prange(len(moved)):
+            words[block, k] = moved[k]
+
+
+_SPLIT_FROM = 4096
+"""Rows from which they are divided by two threads."""
+
+
+@njit(cache=True, forceinline=True)
+def _goes_left(block, k, row, split, missing_left):
+    b = block[row, k]
+    return np.uint64((b <= split) | (missing_left & (b == MISSING)))
+
+
+@njit(cache=True)
+def _divide_from_front(block, k, rows, split, missing_left, rights):
+    """Rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; how many go left."""
+    n_left = n_right = np.uint64(0)
+    n = np.uint64(len(rows))
+    for i in range(n):
+        prefetch(block, BLOCK * np.int64(rows[min(i + np.uint64(AHEAD), n - np.uint64(1))]))
+        row = rows[i]
+        left = _goes_left(block, k, row, split, missing_left)
+        rows[n_left], rights[n_right] = row, row
+        n_left += left
+        n_right += np.uint64(1) - left
+    return np.int64(n_left)
+
+
+@njit(cache=True)
+def _divide_from_end(block, k, rows, split, missing_left, lefts):
+    """Rows that go right to the end of `rows`, the others to the end of `lefts`; how many go left."""
+    last = np.uint64(len(rows) - 1)
+    to_rows = to_lefts = last
+    for i in range(np.uint64(len(rows))):
+        at = last - i
+        prefetch(block, BLOCK * np.int64(rows[at - min(at, np.uint64(AHEAD))]))
+        row = rows[at]
+        left = _goes_left(block, k, row, split, missing_left)
+        rows[to_rows], lefts[to_lefts] = row, row
+        to_lefts -= left
+        to_rows -= np.uint64(1) - left
+    return np.int64(last - to_lefts)
+
+
+@njit(cache=True, parallel=True)
+def partition(binned, column, rows, scratch, split, missing_left):
+    """Rows that go left to the front, both sides in their order; how many went left. Two threads begin at the ends, and half of the rows
+    need not be moved again:
+
+        rows      L L L L L · · · · | · · · R R R R        scratch   R R R R     | L L L
+                            └──────────────┘               what is missing in the middle: L L L R R R R
+
+    `scratch`: as long as `rows` at least.
+    """
+    block, k, n = binned[column // BLOCK], column % BLOCK, len(rows)
+    if n < _SPLIT_FROM:
+        n_left = _divide_from_front(block, k, rows, split, missing_left, scratch)
+        rows[n_left:] = scratch[: n - n_left]
+        return n_left
+    half, lefts = n // 2, np.zeros(2, np.int64)
+    for side in prange(2):
+        if side == 0:
+            lefts[0] = _divide_from_front(block, k, rows[:half], split, missing_left, scratch[:half])
+        else:
+            lefts[1] = _divide_from_end(block, k, rows[half:], split, missing_left, scratch[half:n])
+    n_left = lefts[0] + lefts[1]
+    for side in prange(2):
+        if side == 0:
+            rows[lefts[0] : n_left] = scratch[n - lefts[1] : n]
+        else:
+            rows[n_left : n_left + half - lefts[0]] = scratch[: half - lefts[0]]
+    return n_left
+
+
+@njit(cache=True)
+def divide_leaf(memory, leaf, new, feature, split, missing_left):
+    start, size = memory.places[0, leaf], memory.places[1, leaf]
+    members = memory.rows[start : start + size]
+    n_left = partition(memory.binned, memory.columns[feature], members, memory.scratch, split, missing_left)
+    memory.places[0, new] = start + n_left
+    return n_left
+
+
+@njit(cache=True)
+def settle_leaf(memory, leaf, new, left_is_smaller, searched):
+    places = memory.places
+    start, size, n_left = places[0, leaf], places[1, leaf], places[0, new] - places[0, leaf]
+    left, right = (new, leaf) if left_is_smaller else (leaf, new)
+    places[0, left], places[1, left] = start, n_left
+    places[0, right], places[1, right] = start + n_left, size - n_left
+    if searched:
+        members = memory.rows[places[0, new] : places[0, new] + places[1, new]]
+        gathered = memory.gathered[: len(members)]
+        _gather_all(memory.packed, members, gathered, memory.threads)
+        build(
+            memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[new], memory.histograms[leaf], True
+        )
+
+
+@njit(cache=True, parallel=True)
+def _gather_all(packed, rows, gathered, threads):
+    n = len(rows)
+    for thread in prange(threads):
+        a, b = n * thread // threads, n * (thread + 1) // threads
+        gather(packed, rows[a:b], gathered[a:b])
+
+
+@njit(cache=True)
+def begin_root(memory, n_rows):
+    """The histogram of leaf 0."""
+    members, gathered = memory.rows[:n_rows], memory.packed
+    if n_rows < len(memory.rows):
+        gathered = memory.gathered
+        _gather_all(memory.packed, members, gathered, memory.threads)
+    build(memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[0], memory.histograms[0], False)
+
+
+@njit(cache=True)
+def leaf_in_bins(memory, leaf, f):
+    counts, column = np.zeros(N_BINS, np.int64), memory.columns[f]
+    for row in memory.rows[memory.places[0, leaf] : memory.places[0, leaf] + memory.places[1, leaf]]:
+        counts[memory.binned[column // BLOCK, row, column % BLOCK]] += 1
+    return counts
+
+
+@njit(cache=True, parallel=True)
+def note_leaves(rows, starts, of_row):
+    """of_row[row] = k for the rows from ``starts[k]`` on. Where a leaf's rows rise, a thread writes a piece of `of_row` at a time: what two
+    of them write to at once would travel between their caches. Each row is written once in any order: a place that is searched for never
+    falls as the number rises."""
+    for piece in prange((len(of_row) + PIECE - 1) // PIECE):
+        for k in range(len(starts) - 1):
+            own = rows[starts[k] : starts[k + 1]]
+            first, last = np.searchsorted(own, piece * PIECE), np.searchsorted(own, (piece + 1) * PIECE)
+            for at in range(first, last):
+                of_row[own[at]] = k

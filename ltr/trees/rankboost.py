@@ -1,0 +1,178 @@
+"""RankBoost (Freund, Iyer, Schapire & Singer 2003): boosting on pairs, whose weak rankers are thresholds on single features.
+
+The weight of a pair, i above j by label, is e^{H(j) − H(i)}. A document's potential π(d) is the weight of the pairs it should win less that
+of those it should lose, so that no list of pairs is kept. The weak ranker [x > θ] has r = Σ π(d)·[x_d > θ] over the weight of all pairs;
+the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). The model is an ensemble of trees of two leaves, 0 and α.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries, canonical
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure
+from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.surface import Surface
+from ltr.rankers.training import Curve, mean_measure
+from ltr.trees.binning import BLOCK, apply_bins, find_bins
+from ltr.trees.ensemble import Trees, join
+
+
+@njit(cache=True, parallel=True)
+def potentials(scores, labels, offsets, potential, weights):
+    """π of each document, and the weight of each query's pairs."""
+    for q in prange(len(weights)):
+        a, b = offsets[q], offsets[q + 1]
+        middle = 0.5 * (scores[a:b].max() + scores[a:b].min())
+        up, down = np.exp(scores[a:b] - middle), np.exp(middle - scores[a:b])
+        potential[a:b] = 0.0
+        weights[q] = 0.0
+        for i in range(b - a):
+            for j in range(b - a):
+                if labels[a + i] > labels[a + j]:
+                    weight = up[j] * down[i]
+                    potential[a + i] += weight
+                    potential[a + j] -= weight
+                    weights[q] += weight
+
+
+@njit(cache=True, parallel=True)
+def _weak(binned, columns, potential, sums):
+    """sums[f, b]: Σ π of the documents with a bin above b, a missing value counting as below."""
+    for f in prange(len(sums)):
+        own, block, k = np.zeros(256), columns[f] // BLOCK, columns[f] % BLOCK
+        for d in range(len(potential)):
+            own[binned[block, d, k]] += potential[d]
+        above = 0.0
+        for b in range(254, -1, -1):
+            sums[f, b] = above
+            above += own[b]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankBoost:
+    """RankBoost.
+
+    Args:
+        rounds: weak rankers to add.
+        max_bins: thresholds of a feature are the edges of so many bins at most.
+        conventions: label rules.
+        stop_on: measure on validation queries whose best round is kept; None keeps all.
+    """
+
+    kind: ClassVar[str] = "rankboost"
+    rounds: int = 300
+    max_bins: int = 255
+    conventions: Conventions = Conventions()
+    stop_on: str | None = "ndcg_10"
+    trees: Trees | None = field(default=None, repr=False)
+    names: tuple[str, ...] = field(default=(), repr=False)
+    curve: Curve | None = field(default=None, repr=False, compare=False)
+    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1 or not 2 <= self.max_bins <= 255:
+            raise ValueError(f"RankBoost: rounds={self.rounds} must be at least 1 and max_bins={self.max_bins} lie in 2–255")
+        if self.stop_on is not None:
+            Measure.maximised(self.stop_on)
+
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "RankBoost":
+        """A fitted copy.
+
+        Raises:
+            ValueError: for an infinite feature, or where no query has documents of different labels.
+        """
+        queries, valid = canonical(queries), canonical(valid) if valid is not None else None
+        bins = find_bins(queries.features, self.max_bins)
+        binned = apply_bins(queries.features, bins)
+        scores, potential = np.zeros(queries.n_documents), np.empty(queries.n_documents)
+        weights, sums = np.empty(queries.n_queries), np.empty((queries.n_features, 255))
+        edges = np.diff(bins.starts)
+        valid_scores = np.zeros(valid.n_documents) if valid is not None else None
+        trees: list[Trees] = []
+        rows: list[tuple[int, float, float]] = []
+        best, best_value = 0, -np.inf
+        for k in range(1, self.rounds + 1):
+            potentials(scores, queries.labels, queries.offsets, potential, weights)
+            total = np.cumsum(weights)[-1]
+            if total <= 0:
+                raise ValueError("RankBoost: no query has documents of different labels")
+            _weak(binned, bins.columns, potential, sums)
+            sums[np.arange(255) >= edges[:, None]] = 0.0
+            feature, b = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
+            r = sums[feature, b] / total
+            if abs(r) < 1e-12:
+                break
+            alpha = 0.5 * np.log(max(1 + r, 1e-12) / max(1 - r, 1e-12))
+            block, column = divmod(int(bins.columns[feature]), BLOCK)
+            edge = bins.edges[bins.starts[feature] + b]
+            trees.append(_stump(int(feature), edge, alpha, binned[block, :, column], int(b), abs(r)))
+            scores += trees[-1].scores(queries.features)
+            if tick is not None:
+                tick()
+            if self.stop_on is not None:
+                train = mean_measure(self.stop_on, queries, scores, self.conventions) if k % 10 == 0 else np.nan
+                value = np.nan
+                if valid is not None and valid_scores is not None:
+                    valid_scores += trees[-1].scores(valid.features)
+                    value = mean_measure(self.stop_on, valid, valid_scores, self.conventions)
+                    if value > best_value:
+                        best, best_value = k, value
+                rows.append((k, train, value))
+        kept = join(trees[:best] if valid is not None and self.stop_on else trees)
+        iteration, train_values, valid_values = (
+            (np.array(column) for column in zip(*rows, strict=True)) if rows else ([np.empty(0)] * 3)
+        )
+        curve = Curve(iteration.astype(np.int64), train_values.astype(np.float64), valid_values.astype(np.float64))
+        return replace(self, trees=kept, names=queries.names, curve=curve, remarks=(f"{kept.n_trees} of {len(trees)} rounds kept",))
+
+    def predict(self, features: Any) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]``, higher is better."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        return self.trees.scores(array)
+
+    def surface(self, features: Any) -> Surface:
+        """What `ltr.certify` walks on: the values of all leaves."""
+        array = checked_features(features, self.names)
+        assert self.trees is not None
+        return self.trees.surface(array, np.zeros(len(array)))
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.arrays)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        if self.trees is None:
+            raise ValueError("this model is not fitted")
+        return vars(self.trees)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        fitted = ("trees", "names", "curve", "remarks", "conventions")
+        return {
+            **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in fitted},
+            "conventions": vars(self.conventions),
+        }
+
+    @classmethod
+    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "RankBoost":
+        given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
+        return cls(**given, trees=Trees.restored(arrays, len(names)), names=names)
+
+
+def _stump(feature: int, edge: np.float32, alpha: float, column: NDArray[np.uint8], b: int, gain: float) -> Trees:
+    """The tree of [x > edge]·α; missing values go left. `column`: the feature's bins."""
+    right = int(((column > b) & (column != 255)).sum())
+    return Trees(
+        feature=np.array([feature], np.int32), threshold=np.array([edge], np.float32), missing_left=np.array([True]),
+        left=np.array([~0], np.int32), right=np.array([~1], np.int32), value=np.array([0.0, alpha]),
+        documents=np.array([len(column) - right, right], np.int64), node_starts=np.array([0, 1]), leaf_starts=np.array([0, 2]),
+        gain=np.array([gain]),
+    )  # fmt: skip

@@ -1,0 +1,110 @@
+"""The best split of a leaf, from its histograms: by Newton's gain G²/H or by least squares, G²/count.
+
+Sums are those of `ltr.trees.fixed_point`, force high and curvature or count low. A missing value goes to the side where it gains more. Monotone
+features: a split that orders its children's values the wrong way is none, and values keep within the leaf's bounds.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+from ltr.trees.binning import MISSING
+from ltr.trees.fixed_point import LOW
+from ltr.trees.histograms import N_BINS
+
+
+@njit(cache=True)
+def _score(force, weight):
+    """force²/weight; without weight there is nothing to move."""
+    return force * force / weight if weight > 0.0 else 0.0
+
+
+@njit(cache=True)
+def value_within(force, weight, bounds):
+    """The leaf force/weight within its bounds."""
+    return min(max(force / weight if weight > 0.0 else 0.0, bounds[0]), bounds[1])
+
+
+@njit(cache=True)
+def _score_at(force, weight, value):
+    """2·force·v − weight·v²: what a leaf of the value v gains; `_score` at v = force/weight."""
+    return (2.0 * force - weight * value) * value
+
+
+@njit(cache=True)
+def search(column, counts, counted, n_edges, has_missing, min_docs, by_count, sign, bounds):
+    """Best split of one feature: (gain, bin, missing goes left), in packed units; gain 0 where none is admissible.
+
+    `counts` per bin are looked at where `counted`; with least squares the low half of a word is the count (`by_count`). Values of
+    the children keep within `bounds` and, where `sign` is not 0, to its order.
+    """
+    total = np.int64(0)
+    n_total = 0
+    for k in range(N_BINS):
+        total += column[k]
+        n_total += counts[k]
+    bounded = sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf
+    all_force, all_weight = float(total >> 32), float(total & LOW)
+    parent = _score(all_force, all_weight)
+    if bounded:
+        parent = _score_at(all_force, all_weight, value_within(all_force, all_weight, bounds))
+    best, best_bin, best_left = 0.0, -1, False
+    for missing_left in (False, True):
+        if missing_left and not has_missing:
+            break
+        left = column[MISSING] if missing_left else np.int64(0)
+        n_left = counts[MISSING] if missing_left else 0
+        for k in range(n_edges + (has_missing and not missing_left)):
+            left += column[k]
+            n_left += counts[k]
+            weight = float(left & LOW)
+            if by_count and (weight < min_docs or all_weight - weight < min_docs):
+                continue
+            if counted and (n_left < min_docs or n_total - n_left < min_docs):
+                continue
+            force = float(left >> 32)
+            if bounded:
+                lower, upper = value_within(force, weight, bounds), value_within(all_force - force, all_weight - weight, bounds)
+                if sign * (upper - lower) < 0.0:
+                    continue
+                gain = _score_at(force, weight, lower) + _score_at(all_force - force, all_weight - weight, upper) - parent
+            else:
+                gain = _score(force, weight) + _score(all_force - force, all_weight - weight) - parent
+            if gain > best:
+                best, best_bin, best_left = gain, k, missing_left
+    return best, best_bin, best_left
+
+
+@njit(cache=True, parallel=True)
+def search_all(histogram, columns, n_edges, has_missing, min_docs, by_count, allowed, monotone, bounds, gains, splits, lefts):
+    for f in prange(len(n_edges)):
+        gains[f] = 0.0
+        if allowed[f]:
+            gains[f], splits[f], lefts[f] = search(
+                histogram[columns[f]],
+                np.zeros(N_BINS, np.int64),
+                False,
+                n_edges[f],
+                has_missing[f],
+                min_docs,
+                by_count,
+                monotone[f],
+                bounds,
+            )
+
+
+@njit(cache=True)
+def best_split(histogram, columns, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds):
+    """Best split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin. With Newton gain, whose
+    histograms do not count, sides may be too small: see `_admissible_split`."""
+    n_features = len(n_edges)
+    gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
+    search_all(histogram, columns, n_edges, has_missing, min_docs, not newton, allowed, monotone, bounds, gains, splits, lefts)
+    f = np.argmax(gains)
+    return gains[f], f, splits[f], lefts[f]
+
+
+@njit(cache=True)
+def sum_of(histogram):
+    """Force and weight of a leaf, from the histogram of its first column."""
+    total = histogram[0].sum()
+    return float(total >> 32), float(total & LOW)

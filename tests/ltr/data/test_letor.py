@@ -1,0 +1,109 @@
+"""The byte parser against a naive one, and one clear error for each rule."""
+
+import random
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.data import letor
+
+
+def parse(text, **options):
+    return letor.parse(np.frombuffer(text.encode(), np.uint8), **options)
+
+
+def test_a_line_with_everything():
+    lines = parse("2 qid:q7 1:0.5 3:-1e-3 # docid = GX-1 inc = 1\r\n\n# a comment\n0 qid:8 2:NULL 4:nan #docid=x\n")
+    assert lines.labels.tolist() == [2, 0]
+    assert lines.features.shape == (2, 4)
+    assert lines.features[0].tolist() == [0.5, 0, np.float32(-1e-3), 0]
+    assert np.isnan(lines.features[1, [1, 3]]).all()
+    text = np.frombuffer(
+        b"2 qid:q7 1:0.5 3:-1e-3 # docid = GX-1 inc = 1\r\n\n# a comment\n0 qid:8 2:NULL 4:nan #docid=x\n", np.uint8
+    )
+    assert letor.cut(text, lines.query_spans).tolist() == [b"q7", b"8"]
+    assert letor.cut(text, lines.document_spans).tolist() == [b"GX-1", b"x"]
+    assert lines.query_keys[0] == letor.key_of(b"q7")
+
+
+def test_no_newline_at_the_end_no_features_and_feature_zero():
+    assert parse("1 qid:1 2:3").features.tolist() == [[0, 3]]
+    assert parse("1 qid:1\n0 qid:1").features.shape == (2, 0)
+    assert parse("1 qid:1 0:5 1:6", first_feature=0).features.tolist() == [[5, 6]]
+    assert parse("1 2:3\n0 1:1").query_keys is None
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("x qid:1 1:2", "starts with the label"),
+        ("-1 qid:1 1:2", "must not be negative"),
+        ("inf qid:1 1:2", "must be finite"),
+        ("1 qid:1 1:abc", "FEATURE:VALUE"),
+        ("1 qid:1 1=2", "FEATURE:VALUE"),
+        ("1 qid:1 1:2x", "FEATURE:VALUE"),
+        ("1 qid:1 1:", "FEATURE:VALUE"),
+        ("1 qid:1 0:2", "start at 1"),
+        ("1 qid:1 2:1 2:3", "rise"),
+        ("1 qid:1 9:1 2:3", "rise"),
+        ("1 qid:1 999999999:1", "up to 100,000"),
+        ("1 1:2", "every line has a qid"),
+        ("1 qid: 1:2", "every line has a qid"),
+    ],
+)
+def test_a_wrong_line_is_named_with_its_number_text_and_rule(line, rule):
+    with pytest.raises(letor.LineError, match=rule) as caught:
+        parse("0 qid:1 1:1\n\n" + line + "\n1 qid:2 1:1\n")
+    assert caught.value.line == 3
+    assert caught.value.text == line
+
+
+def test_the_first_wrong_line_of_several_pieces_is_reported(monkeypatch):
+    monkeypatch.setattr(letor, "_PIECE", 64)
+    rows = [f"1 qid:{k} 1:{k}" for k in range(100)]
+    rows[41], rows[90] = "1 qid:41 1:a", "1 qid:90 1:b"
+    with pytest.raises(letor.LineError, match="FEATURE:VALUE") as caught:
+        parse("\n".join(rows))
+    assert caught.value.line == 42
+
+
+def test_nothing_in_it():
+    for text in ("", "\n\n", "# only a comment\n"):
+        with pytest.raises(ValueError, match="no document"):
+            parse(text)
+
+
+def test_pieces_do_not_change_the_outcome(monkeypatch):
+    rng = random.Random(1)
+    text = "".join(
+        f"{rng.randrange(5)} qid:{k // 7} "
+        + " ".join(f"{f}:{rng.uniform(-9, 9):.6f}" for f in sorted(rng.sample(range(1, 30), 5)))
+        + "\n"
+        for k in range(300)
+    )
+    whole = parse(text)
+    monkeypatch.setattr(letor, "_PIECE", 100)
+    cut = parse(text)
+    for name in ("features", "labels", "query_keys", "query_spans"):
+        assert np.array_equal(getattr(whole, name), getattr(cut, name))
+    naive = np.zeros((300, 29), np.float32)
+    for row, line in enumerate(text.splitlines()):
+        for pair in line.split()[2:]:
+            index, number = pair.split(":")
+            naive[row, int(index) - 1] = np.float32(float(number))
+    assert np.array_equal(whole.features, naive[:, : whole.features.shape[1]])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False, width=32), st.sampled_from(["{:r}", "{:.6f}", "{:.9g}", "{:e}"]))
+def test_numbers_are_read_exactly(value, form):
+    text = repr(value) if form == "{:r}" else form.format(value)
+    if text.startswith("-") and float(text) == 0:
+        text = text[1:]
+    got, want = parse(f"1 qid:1 1:{text}").features[0, 0], np.float32(float(text))
+    steps = abs(struct.unpack("i", struct.pack("f", got))[0] - struct.unpack("i", struct.pack("f", want))[0])
+    digits = len(text.split("e")[0].replace(".", "").replace("-", "").strip("0"))
+    assert steps <= (0 if digits <= 15 and 1e-22 < abs(value) < 1e22 else 1)

@@ -1,0 +1,128 @@
+"""Canonical order: the same data set for any order of the rows, and a seeing eye on shapes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ltr.data.queries import Queries, canonical, concatenate, keep, row_digests, select, widen
+from tests.conftest import make_queries
+
+
+def shuffled(queries, seed=0):
+    """The same rows: queries in another order, documents of each in another order."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(queries.n_queries)
+    rows = np.concatenate([rng.permutation(np.arange(queries.offsets[q], queries.offsets[q + 1])) for q in order])
+    return Queries(
+        queries.features[rows],
+        queries.labels[rows],
+        np.concatenate(([0], np.cumsum(np.diff(queries.offsets)[order]))),
+        keys=queries.keys[order],
+        sources={name: values[rows] for name, values in queries.sources.items()},
+        weights=None if queries.weights is None else queries.weights[order],
+    )
+
+
+def test_canonical_order_and_digest_do_not_depend_on_the_order_of_rows(queries):
+    other = shuffled(queries)
+    assert not np.array_equal(other.labels, queries.labels)
+    assert other.digest == queries.digest
+    for name in ("features", "labels", "offsets", "keys"):
+        assert np.array_equal(getattr(canonical(other), name), getattr(queries, name))
+    assert canonical(queries) is queries
+
+
+def test_digest_sees_every_value(queries):
+    changed = queries.labels.copy()
+    changed[3] += 1
+    assert replace(queries, labels=changed).digest != queries.digest
+    assert replace(queries, sources={}).digest != queries.digest
+
+
+def test_default_keys_come_from_the_content_of_a_query():
+    queries = make_queries(6)
+    bare = Queries(queries.features, queries.labels, queries.offsets)
+    other = shuffled(replace(queries, keys=bare.keys), seed=3)
+    assert set(Queries(other.features, other.labels, other.offsets).keys.tolist()) == set(bare.keys.tolist())
+
+
+def test_row_digests_join_zeros_and_nans_and_part_the_rest():
+    rows = np.array([[0.0, np.nan], [-0.0, -np.nan], [0.0, 1.0], [1.0, 0.0]], np.float32)
+    digests = row_digests(rows)
+    assert digests[0] == digests[1]
+    assert len(set(digests.tolist())) == 3
+
+
+def test_canonical_order_does_not_know_labels():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(2000, 3)).astype(np.float32)
+    labels = (np.arange(2000) % 2).astype(float)
+    ordered = canonical(Queries(features, labels, np.array([0, 2000])))
+    assert abs(ordered.labels[:1000].mean() - 0.5) < 0.06
+
+
+def test_select_keep_and_concatenate(queries):
+    first, rest = select(queries, np.arange(4)), select(queries, np.arange(4, queries.n_queries))
+    assert concatenate([rest, first]).digest == queries.digest
+    mask = np.ones(queries.n_documents, bool)
+    mask[queries.offsets[2] : queries.offsets[3]] = False
+    assert keep(queries, mask).n_queries == queries.n_queries - 1
+    with pytest.raises(ValueError, match="two of the parts"):
+        concatenate([first, first])
+    wide = widen(first, (*first.names, "x", "y"))
+    assert wide.n_features == 6
+    assert not wide.features[:, 4:].any()
+    assert concatenate([wide, rest]).names == wide.names
+
+
+def test_attributes_stay_with_their_queries_and_are_part_of_the_digest_where_there_are_any(queries):
+    names = [f"name {key}" for key in queries.keys]
+    known = replace(queries, attributes={"name": names})
+    turned = select(known, np.arange(known.n_queries)[::-1])
+    assert turned.attributes["name"].tolist() == names[::-1]
+    assert canonical(turned).attributes["name"].tolist() == names
+    first, rest = select(known, np.arange(4)), select(known, np.arange(4, known.n_queries))
+    assert concatenate([rest, first]).attributes["name"].tolist() == names
+    mask = np.ones(queries.n_documents, bool)
+    mask[queries.offsets[2] : queries.offsets[3]] = False
+    assert keep(known, mask).attributes["name"].tolist() == [*names[:2], *names[3:]]
+    assert known.digest == turned.digest != queries.digest
+    assert replace(known, attributes={"name": [*names[:-1], "x"]}).digest != known.digest
+    assert replace(known, attributes={}).digest == queries.digest
+    wide = np.array(names, "U99")
+    assert replace(known, attributes={"name": wide}).digest == known.digest
+    with pytest.raises(ValueError, match="attributes differ between the parts"):
+        concatenate([first, replace(rest, attributes={})])
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"offsets": np.array([0, 3])}, "must rise"),
+        ({"features": np.zeros((3, 2))}, "one row a document"),
+        ({"sources": {"click": np.zeros(2)}}, "source 'click'"),
+        ({"attributes": {"language": ["de"]}}, r"attribute 'language': shape \(1,\), expected \(2,\)"),
+        ({"names": ("a",)}, "1 names"),
+        ({"keys": np.zeros(5, np.uint64)}, "5 keys"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, rule):
+    good = {"features": np.zeros((4, 2)), "labels": np.zeros(4), "offsets": np.array([0, 2, 4])}
+    with pytest.raises(ValueError, match=rule):
+        Queries(**(good | change))
+
+
+def test_queries_of_equal_content_stay_apart():
+    twice = Queries(np.array([[1.0], [2.0], [1.0], [2.0]]), np.array([0.0, 1, 1, 0]), np.array([0, 2, 4]))
+    ordered = canonical(twice)
+    assert sorted(ordered.features[:2, 0].tolist()) == [1, 2]
+    assert sorted(ordered.features[2:, 0].tolist()) == [1, 2]
+    with pytest.raises(ValueError, match="two queries have the same key"):
+        Queries(twice.features, twice.labels, twice.offsets, keys=np.array([3, 3], np.uint64))
+
+
+def test_labels_are_finite_and_not_negative():
+    for wrong in (-1.0, np.inf):
+        with pytest.raises(ValueError, match="a label is a finite number"):
+            Queries(np.zeros((2, 1)), np.array([1.0, wrong]), np.array([0, 2]))

@@ -1,0 +1,158 @@
+"""Conditional models against sums over all rankings, closed forms against sums over all sign vectors, gradients against differences."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import canonical, select
+from ltr.linear.conditional import LOSSES, closed_cost, sampled_cost, trace
+from ltr.linear.sampler import draw
+from tests.conftest import make_queries
+from tests.ltr.linear.test_sampler import everything, tiny
+
+
+def costs(scores, table):
+    """Every loss of one query by its definition, ``table``: δφ's numbers → Δ."""
+    margins = np.array([-np.dot(counts, scores) for counts in table])
+    losses = np.array(list(table.values()))
+    shares = np.exp(margins) / np.exp(margins).sum()
+    expected = (shares * losses).sum()
+    mle = np.log(np.exp(margins).sum())
+    return {
+        "mle": mle, "l2": expected, "l3": mle + expected, "convex": np.log(np.exp(margins + losses).sum()), "exp_gain": -np.log(1 - expected),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_whole_sample_is_the_sum_over_all_rankings(loss):
+    queries = tiny()
+    sample = draw(queries, "map:binary", samples=3000)
+    scores = 0.3 * np.random.default_rng(3).normal(size=queries.n_documents)
+    want = sum(costs(scores[queries.offsets[q] : queries.offsets[q + 1]], everything(queries, q))[loss] for q in sample.queries)
+    assert sampled_cost(loss, sample, queries.n_documents)(scores)[0] == pytest.approx(want)
+
+
+def binary(n_queries=25, seed=5, **options):
+    queries = make_queries(n_queries, seed=seed, largest=12, **options)
+    return canonical(replace(queries, sources={"binary": (queries.labels >= 3).astype(float)}))
+
+
+def differences(cost, scores, step=1e-6):
+    moved = step * np.eye(len(scores))
+    return np.array([(cost(scores + m)[0] - cost(scores - m)[0]) / (2 * step) for m in moved])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("measure", ["auc:binary", "map:binary", "ndcg:binary"])
+def test_derivatives(loss, measure):
+    queries = binary(6)
+    cost = ltr.ConditionalModel(loss=loss, measure=measure, samples=30).cost(queries)
+    scores = 0.2 * np.random.default_rng(4).normal(size=queries.n_documents)
+    assert cost(scores)[1] == pytest.approx(differences(cost, scores), abs=1e-6)
+
+
+def test_scaled_is_over_the_number_of_pairs():
+    queries = tiny()
+    sample, scores = draw(queries, "map:binary", samples=3000), np.random.default_rng(3).normal(size=queries.n_documents)
+    by_pairs = scores.copy()
+    for q, pairs in zip(sample.queries, sample.pairs, strict=True):
+        by_pairs[queries.offsets[q] : queries.offsets[q + 1]] /= pairs
+    for loss in ("convex", "exp_gain"):
+        scaled = sampled_cost(loss, sample, queries.n_documents, scaled=True)
+        assert scaled(scores)[0] == pytest.approx(sampled_cost(loss, sample, queries.n_documents)(by_pairs)[0])
+        assert scaled(scores)[1] == pytest.approx(differences(scaled, scores), abs=1e-6)
+        closed = closed_cost(loss, queries, queries.labels, scaled=True)
+        assert closed(scores)[1] == pytest.approx(differences(closed, scores), abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["mle", "convex", "exp_gain"])
+def test_closed_forms_are_sums_over_all_sign_vectors(loss):
+    queries = tiny()
+    scores = 0.4 * np.random.default_rng(6).normal(size=queries.n_documents)
+    want = 0.0
+    for a, b in itertools.pairwise(queries.offsets):
+        labels, own = queries.labels[a:b], scores[a:b]
+        theta = [own[i] - own[j] for i in np.flatnonzero(labels == 1) for j in np.flatnonzero(labels == 0)]
+        if theta:
+            table = {}
+            for signs in itertools.product((1, -1), repeat=len(theta)):
+                table[tuple(signs)] = sum(s < 0 for s in signs) / len(theta)
+            margins = np.array([np.dot(np.array(signs) - 1, theta) for signs in table])
+            losses = np.array(list(table.values()))
+            shares = np.exp(margins) / np.exp(margins).sum()
+            want += {
+                "mle": np.log(np.exp(margins).sum()), "convex": np.log(np.exp(margins + losses).sum()),
+                "exp_gain": -np.log(1 - (shares * losses).sum()),
+            }[loss]  # fmt: skip
+    cost = closed_cost(loss, queries, queries.labels)
+    assert cost(scores)[0] == pytest.approx(want)
+    assert cost(scores)[1] == pytest.approx(differences(cost, scores), abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["auc:binary", "map:binary", "ndcg:binary"])
+def test_convex_loss_is_an_upper_bound(measure):
+    queries = binary()
+    sample = draw(queries, measure, 50)
+    for seed in range(20):
+        scores = np.random.default_rng(seed).normal(size=queries.n_documents) * 10.0 ** (seed % 4 - 2)
+        upper, lower = (sampled_cost(loss, sample, queries.n_documents)(scores)[0] for loss in ("convex", "l3"))
+        assert upper >= lower - 1e-9
+
+
+def test_the_models_learn_and_come_back(tmp_path):
+    train, valid = binary(60, seed=1), binary(40, seed=2)
+    for loss in LOSSES:
+        model = ltr.ConditionalModel(loss=loss, measure="ndcg:binary", samples=40).fit(train, valid)
+        scores = model.predict(valid.features)
+        value = np.nanmean(ltr.evaluate(valid.labels, scores, valid.offsets, ["ndcg_10"])["ndcg_10"])
+        assert value > 0.85, loss
+        assert model.curve.valid[-1] > 0.8
+        ltr.save(model, tmp_path / loss)
+        loaded = ltr.load(tmp_path / loss)
+        assert (loaded.digest, loaded.loss) == (model.digest, loss)
+        assert np.array_equal(loaded.predict(valid.features), scores)
+    closed = ltr.ConditionalModel(loss="convex", measure="auc:binary", closed=True).fit(train)
+    assert np.corrcoef(closed.weights, model.weights)[0, 1] > 0.5
+
+
+def test_shuffled_rows_give_the_same_model():
+    train = binary(20, seed=1)
+    order = np.random.default_rng(0).permutation(train.n_queries)
+    shuffled = select(train, order)
+    a, b = (ltr.ConditionalModel(measure="map:binary", samples=20).fit(queries) for queries in (train, shuffled))
+    assert a.digest == b.digest
+
+
+def test_what_cannot_be_fitted():
+    for wrong in (
+        {"C": 0.0},
+        {"samples": 0},
+        {"loss": "hinge"},
+        {"closed": True},
+        {"closed": True, "measure": "auc:binary", "loss": "l2"},
+    ):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.* is out of range"):
+            ltr.ConditionalModel(**wrong)
+    with pytest.raises(ValueError, match="have 5 levels"):
+        ltr.ConditionalModel().fit(make_queries(10))
+    holes = binary(10)
+    features = holes.features.copy()
+    features[3, 1] = np.nan
+    with pytest.raises(ValueError, match="conditional needs complete features; 'f2' has missing"):
+        ltr.ConditionalModel(measure="map:binary").fit(replace(holes, features=features))
+
+
+def test_a_trace_of_the_fit():
+    train = binary(30, seed=1)
+    model = ltr.ConditionalModel(measure="auc:binary", samples=40).fit(train)
+    seen = trace(model, train)
+    assert seen.sampled[-1] == pytest.approx(float(model.remarks[0].split()[1]), abs=1e-3)
+    assert np.all(np.diff(seen.sampled) <= 1e-9)
+    assert len(seen.closed) == len(seen.sampled)
+    assert [seen.smear[begin].mean() for begin in (0.0, 0.5, 1.0)] == sorted(losses.mean() for losses in seen.smear.values())
+    assert len(seen.products) == len(seen.losses) > 50
+    assert np.corrcoef(seen.products, seen.losses)[0, 1] < 0
+    assert not len(trace(ltr.ConditionalModel(measure="map:binary", samples=20).fit(train), train).closed)

@@ -1,0 +1,46 @@
+"""The two products of linear rankers, and what scaling does to weights."""
+
+import numba
+import numpy as np
+import pytest
+
+import ltr
+from ltr.linear.linear_ranker import minimise, products, transposed
+from tests.conftest import make_queries
+
+
+def test_products_are_numpys_and_the_same_on_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    features, weights, factors = rng.normal(size=(1000, 7)).astype(np.float32), rng.normal(size=7), rng.normal(size=1000)
+    assert products(features, weights) == pytest.approx(features.astype(float) @ weights)
+    assert transposed(features, factors) == pytest.approx(features.astype(float).T @ factors)
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    alone = transposed(features, factors)
+    numba.set_num_threads(before)
+    assert np.array_equal(alone, transposed(features, factors))
+
+
+def test_least_squares_by_lbfgs():
+    rng = np.random.default_rng(1)
+    features, target = rng.normal(size=(50, 4)).astype(np.float32), rng.normal(size=50)
+
+    def cost(scores):
+        return float(((scores - target) ** 2).sum()), 2 * (scores - target)
+
+    weights, value = minimise(cost, features, 2.0, np.zeros(4), 500)
+    x = features.astype(float)
+    want = np.linalg.solve(x.T @ x + np.eye(4) / 2, x.T @ target)
+    assert weights == pytest.approx(want, abs=1e-4)
+    assert value == pytest.approx(cost(x @ want)[0] + (want**2).sum() / 2)
+
+
+def test_weights_are_those_of_the_features_as_they_are():
+    queries = make_queries(40, seed=2)
+    from dataclasses import replace
+
+    stretched = replace(queries, features=queries.features * np.array([1.0, 100.0, 0.01, 5.0], np.float32) + 3)
+    a, b = (ltr.RankSVM(C=0.1).fit(one) for one in (queries, stretched))
+    assert b.weights * np.array([1.0, 100.0, 0.01, 5.0]) == pytest.approx(a.weights, rel=1e-3)
+    flat = replace(queries, features=np.column_stack((queries.features[:, :3], np.ones(queries.n_documents))))
+    assert ltr.RankSVM().fit(flat).weights[3] == 0.0

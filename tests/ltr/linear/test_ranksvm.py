@@ -1,0 +1,68 @@
+"""RankSVM beside scikit-learn on explicit pairs."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.linear.ranksvm import _PARTS, _by_label, _curvature
+from tests.conftest import make_queries
+
+
+def test_ranksvm_is_scikit_learns_on_explicit_pairs():
+    from sklearn.svm import LinearSVC
+
+    queries = make_queries(30, seed=3, largest=15)
+    pairs = [
+        queries.features[i].astype(float) - queries.features[j]
+        for a, b in itertools.pairwise(queries.offsets)
+        for i in range(a, b)
+        for j in range(a, b)
+        if queries.labels[i] > queries.labels[j]
+    ]
+    signs = np.where(np.arange(len(pairs)) % 2, 1, -1)
+    peer = LinearSVC(loss="squared_hinge", dual=False, fit_intercept=False, C=0.05, tol=1e-8, max_iter=10_000)
+    peer.fit(np.array(pairs) * signs[:, None], signs)
+    ours = ltr.RankSVM(C=0.05, standardise=False).fit(queries)
+    assert ours.weights == pytest.approx(peer.coef_[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("n_features", [4, 5])
+def test_curvature_is_the_sum_over_the_pairs_that_cost(n_features):
+    queries = make_queries(40, seed=5, largest=30)
+    features = np.random.default_rng(0).normal(size=(queries.n_documents, n_features)).astype(np.float32)
+    order, offsets, lower = _by_label(replace(queries, features=features, names=tuple("abcde"[:n_features])))
+    features, labels = features[order], queries.labels[order]
+    scores = features @ np.linspace(-1, 1, n_features)
+    expected, costing = np.zeros((n_features, n_features)), 0
+    for a, b in itertools.pairwise(offsets):
+        for i, j in itertools.product(range(a, b), repeat=2):
+            if labels[i] > labels[j] and scores[i] - scores[j] < 1:
+                gap = features[i].astype(float) - features[j]
+                expected, costing = expected + np.outer(gap, gap), costing + 1
+    pairs = sum((labels[a:b, None] > labels[a:b]).sum() for a, b in itertools.pairwise(offsets))
+    assert 0.2 * pairs < costing < 0.8 * pairs
+    width = n_features + n_features % 2
+    parts = np.full((_PARTS, width, width), np.nan)
+    _curvature(features, scores, offsets, lower, parts)
+    found = np.triu(parts.sum(axis=0)[:n_features, :n_features])
+    assert found == pytest.approx(np.triu(expected), rel=1e-9)
+
+
+def test_labels_that_are_all_alike_are_refused():
+    queries = make_queries(5, seed=1)
+    with pytest.raises(ValueError, match="RankSVM: no query has documents of different labels"):
+        ltr.RankSVM().fit(replace(queries, labels=np.ones(queries.n_documents)))
+
+
+@pytest.mark.parametrize("C", [1e-8, 1.0, 1e12, 1e16])
+def test_features_twice_halve_their_weights_for_any_C(C):
+    queries = make_queries(200, seed=3, largest=30)
+    names = tuple(f"f{k}" for k in range(2 * queries.n_features))
+    twice = replace(queries, features=np.column_stack([queries.features] * 2), names=names)
+    once = ltr.RankSVM(C=2 * C, standardise=False).fit(queries)
+    weights = ltr.RankSVM(C=C, standardise=False).fit(twice).weights.reshape(2, -1)
+    assert np.abs(once.weights).max() > (1e-7 if C < 1 else 0.1)
+    assert weights.sum(axis=0) == pytest.approx(once.weights, rel=1e-3, abs=1e-3 * np.abs(once.weights).max())

@@ -1,0 +1,173 @@
+"""Driving the measures: conventions of every tool against the tools themselves, ties, arguments."""
+
+import math
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.kernels.ranking import COUNTED, by_score
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.evaluation import PRESETS, evaluate, explain
+from ltr.metrics.measure import Measure
+
+
+def one(name, cutoff, labels, scores, **conventions):
+    measure = Measure(name, cutoff)
+    values = evaluate({measure.source: labels}, scores, [0, len(labels)], [measure], Conventions(**conventions))
+    return values[measure.key][0]
+
+
+def test_empty_rule_single_document_and_missing_labels():
+    assert math.isnan(one("ndcg", None, [0.0, 0.0], [1.0, 2.0]))
+    assert one("ndcg", None, [0.0, 0.0], [1.0, 2.0], empty="zero") == 0
+    assert one("ndcg", None, [0.0, 0.0], [1.0, 2.0], empty="one") == 1
+    assert one("map", None, [3.0], [0.0]) == 1
+    assert one("ndcg", None, [np.nan, 1.0], [2.0, 1.0]) == pytest.approx(1 / math.log2(3))
+    assert one("ndcg", None, [np.nan, 1.0], [2.0, 1.0], unlabelled="condensed") == 1
+
+
+def test_tie_rules_of_other_tools():
+    labels, scores = np.array([0.0, 2.0]), np.zeros(2)
+    assert one("mrr", None, labels, scores) == 0.75
+    assert one("mrr", None, labels, scores, ties="stable") == 0.5
+    assert one("mrr", None, labels[::-1].copy(), scores, ties="stable") == 1.0
+    assert one("mrr", None, labels[::-1].copy(), scores, ties="worst") == 0.5
+    by_id = evaluate(labels, scores, [0, 2], ["mrr"], Conventions(ties="docid"), documents=np.array([b"a", b"b"]))
+    assert by_id["mrr"][0] == 1.0
+
+
+def test_expected_ties_do_not_see_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 5, 30).astype(float), rng.integers(0, 4, 30).astype(float)
+    shuffled = rng.permutation(30)
+    names = ["ndcg@10", "map", "mrr", "err", "p@5", "auc"]
+    a = evaluate(labels, scores, [0, 30], names)
+    b = evaluate(labels[shuffled], scores[shuffled], [0, 30], names)
+    for key in a:
+        assert a[key] == pytest.approx(b[key], abs=1e-12)
+
+
+def test_long_ties_stay_finite():
+    labels = np.tile([4.0, 0.0, 2.0], 300)
+    for name in ("err", "mrr", "map", "ndcg"):
+        assert 0 < one(name, None, labels, np.zeros(900)) <= 1
+
+
+def test_parity_with_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(3, 40, 25)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    labels, scores = rng.integers(0, 4, offsets[-1]).astype(float), rng.normal(size=offsets[-1])
+    qrels, run = [], []
+    for q in range(25):
+        for d in range(offsets[q], offsets[q + 1]):
+            qrels.append(ir_measures.Qrel(str(q), str(d), int(labels[d])))
+            run.append(ir_measures.ScoredDoc(str(q), str(d), float(scores[d])))
+    ours = evaluate(
+        labels, scores, offsets, ["ndcg@10", "map", "mrr", "p@5"], Conventions(threshold=1, gain="linear", empty="zero")
+    )
+    theirs = {"ndcg_10": "nDCG@10", "map": "AP", "mrr": "RR", "p_5": "P@5"}
+    for key, name in theirs.items():
+        measure = ir_measures.parse_measure(name)
+        by_query = {m.query_id: m.value for m in ir_measures.iter_calc([measure], qrels, run)}
+        assert ours[key] == pytest.approx([by_query[str(q)] for q in range(25)], abs=1e-5)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="must be finite"):
+        evaluate([1.0, 0.0], [np.nan, 0.0], [0, 2], ["ndcg"])
+    with pytest.raises(ValueError, match="offsets must rise"):
+        evaluate([1.0, 0.0], [1.0, 0.0], [0, 3], ["ndcg"])
+    with pytest.raises(ValueError, match="label source 'click'"):
+        evaluate([1.0, 0.0], [1.0, 0.0], [0, 2], ["cndcg"])
+    with pytest.raises(ValueError, match="above max_label"):
+        evaluate([5.0, 0.0], [1.0, 0.0], [0, 2], ["err"])
+    assert ltr.evaluate([], [], [0], ["ndcg"])["ndcg"].shape == (0,)
+
+
+def test_conventions_of_other_tools_are_what_those_tools_say():
+    """scikit-learn's and LightGBM's own NDCG on the same data, ties included."""
+    sklearn = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(11)
+    labels, scores = rng.integers(0, 4, (20, 8)).astype(float), rng.integers(0, 5, (20, 8)).astype(float)
+    labels[3] = 0
+    offsets = np.arange(0, 161, 8)
+    ours = evaluate(labels.ravel(), scores.ravel(), offsets, ["ndcg@5"], PRESETS["sklearn"][0])["ndcg_5"]
+    assert ours == pytest.approx([sklearn.ndcg_score(labels[[q]], scores[[q]], k=5) for q in range(20)])
+
+    lightgbm = pytest.importorskip("lightgbm")
+    features = scores.reshape(-1, 1)
+    data = lightgbm.Dataset(features, labels.ravel(), group=[8] * 20, free_raw_data=False)
+    recorded = {}
+    options = {
+        "objective": "lambdarank",
+        "metric": ["ndcg", "map"],
+        "eval_at": [5],
+        "verbose": -1,
+        "min_data_in_leaf": 1,
+        "num_leaves": 4,
+    }
+    watch = [lightgbm.record_evaluation(recorded)]
+    booster = lightgbm.train(options, data, 1, valid_sets=[data], valid_names=["d"], callbacks=watch)
+    predicted = booster.predict(features)
+    mine = evaluate(labels.ravel(), predicted, offsets, ["ndcg@5", "map@5"], PRESETS["lightgbm"][0])
+    assert recorded["d"]["ndcg@5"][0] == pytest.approx(mine["ndcg_5"].mean(), abs=1e-6)
+    assert recorded["d"]["map@5"][0] == pytest.approx(mine["map_5"].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("levels", [2, 5])
+@pytest.mark.parametrize("digits", [0, 6])
+def test_parity_with_xgboost_ties_empty_and_short_queries_too(levels, digits):
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(2, 30, 40)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    labels = rng.integers(0, levels, offsets[-1]).astype(float)
+    labels[offsets[3] : offsets[4]] = 0
+    scores = np.round(rng.normal(size=offsets[-1]), digits).astype(np.float32)
+    names = ["ndcg@5", "ndcg", *(["map", "map@5", "pre@5"] if levels == 2 else [])]
+    data = xgboost.DMatrix(np.zeros((offsets[-1], 1)), label=labels, base_margin=scores)
+    data.set_group(sizes)
+    booster = xgboost.train({"objective": "rank:ndcg", "eval_metric": names, "base_score": 0}, data, num_boost_round=0)
+    theirs = dict(pair.rsplit(":", 1) for pair in booster.eval(data).split("\t")[1:])
+    for name in names:
+        ours = evaluate(labels, scores, offsets, [name.replace("pre", "p")], PRESETS["xgboost"][0])
+        value = np.nan_to_num(next(iter(ours.values())), nan=0.0)
+        value = np.where(np.add.reduceat(labels, offsets[:-1]) == 0, 0.0, value) if name == "pre@5" else value
+        assert float(theirs[f"eval-{name}"]) == pytest.approx(value.mean(), abs=1e-6), name
+
+
+def test_an_explanation_ends_at_the_other_tools_number():
+    rng = np.random.default_rng(1)
+    labels, scores, offsets = rng.integers(0, 3, 200).astype(float), rng.integers(0, 9, 200).astype(float), np.arange(0, 201, 8)
+    labels[:8] = 0
+
+    def mean(measure, rules):
+        documents = np.array([f"d{k}".encode() for k in range(200)])
+        return float(np.nanmean(evaluate(labels, scores, offsets, [measure], rules, documents=documents)[measure.key]))
+
+    for tool, (rules, ndcg) in PRESETS.items():
+        for name in ("ndcg@10", "map"):
+            start, shifts = explain(name, Conventions(), tool, mean)
+            measure = Measure.of(name) if name == "map" else Measure(ndcg, 10)
+            assert start == mean(Measure.of(name), Conventions())
+            assert shifts[-1].value == pytest.approx(mean(measure, rules))
+            assert len({shift.rule for shift in shifts}) == len(shifts)
+    assert next(s for s in explain("ndcg@10", Conventions(), "letor4", mean)[1] if s.rule == "short").alone < 0
+    with pytest.raises(ValueError, match="unknown convention 'x'; known: lightgbm"):
+        explain("map", Conventions(), "x", mean)
+
+
+def test_order_by_score_is_a_stable_sort():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 2, 50, COUNTED, COUNTED + 1, 2000):
+        for levels in (1, 3, 10**9):
+            scores = rng.integers(0, levels, n).astype(float)
+            assert np.array_equal(by_score(scores), np.argsort(-scores, kind="stable"))
+
+
+def test_other_label_sources_are_relevant_above_zero():
+    values = evaluate({"label": [3.0, 0.0], "binary": [0.0, 1.0]}, [2.0, 1.0], [0, 2], ["mrr", "mrr:binary"])
+    assert (values["mrr"][0], values["mrr_binary"][0]) == (1.0, 0.5)

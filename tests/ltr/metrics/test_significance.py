@@ -1,0 +1,119 @@
+"""Tests of the tests: hand values, scipy, and p-values that are uniform under the null."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ltr.metrics.significance import bootstrap, holm, lexicographic, non_inferior, paired_t, randomisation
+
+
+def test_paired_t_by_hand_and_by_scipy():
+    a, b = np.array([0.5, 0.7, 0.9, 0.4]), np.array([0.4, 0.7, 0.6, 0.2])
+    found = paired_t(a, b)
+    assert found.difference == pytest.approx(0.15)
+    assert found.standard_error == pytest.approx(np.std([0.1, 0, 0.3, 0.2], ddof=1) / 2)
+    assert found.p_value == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert found.z == pytest.approx(0.15 / found.standard_error)
+    assert found.level == 95
+
+
+def test_levels_are_those_of_the_papers():
+    rng = np.random.default_rng(0)
+    base = rng.random(400)
+    noise = rng.normal(size=400)
+    noise = (noise - noise.mean()) / noise.std(ddof=1)
+    for z, level in ((1.5, 0), (1.7, 90), (1.9, 90), (2.0, 95), (-2.0, 95)):
+        assert paired_t(base + noise + z / 20, base).level == level
+
+
+def test_undefined_queries_are_left_out_and_identical_rankers_are_equal():
+    found = paired_t([0.5, np.nan, 0.7, 0.1], [0.5, 0.2, 0.7, np.nan])
+    assert (found.n_queries, found.z, found.level) == (2, 0.0, 0)
+    with pytest.raises(ValueError, match="needs two queries"):
+        paired_t([0.5, np.nan], [0.5, 0.2])
+    with pytest.raises(ValueError, match="cannot pair"):
+        paired_t([0.5], [0.5, 0.2])
+
+
+def test_p_values_are_uniform_under_the_null():
+    rng = np.random.default_rng(1)
+    t, r = [], []
+    for k in range(200):
+        a, b = rng.random(40), rng.random(40)
+        t.append(paired_t(a, b).p_value)
+        r.append(randomisation(a, b, draws=200, seed=k))
+    assert stats.kstest(t, "uniform").pvalue > 0.01
+    assert stats.kstest(r, "uniform").pvalue > 0.01
+
+
+def test_randomisation_is_exact_on_few_queries_and_repeats_with_its_seed():
+    a, b = np.array([0.3, 0.5, 0.9]), np.zeros(3)
+    exact = 2 / 8
+    assert randomisation(a, b, draws=20_000) == pytest.approx(exact, abs=0.01)
+    assert randomisation(a, b, seed=3) == randomisation(a, b, seed=3)
+    assert randomisation(b, b) == 1.0
+
+
+def test_bootstrap_covers():
+    rng = np.random.default_rng(2)
+    inside = 0
+    for k in range(100):
+        low, high = bootstrap(rng.normal(0.1, 1, 60), np.zeros(60), draws=300, seed=k)
+        inside += low <= 0.1 <= high
+    assert 86 <= inside <= 100
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
+    assert holm([]).shape == (0,)
+
+
+def test_non_inferiority_keeps_its_level():
+    rng = np.random.default_rng(3)
+    broken = sum(non_inferior(rng.normal(-0.1, 1, 100), np.zeros(100), margin=0.1).holds for _ in range(400))
+    assert broken / 400 < 0.09
+    assert non_inferior(np.full(10, 0.5), np.full(10, 0.5), margin=0.0).holds
+    with pytest.raises(ValueError, match="must not be negative"):
+        non_inferior([0.1, 0.2], [0.1, 0.2], margin=-1)
+
+
+def test_non_inferiority_p_is_that_of_a_shifted_t_test():
+    rng = np.random.default_rng(4)
+    a, b = rng.random(30), rng.random(30)
+    found = non_inferior(a, b, margin=0.1)
+    assert found.p_value == pytest.approx(stats.ttest_1samp(a - b + 0.1, 0, alternative="greater").pvalue)
+    assert found.holds == (found.p_value < 0.05)
+    assert non_inferior(a, a, margin=0.1).p_value == 0.0
+
+
+def tier(mean, spread=0.1, n=100):
+    """Differences of that mean and standard error spread / √n."""
+    noise = np.random.default_rng(5).normal(size=n)
+    return mean + spread * (noise - noise.mean()) / noise.std(ddof=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdicts", "comparison"),
+    [
+        (tier(0.0), tier(0.05), ["equal", "better"], "better"),
+        (tier(0.0), tier(-0.05), ["equal", "worse"], "worse"),
+        (tier(0.0), tier(0.001), ["equal", "open"], "open"),
+        (tier(0.08), tier(-0.05), ["better", "worse"], "better"),
+        (tier(-0.08), tier(0.05), ["worse", "better"], "worse"),
+        (tier(0.005, 0.12), tier(0.05), ["not worse", "better"], "better"),
+        (tier(-0.015), tier(0.05), ["open", "better"], "open"),
+    ],
+)
+def test_the_first_tier_that_is_not_equal_decides(first, second, verdicts, comparison):
+    zero = np.zeros(100)
+    tiers, found = lexicographic([first, second], [zero, zero], [0.02, 0.0])
+    assert ([t.verdict for t in tiers], found) == (verdicts, comparison)
+    assert tiers[0].lower_bound == pytest.approx(first.mean() - stats.t.ppf(0.95, 99) * first.std(ddof=1) / 10)
+    assert tiers[0].upper_bound - tiers[0].difference == pytest.approx(tiers[0].difference - tiers[0].lower_bound)
+
+
+def test_a_model_and_itself_are_not_told_apart():
+    values = np.random.default_rng(6).random(20)
+    tiers, found = lexicographic([values, values], [values, values], [0.0, 0.0])
+    assert ([t.verdict for t in tiers], found) == (["equal", "equal"], "open")

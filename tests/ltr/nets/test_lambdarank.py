@@ -1,0 +1,136 @@
+"""Nets: the update is the gradient, the recipe keeps the best, and the same seed gives the same bytes."""
+
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.synthetic import World
+from ltr.metrics.significance import paired_t
+from ltr.nets.network import backward, random_weights
+from tests.conftest import JIT, make_queries
+from tests.ltr.data.test_queries import shuffled
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_an_update_is_rate_times_force_times_the_gradient_of_the_scores(hidden):
+    rng = np.random.default_rng(0)
+    features, force, h = rng.normal(size=(7, 4)).astype(np.float32), rng.normal(size=7), 1e-2
+    weights = random_weights(4, hidden, rng)
+    start = weights.flat
+    gradient = np.empty(len(start))
+    for k in range(len(start)):
+        step = np.zeros(len(start))
+        step[k] = h
+        gradient[k] = (
+            force @ (weights.moved(start + step).scores(features) - weights.moved(start - step).scores(features)) / (2 * h)
+        )
+    moved = weights.moved(start)
+    units = np.tanh(features @ moved.inner.T + moved.bias) if hidden else features @ moved.inner.T.astype(np.float64)
+    units = np.ascontiguousarray(units.T, np.float64)
+    backward(features, force, moved.inner, moved.bias, moved.outer, hidden > 0, units, 0.01)
+    assert moved.flat - start == pytest.approx(0.01 * gradient, abs=1e-5)
+
+
+@pytest.mark.parametrize("hidden", [0, 4])
+@pytest.mark.parametrize("update", ["query", "full"])
+def test_nets_learn(hidden, update):
+    train, test = make_queries(60, seed=1), make_queries(60, seed=2)
+    rate = 0.05 if update == "query" else 0.01
+    model = ltr.LambdaRank(hidden=hidden, update=update, epochs=15, learning_rate=rate).fit(train)
+    values = ltr.evaluate(test.labels, model.predict(test.features), test.offsets, ["ndcg_10"])["ndcg_10"]
+    zeros = ltr.evaluate(test.labels, np.zeros(test.n_documents), test.offsets, ["ndcg_10"])["ndcg_10"]
+    assert np.nanmean(values) > np.nanmean(zeros) + 0.1
+
+
+def test_weights_are_those_of_the_best_validation_epoch_over_restarts():
+    train, valid = make_queries(30, seed=1), make_queries(30, seed=2)
+    model = ltr.LambdaRank(epochs=40, learning_rate=0.1, flat_epochs=3).fit(train, valid)
+    values = ltr.evaluate(valid.labels, model.predict(valid.features), valid.offsets, ["ndcg_10"])["ndcg_10"]
+    assert np.nanmean(values) == pytest.approx(model.curve.valid.max())
+    assert "0 restarts" not in model.remarks[0]
+    on_train = ltr.LambdaRank(epochs=40, learning_rate=0.1, flat_epochs=3, keep="train").fit(train, valid)
+    values = ltr.evaluate(train.labels, on_train.predict(train.features), train.offsets, ["ndcg_10"])["ndcg_10"]
+    assert np.nanmean(values) == pytest.approx(on_train.curve.train.max())
+
+
+def test_same_bytes_for_any_order_of_rows_and_any_threads():
+    train = make_queries(30, seed=1)
+    for model in (ltr.LambdaRank(epochs=4), ltr.LambdaRank(hidden=3, epochs=4), ltr.LambdaRank(epochs=4, update="full")):
+        reference = model.fit(train).digest
+        assert model.fit(shuffled(train)).digest == reference
+        before = numba.get_num_threads()
+        try:
+            numba.set_num_threads(1)
+            assert model.fit(train).digest == reference
+        finally:
+            numba.set_num_threads(before)
+        assert (
+            ltr.LambdaRank(**{**model.parameters, "objective": model.objective, "conventions": model.conventions, "seed": 2})
+            .fit(train)
+            .digest
+            != reference
+        )
+
+
+def test_no_epoch_leaves_random_weights():
+    train = make_queries(20)
+    model = ltr.LambdaRank(epochs=0).fit(train)
+    assert np.array_equal(model.weights.flat, random_weights(4, 0, np.random.default_rng([1, 0])).flat)
+    assert len(model.curve.iteration) == 0
+
+
+def test_missing_features_are_the_mean_and_infinite_ones_an_error():
+    train = make_queries(20, seed=1)
+    features = train.features.copy()
+    features[3, 1] = np.nan
+    model = ltr.LambdaRank(epochs=3).fit(ltr.Queries(features, train.labels, train.offsets))
+    assert np.isfinite(model.predict(features)).all()
+    features[3, 1] = np.inf
+    with pytest.raises(ValueError, match="feature 2 has an infinite value"):
+        ltr.LambdaRank(epochs=3).fit(ltr.Queries(features, train.labels, train.offsets))
+
+
+@pytest.mark.skipif(not JIT, reason="a thousand queries are for compiled code")
+def test_generated_data_need_two_layers():
+    """The condition on which the generator is accepted (SPEC: two layers clearly beat one on test data)."""
+    world = World()
+    (train, _), (valid, _), (test, _) = world.queries(1000, 50, 1), world.queries(300, 50, 2), world.queries(500, 50, 3)
+    values = {}
+    for hidden, rate, epochs in ((0, 0.001, 20), (10, 0.002, 40)):
+        model = ltr.LambdaRank(hidden=hidden, learning_rate=rate, epochs=epochs).fit(train, valid)
+        values[hidden] = ltr.evaluate(test.labels, model.predict(test.features), test.offsets, ["ndcg_10"])["ndcg_10"]
+    found = paired_t(values[10], values[0])
+    assert found.difference > 0.1
+    assert found.z > 10
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_going_on_from_a_kept_epoch_is_never_having_stopped(hidden, tmp_path):
+    train, valid = make_queries(30, seed=1), make_queries(30, seed=2)
+    terms = (ltr.Term("ndcg"), ltr.Term("ndcg@3", weight=ltr.Schedule(0.1, "linear", 0.05)))
+    model = ltr.LambdaRank(hidden=hidden, epochs=12, learning_rate=0.1, flat_epochs=3, keep_epochs=(5,), objective=terms)
+    whole = model.fit(train, valid)
+    assert set(whole.states) == {5, 12}
+    ltr.save(whole, tmp_path)
+    loaded = ltr.load(tmp_path)
+    assert loaded.digest == whole.digest
+    again = model.fit(train, valid, start=loaded.states[5])
+    longer = replace(model, epochs=20)
+    for a, b in ((again, whole), (longer.fit(train, valid, start=loaded.states[12]), longer.fit(train, valid))):
+        assert a.digest == b.digest
+        assert a.remarks == b.remarks
+        assert np.array_equal(a.curve.valid, b.curve.valid)
+    with pytest.raises(ValueError, match="state is of epoch 12"):
+        replace(model, epochs=3).fit(train, valid, start=whole.states[12])
+    with pytest.raises(ValueError, match="do not fit"):
+        ltr.LambdaRank(hidden=7).fit(train, start=whole.states[5])
+
+
+def test_training_begins_at_the_weights_it_is_given():
+    train = make_queries(30, seed=1)
+    first = ltr.LambdaRank(epochs=3, learning_rate=0.01).fit(train)
+    unmoved = ltr.LambdaRank(epochs=0).fit(train, start=first.weights)
+    assert np.array_equal(unmoved.weights.flat, first.weights.flat)

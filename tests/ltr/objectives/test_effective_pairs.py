@@ -1,0 +1,45 @@
+"""The ledger of effective pairs against pairs counted one by one."""
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.objectives.constructions import CONSTRUCTIONS
+from ltr.objectives.effective_pairs import BANDS, ledger
+from tests import naive
+from tests.conftest import make_queries
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "ndcg@3", "map", "mrr", "err", "cndcg"])
+def test_every_counted_pair_has_a_force_and_every_force_is_counted(measure):
+    queries = make_queries(15, seed=3)
+    scores = np.random.default_rng(1).normal(size=queries.n_documents)
+    for construction in CONSTRUCTIONS:
+        term = ltr.Term(measure, construction=construction)
+        (found,) = ledger(queries, [term], scores)
+        assert found.total == ltr.Objective(queries, [term]).effective_pairs(scores).sum(), construction
+
+
+def test_labels_and_bands_of_ndcg_at_3_one_by_one():
+    queries = make_queries(15, seed=3)
+    scores = np.random.default_rng(1).normal(size=queries.n_documents)
+    (found,) = ledger(queries, [ltr.Term("ndcg@3")], scores)
+    want = np.zeros_like(found.counts)
+    for a, b in zip(queries.offsets[:-1], queries.offsets[1:], strict=True):
+        ranked = queries.labels[a:b][np.argsort(-scores[a:b], kind="stable")]
+        before = naive.value("ndcg", ranked, 3)
+        for i in range(len(ranked)):
+            for j in range(i + 1, len(ranked)):
+                swapped = ranked.copy()
+                swapped[[i, j]] = swapped[[j, i]]
+                if before is not None and naive.value("ndcg", swapped, 3) != before:
+                    pair = sorted((ranked[i], ranked[j]), reverse=True)
+                    want[found.labels.index(pair[0]), found.labels.index(pair[1]), sum(i >= end for end in BANDS)] += 1
+    assert np.array_equal(found.counts, want)
+
+
+def test_bounds():
+    queries = ltr.Queries(np.zeros((6, 1), np.float32), [0, 1, 2, 4, 0, 0], [0, 4, 6])
+    (found,) = ledger(queries, [ltr.Term("map", construction="ranknet")], np.zeros(6))
+    assert (found.multilevel, found.binary) == (6, 4)
+    assert found.total == 4

@@ -1,0 +1,150 @@
+"""Models on disk: what was saved is what scores, and what was touched is refused."""
+
+import io
+import json
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ltr
+from ltr.rankers.base import digest_of
+from tests.conftest import make_queries
+
+FITTED = [
+    ltr.LambdaMART(
+        n_trees=4,
+        n_leaves=4,
+        min_docs_in_leaf=3,
+        objective=(ltr.Term("ndcg"), ltr.Term("map", weight=ltr.Schedule(0.1, "linear", 0.1))),
+    ),
+    ltr.LambdaRank(epochs=2),
+    ltr.LambdaRank(hidden=3, epochs=2),
+    ltr.LeastSquares(ridge=0.5),
+]
+
+
+@pytest.mark.parametrize("model", FITTED, ids=lambda m: f"{m.kind}{getattr(m, 'hidden', '')}")
+def test_saved_and_loaded_is_the_same_model(model, tmp_path):
+    queries = make_queries(20)
+    fitted = model.fit(queries)
+    ltr.save(fitted, tmp_path / "m")
+    loaded = ltr.load(tmp_path / "m")
+    assert loaded.digest == fitted.digest
+    assert loaded.parameters == fitted.parameters
+    assert np.array_equal(loaded.predict(queries.features), fitted.predict(queries.features))
+    assert replace(loaded).fit(queries).digest == fitted.digest
+
+
+def test_a_touched_or_foreign_folder_is_refused(tmp_path):
+    ltr.save(ltr.LeastSquares().fit(make_queries(20)), tmp_path)
+    about = json.loads((tmp_path / "model.json").read_text())
+    for change, rule in (
+        ({"digest": "0" * 64}, "do not match the digest"),
+        ({"format": 99}, "format 99"),
+        ({"kind": "x"}, "unknown kind"),
+    ):
+        (tmp_path / "model.json").write_text(json.dumps(about | change))
+        with pytest.raises(ValueError, match=rule):
+            ltr.load(tmp_path)
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    (tmp_path / "model.npz").write_bytes(b"not an archive")
+    with pytest.raises(ValueError, match="no readable"):
+        ltr.load(tmp_path)
+    with pytest.raises(ValueError, match="no readable"):
+        ltr.load(tmp_path / "nowhere")
+
+
+def test_frames_are_read_by_feature_name():
+    queries = make_queries(20)
+    model = ltr.LeastSquares().fit(queries)
+    frame = pl.DataFrame(queries.features, schema=list(queries.names))
+    assert np.array_equal(model.predict(frame.select(reversed(frame.columns))), model.predict(queries.features))
+    with pytest.raises(ValueError, match="features missing in the data: f2"):
+        model.predict(frame.drop("f2"))
+
+
+def test_least_squares_is_numpys(queries):
+    design = np.column_stack((queries.features, np.ones(queries.n_documents)))
+    weights = np.linalg.lstsq(design.astype(float), queries.labels, rcond=None)[0]
+    assert ltr.LeastSquares().fit(queries).weights == pytest.approx(weights[:-1])
+    assert np.abs(ltr.LeastSquares(ridge=1e6).fit(queries).weights).max() < 1e-3
+
+
+def crafted(folder, change):
+    """A saved ensemble whose archive is written anew, with `change` applied to what stands in it, and the digest that goes with it."""
+    queries = make_queries(30)
+    model = ltr.LambdaMART(n_trees=2, n_leaves=3, min_docs_in_leaf=2).fit(queries)
+    ltr.save(model, folder)
+    arrays = change(dict(model.arrays))
+    with open(folder / "model.npz", "wb") as file:
+        np.savez(file, **arrays)
+    about = json.loads((folder / "model.json").read_text())
+    about["digest"] = digest_of("lambdamart", {name: a for name, a in arrays.items() if a.dtype != object})
+    (folder / "model.json").write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("left", [10**6] * 4), ("left", [0] * 4), ("right", [-(10**6)] * 4), ("feature", [99] * 4), ("feature", [-1] * 4)],
+)
+def test_trees_that_lead_out_of_their_arrays_or_in_circles_are_refused(tmp_path, name, values):
+    crafted(tmp_path, lambda arrays: arrays | {name: np.array(values, np.int32)[: len(arrays[name])]})
+    with pytest.raises(ValueError, match="arrays that are no trees on 4 features"):
+        ltr.load(tmp_path)
+
+
+MISFITS = {
+    "leaves from right to left": lambda arrays: {"left": arrays["right"], "right": arrays["left"]},
+    "a leaf twice": lambda arrays: {"right": arrays["left"]},
+    "a threshold that is no number": lambda arrays: {"threshold": np.full_like(arrays["threshold"], np.nan)},
+    "thresholds of 64 bits": lambda arrays: {"threshold": arrays["threshold"].astype(np.float64)},
+    "children of 64 bits": lambda arrays: {"left": arrays["left"].astype(np.int64)},
+    "two dimensions": lambda arrays: {"feature": arrays["feature"][:, None]},
+    "a gain too few": lambda arrays: {"gain": arrays["gain"][1:]},
+    "a leaf without documents": lambda arrays: {"documents": arrays["documents"][1:]},
+    "no beginnings": lambda arrays: {"node_starts": np.empty(0, np.int64), "leaf_starts": np.empty(0, np.int64)},
+    "a beginning too few": lambda arrays: {"leaf_starts": arrays["leaf_starts"][:-1]},
+}
+
+
+@pytest.mark.parametrize("change", MISFITS.values(), ids=MISFITS)
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path, change):
+    crafted(tmp_path, lambda arrays: arrays | change(arrays))
+    with pytest.raises(ValueError, match="arrays that are no trees on 4 features"):
+        ltr.load(tmp_path)
+
+
+def test_an_archive_with_objects_is_not_opened(tmp_path):
+    crafted(tmp_path, lambda arrays: arrays | {"gain": np.array([print], object)})
+    with pytest.raises(ValueError, match="array 'gain' holds objects"):
+        ltr.load(tmp_path)
+
+
+def test_an_array_that_claims_a_terabyte_is_refused_before_anything_is_allocated(tmp_path):
+    ltr.save(ltr.LeastSquares().fit(make_queries(20)), tmp_path)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 37,)})
+    with zipfile.ZipFile(tmp_path / "model.npz", "w") as archive:
+        archive.writestr("weights.npy", header.getvalue() + b"\0" * 64)
+    with pytest.raises(ValueError, match=r"claims shape \(137438953472,\) of float64 and holds 64 bytes"):
+        ltr.load(tmp_path)
+    with zipfile.ZipFile(tmp_path / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("weights.npy", header.getvalue() + b"\0" * 64)
+    with pytest.raises(ValueError, match="'weights' is compressed"):
+        ltr.load(tmp_path)
+
+
+@pytest.mark.parametrize("model", FITTED, ids=lambda m: f"{m.kind}{getattr(m, 'hidden', '')}")
+def test_fewer_features_than_the_arrays_are_for_are_refused(model, tmp_path):
+    queries = make_queries(20)
+    ltr.save(model.fit(queries), tmp_path)
+    about = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps(about | {"features": about["features"][:1]}))
+    with pytest.raises(ValueError, match=f"no {model.kind}|arrays that are no trees"):
+        ltr.load(tmp_path)
+    (tmp_path / "model.json").write_text(json.dumps(about | {"parameters": {}}))
+    with pytest.raises(ValueError, match=f"no {model.kind}"):
+        ltr.load(tmp_path)

@@ -1,0 +1,72 @@
+"""All mixtures of two rankers against a fine grid, and a hand-made case."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import canonical
+from ltr.rankers.combination import combine, mix_scores
+from tests.conftest import make_queries
+
+
+@pytest.mark.parametrize("measure", ["ndcg@5", "map", "mrr", "err", "errors"])
+def test_steps_are_those_of_a_grid(measure):
+    queries = make_queries(12, seed=3)
+    rng = np.random.default_rng(0)
+    a, b = queries.labels + rng.normal(size=queries.n_documents), rng.normal(size=queries.n_documents)
+    a[:4] = a[0]
+    found = combine(queries.labels, a, b, queries.offsets, measure)
+    key = ltr.Measure.of(measure).key
+
+    def mean(alpha):
+        return np.nanmean(ltr.evaluate(queries.labels, mix_scores(a, b, alpha), queries.offsets, [measure])[key])
+
+    for alpha in np.linspace(0.001, 0.999, 300):
+        assert found.values[np.searchsorted(found.alphas, alpha)] == pytest.approx(mean(alpha), abs=1e-12)
+    assert found.ends == (mean(0), mean(1))
+    low, high, value = found.best
+    assert mean(0.5 * (low + high)) == pytest.approx(value)
+    assert value == pytest.approx(found.values.min() if measure == "errors" else found.values.max())
+
+
+def test_two_documents_cross_once():
+    found = combine([1, 0], [0.0, 3.0], [1.0, 0.0], [0, 2], "mrr", ltr.Conventions(threshold=1))
+    assert found.alphas.tolist() == [0.75]
+    assert found.values.tolist() == [0.5, 1.0]
+    assert found.best == (0.75, 1.0, 1.0)
+    same = combine([1, 0], [2.0, 1.0], [4.0, 2.0], [0, 2], "mrr", ltr.Conventions(threshold=1))
+    assert len(same.alphas) == 0
+    assert same.best == (0.0, 1.0, 1.0)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match=r"combine: \(2,\) labels, and scores of shapes \(2,\) and \(3,\)"):
+        combine([1, 0], [1, 2], [1, 2, 3], [0, 2], "ndcg")
+    with pytest.raises(ValueError, match="undefined on every query"):
+        combine([0, 0], [1, 2], [1, 2], [0, 2], "ndcg")
+
+
+def test_the_model_of_a_mixture(tmp_path):
+    queries = make_queries(40, n_features=2, seed=5)
+    rng = np.random.default_rng(1)
+    scores = queries.labels[:, None] + np.array([1.5, 1.0]) * rng.normal(size=(queries.n_documents, 2))
+    queries = canonical(replace(queries, features=scores.astype(np.float32), names=("a", "b")))
+    model = ltr.Combination("map").fit(queries)
+    found = combine(queries.labels, *queries.features.T, queries.offsets, "map")
+    low, high, value = found.best
+    assert low < model.alpha < high
+    assert np.nanmean(
+        ltr.evaluate(queries.labels, model.predict(queries.features), queries.offsets, ["map"])["map"]
+    ) == pytest.approx(value)
+    assert value > max(found.ends)
+    ltr.save(model, tmp_path / "m")
+    opened = ltr.load(tmp_path / "m")
+    assert (opened.digest, opened.alpha, opened.names) == (model.digest, model.alpha, ("a", "b"))
+    surface = model.surface(queries.features)
+    assert surface.weights == pytest.approx([1 - model.alpha, model.alpha])
+    perfect = replace(queries, features=np.column_stack((queries.labels, -queries.labels)))
+    assert ltr.Combination().fit(perfect).alpha < 0.5
+    with pytest.raises(ValueError, match="two finite columns"):
+        ltr.Combination().fit(make_queries(5, n_features=3))

@@ -1,0 +1,234 @@
+"""Trees of other tools, read and written: what the text says, and what is refused."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.trees import formats
+from ltr.trees.ensemble import Trees, join
+from tests.conftest import make_queries
+
+LIGHTGBM = """tree
+version=v4
+num_class=1
+num_tree_per_iteration=1
+label_index=0
+max_feature_idx=1
+objective=lambdarank
+feature_names=a b
+feature_infos=[0:1] [0:1]
+tree_sizes=0 0
+
+Tree=0
+num_leaves=3
+num_cat=0
+split_feature=0 1
+split_gain=2 1
+threshold=0.10000000000000001 -0.5
+decision_type=0 10
+left_child=1 -1
+right_child=-2 -3
+leaf_value=1 2 4
+leaf_count=5 6 7
+is_linear=0
+shrinkage=1
+
+
+Tree=1
+num_leaves=1
+num_cat=0
+leaf_value=0.5
+
+
+end of trees
+"""
+
+
+def fitted(n_trees=5, n_leaves=6, missing=0.0, seed=4) -> ltr.LambdaMART:
+    queries = make_queries(60, seed=seed, largest=20)
+    features = np.round(queries.features, 1)
+    features[np.random.default_rng(seed).random(features.shape) < missing] = np.nan
+    model = ltr.LambdaMART(n_trees=n_trees, n_leaves=n_leaves, min_docs_in_leaf=3, stop_on=None)
+    return model.fit(replace(queries, features=features))
+
+
+def stump(threshold: float, missing_left: bool = False) -> Trees:
+    return Trees(
+        feature=np.zeros(1, np.int32), threshold=np.array([threshold], np.float32), missing_left=np.array([missing_left]),
+        left=np.array([~0], np.int32), right=np.array([~1], np.int32), value=np.array([1.0, 2.0]), documents=np.array([1, 1]),
+        node_starts=np.array([0, 1]), leaf_starts=np.array([0, 2]), gain=np.zeros(1),
+    )  # fmt: skip
+
+
+def test_lightgbm_as_its_text_says():
+    """The threshold 0.1 rounds up in float32, so that the largest float32 below it is taken; without missing values in its training a
+    node sends them where 0 goes; leaves are counted from left to right."""
+    found = formats.read_lightgbm(LIGHTGBM)
+    trees = found.trees
+    assert found.names == ("a", "b")
+    assert found.named
+    assert float(trees.threshold[0]) < 0.1 < float(np.nextafter(trees.threshold[0], np.float32(1)))
+    assert trees.missing_left.tolist() == [True, True]
+    assert trees.value.tolist() == [1, 4, 2, 0.5]
+    assert trees.documents.tolist() == [5, 7, 6, 1]
+    assert trees.gain.tolist() == [2, 1]
+    rows = np.array([[0, -1], [0, 0], [1, 0], [np.nan, np.nan], [0.1, -0.5]], np.float32)
+    assert trees.scores(rows).tolist() == [1.5, 4.5, 2.5, 1.5, 2.5]
+
+
+def test_made_up_names_are_none():
+    made_up = LIGHTGBM.replace("feature_names=a b", "feature_names=Column_0 Column_1")
+    found = formats.read_lightgbm(made_up)
+    assert (found.names, found.named) == (("f1", "f2"), False)
+    shifted = formats.read_lightgbm(made_up.replace("feature_infos=[0:1]", "feature_infos=none"))
+    assert (shifted.names, shifted.named) == (("Column_0", "Column_1"), True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule"),
+    [
+        ("version=v4", "version=v2", "version 'v2'"),
+        ("num_class=1", "num_class=3", "num_class=3; a ranker has one score"),
+        ("num_tree_per_iteration=1", "num_tree_per_iteration=3", "num_tree_per_iteration=3"),
+        ("label_index", "average_output\nlabel_index", "a mean of its trees"),
+        ("is_linear=0", "is_linear=1", "tree 0 has linear leaves"),
+        ("decision_type=0 10", "decision_type=0 1", "tree 0, split 1 is categorical"),
+        ("decision_type=0 10", "decision_type=6 10", "tree 0, split 0 counts zeros as missing"),
+        ("decision_type=0 10", "decision_type=12 10", "tree 0, split 0 has an unknown decision_type"),
+        ("decision_type=0 10", "decision_type=0", "2 thresholds and 1 decision types"),
+        ("\nend of trees", "", "ends before its last tree"),
+        ("tree_sizes=0 0", "tree_sizes=0 0 0", "ends before its last tree"),
+        ("leaf_value=1 2 4", "", "tree 0 has no leaf_value"),
+        ("leaf_value=1 2 4", "leaf_value=1 x 4", "tree 0, leaf_value: could not convert"),
+        ("leaf_value=1 2 4", "leaf_value=1 nan 4", "tree 0 has a leaf or a threshold that is not a number"),
+        ("split_feature=0 1", "split_feature=0 2", "a child or a feature that is not there"),
+        ("left_child=1 -1", "left_child=5 -1", "a child or a feature that is not there"),
+        ("left_child=1 -1", "left_child=0 -1", "meets a node twice"),
+        ("right_child=-2 -3", "right_child=-2 -2", "meets a node twice"),
+        ("leaf_count=5 6 7", "leaf_count=5 6", "arrays of different lengths"),
+    ],
+)  # fmt: skip
+def test_lightgbm_is_refused(before, after, rule):
+    assert before in LIGHTGBM
+    with pytest.raises(ValueError, match=rule):
+        formats.read_lightgbm(LIGHTGBM.replace(before, after, 1))
+
+
+def test_what_is_written_is_read_again():
+    for missing in (0.0, 0.2):
+        model = fitted(missing=missing)
+        trees = join([model.trees, stump(np.inf, True), stump(0.0)])
+        rows = np.random.default_rng(1).normal(size=(300, 4)).round(1).astype(np.float32)
+        rows[::3, 1] = np.nan
+        names = tuple("abcd")
+        lightgbm = formats.read_lightgbm(formats.lightgbm_text(trees, names))
+        xgboost = formats.read_xgboost(json.loads(json.dumps(formats.xgboost_document(trees, names))))
+        assert lightgbm.names == xgboost.names == names
+        assert np.array_equal(lightgbm.trees.scores(rows), trees.scores(rows))
+        assert np.abs(xgboost.trees.scores(rows) - trees.scores(rows)).max() < 1e-6
+        assert sorted(xgboost.trees.documents) == sorted(lightgbm.trees.documents) == sorted(trees.documents)
+
+
+def changed(path, value):
+    """A change of a document at ``a.b.0``, for the table below."""
+
+    def change(document):
+        *way, last = path.split(".")
+        for key in way:
+            document = document[int(key) if key.isdigit() else key]
+        document[int(last) if last.isdigit() else last] = value
+
+    return change
+
+
+TREE = "learner.gradient_booster.model.trees.0"
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (changed("learner", {}), "no XGBoost model: KeyError 'gradient_booster'"),
+        (changed("learner.gradient_booster.name", "gblinear"), "booster 'gblinear'; read are gbtree and dart"),
+        (changed("learner.objective.name", "binary:logistic"), "objective 'binary:logistic': its base score is no score"),
+        (changed("learner.learner_model_param.num_class", "3"), "several classes or targets"),
+        (changed("learner.learner_model_param.base_score", "[1E0,2E0]"), "several classes or targets"),
+        (changed("learner.feature_names", ["a"]), "1 names of 4 features"),
+        (changed(f"{TREE}.split_type.0", 1), "tree 0 has categorical splits"),
+        (changed(f"{TREE}.tree_param.size_leaf_vector", "2"), "tree 0 has vectors for leaves"),
+        (changed(f"{TREE}.default_left", []), "tree 0 has arrays of different lengths"),
+        (changed(f"{TREE}.left_children.0", 99), "tree 0 has a child that is not there"),
+        (changed(f"{TREE}.left_children.0", 0), "tree 0 meets a node twice"),
+    ],
+)  # fmt: skip
+def test_xgboost_is_refused(change, rule):
+    document = formats.xgboost_document(fitted().trees, tuple("abcd"))
+    change(document)
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        formats.read_xgboost(document)
+
+
+def naive(split, row):
+    """RankLib's walk down a parsed tree."""
+    if split.find("output") is not None:
+        return np.float32(split.findtext("output"))
+    left, right = split.findall("split")
+    assert (left.get("pos"), right.get("pos")) == ("left", "right")
+    goes_left = row[int(split.findtext("feature")) - 1] <= np.float32(split.findtext("threshold"))
+    return naive(left if goes_left else right, row)
+
+
+def test_ranklib_by_a_naive_reader():
+    """A row on every threshold, and next to it on both sides; features are numbered from 1; no space stands between a tree's tags."""
+    model = fitted(n_trees=4)
+    text = formats.ranklib_text(model.trees, ("a", "b <c>", "x\ny", "d"))
+    assert text.startswith("## LambdaMART\n")
+    body = "".join(line for line in text.splitlines() if not line.startswith("##"))
+    assert not re.search(r">\s+<", re.sub(r"^<ensemble>|</ensemble>$", "", body))
+    edges = model.trees.threshold
+    rows = np.zeros((3 * len(edges), 4), np.float32)
+    beside = [np.nextafter(edges, np.float32(to)) for to in (-np.inf, np.inf)]
+    rows[np.arange(len(rows)), np.tile(model.trees.feature, 3)] = np.concatenate((edges, *beside))
+    trees = ET.fromstring(body).findall("tree")
+    assert [tree.get("weight") for tree in trees] == ["1.0"] * 4
+    theirs = [sum(float(naive(tree.find("split"), row)) for tree in trees) for row in rows]
+    assert theirs == pytest.approx(model.predict(rows), abs=1e-6)
+
+
+def test_solr_meets_thresholds_once_it_has_added_its_slack():
+    rng = np.random.default_rng(0)
+    edges = np.concatenate((rng.normal(size=300), 10.0 ** rng.uniform(-5, 6, 300), [0.0, 1e-6, 2e-6, 16, 1e30])).astype(np.float32)
+    reached = np.array([formats.solr_threshold(edge) + np.float32(1e-6) for edge in edges])
+    assert (reached == edges).mean() > 0.99
+    assert np.abs(reached - edges).max() <= np.spacing(np.abs(edges)).max()
+    tiny = join([stump(3e-10), stump(0.5)])
+    assert 0 < formats.solr_shift(tiny) < 1e-13
+    assert formats.solr_shift(stump(0.5)) == 0
+
+
+def test_solr_trees_say_features_by_name():
+    document = formats.solr_trees(join([stump(0.5), formats.read_lightgbm(LIGHTGBM).trees.between(1, 2)]), ("a", "b"), "mine")
+    assert document["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+    assert document["name"] == "mine"
+    assert document["features"] == [{"name": "a"}, {"name": "b"}]
+    first, second = (tree["root"] for tree in document["params"]["trees"])
+    assert first == {"feature": "a", "threshold": "0.499999", "left": {"value": "1.0"}, "right": {"value": "2.0"}}
+    assert second == {"value": "0.5"}
+
+
+def test_rules_for_missing_values_do_not_fit_everywhere():
+    formats.check_complete(join([stump(0.5), stump(1.0)]), ("a",), "ranklib")
+    for ruled in (stump(0.5, True), stump(np.inf)):
+        with pytest.raises(ValueError, match=r"ranklib knows no missing values, and tree 2 has a rule for those of 'a' \(1 of 2"):
+            formats.check_complete(join([stump(0.5), ruled]), ("a",), "ranklib")
+
+
+def test_names_that_a_format_cannot_hold():
+    with pytest.raises(ValueError, match=r"separates feature names by spaces; rename 'b c'"):
+        formats.lightgbm_text(stump(0.5), ("a", "b c"))
+    with pytest.raises(ValueError, match=r"no feature names with \[, \] or <; rename 'b\[1\]'"):
+        formats.xgboost_document(stump(0.5), ("a", "b[1]"))

@@ -1,0 +1,277 @@
+"""LambdaMART as a whole: it learns, stops, and gives one model for one data set."""
+
+import itertools
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import Queries, canonical, concatenate, select
+from ltr.data.synthetic import World
+from ltr.objectives.terms import Term
+from tests.conftest import JIT, make_queries
+from tests.ltr.data.test_queries import shuffled
+
+SMALL = {"n_trees": 12, "n_leaves": 5, "min_docs_in_leaf": 5}
+
+
+def mean(model, queries, measure="ndcg_10"):
+    labels = {"label": queries.labels, **queries.sources}
+    return np.nanmean(
+        ltr.evaluate(labels, model.predict(queries.features), queries.offsets, [measure])[ltr.Measure.of(measure).key]
+    )
+
+
+def test_it_learns_what_the_first_feature_says():
+    train, test = make_queries(80, seed=1), make_queries(60, seed=2)
+    model = ltr.LambdaMART(**SMALL).fit(train)
+    untrained = np.nanmean(ltr.evaluate(test.labels, np.zeros(test.n_documents), test.offsets, ["ndcg_10"])["ndcg_10"])
+    assert mean(model, test) > untrained + 0.1
+    assert set(np.unique(model.trees.feature)) & {0}
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "map", "mrr", "err"])
+@pytest.mark.parametrize("gain", ["newton", "least_squares"])
+def test_every_measure_and_gain_improves_training(measure, gain):
+    train = make_queries(60, seed=4)
+    model = ltr.LambdaMART(**SMALL, gain=gain, objective=(Term(measure),)).fit(train)
+    zeros = np.nanmean(ltr.evaluate(train.labels, np.zeros(train.n_documents), train.offsets, [measure])[measure])
+    assert mean(model, train, measure) > zeros + 0.03
+
+
+def test_one_digest_for_any_order_of_rows_and_any_threads():
+    train, valid = make_queries(50, seed=1), make_queries(20, seed=2)
+    fit = ltr.LambdaMART(**SMALL).fit
+    reference = fit(train, valid).digest
+    assert fit(shuffled(train, 5), shuffled(valid, 6)).digest == reference
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        assert fit(train, valid).digest == reference
+    finally:
+        numba.set_num_threads(before)
+
+
+FIT = """
+import ltr, sys
+from ltr.data.synthetic import World
+queries, _ = World(n_features=20).queries(int(sys.argv[1]), 50, 1)
+print(ltr.LambdaMART(n_trees=5, stop_on=None).fit(queries).digest)
+"""
+
+
+def digest_elsewhere(n_queries, threads):
+    """The digest that another process gets with so many threads."""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": str(threads)}
+    ran = subprocess.run([sys.executable, "-c", FIT, str(n_queries)], env=environment, capture_output=True, text=True, check=True)
+    return ran.stdout.strip()
+
+
+@pytest.mark.skipif(not JIT, reason="50,000 rows are for compiled code")
+@pytest.mark.parametrize("n_queries", [1000, pytest.param(14_000, marks=pytest.mark.long)])
+def test_one_digest_whatever_the_threads_the_process_and_the_order(n_queries):
+    world = World(n_features=20)
+    queries, _ = world.queries(n_queries, 50, 1)
+    model = ltr.LambdaMART(n_trees=5, stop_on=None)
+    reference = model.fit(queries).digest
+    assert model.fit(shuffled(queries)).digest == reference
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(model.fit, queries).result().digest == reference
+    assert {digest_elsewhere(n_queries, threads) for threads in (1, 2, 4)} == {reference}
+
+
+def test_early_stopping_keeps_the_best_iteration():
+    train, valid = make_queries(40, seed=1), make_queries(30, seed=2)
+    model = ltr.LambdaMART(n_trees=60, n_leaves=8, min_docs_in_leaf=3, learning_rate=0.5, patience=5).fit(train, valid)
+    best = int(np.argmax(model.curve.valid)) + 1
+    assert model.trees.n_trees == best
+    assert len(model.curve.valid) == min(best + 5, 60)
+    assert mean(model, valid) == pytest.approx(model.curve.valid.max())
+    everything = replace(model, stop_on=None).fit(train, valid)
+    assert everything.trees.n_trees == 60
+
+
+def test_a_perfect_ranking_still_pushes_and_equal_labels_stop_with_a_word():
+    flat = Queries(np.arange(40, dtype=np.float32).reshape(40, 1), np.ones(40), np.array([0, 20, 40]))
+    model = ltr.LambdaMART(**SMALL, stop_on=None).fit(flat)
+    assert model.trees.n_trees == 0
+    assert model.remarks == ("stopped after 0 trees: all forces are zero",)
+    assert model.predict(flat.features).tolist() == [0.0] * 40
+
+
+def test_bad_input_is_named():
+    train = make_queries(10)
+    for change, rule in (({"n_trees": 0}, "n_trees=0"), ({"n_leaves": 1}, "n_leaves=1"), ({"gain": "x"}, "gain='x'")):
+        with pytest.raises(ValueError, match=rule):
+            ltr.LambdaMART(**change)
+    with pytest.raises(ValueError, match="'sigmoid' has no curvature"):
+        ltr.LambdaMART(objective=(Term("ndcg", cost="sigmoid"),))
+    with pytest.raises(ValueError, match="'local_gradient' has no curvature"):
+        ltr.LambdaMART(objective=(Term("ndcg", construction="local_gradient"),), gain="least_squares")
+    with pytest.raises(ValueError, match="cannot make two leaves"):
+        ltr.LambdaMART(min_docs_in_leaf=10_000).fit(train)
+    features = train.features.copy()
+    features[0, 1] = np.inf
+    with pytest.raises(ValueError, match="feature 2 has an infinite value"):
+        ltr.LambdaMART(**SMALL).fit(replace(train, features=features))
+    model = ltr.LambdaMART(**SMALL).fit(train)
+    with pytest.raises(ValueError, match="fitted on 4 features"):
+        model.predict(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="infinite"):
+        model.predict(np.full((2, 4), np.inf))
+    with pytest.raises(ValueError, match="not fitted"):
+        ltr.LambdaMART().predict(np.zeros((2, 4)))
+
+
+@pytest.mark.skipif(not JIT, reason="hundreds of trees are for compiled code")
+def test_separable_data_do_not_overflow():
+    rng = np.random.default_rng(0)
+    labels = np.tile([1.0, 0.0], 50)
+    queries = Queries((labels + 0.01 * rng.random(100))[:, None], labels, np.arange(0, 101, 2))
+    model = ltr.LambdaMART(n_trees=900, learning_rate=1.0, min_docs_in_leaf=5, stop_on=None).fit(queries)
+    assert np.isfinite(model.predict(queries.features)).all()
+
+
+RESUMED = {
+    "plain": {},
+    "sampled": {"query_share": 0.6, "feature_share": 0.5},
+    "scheduled": {
+        "objective": (Term("ndcg"), Term("ndcg@3", weight=ltr.Schedule(0.1, "linear", 0.05))),
+        "gain": "least_squares",
+        "leaf": "gradient",
+        "normalise": "query",
+    },
+    "stopping": {"patience": 3, "learning_rate": 0.7},
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_stopped_and_resumed_is_never_stopped(name, tmp_path):
+    train, valid = make_queries(50, seed=1), make_queries(30, seed=2)
+    whole = ltr.LambdaMART(**{**SMALL, **RESUMED[name]})
+    part = replace(whole, n_trees=5).fit(train, valid)
+    ltr.save(part, tmp_path)
+    reference = whole.fit(train, valid)
+    assert (reference.digest == part.digest) == (name == "stopping"), "it stopped within the first part"
+    for start in (part, ltr.load(tmp_path)):
+        resumed = whole.fit(train, valid, start=start)
+        assert resumed.digest == reference.digest
+    assert np.array_equal(whole.fit(train, valid, start=part).curve.valid, reference.curve.valid)
+
+
+def test_adapting_to_other_data_keeps_the_first_trees():
+    first = ltr.LambdaMART(**SMALL, stop_on=None).fit(make_queries(50, seed=1))
+    other = make_queries(40, seed=9)
+    adapted = ltr.LambdaMART(**{**SMALL, "n_trees": 20}, stop_on=None).fit(other, start=first)
+    assert adapted.trees.first(12).value.tolist() == first.trees.value.tolist()
+    assert mean(adapted, other) > mean(first, other)
+    with pytest.raises(ValueError, match="a start must be a fitted model on the same features"):
+        ltr.LambdaMART(base="f2").fit(other, start=first)
+
+
+def test_sampling_is_keyed_by_query():
+    train = make_queries(80, seed=1)
+    model = ltr.LambdaMART(**SMALL, query_share=0.5, feature_share=0.5, stop_on=None)
+    reference = model.fit(train)
+    assert model.fit(shuffled(train, 3)).digest == reference.digest
+    assert replace(model, seed=2).fit(train).digest != reference.digest
+    starts = reference.trees.leaf_starts
+    grown_on = [reference.trees.documents[a:b].sum() for a, b in itertools.pairwise(starts)]
+    assert 0.3 < np.mean(grown_on) / train.n_documents < 0.7
+    assert len(set(grown_on)) > 6
+    used = [
+        set(reference.trees.feature[a:b].tolist())
+        for a, b in zip(starts[:-1] - np.arange(12), starts[1:] - np.arange(1, 13), strict=True)
+    ]
+    assert max(map(len, used)) <= round(0.5 * train.n_features)
+    assert mean(reference, train) > 0.6
+
+
+def test_scores_fall_where_the_sample_did_not_look():
+    """Documents that a tree was not grown on move by the leaf they fall into: the running scores are the model's."""
+    train = make_queries(60, seed=3)
+    features = train.features.copy()
+    features[::7, 1] = np.nan
+    model = ltr.LambdaMART(**SMALL, query_share=0.3).fit(replace(train, features=features), replace(train, features=features))
+    last = model.trees.n_trees
+    assert mean(model, replace(train, features=features)) == pytest.approx(model.curve.valid[last - 1])
+
+
+@pytest.mark.parametrize("kinds", [{"gain": "newton", "leaf": "newton"}, {"gain": "least_squares", "leaf": "gradient"}])
+def test_monotone_features(kinds):
+    train = make_queries(80, seed=5)
+    free = ltr.LambdaMART(n_trees=30, n_leaves=12, min_docs_in_leaf=3, stop_on=None, **kinds)
+    held = replace(free, monotone={"f1": 1, "f2": -1})
+    rng = np.random.default_rng(0)
+    points = np.repeat(rng.normal(size=(50, train.n_features)), 40, axis=0).astype(np.float32)
+    for column, sign in ((0, 1), (1, -1)):
+        line = points.copy()
+        line[:, column] = np.tile(np.linspace(-3, 3, 40), 50)
+
+        def falls(model, line=line, sign=sign):
+            return (sign * np.diff(model.fit(train).predict(line).reshape(50, 40), axis=1)).min()
+
+        assert falls(held) >= 0
+        assert falls(free) < 0
+    assert mean(held.fit(train), train) > 0.55
+    with pytest.raises(ValueError, match="no feature 'nope'"):
+        replace(held, monotone={"nope": 1}).fit(train)
+    with pytest.raises(ValueError, match="leaves of the gain's kind"):
+        ltr.LambdaMART(monotone={"f1": 1}, gain="newton", leaf="gradient")
+
+
+def test_training_starts_from_a_base_models_scores(tmp_path):
+    train = make_queries(60, seed=7)
+    scored = replace(train, features=train.features.copy())
+    scored.features[:, 1] = 3 * train.features[:, 0]
+    model = ltr.LambdaMART(**SMALL, base="f2", stop_on=None).fit(scored)
+    scores = model.predict(scored.features)
+    assert np.array_equal(scores, scored.features[:, 1].astype(float) + model.trees.scores(scored.features))
+    forces, _ = ltr.Objective(canonical(scored))(canonical(scored).features[:, 1].astype(float), 0)
+    first = model.trees.first(1)
+    leaf = first.leaves(canonical(scored).features)[:, 0]
+    assert all(np.sign(forces[leaf == k].sum()) == np.sign(first.value[k]) for k in range(len(first.value)))
+    ltr.save(model, tmp_path)
+    assert np.array_equal(ltr.load(tmp_path).predict(scored.features), scores)
+    found = ltr.certify(model.surface(scored.features), scored, "ndcg", epsilon=0.2, delta=0.2)
+    assert found.value == pytest.approx(mean(model, scored, "ndcg"))
+    scored.features[3, 1] = np.nan
+    with pytest.raises(ValueError, match="base 'f2' has a missing or infinite value in row"):
+        model.predict(scored.features)
+
+
+def test_a_query_of_weight_two_is_a_query_seen_twice():
+    train = make_queries(30, seed=8)
+    weights = np.ones(30)
+    weights[4] = 2.0
+    twice = concatenate([train, replace(select(train, np.array([4])), keys=np.array([5], np.uint64))])
+    model = ltr.LambdaMART(n_trees=3, n_leaves=4, min_docs_in_leaf=1, stop_on=None)
+    weighted = model.fit(replace(train, weights=weights))
+    assert weighted.predict(train.features) == pytest.approx(model.fit(twice).predict(train.features), abs=1e-6)
+    assert weighted.digest == model.fit(shuffled(replace(train, weights=weights))).digest != model.fit(train).digest
+    with pytest.raises(ValueError, match="weights: one finite number above 0"):
+        replace(train, weights=np.zeros(30))
+
+
+def test_three_tiers_with_missing_labels():
+    """Judged, clicks and freshness, the last known for half of the documents: each term pushes its own measure."""
+    train = make_queries(80, seed=6)
+    rng = np.random.default_rng(1)
+    fresh = np.where(rng.random(train.n_documents) < 0.5, np.nan, np.round(3 * (train.features[:, 3] > 0.3)))
+    queries = replace(train, sources={**train.sources, "freshness": fresh})
+    judged = ltr.LambdaMART(**SMALL, stop_on=None)
+    tiers = replace(
+        judged, objective=(Term("ndcg"), Term("cndcg", weight=0.2, pairs="same_label"), Term("ndcg:freshness", weight=0.3))
+    )
+    assert mean(tiers.fit(queries), queries, "ndcg:freshness") > mean(judged.fit(queries), queries, "ndcg:freshness") + 0.05
+    assert mean(tiers.fit(queries), queries) > 0.6
+    with pytest.raises(ValueError, match="no label source 'freshness'"):
+        tiers.fit(train)
+    with pytest.raises(ValueError, match=r"click labels are shares in \[0, 1\]; there is 3"):
+        replace(judged, objective=(Term("cndcg:freshness"),)).fit(queries)

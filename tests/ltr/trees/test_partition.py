@@ -1,0 +1,42 @@
+"""Rows of a leaf and how they part."""
+
+import numpy as np
+import pytest
+
+from ltr.trees.binning import MISSING
+from ltr.trees.partition import Ground, note_leaves, partition
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 9000, 9001])
+def test_rows_part_in_their_order(n_rows):
+    rng = np.random.default_rng(n_rows)
+    features = rng.integers(0, 9, (20_000, 3)).astype(np.float32)
+    features[rng.random(20_000) < 0.2, 1] = np.nan
+    ground = Ground.of(features, 255, 2)
+    rows = rng.permutation(20_000)[:n_rows].astype(np.int32)
+    for missing_left in (False, True):
+        parted = rows.copy()
+        column = ground.bins.columns[1]
+        bins = ground.binned[0, rows, column]
+        left = (bins <= 4) | (missing_left & (bins == MISSING))
+        assert partition(ground.binned, column, parted, ground.scratch, 4, missing_left) == left.sum()
+        assert np.array_equal(parted, np.concatenate((rows[left], rows[~left])))
+
+
+def test_more_documents_than_32_bits_number_are_refused_at_once():
+    with pytest.raises(ValueError, match="2,147,483,648 documents; trees number them in 32 bits"):
+        Ground.of(np.broadcast_to(np.float32(0), (2**31, 1)), 255, 2)
+
+
+def test_every_row_notes_its_leaf_whether_rows_of_leaves_rise_or_not():
+    rng = np.random.default_rng(0)
+    n = 40_000
+    starts = np.array([0, 100, 100, 30_000, n])
+    rows = rng.permutation(n).astype(np.int32)
+    for k in (0, 2, 3):
+        rows[starts[k] : starts[k + 1]].sort()
+    for order in (slice(None), slice(None, None, -1)):
+        of_row = np.full(n, -1, np.int32)
+        note_leaves(rows[order], starts if order.step is None else n - starts[::-1], of_row)
+        want = np.repeat([0, 2, 3], [100, 29_900, 10_000]) if order.step is None else np.repeat([0, 1, 3], [10_000, 29_900, 100])
+        assert np.array_equal(of_row[rows[order]], want)

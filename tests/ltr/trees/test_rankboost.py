@@ -1,0 +1,55 @@
+"""Potentials pair by pair, and the first threshold beside all."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.trees.rankboost import potentials
+from tests.conftest import make_queries
+
+
+def test_potentials_pair_by_pair():
+    queries = make_queries(10, seed=5)
+    scores = np.random.default_rng(0).normal(size=queries.n_documents)
+    found, weights = np.empty(queries.n_documents), np.empty(queries.n_queries)
+    potentials(scores, queries.labels, queries.offsets, found, weights)
+    want = np.zeros(queries.n_documents)
+    for a, b in itertools.pairwise(queries.offsets):
+        for i, j in itertools.permutations(range(a, b), 2):
+            if queries.labels[i] > queries.labels[j]:
+                want[i] += np.exp(scores[j] - scores[i])
+                want[j] -= np.exp(scores[j] - scores[i])
+    assert found == pytest.approx(want)
+
+
+@pytest.mark.parametrize("few", [(), (0,), (0, 2)])
+def test_the_first_round_of_rankboost_is_the_best_threshold(few):
+    queries = make_queries(20, seed=6)
+    features = queries.features.copy()
+    features[:, few] = np.round(features[:, few])
+    queries = replace(queries, features=features)
+    model = ltr.RankBoost(rounds=1, stop_on=None).fit(queries)
+    r = {}
+    pi, weights = np.empty(queries.n_documents), np.empty(queries.n_queries)
+    potentials(np.zeros(queries.n_documents), queries.labels, queries.offsets, pi, weights)
+    for f in range(queries.n_features):
+        for x in queries.features[:, f]:
+            r[f, x] = pi[queries.features[:, f] > x].sum() / weights.sum()
+    feature, _ = max(r, key=lambda place: abs(r[place]))
+    best = max(r.values(), key=abs)
+    assert model.trees.feature[0] == feature
+    assert model.trees.scores(features).max() == max(model.trees.value)
+    assert abs(model.trees.gain[0]) == pytest.approx(abs(best))
+    assert model.trees.value[1] == pytest.approx(0.5 * np.log((1 + best) / (1 - best)))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_feature_that_is_the_label_or_its_opposite_has_a_finite_weight(sign):
+    labels = np.array([2.0, 0, 1, 0, 2, 1])
+    features = (sign * labels[:, None]).astype(np.float32)
+    model = ltr.RankBoost(rounds=3, stop_on=None).fit(ltr.Queries(features, np.minimum(labels, 1), np.array([0, 3, 6])))
+    assert np.isfinite(model.predict(features)).all()
+    assert (np.sign(model.trees.value[1]) == sign).all()

@@ -1,0 +1,156 @@
+"""Queries in several parts: the same edges, the same model as of all of them at once, and what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import Queries, canonical, select
+from ltr.objectives.terms import Term
+from ltr.trees import binning
+from ltr.trees.shards import Part, PartLost, asking
+from tests.conftest import JIT, make_queries
+from tests.ltr.data.test_queries import shuffled
+
+SMALL = {"n_trees": 12, "n_leaves": 7, "min_docs_in_leaf": 9}
+TERMS = (Term("ndcg_5"), Term("map", weight=0.3, cost="logistic_near"), Term("cndcg", weight=0.2, pairs="same_label"))
+
+MODELS = {
+    "plain": {},
+    "terms": {"objective": TERMS, "normalise": "query"},
+    "drawn": {"query_share": 0.6, "feature_share": 0.5},
+    "stopping": {"n_trees": 40, "learning_rate": 0.7, "patience": 4},
+    "gradient": {"gain": "least_squares", "leaf": "gradient"},
+    "monotone": {"monotone": {"f1": 1, "f2": -1}, "max_bins": 16},
+    "two classes": {"loss": "two_class"},
+    "balanced": {"loss": "balanced", "objective": (Term("map"),)},
+    "from a base": {"base": "f3", "min_docs_in_leaf": 25},
+    "everything": {"objective": TERMS, "query_share": 0.7, "feature_share": 0.6, "min_docs_in_leaf": 30, "patience": 5},
+}
+
+
+def data(n_queries=90, seed=1) -> Queries:
+    """Coarse, fine and missing features, and weights."""
+    queries = make_queries(n_queries, n_features=18, seed=seed, largest=14)
+    features, rng = queries.features.copy(), np.random.default_rng(seed)
+    features[rng.random(len(features)) < 0.3, 1] = np.nan
+    features[:, 3] = np.round(features[:, 3] * 3)
+    features[:, 4] = np.nan
+    features[:, 5] = 0.0
+    features[rng.random(len(features)) < 0.5, 17] = -0.0
+    return canonical(replace(queries, features=features, weights=rng.integers(1, 4, n_queries) / 2))
+
+
+def split(queries: Queries, n: int) -> list[Queries]:
+    """`n` parts of very different sizes, the queries dealt at random, rows in any order."""
+    rng = np.random.default_rng(n)
+    cuts = np.sort(rng.choice(np.arange(1, queries.n_queries), n - 1, replace=False))
+    return [shuffled(select(queries, own), n) for own in np.split(rng.permutation(queries.n_queries), cuts)]
+
+
+def parts_of(model, queries, n):
+    return [Part(model, part) for part in split(queries, n)]
+
+
+@pytest.mark.parametrize("max_bins", [2, 16, 255])
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_edges_of_parts_are_those_of_the_whole(n, max_bins):
+    rng = np.random.default_rng(7)
+    queries = data(300 if JIT else 60)
+    features = queries.features.copy()
+    features[:, 6] = np.exp(8 * features[:, 6])
+    features[:, 7] = rng.choice(np.nextafter(np.float32(1), np.float32(rng.integers(0, 3, 20))), len(features))
+    features[:, 8] = rng.integers(-150, 150, len(features))
+    features[:, 9] = rng.choice([-1e-45, 0.0, -0.0, 1e-45, 3e38, -3e38], len(features)).astype(np.float32)
+    queries = replace(queries, features=features)
+    asked = asking(parts_of(ltr.LambdaMART(), queries, n))
+    whole, found = binning.find_bins(features, max_bins), binning.find_bins_by(asked, features.shape[1], max_bins)
+    assert found.starts.tolist() == whole.starts.tolist()
+    assert found.edges.tobytes() == whole.edges.tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("name", MODELS)
+def test_one_digest_for_any_parts(name, n):
+    train, valid = data(), data(30, seed=2)
+    model = ltr.LambdaMART(**{**SMALL, **MODELS[name]})
+    if model.base:
+        train, valid = (replace(q, features=np.nan_to_num(q.features)) for q in (train, valid))
+    reference = model.fit(train, valid)
+    found = model.fit_parts(asking(parts_of(model, train, n)), valid)
+    assert found.digest == reference.digest
+    assert len(found.curve.valid) > 4
+    assert found.curve.valid.tolist() == reference.curve.valid.tolist()
+    assert found.curve.train.tobytes() == reference.curve.train.tobytes()
+    assert found.remarks == reference.remarks
+    whole = replace(model, stop_on=None)
+    everything = whole.fit_parts(asking(parts_of(whole, train, n)))
+    assert everything.digest == whole.fit(train).digest
+    assert everything.trees.n_trees == whole.n_trees
+
+
+def test_the_minimum_of_documents_is_counted_over_all_parts():
+    """Curvature apart from counts: sides that look large enough are not, and features are counted before they win."""
+    train = data()
+    weights = np.where(np.arange(train.n_queries) < 30, 1e-3, 1.0)
+    train = replace(train, weights=weights)
+    model = ltr.LambdaMART(n_trees=5, n_leaves=16, min_docs_in_leaf=40, stop_on=None)
+    asked = []
+    answers = asking(parts_of(model, train, 3))
+
+    def ask(question, *arguments):
+        asked.append(question)
+        return answers(question, *arguments)
+
+    found = model.fit_parts(ask)
+    assert found.digest == model.fit(train).digest
+    assert found.trees.documents.min() >= 40
+    assert "in_bins" in asked
+
+
+def test_nothing_to_learn_stops_with_the_same_word():
+    train = data(40)
+    flat = replace(train, labels=np.ones(train.n_documents))
+    model = ltr.LambdaMART(**SMALL, stop_on=None)
+    assert model.fit_parts(asking(parts_of(model, flat, 2))).remarks == ("stopped after 0 trees: all forces are zero",)
+    alike = replace(train, features=np.zeros_like(train.features))
+    assert model.fit_parts(asking(parts_of(model, alike, 2))).remarks == ("stopped after 0 trees: no split is admissible",)
+
+
+def test_a_lost_part_leaves_the_trees_so_far_to_go_on_from():
+    train, valid = data(), data(30, seed=2)
+    model = ltr.LambdaMART(**SMALL)
+    answers, moves = asking(parts_of(model, train, 2)), []
+
+    def ask(question, *arguments):
+        moves.extend([question] * (question == "move"))
+        if len(moves) == 4:
+            raise PartLost("part 1 is lost")
+        return answers(question, *arguments)
+
+    with pytest.raises(PartLost) as lost:
+        model.fit_parts(ask, valid)
+    assert lost.value.so_far.trees.n_trees == 3  # the fourth was not judged
+    resumed = model.fit_parts(asking(parts_of(model, train, 4)), valid, start=lost.value.so_far)
+    assert resumed.digest == model.fit(train, valid).digest
+
+
+def test_what_does_not_belong_together_is_refused():
+    train = data(40)
+    model = ltr.LambdaMART(**SMALL)
+    one, other = split(train, 2)
+    with pytest.raises(ValueError, match="a query is in two of the parts"):
+        model.fit_parts(asking([Part(model, one), Part(model, one)]))
+    renamed = replace(other, names=tuple(f"g{k}" for k in range(18)))
+    with pytest.raises(ValueError, match="the parts have different features"):
+        model.fit_parts(asking([Part(model, one), Part(model, renamed)]))
+    infinite = replace(other, features=np.where(np.arange(18) == 16, np.inf, other.features))
+    with pytest.raises(ValueError, match="feature 17 has an infinite value"):
+        model.fit_parts(asking([Part(model, one), Part(model, infinite)]))
+    with pytest.raises(ValueError, match="cannot make two leaves"):
+        replace(model, min_docs_in_leaf=10_000).fit_parts(asking(parts_of(model, train, 2)))
+    unclicked = replace(train, labels=np.zeros(train.n_documents))
+    two = replace(model, loss="two_class")
+    with pytest.raises(ValueError, match="0 documents are relevant"):
+        two.fit_parts(asking(parts_of(two, unclicked, 2)))
