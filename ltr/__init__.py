@@ -7,7 +7,6 @@
 """
 
 from pathlib import Path
-from typing import Any
 
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import Certificate, certify
@@ -26,21 +25,26 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Schedule, Term
 from ltr.rankers import base
-from ltr.rankers.base import Model, save
+from ltr.rankers.base import Ranker, save
 from ltr.rankers.column import Column
 from ltr.rankers.combination import Combination, Mixtures, combine, mix_scores
 from ltr.rankers.estimator import Estimator
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
 
-_MODELS: tuple[Any, ...] = (
-    LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
-)  # fmt: skip
-KINDS: dict[str, type] = {model.kind: model for model in _MODELS}
+KINDS: dict[str, type[Ranker]] = {
+    ranker.kind: ranker
+    for ranker in (
+        LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
+    )
+}  # fmt: skip
 """Every ranker by the name configurations and model files call it."""
 
+Model = Ranker
+"""`Ranker` by its former name."""
 
-def load(folder: str | Path) -> Model:
+
+def load(folder: str | Path) -> Ranker:
     """The model saved in `folder`; see `ltr.rankers.base.load`."""
     return base.load(folder, KINDS)
 
@@ -62,6 +66,7 @@ __all__ = [
     "Objective",
     "Preferences",
     "Queries",
+    "Ranker",
     "Schedule",
     "Term",
     "certify",

@@ -17,7 +17,7 @@ from tasks.ingest import DataError
 
 
 def evaluate(
-    model: ltr.Model, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions
+    model: ltr.Ranker, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions
 ) -> dict[str, NDArray[np.float64]]:
     """Values ``{key: float64 [queries]}`` of a model's ranking of a data set."""
     labels = {"label": queries.labels, **queries.sources}
@@ -55,7 +55,7 @@ def read_values(path: str | Path, split: str) -> pl.DataFrame:
 
 
 def explained(
-    model: ltr.Model, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions, tool: str | None = None
+    model: ltr.Ranker, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions, tool: str | None = None
 ) -> list[dict[str, Any]]:
     """Means of a model on a data set; with `tool`, its number by that tool's rules and what each rule moves.
 

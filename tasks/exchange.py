@@ -66,7 +66,7 @@ class Agreement:
         return self.reordered == 0
 
 
-def form_of(model: ltr.Model) -> str:
+def form_of(model: ltr.Ranker) -> str:
     """``trees``, ``linear``, ``linear net``, ``two-layer net``, or the kind of a ranker that is none of these."""
     forms = {
         "trees": isinstance(getattr(model, "trees", None), Trees),
@@ -92,7 +92,7 @@ def weights_of(model: Any) -> dict[str, float]:
     return dict(zip(model.names, weights.tolist(), strict=True))
 
 
-def export(model: ltr.Model, path: str | Path, to: str, complete: bool = False) -> None:
+def export(model: ltr.Ranker, path: str | Path, to: str, complete: bool = False) -> None:
     """Writes a fitted ranker to `path` as the format `to`, a key of `FORMATS`; the file is there whole or not at all.
 
     Args:
@@ -114,7 +114,7 @@ def export(model: ltr.Model, path: str | Path, to: str, complete: bool = False) 
         raise DataError(f"{path}: {error.strerror}") from None
 
 
-def _written(model: ltr.Model, path: Path, to: str, complete: bool) -> str | bytes:
+def _written(model: ltr.Ranker, path: Path, to: str, complete: bool) -> str | bytes:
     if not model.names:
         raise DataError(f"{path}: this model is not fitted")
     format, form = _format(path, to), form_of(model)
@@ -137,7 +137,7 @@ def _format(path: Path, to: str) -> Format:
 
 
 def verify(
-    model: ltr.Model, path: str | Path, to: str, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
+    model: ltr.Ranker, path: str | Path, to: str, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
 ) -> Agreement:
     """Scores ``features float32 [documents, features]`` by the file's own reader and by the model.
 
@@ -166,7 +166,7 @@ def verify(
 
 
 def export_to(
-    model: ltr.Model, path: str | Path, to: str, sample: ltr.Queries | None = None, complete: bool = False
+    model: ltr.Ranker, path: str | Path, to: str, sample: ltr.Queries | None = None, complete: bool = False
 ) -> dict[str, Any]:
     """Exports as `export` does, verifies on `sample` where there is a reader, and says what was done.
 

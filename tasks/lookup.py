@@ -22,7 +22,7 @@ class Stored:
     paths: list[str]
 
 
-def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Model:
+def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
     """The model in a folder, at an address of the registry (``models:/NAME@champion``), of a cell's run, or of a whole run (its best ranker's); or a file over the features `names`: trees of
     LightGBM or XGBoost (`read_model`), otherwise linear weights (`read_weights`).
 

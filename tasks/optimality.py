@@ -45,7 +45,7 @@ def certify(key: str, train: str, config: Optimality, conventions: dict[str, Any
 
 
 def examine(
-    model: ltr.Model, queries: Queries, config: Optimality, conventions: ltr.Conventions, seed: int, label: str
+    model: ltr.Ranker, queries: Queries, config: Optimality, conventions: ltr.Conventions, seed: int, label: str
 ) -> Iterator[dict[str, Any]]:
     """Certificates of a model: at its weights, and where asked for with fine steps, one weight at a time, and at its early epochs.
 
@@ -65,13 +65,13 @@ def examine(
             yield {"ranker": f"{place}{way}", "escape": escape if not way else None, **plain(found)}
 
 
-def _early(model: ltr.Model, epochs: Sequence[int], label: str) -> Iterator[tuple[str, ltr.Model]]:
+def _early(model: ltr.Ranker, epochs: Sequence[int], label: str) -> Iterator[tuple[str, ltr.Ranker]]:
     for epoch in epochs:
         if isinstance(model, ltr.LambdaRank) and epoch in model.states:
             yield f"{label}, epoch {epoch}", replace(model, weights=model.states[epoch].weights)
 
 
-def _escaped(model: ltr.Model, queries: Queries, config: Optimality, conventions: ltr.Conventions) -> dict[str, float] | None:
+def _escaped(model: ltr.Ranker, queries: Queries, config: Optimality, conventions: ltr.Conventions) -> dict[str, float] | None:
     """The best training measure within some epochs of training for it from a net's weights (D section 8), as the certificate takes it.
 
     At the net's learning rate, a tenth and a hundredth of it: near an optimum the first only jumps away.

@@ -20,7 +20,7 @@ ROWS, BYTES = 100_000, 1 << 26
 FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 
 
-def predict(model: ltr.Model, path: Path, output: Path, data: Data) -> int:
+def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
     """Scores every row of a file, in its order: columns ``query`` and ``document`` where the file has them, and ``score``. A ``.trec``
     file is a run: ``query Q0 document rank score lambdaflow``, by query and falling score, equal ones as they stand.
 
@@ -60,7 +60,7 @@ def predict(model: ltr.Model, path: Path, output: Path, data: Data) -> int:
     return scores.height
 
 
-def _scored(model: ltr.Model, path: Path, ids: pl.DataFrame, features: NDArray[np.float32]) -> pl.DataFrame:
+def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[np.float32]) -> pl.DataFrame:
     try:
         return ids.with_columns(score=pl.Series(model.predict(features)))
     except ValueError as error:

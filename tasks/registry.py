@@ -33,7 +33,7 @@ class Version:
     def digest(self) -> str:
         return self.tags.get("digest", "")
 
-    def model(self) -> ltr.Model:
+    def model(self) -> ltr.Ranker:
         return model_of(f"models:/{self.name}/{self.number}")
 
     def profile(self) -> dict[str, Any] | None:
@@ -77,7 +77,7 @@ def registered(name: str, run_id: str, digest: str) -> Version:
     return _version(client.get_model_version(name, made.version), client)
 
 
-def model_of(address: str) -> ltr.Model:
+def model_of(address: str) -> ltr.Ranker:
     """The model at ``models:/NAME@ALIAS`` or ``models:/NAME/VERSION``.
 
     Raises:

@@ -36,6 +36,10 @@ class AdaRank(LinearRanker):
         if self.rounds < 1 or self.patience < 1:
             raise ValueError(f"AdaRank: rounds={self.rounds} and patience={self.patience} must be at least 1")
 
+    @property
+    def trained_for(self) -> tuple[Measure, ...]:
+        return (Measure.of(self.measure),)
+
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         labels, key = {"label": queries.labels, **queries.sources}, Measure.of(self.measure).key
 

@@ -242,6 +242,7 @@ class ConditionalModel(LinearRanker):
     """
 
     kind: ClassVar[str] = "conditional"
+    traceable: ClassVar[bool] = True
     loss: Literal["mle", "l2", "l3", "convex", "exp_gain"] = "convex"
     measure: str = "ndcg"
     C: float = 1000.0
@@ -265,6 +266,10 @@ class ConditionalModel(LinearRanker):
         for name, holds in rules.items():
             if not holds:
                 raise ValueError(f"ConditionalModel: {name}={getattr(self, name)!r} is out of range")
+
+    @property
+    def trained_for(self) -> tuple[Measure, ...]:
+        return (Measure.of(self.measure),)
 
     def cost(self, queries: Queries) -> Cost:
         """What is minimised, without the regulariser: a function of the scores of the queries in canonical order."""

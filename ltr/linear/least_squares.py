@@ -20,6 +20,7 @@ class LeastSquares(LinearRanker):
     """
 
     kind: ClassVar[str] = "least_squares"
+    certified: ClassVar[bool] = True
     ridge: float = 0.0
     standardise: bool = False
 

@@ -4,9 +4,10 @@ An objective sees scores and says what a query costs and how the cost changes wi
 features enter in two products, which are taken in fixed blocks of rows: the same bits for any number of threads.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numba import njit, prange
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from ltr.data.queries import Queries, canonical
-from ltr.metrics.conventions import Conventions
-from ltr.rankers.base import checked_features, digest_of
+from ltr.metrics.measure import Measure
+from ltr.rankers.base import Arrays, Ranker, Tick, learned
 from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import Curve, mean_measure
 
@@ -92,7 +93,7 @@ def standardised(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], ND
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearRanker:
+class LinearRanker(Ranker):
     """A ranker whose score is w·x. A subclass says how the weights are learned.
 
     Attributes:
@@ -100,20 +101,17 @@ class LinearRanker:
         stop_on: measure of the curve that `fit` leaves.
     """
 
-    kind: ClassVar[str]
+    complete_features: ClassVar[bool] = True
+    export_form: ClassVar[Literal["trees", "linear"] | None] = "linear"
     standardise: bool = True
-    conventions: Conventions = Conventions()
     stop_on: str = "ndcg_10"
-    weights: NDArray[np.float64] | None = field(default=None, repr=False)
-    names: tuple[str, ...] = field(default=(), repr=False)
-    curve: Curve | None = field(default=None, repr=False, compare=False)
-    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    weights: NDArray[np.float64] | None = learned(None)
 
+    @abstractmethod
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         """The weights for `features`, which are those of the queries, scaled; and remarks."""
-        raise NotImplementedError
 
-    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> Self:
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A fitted copy; validation queries are only measured.
 
         Args:
@@ -145,36 +143,23 @@ class LinearRanker:
         curve = Curve(np.arange(1, len(rows) + 1), train, values)
         return replace(self, weights=weights * scale, names=queries.names, curve=curve, remarks=remarks)
 
-    def predict(self, features: Any) -> NDArray[np.float64]:
-        """Scores ``float64 [documents]``, higher is better."""
-        array = checked_features(features, self.names)
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.weights is not None
-        return products(array, self.weights)
+        return products(features, self.weights)
 
-    def surface(self, features: Any) -> Surface:
-        """What `ltr.certify` walks on."""
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
         assert self.weights is not None
-        return linear_surface(self.weights.copy(), checked_features(features, self.names))
+        return linear_surface(self.weights.copy(), features)
 
-    @property
-    def digest(self) -> str:
-        return digest_of(self.kind, self.arrays)
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        if self.weights is None:
-            raise ValueError("this model is not fitted")
+    def _learned_arrays(self) -> Arrays:
+        assert self.weights is not None
         return {"weights": self.weights}
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        fitted = ("weights", "names", "curve", "remarks", "conventions")
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in fitted}
-        return {**given, "conventions": vars(self.conventions)}
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        if arrays["weights"].shape != (len(self.names),):
+            raise ValueError(f"{arrays['weights'].shape} weights for {len(self.names)} features")
+        return replace(self, weights=arrays["weights"])
 
-    @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Self:
-        given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
-        if arrays["weights"].shape != (len(names),):
-            raise ValueError(f"{arrays['weights'].shape} weights for {len(names)} features")
-        return cls(**given, weights=arrays["weights"], names=names)
+    @property
+    def watched(self) -> Measure | None:
+        return Measure.of(self.stop_on)

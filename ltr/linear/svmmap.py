@@ -78,6 +78,10 @@ class SVMmap(LinearRanker):
         if Measure.of(self.measure).name != "map":
             raise ValueError(f"SVMmap: measure {self.measure!r} is not map, perhaps of another source such as map:binary")
 
+    @property
+    def trained_for(self) -> tuple[Measure, ...]:
+        return (Measure.of(self.measure),)
+
     def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         measure = Measure.of(self.measure)
         relevant = np.nan_to_num(gains_of(measure, queries.source(measure.source), self.conventions))

@@ -8,9 +8,9 @@ falls, the rate shrinks with a probability.
 Features are standardised by the training data (a missing value becomes the mean), which the model carries with it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numba import types
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
-from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
 from ltr.objectives.effective_pairs import Ledger, ledger
-from ltr.objectives.lambda_objective import NORMALISE
-from ltr.objectives.preferences import Preferences
+from ltr.objectives.lambda_objective import NORMALISE, Objective
+from ltr.objectives.preferences import PreferenceObjective, Preferences
+from ltr.objectives.seam import QueryObjective
 from ltr.objectives.terms import Term, saturations
-from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.base import Arrays, Features, Ranker, Tick, checked_features, learned
 from ltr.rankers.surface import Surface
-from ltr.rankers.training import Curve, mean_measure, objective_of, written_objective
+from ltr.rankers.training import Curve, mean_measure
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class State:
         return {**both, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> "State":
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> Self:
         best = {name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")}
         numbers = {name: arrays[name].item() for name in _NUMBERS}
         return cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
@@ -69,7 +69,7 @@ _NUMBERS = ("rate", "epoch", "restarts", "before", "best_value", "best_epoch", "
 
 
 @dataclass(frozen=True)
-class LambdaRank:
+class LambdaRank(Ranker):
     """A LambdaRank net.
 
     Args:
@@ -89,6 +89,10 @@ class LambdaRank:
     """
 
     kind: ClassVar[str] = "lambdarank"
+    stepwise: ClassVar[bool] = True
+    certified: ClassVar[bool] = True
+    shrunk_by_scale: ClassVar[tuple[str, ...]] = ("epochs",)
+    iterations_from: ClassVar[str | None] = "epochs"
     hidden: int = 0
     epochs: int = 100
     learning_rate: float = 0.001
@@ -99,19 +103,15 @@ class LambdaRank:
     objective: Sequence[Term] = (Term(),)
     sigma: float = 1.0
     normalise: Literal["none", "query", "term"] = "none"
-    conventions: Conventions = Conventions()
     stop_on: str = "ndcg_10"
     keep: Literal["valid", "train"] = "valid"
     keep_epochs: tuple[int, ...] = ()
     count_pairs: int = 0
     seed: int = 1
-    weights: Weights | None = field(default=None, repr=False)
-    scaling: NDArray[np.float64] | None = field(default=None, repr=False)
-    names: tuple[str, ...] = field(default=(), repr=False)
-    curve: Curve | None = field(default=None, repr=False, compare=False)
-    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    states: Mapping[int, "State"] = field(default_factory=dict, repr=False, compare=False)
-    pairs: tuple[tuple[int, list[Ledger]], ...] = field(default=(), repr=False, compare=False)
+    weights: Weights | None = learned(None)
+    scaling: NDArray[np.float64] | None = learned(None)
+    states: Mapping[int, State] = field(default_factory=dict, repr=False, compare=False, metadata={"learned": True})
+    pairs: tuple[tuple[int, list[Ledger]], ...] = learned((), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
@@ -139,10 +139,10 @@ class LambdaRank:
         self,
         queries: Queries,
         valid: Queries | None = None,
-        tick: Callable[[], None] | None = None,
-        start: "State | Weights | None" = None,
+        tick: Tick | None = None,
+        start: State | Weights | None = None,
         preferences: Preferences | None = None,
-    ) -> "LambdaRank":
+    ) -> Self:
         """A fitted copy of this model. Without validation queries, training ones decide which epoch is best.
 
         Args:
@@ -160,7 +160,11 @@ class LambdaRank:
         valid = canonical(valid) if valid is not None else queries
         scaling = _scaling(queries.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
-        objective = objective_of(self, queries, preferences)
+        objective: QueryObjective = (
+            PreferenceObjective(queries, preferences, self.sigma)
+            if preferences is not None
+            else Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
+        )
         state = self._start(queries.n_features, start)
         states, pairs = {}, []
         for epoch in range(state.epoch, self.epochs):
@@ -199,7 +203,7 @@ class LambdaRank:
             pairs=tuple(pairs),
         )
 
-    def _start(self, n_features: int, start: "State | Weights | None") -> "State":
+    def _start(self, n_features: int, start: State | Weights | None) -> State:
         if isinstance(start, State) and start.epoch > self.epochs:
             raise ValueError(f"LambdaRank: the state is of epoch {start.epoch}, beyond epochs={self.epochs}")
         weights = start.weights if isinstance(start, State) else start or self._random(n_features, 0)
@@ -213,7 +217,7 @@ class LambdaRank:
     def _random(self, n_features: int, restarts: int) -> Weights:
         return random_weights(n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
 
-    def _after(self, state: "State", weights: Weights, train: float, value: float, rng: np.random.Generator) -> "State":
+    def _after(self, state: State, weights: Weights, train: float, value: float, rng: np.random.Generator) -> State:
         """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat."""
         epoch, judged = state.epoch + 1, train if self.keep == "train" else value
         rows = np.vstack((state.rows, (epoch, train, value)))
@@ -232,7 +236,7 @@ class LambdaRank:
         return after
 
     def epoch(
-        self, weights: Weights, features: NDArray[np.float32], queries: Queries, objective: Any, epoch: int, rate: float,
+        self, weights: Weights, features: NDArray[np.float32], queries: Queries, objective: QueryObjective, epoch: int, rate: float,
         visits: NDArray[np.int64],
     ) -> Weights:  # fmt: skip
         """Weights after one pass over the queries in the order `visits`; ``features`` as the net sees them."""
@@ -250,64 +254,54 @@ class LambdaRank:
             step(features, queries.offsets, visits, plan, objective.forces, inner, bias, outer, self.hidden > 0, rate)
         return Weights(inner, bias, outer, self.hidden)
 
-    def standardised(self, features: Any) -> NDArray[np.float32]:
-        """Features as the net sees them."""
-        assert self.scaling is not None or not self.names
-        array = checked_features(features, self.names)
-        return _standardised(array, self.scaling)  # type: ignore[arg-type]
+    def standardised(self, features: Features) -> NDArray[np.float32]:
+        """Features as the net sees them, ``float32 [documents, features]``."""
+        return self._standardised(checked_features(features, self.names))
 
-    def predict(self, features: Any) -> NDArray[np.float64]:
-        """Scores ``float64 [documents]``, higher is better."""
-        standardised = self.standardised(features)
+    def _standardised(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        assert self.scaling is not None
+        return _standardised(features, self.scaling)
+
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.weights is not None
-        return self.weights.scores(standardised)
+        return self.weights.scores(self._standardised(features))
 
-    def stages(self, features: Any, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def stages(self, features: Features, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The scores after every so many epochs of those that were kept (`keep_epochs`), and after the last."""
         standardised = self.standardised(features)
         for epoch, state in sorted(self.states.items()):
             if epoch % every == 0 or epoch == max(self.states):
                 yield epoch, state.weights.scores(standardised)
 
-    def surface(self, features: Any) -> Surface:
-        """What `ltr.certify` walks on: all weights together."""
-        standardised = self.standardised(features)
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
         assert self.weights is not None
-        return surface_of(self.weights, standardised)
+        return surface_of(self.weights, self._standardised(features))
 
-    @property
-    def digest(self) -> str:
-        """Of what scores depend on; states are carried along."""
-        return digest_of(self.kind, {name: array for name, array in self.arrays.items() if "/" not in name})
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        if self.weights is None or self.scaling is None:
-            raise ValueError("this model is not fitted")
+    def _learned_arrays(self) -> Arrays:
+        """The states of kept epochs are carried along."""
+        assert self.weights is not None
+        assert self.scaling is not None
         states = {f"{epoch}/{name}": array for epoch, state in self.states.items() for name, array in state.arrays.items()}
         return {**self.weights.arrays, "scaling": self.scaling, **states}
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        fitted = ("weights", "scaling", "names", "curve", "remarks", "states", "pairs")
-        plain = replace(self, weights=None, scaling=None, curve=None, states={}, pairs=())
-        return {name: value for name, value in asdict(plain).items() if name not in fitted}
-
-    @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaRank":
-        hidden = parameters["hidden"]
+    def _with_arrays(self, arrays: Arrays) -> Self:
         epochs = sorted({int(name.split("/")[0]) for name in arrays if "/" in name})
         states = {
-            epoch: State.restored({n.split("/")[1]: a for n, a in arrays.items() if n.startswith(f"{epoch}/")}, hidden)
+            epoch: State.restored({n.split("/")[1]: a for n, a in arrays.items() if n.startswith(f"{epoch}/")}, self.hidden)
             for epoch in epochs
         }
-        given = {**parameters, **written_objective(parameters), "states": states}
-        weights = Weights.restored(arrays, hidden)
-        if weights.inner.shape[1] != len(names) or arrays["scaling"].shape != (2, len(names)):
-            raise ValueError(
-                f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {len(names)} features"
-            )
-        return cls(**given, weights=weights, scaling=arrays["scaling"], names=names)
+        weights, width = Weights.restored(arrays, self.hidden), len(self.names)
+        if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
+            raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
+        return replace(self, weights=weights, scaling=arrays["scaling"], states=states)
+
+    @property
+    def trained_for(self) -> tuple[Measure, ...]:
+        return tuple(Measure.of(term.measure) for term in self.objective)
+
+    @property
+    def watched(self) -> Measure | None:
+        return Measure.of(self.stop_on)
 
 
 def _scaling(features: NDArray[np.float32]) -> NDArray[np.float64]:

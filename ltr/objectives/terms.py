@@ -3,10 +3,10 @@
 Several label sources, graded objectives (Svore 2011 eq. 10) and schedules (eq. 12) are only lists of terms.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,16 @@ class Term:
             raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
         if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
+
+
+def terms_from(written: Sequence[Mapping[str, Any]]) -> tuple[Term, ...]:
+    """Terms of plain values, as a model's file has them."""
+
+    def term(one: Mapping[str, Any]) -> Term:
+        weight = one["weight"]
+        return Term(**{**one, "weight": Schedule(**weight) if isinstance(weight, Mapping) else weight})
+
+    return tuple(map(term, written))
 
 
 def saturations(terms: Sequence[Term], iterations: int) -> list[str]:

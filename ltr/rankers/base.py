@@ -1,48 +1,213 @@
-"""A fitted model on disk and its digest: JSON for what a person reads, npz for the arrays, no pickle.
+"""What every ranker is: a frozen dataclass of its parameters, with what it learned beside them; saved, loaded and told by its digest.
 
-Every ranker is a dataclass of its parameters with the fitted `arrays`; `KINDS` lists them. The digest is the sha256 of kind and
-arrays: two models with one digest give the same scores to the bit.
+A ranker subclasses `Ranker` and says how it learns (`fit`), scores (`_scores`), moves with its weights (`_surface`) and how what it
+learned is written as arrays (`_learned_arrays`, `_with_arrays`). Parameters, digest, saving and loading follow from its fields; class
+traits say what the rest of the house may ask of it. On disk: JSON for what a person reads, npz for the arrays, no pickle.
 """
 
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ltr.data.queries import Queries
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure
+from ltr.objectives.terms import terms_from
 from ltr.rankers.surface import Surface
+from ltr.rankers.training import Curve
 
 FORMAT = 2
+"""Of ``model.json``; raised when older versions cannot read what is written."""
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+"""What parameters are written as."""
+Arrays = dict[str, NDArray[Any]]
+"""What a ranker learned, by name."""
+Tick = Callable[[], None]
+"""Called after every tree, epoch or iteration of a training; what it raises ends the training."""
 
 
-class Model(Protocol):
-    """What every ranker offers once fitted."""
+class Frame(Protocol):
+    """A frame of polars or pandas, as far as its columns are concerned."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def __getitem__(self, names: Any) -> Any: ...
+
+
+Features = ArrayLike | Frame
+"""``[documents, features]``, or a frame whose columns bear the features' names."""
+
+
+def learned(default: Any, compare: bool = True) -> Any:
+    """A field that `Ranker.fit` sets: no parameter, and in no configuration. With `compare=False` it does not matter to equality."""
+    return field(default=default, repr=False, compare=compare, metadata={"learned": True})
+
+
+def parameters_of(ranker: "type[Ranker] | Ranker") -> list[str]:
+    """Names of a ranker's parameters: its fields but those that are learned."""
+    return [f.name for f in fields(ranker) if not f.metadata.get("learned")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranker(ABC):
+    """A ranker, fitted or not. `fit` returns a fitted copy.
+
+    Attributes:
+        kind: what configurations and model files call it.
+        complete_features: it takes no missing value.
+        stepwise: it learns step by step by λ's, and `stages` gives the scores along the way: it can be inspected and resumed.
+        certified: it gets a certificate of local optimality unless others are named.
+        has_weights: it has weights that could be moved, so that there can be a certificate at all.
+        export_form: what other tools may read it as.
+        sharded: it can be trained on queries that lie on several machines (`fit_shards`).
+        traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
+        n_inputs: features that it takes, where only one number of them will do.
+        shrunk_by_scale: parameters that a run's `scale` makes smaller.
+        iterations_from: the parameter that says how many iterations it learns for.
+        conventions: label rules.
+        names: of the features it was fitted on; empty before that.
+        curve: a measure along training, where there is one.
+        remarks: sentences about the training.
+    """
 
     kind: ClassVar[str]
+    complete_features: ClassVar[bool] = False
+    stepwise: ClassVar[bool] = False
+    certified: ClassVar[bool] = False
+    has_weights: ClassVar[bool] = True
+    export_form: ClassVar[Literal["trees", "linear"] | None] = None
+    sharded: ClassVar[bool] = False
+    traceable: ClassVar[bool] = False
+    n_inputs: ClassVar[int | None] = None
+    shrunk_by_scale: ClassVar[tuple[str, ...]] = ()
+    iterations_from: ClassVar[str | None] = None
+    conventions: Conventions = Conventions()
+    names: tuple[str, ...] = learned(())
+    curve: Curve | None = learned(None, compare=False)
+    remarks: tuple[str, ...] = learned((), compare=False)
+
+    @abstractmethod
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+        """A fitted copy of this ranker.
+
+        Args:
+            queries: to learn from.
+            valid: to choose the best iteration by, where there is a choice.
+            tick: called after every iteration.
+
+        Raises:
+            ValueError: for data that it cannot learn from.
+        """
+
+    def predict(self, features: Features) -> NDArray[np.float64]:
+        """Scores ``float64 [documents]``, higher is better.
+
+        Raises:
+            ValueError: before `fit`, for another number of features, or a named one that is missing.
+        """
+        return self._scores(checked_features(features, self.names))
+
+    def surface(self, features: Features) -> Surface:
+        """The scores of these documents as a function of the weights: what `ltr.certify` walks on.
+
+        Raises:
+            ValueError: as `predict`; for a ranker without weights.
+        """
+        return self._surface(checked_features(features, self.names))
+
+    @abstractmethod
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """`predict` for ``features float32 [documents, features]`` in the order of `names`."""
+
+    @abstractmethod
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
+        """`surface` for ``features float32 [documents, features]`` in the order of `names`."""
+
+    @abstractmethod
+    def _learned_arrays(self) -> Arrays:
+        """What scores depend on, as arrays; names with a slash are carried along and do not count for the digest."""
+
+    @abstractmethod
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        """A copy that learned these arrays (`_learned_arrays`), on the features `names`.
+
+        Raises:
+            ValueError: where they do not fit together or the features.
+        """
 
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def trained_for(self) -> tuple[Measure, ...]:
+        """The measures it learns to improve."""
+        return ()
 
     @property
-    def digest(self) -> str: ...
+    def watched(self) -> Measure | None:
+        """The measure of its curve, which says what iteration is the best."""
+        return None
 
     @property
-    def arrays(self) -> dict[str, NDArray[Any]]: ...
+    def n_iterations(self) -> int:
+        """Iterations it learns for, 0 where that has no meaning."""
+        return int(getattr(self, self.iterations_from)) if self.iterations_from else 0
 
     @property
-    def parameters(self) -> dict[str, Any]: ...
+    def importances(self) -> dict[str, NDArray[np.float64]]:
+        """How much each feature counts, by each way of counting, ``float64 [features]``; empty where nothing is known."""
+        return {}
 
-    def predict(self, features: Any) -> NDArray[np.float64]: ...
+    @property
+    def arrays(self) -> Arrays:
+        """What it learned.
 
-    def surface(self, features: Any) -> Surface: ...
+        Raises:
+            ValueError: before `fit`.
+        """
+        if not self.names:
+            raise ValueError("this model is not fitted")
+        return self._learned_arrays()
+
+    @property
+    def digest(self) -> str:
+        """sha256 of kind and arrays: two rankers with one digest give the same scores to the bit."""
+        return digest_of(self.kind, {name: array for name, array in self.arrays.items() if "/" not in name})
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """The parameters as plain values."""
+        return {name: _plain(getattr(self, name)) for name in parameters_of(self)}
 
     @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Model": ...
+    def restored(cls, parameters: Mapping[str, Any], arrays: Arrays, names: tuple[str, ...]) -> Self:
+        """The ranker of written parameters and arrays.
+
+        Raises:
+            ValueError: where they do not fit together.
+        """
+        given = {name: _READ[name](value) if name in _READ else value for name, value in parameters.items()}
+        return cls(**given, names=names)._with_arrays(arrays)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {"conventions": lambda written: Conventions(**written), "objective": terms_from}
+"""Parameters that are more than plain values."""
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
 def digest_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -54,7 +219,7 @@ def digest_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     return hasher.hexdigest()
 
 
-def checked_features(features: Any, names: tuple[str, ...]) -> NDArray[np.float32]:
+def checked_features(features: Features, names: tuple[str, ...]) -> NDArray[np.float32]:
     """``float32 [documents, features]`` of an array, or of a frame whose columns bear the model's feature names.
 
     Raises:
@@ -67,14 +232,15 @@ def checked_features(features: Any, names: tuple[str, ...]) -> NDArray[np.float3
         missing = [name for name in names if name not in list(columns)]
         if missing:
             raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
-        features = features[list(names)].to_numpy()
+        frame: Any = features
+        features = frame[list(names)].to_numpy()
     array = np.ascontiguousarray(features, np.float32)
     if array.ndim != 2 or array.shape[1] != len(names):
         raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
     return array
 
 
-def save(model: Model, folder: str | Path) -> None:
+def save(model: Ranker, folder: str | Path) -> None:
     """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +277,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def load(folder: str | Path, kinds: Mapping[str, Any]) -> Model:
+def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
     """The model that `save` wrote into `folder`.
 
     Raises:

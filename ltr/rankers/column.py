@@ -3,24 +3,22 @@
 So BM25, or another system's run, is a row beside the rankers that are to replace it, measured and tested as they are.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
-from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.base import Arrays, Ranker, Tick
 from ltr.rankers.surface import Surface
-from ltr.rankers.training import Curve
 
 LAST = float(np.finfo(np.float32).min)
 """The score of a document that has none: finite, as measures need it, and below whatever a feature holds."""
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(Ranker):
     """Ranks by one feature. A missing value ranks last; an infinite one counts as the largest number of its sign.
 
     Args:
@@ -29,13 +27,11 @@ class Column:
     """
 
     kind: ClassVar[str] = "column"
+    has_weights: ClassVar[bool] = False
     feature: str
     descending: bool = True
-    names: tuple[str, ...] = field(default=(), repr=False)
-    curve: Curve | None = field(default=None, repr=False, compare=False)
-    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
-    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "Column":
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A copy that knows where the feature stands; nothing else is looked at.
 
         Raises:
@@ -49,33 +45,15 @@ class Column:
         )
         return replace(self, names=queries.names, remarks=told)
 
-    def predict(self, features: Any) -> NDArray[np.float64]:
-        """Scores ``float64 [documents]``, higher is better, all finite."""
-        values = checked_features(features, self.names)[:, self.names.index(self.feature)]
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        values = features[:, self.names.index(self.feature)]
         return np.nan_to_num(values if self.descending else -values, nan=LAST).astype(np.float64)
 
-    def surface(self, features: Any) -> Surface:
-        """There is none.
-
-        Raises:
-            ValueError: always.
-        """
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
         raise ValueError(f"a column ({self.feature}) has no weights, and so no certificate of local optimality")
 
-    @property
-    def digest(self) -> str:
-        return digest_of(self.kind, self.arrays)
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        if not self.names:
-            raise ValueError("this model is not fitted")
+    def _learned_arrays(self) -> Arrays:
         return {"column": np.array([self.names.index(self.feature)]), "descending": np.array([self.descending])}
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"feature": self.feature, "descending": self.descending}
-
-    @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Column":
-        return cls(**parameters, names=names)
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        return self

@@ -6,9 +6,8 @@ finitely many steps: all of them are taken, each query's by itself, and added up
 """
 
 import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +16,8 @@ from ltr.data.queries import Queries, canonical
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure, fewer_is_better
-from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.base import Arrays, Ranker, Tick, learned
 from ltr.rankers.surface import Surface, linear_surface
-from ltr.rankers.training import Curve
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def combine(
 
 
 @dataclass(frozen=True)
-class Combination:
+class Combination(Ranker):
     """The best mixture of two rankers whose scores are the two features: (1 − α)·first + α·second.
 
     Args:
@@ -106,17 +104,14 @@ class Combination:
     """
 
     kind: ClassVar[str] = "combination"
+    n_inputs: ClassVar[int | None] = 2
     measure: str = "ndcg_10"
-    conventions: Conventions = Conventions()
-    alpha: float | None = None
-    names: tuple[str, ...] = field(default=(), repr=False)
-    curve: Curve | None = field(default=None, repr=False, compare=False)
-    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    alpha: float | None = learned(None)
 
     def __post_init__(self) -> None:
         Measure.of(self.measure)
 
-    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "Combination":
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A fitted copy; validation queries are not looked at.
 
         Raises:
@@ -134,35 +129,23 @@ class Combination:
         told = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, best in ({low:.4f}, {high:.4f}); {len(found.alphas)} crossings"
         return replace(self, alpha=alpha, names=queries.names, remarks=(told,))
 
-    def predict(self, features: Any) -> NDArray[np.float64]:
-        """Scores ``float64 [documents]``, higher is better."""
-        array = checked_features(features, self.names)
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.alpha is not None
-        return mix_scores(array[:, 0], array[:, 1], self.alpha)
+        return mix_scores(features[:, 0], features[:, 1], self.alpha)
 
-    def surface(self, features: Any) -> Surface:
-        """What `ltr.certify` walks on: the weights of the two."""
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
         assert self.alpha is not None
-        return linear_surface(np.array([1 - self.alpha, self.alpha]), checked_features(features, self.names))
+        return linear_surface(np.array([1 - self.alpha, self.alpha]), features)
 
-    @property
-    def digest(self) -> str:
-        return digest_of(self.kind, self.arrays)
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        if self.alpha is None:
-            raise ValueError("this model is not fitted")
+    def _learned_arrays(self) -> Arrays:
         return {"alpha": np.array([self.alpha])}
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"measure": self.measure, "conventions": asdict(self.conventions)}
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        return replace(self, alpha=float(arrays["alpha"][0]))
 
-    @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "Combination":
-        given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
-        return cls(**given, alpha=float(arrays["alpha"][0]), names=names)
+    @property
+    def trained_for(self) -> tuple[Measure, ...]:
+        return (Measure.of(self.measure),)
 
 
 def _crossings(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,8 +1,6 @@
 """What trees and nets share while they train: the measure they watch, the curve they leave, the objective they were told."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +9,6 @@ from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure, why_undefined
-from ltr.objectives.lambda_objective import Objective
-from ltr.objectives.preferences import PreferenceObjective, Preferences
-from ltr.objectives.terms import Schedule, Term
 
 
 @dataclass(frozen=True)
@@ -43,20 +38,3 @@ def query_values(measure: str, queries: Queries, scores: NDArray[np.float64], co
     labels = {"label": queries.labels, **queries.sources}
     key = Measure.of(measure).key
     return evaluate(labels, scores, queries.offsets, [measure], conventions, queries.position, queries.documents)[key]
-
-
-def objective_of(model: Any, queries: Queries, preferences: Preferences | None) -> Any:
-    """What a model learns from: its own objective over `queries`, or preferences between their rows."""
-    if preferences is not None:
-        return PreferenceObjective(queries, preferences, model.sigma)
-    return Objective(queries, model.objective, model.conventions, model.sigma, model.normalise)
-
-
-def written_objective(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Terms and conventions of a model's written parameters."""
-
-    def term(written: Mapping[str, Any]) -> Term:
-        weight = written["weight"]
-        return Term(**{**written, "weight": Schedule(**weight) if isinstance(weight, Mapping) else weight})
-
-    return {"objective": tuple(map(term, parameters["objective"])), "conventions": Conventions(**parameters["conventions"])}

@@ -4,23 +4,23 @@ At each iteration the objective gives force and curvature of every document at t
 force, and the scores move by its leaves. The trees never hear of a measure; a measure is looked at only to stop.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
-from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.objectives.lambda_objective import NORMALISE
-from ltr.objectives.preferences import Preferences
+from ltr.objectives.lambda_objective import NORMALISE, Objective
+from ltr.objectives.preferences import PreferenceObjective, Preferences
+from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_CURVATURE, Term, saturations
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.base import Arrays, Features, Ranker, Tick, checked_features, learned
 from ltr.rankers.surface import Surface
-from ltr.rankers.training import Curve, mean_measure, objective_of, written_objective
+from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.attribution import importance, shapley
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
@@ -29,7 +29,7 @@ from ltr.trees.shards import Ask, Part, PartLost, Parts
 
 
 @dataclass(frozen=True)
-class LambdaMART:
+class LambdaMART(Ranker):
     """Gradient boosted trees on λ's.
 
     Args:
@@ -56,6 +56,11 @@ class LambdaMART:
     """
 
     kind: ClassVar[str] = "lambdamart"
+    stepwise: ClassVar[bool] = True
+    export_form: ClassVar[Literal["trees", "linear"] | None] = "trees"
+    sharded: ClassVar[bool] = True
+    shrunk_by_scale: ClassVar[tuple[str, ...]] = ("n_trees", "min_docs_in_leaf")
+    iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 300
     n_leaves: int = 31
     learning_rate: float = 0.1
@@ -73,13 +78,9 @@ class LambdaMART:
     monotone: Mapping[str, int] = field(default_factory=dict)
     base: str | None = None
     seed: int = 1
-    conventions: Conventions = Conventions()
     stop_on: str | None = "ndcg_10"
     patience: int = 50
-    trees: Trees | None = field(default=None, repr=False)
-    names: tuple[str, ...] = field(default=(), repr=False)
-    curve: Curve | None = field(default=None, repr=False, compare=False)
-    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    trees: Trees | None = learned(None)
 
     def __post_init__(self) -> None:
         rules = {
@@ -116,7 +117,7 @@ class LambdaMART:
         self,
         queries: Queries,
         valid: Queries | None = None,
-        tick: Callable[[], None] | None = None,
+        tick: Tick | None = None,
         preferences: Preferences | None = None,
         start: "LambdaMART | None" = None,
     ) -> "LambdaMART":
@@ -138,7 +139,7 @@ class LambdaMART:
         self,
         ask: Ask,
         valid: Queries | None = None,
-        tick: Callable[[], None] | None = None,
+        tick: Tick | None = None,
         start: "LambdaMART | None" = None,
     ) -> "LambdaMART":
         """`fit` on queries that lie in several parts, each asked through `ask` (`ltr.trees.shards`): the same model, byte for byte.
@@ -149,9 +150,7 @@ class LambdaMART:
         """
         return self._boosted(Parts(self, ask), valid, tick, start)
 
-    def _boosted(
-        self, data: Part | Parts, valid: Queries | None, tick: Callable[[], None] | None, start: "LambdaMART | None"
-    ) -> "LambdaMART":
+    def _boosted(self, data: Part | Parts, valid: Queries | None, tick: Tick | None, start: "LambdaMART | None") -> "LambdaMART":
         if data.n_documents < 2 * self.min_docs_in_leaf:
             raise ValueError(f"{data.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
         begun = self._begun(start, data.names)
@@ -185,13 +184,11 @@ class LambdaMART:
         kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
         return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
 
-    def predict(self, features: Any) -> NDArray[np.float64]:
-        """Scores ``float64 [documents]``, higher is better."""
-        array = checked_features(features, self.names)
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.trees is not None
-        return self.offset(array, self.names) + self.trees.scores(array)
+        return self.offset(features, self.names) + self.trees.scores(features)
 
-    def stages(self, features: Any, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def stages(self, features: Features, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The scores after every so many trees, and after the last: the number of trees and ``float64 [documents]``."""
         array = checked_features(features, self.names)
         assert self.trees is not None
@@ -206,7 +203,7 @@ class LambdaMART:
         assert self.trees is not None
         return importance(self.trees, len(self.names), by)
 
-    def explain(self, features: Any) -> NDArray[np.float64]:
+    def explain(self, features: Features) -> NDArray[np.float64]:
         """Exact Shapley values ``float64 [documents, features + 1]``, the expected score in the last column: a row sums to the score.
         A base's scores count as those of its feature."""
         array = checked_features(features, self.names)
@@ -216,16 +213,19 @@ class LambdaMART:
             values[:, self.names.index(self.base)] += self.offset(array, self.names)
         return values
 
-    def surface(self, features: Any) -> Surface:
-        """What `ltr.certify` walks on: the values of all leaves."""
-        array = checked_features(features, self.names)
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
+        """The values of all leaves, the trees' shapes as they are."""
         assert self.trees is not None
-        return self.trees.surface(array, self.offset(array, self.names))
+        return self.trees.surface(features, self.offset(features, self.names))
 
-    def objective_over(self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None) -> Any:
-        """What gives ``(scores, iteration) → (force, curvature)`` over these queries; `sizes`: see `TwoClassObjective`."""
-        if self.loss == "ranking" or preferences is not None:
-            return objective_of(self, queries, preferences)
+    def objective_over(
+        self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
+    ) -> ObjectiveFunction:
+        """What gives ``(scores, iteration) → (gradient, hessian)`` over these queries; `sizes`: see `TwoClassObjective`."""
+        if preferences is not None:
+            return PreferenceObjective(queries, preferences, self.sigma)
+        if self.loss == "ranking":
+            return Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
         measure = Measure.of(self.objective[0].measure)
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
@@ -257,24 +257,23 @@ class LambdaMART:
         rng = np.random.default_rng([self.seed, iteration])
         return np.isin(np.arange(n_features), rng.choice(n_features, n, replace=False))
 
-    @property
-    def digest(self) -> str:
-        return digest_of(self.kind, self.arrays)
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        if self.trees is None:
-            raise ValueError("this model is not fitted")
+    def _learned_arrays(self) -> Arrays:
         return vars(self.trees)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        fitted = ("trees", "names", "curve", "remarks")
-        return {name: value for name, value in asdict(replace(self, trees=None, curve=None)).items() if name not in fitted}
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        return replace(self, trees=Trees.restored(arrays, len(self.names)))
 
-    @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "LambdaMART":
-        return cls(**{**parameters, **written_objective(parameters)}, trees=Trees.restored(arrays, len(names)), names=names)
+    @property
+    def trained_for(self) -> tuple[Measure, ...]:
+        return tuple(Measure.of(term.measure) for term in self.objective)
+
+    @property
+    def watched(self) -> Measure | None:
+        return None if self.stop_on is None else Measure.of(self.stop_on)
+
+    @property
+    def importances(self) -> dict[str, NDArray[np.float64]]:
+        return {"gain": self.importance("gain"), "splits": self.importance("splits")}
 
 
 class _Watch:

@@ -5,18 +5,16 @@ of those it should lose, so that no list of pairs is kept. The weak ranker [x > 
 the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). The model is an ensemble of trees of two leaves, 0 and α.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
-from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import checked_features, digest_of
+from ltr.rankers.base import Arrays, Ranker, Tick, learned
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.binning import BLOCK, apply_bins, find_bins
@@ -55,7 +53,7 @@ def _weak(binned, columns, potential, sums):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankBoost:
+class RankBoost(Ranker):
     """RankBoost.
 
     Args:
@@ -66,14 +64,11 @@ class RankBoost:
     """
 
     kind: ClassVar[str] = "rankboost"
+    export_form: ClassVar[Literal["trees", "linear"] | None] = "trees"
     rounds: int = 300
     max_bins: int = 255
-    conventions: Conventions = Conventions()
     stop_on: str | None = "ndcg_10"
-    trees: Trees | None = field(default=None, repr=False)
-    names: tuple[str, ...] = field(default=(), repr=False)
-    curve: Curve | None = field(default=None, repr=False, compare=False)
-    remarks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    trees: Trees | None = learned(None)
 
     def __post_init__(self) -> None:
         if self.rounds < 1 or not 2 <= self.max_bins <= 255:
@@ -81,7 +76,7 @@ class RankBoost:
         if self.stop_on is not None:
             Measure.maximised(self.stop_on)
 
-    def fit(self, queries: Queries, valid: Queries | None = None, tick: Callable[[], None] | None = None) -> "RankBoost":
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A fitted copy.
 
         Raises:
@@ -131,40 +126,23 @@ class RankBoost:
         curve = Curve(iteration.astype(np.int64), train_values.astype(np.float64), valid_values.astype(np.float64))
         return replace(self, trees=kept, names=queries.names, curve=curve, remarks=(f"{kept.n_trees} of {len(trees)} rounds kept",))
 
-    def predict(self, features: Any) -> NDArray[np.float64]:
-        """Scores ``float64 [documents]``, higher is better."""
-        array = checked_features(features, self.names)
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.trees is not None
-        return self.trees.scores(array)
+        return self.trees.scores(features)
 
-    def surface(self, features: Any) -> Surface:
-        """What `ltr.certify` walks on: the values of all leaves."""
-        array = checked_features(features, self.names)
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
         assert self.trees is not None
-        return self.trees.surface(array, np.zeros(len(array)))
+        return self.trees.surface(features, np.zeros(len(features)))
 
-    @property
-    def digest(self) -> str:
-        return digest_of(self.kind, self.arrays)
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        if self.trees is None:
-            raise ValueError("this model is not fitted")
+    def _learned_arrays(self) -> Arrays:
         return vars(self.trees)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        fitted = ("trees", "names", "curve", "remarks", "conventions")
-        return {
-            **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in fitted},
-            "conventions": vars(self.conventions),
-        }
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        return replace(self, trees=Trees.restored(arrays, len(self.names)))
 
-    @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> "RankBoost":
-        given = {**parameters, "conventions": Conventions(**parameters["conventions"])}
-        return cls(**given, trees=Trees.restored(arrays, len(names)), names=names)
+    @property
+    def watched(self) -> Measure | None:
+        return None if self.stop_on is None else Measure.of(self.stop_on)
 
 
 def _stump(feature: int, edge: np.float32, alpha: float, column: NDArray[np.uint8], b: int, gain: float) -> Trees:

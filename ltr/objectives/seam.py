@@ -1,0 +1,40 @@
+"""The one seam of the core: what a ranker is given to learn from, whatever made it.
+
+Trees ask for gradients of all documents at once; nets that move after every query ask for one query's, by a compiled function and the
+plan that it reads.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ObjectiveFunction(Protocol):
+    """Gradient and second derivative of all documents."""
+
+    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """``(gradient, hessian)``, both ``float64 [documents]``, at ``scores float64 [documents]``: λ, along which scores move (the
+        gradient of an objective that rises), and minus the second derivative, 0 or more."""
+        ...
+
+
+class QueryObjective(ObjectiveFunction, Protocol):
+    """The same, and query by query from compiled code.
+
+    Attributes:
+        forces: compiled ``forces(query, scores, plan, gradient, hessian)``, of the type `forces_type`.
+        plan_type, forces_type: numba's types of a plan and of `forces`.
+    """
+
+    @property
+    def forces(self) -> Any: ...
+
+    @property
+    def plan_type(self) -> Any: ...
+
+    @property
+    def forces_type(self) -> Any: ...
+
+    def plan(self, iteration: int) -> Any:
+        """What `forces` reads at an iteration."""
