@@ -1,5 +1,5 @@
 """Time per tree and memory from 10⁵ to 10⁷ documents × 136 features, the features in a memory-mapped file that is binned block by
-block. Memory is what the process holds of its own (RssAnon); pages of the file are the system's to drop.
+block. GrowthBuffers is what the process holds of its own (RssAnon); pages of the file are the system's to drop.
 
 python benchmarks/scale.py [documents …]
 """

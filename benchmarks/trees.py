@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import ltr
 from benchmarks.pairs import HEAD, Timing, machine
 from ltr.data.queries import canonical
-from ltr.trees.partition import Ground
+from ltr.trees.partition import BinnedDataset
 
 FEATURES, LEAVES, RATE, MINIMUM = 136, 31, 0.1, 20
 
@@ -72,7 +72,7 @@ def ours(train: ltr.Queries, test: ltr.Queries, n_trees: int, **term: str) -> Ru
     options: dict[str, Any] = {"n_leaves": LEAVES, "learning_rate": RATE, "min_docs_in_leaf": MINIMUM, "stop_on": None}
     model = ltr.LambdaMART(n_trees=n_trees, objective=(ltr.Term(**term),), **options)
     clock = Clock()
-    Ground.of(train.features, 255, LEAVES)
+    BinnedDataset.of(train.features, 255, LEAVES)
     clock("construct")
     model = model.fit(train)
     clock("train")

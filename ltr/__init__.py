@@ -8,6 +8,10 @@
 
 from pathlib import Path
 
+# isort: off
+from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all the others keep what they compile)
+
+# isort: on
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import Certificate, certify
 from ltr.linear.adarank import AdaRank

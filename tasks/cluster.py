@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ltr.data.queries import select
 from ltr.trees.lambdamart import LambdaMART
-from ltr.trees.shards import Ask, Part, PartLost
+from ltr.trees.shards import Ask, Shard, ShardLost
 from tasks import store
 
 _PATIENCE = 5.0
@@ -53,7 +53,7 @@ class Cost:
 class Held:
     """A part on its worker, which answers with the worker's threads."""
 
-    part: Part
+    part: Shard
     threads: int
 
     def answer(self, question: str, *arguments: Any) -> Any:
@@ -83,7 +83,7 @@ def fit_in_parts(model: LambdaMART, train: str, valid: str, n_parts: int, tick: 
     the trees grown so far on those that are left.
 
     Raises:
-        PartLost: where parts are lost twice without a tree between.
+        ShardLost: where parts are lost twice without a tree between.
     """
     parts = cut(train, n_parts)
     start: LambdaMART | None = None
@@ -92,7 +92,7 @@ def fit_in_parts(model: LambdaMART, train: str, valid: str, n_parts: int, tick: 
         while True:
             try:
                 return fit_on(client, parts, model, valid, start, tick)[0]
-            except PartLost as lost:
+            except ShardLost as lost:
                 progress = lost.so_far is not None and lost.so_far.trees.n_trees > grown
                 if stuck and not progress:
                     raise
@@ -122,8 +122,8 @@ def fit_on(
         The fitted model, whose last remark says what a tree cost, and the cost of every tree.
 
     Raises:
-        PartLost: naming the part whose worker is gone; its `so_far` may be the `start` of another training.
-        ValueError: as `LambdaMART.fit_parts`, and for a cluster without workers.
+        ShardLost: naming the part whose worker is gone; its `so_far` may be the `start` of another training.
+        ValueError: as `LambdaMART.fit_shards`, and for a cluster without workers.
     """
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if not workers:
@@ -145,7 +145,7 @@ def fit_on(
 
     try:
         ask = _counted(_carried(held), len(held), asked)
-        fitted = model.fit_parts(ask, store.open_queries(valid) if valid else None, after_tree, start)
+        fitted = model.fit_shards(ask, store.open_queries(valid) if valid else None, after_tree, start)
     finally:
         client.cancel([future for _, future in held], force=True)
     moved, questions, seconds = (np.diff(column) for column in zip(*marks, strict=True))
@@ -155,7 +155,7 @@ def fit_on(
 
 def _open(home: str, model: LambdaMART, part: str, threads: int) -> Held:
     store.settle(home)
-    return Held(Part(model, store.open_queries(part)), threads)
+    return Held(Shard(model, store.open_queries(part)), threads)
 
 
 def _carried(held: Sequence[tuple[str, Future]]) -> Ask:
@@ -195,8 +195,8 @@ def _answered(part: str, future: Future, answer: Any) -> Any:
             raise _lost(part) from error
 
 
-def _lost(part: str) -> PartLost:
-    return PartLost(f"part {part!r} is lost: its worker does not answer any more")
+def _lost(part: str) -> ShardLost:
+    return ShardLost(f"part {part!r} is lost: its worker does not answer any more")
 
 
 def _counted(ask: Ask, n_parts: int, sizes: list[int]) -> Ask:

@@ -82,6 +82,6 @@ def _lost(seen: Looks, train: Queries, n: int) -> pl.DataFrame:
         "document": np.char.decode(documents, "utf-8", "replace"),
         "label": train.labels[rows],
         "rank": seen.rank[rows],
-        "force": seen.force[rows],
+        "force": seen.gradient[rows],
         "smallest": seen.lost[rows],
     })  # fmt: skip

@@ -70,33 +70,33 @@ def expected(name, labels, scores, **conventions):
     return None if values[0] is None else sum(values) / len(values)
 
 
-def forces(scores, labels, gains, tiers, change, sigma=1.0, cost="logistic"):
-    """Force and curvature of each document of one query; `change(i, j)` is |ΔM| of a pair."""
+def gradients(scores, labels, gains, groups, change, sigma=1.0, cost="logistic"):
+    """Gradient and hessian of each document of one query; `change(i, j)` is |ΔM| of a pair."""
     n = len(scores)
-    force, curvature = np.zeros(n), np.zeros(n)
+    gradient, hessian = np.zeros(n), np.zeros(n)
     for i in range(n):
         for j in range(n):
-            if gains[i] > gains[j] and tiers[i] == tiers[j]:
+            if gains[i] > gains[j] and groups[i] == groups[j]:
                 o = scores[i] - scores[j]
                 rho = 1 / (1 + math.exp(sigma * o))
                 slope = sigma * rho if cost != "sigmoid" else sigma * rho * (1 - rho)
                 bend = sigma**2 * rho * (1 - rho) if cost != "sigmoid" else 0.0
                 if cost == "logistic_near" and len(set(scores)) > 1:
                     slope, bend = slope / (0.01 + abs(o)), bend / (0.01 + abs(o))
-                force[i] += change(i, j) * slope
-                force[j] -= change(i, j) * slope
-                curvature[i] += change(i, j) * bend
-                curvature[j] += change(i, j) * bend
-    return force, curvature
+                gradient[i] += change(i, j) * slope
+                gradient[j] -= change(i, j) * slope
+                hessian[i] += change(i, j) * bend
+                hessian[j] += change(i, j) * bend
+    return gradient, hessian
 
 
 def constructed(construction, measure, cutoff, scores, labels, gains, sigma=1.0):
-    """Forces of the constructions that look at neighbours or single documents, from values alone; one tier."""
+    """Gradients of the constructions that look at neighbours or single documents, from values alone; one group."""
     order = np.argsort(-scores, kind="stable")
     ranked, ranked_gains = [labels[i] for i in order], [gains[i] for i in order]
-    before, force = value(measure, ranked, cutoff), np.zeros(len(scores))
+    before, gradient = value(measure, ranked, cutoff), np.zeros(len(scores))
     if before is None:
-        return force
+        return gradient
     for u in range(len(order) - 1) if construction.startswith("local") else ():
         v = u + 1
         swapped = ranked.copy()
@@ -107,28 +107,28 @@ def constructed(construction, measure, cutoff, scores, labels, gains, sigma=1.0)
         else:
             up = np.sign(ranked_gains[u] - ranked_gains[v])
             delta = up * abs(loss) * sigma / (1 + math.exp(sigma * up * (scores[order[u]] - scores[order[v]])))
-        force[order[u]] += delta
-        force[order[v]] -= delta
+        gradient[order[u]] += delta
+        gradient[order[v]] -= delta
     if construction == "discrete_bounded":
         ideal = sorted(range(len(order)), key=lambda r: -ranked_gains[r])
         for target, r in enumerate(ideal):
             moved = ranked[:r] + ranked[r + 1 :]
             moved.insert(target, ranked[r])
-            force[order[r]] = np.sign(r - target) * min(1, 100 * abs(value(measure, moved, cutoff) - before))
-    return force
+            gradient[order[r]] = np.sign(r - target) * min(1, 100 * abs(value(measure, moved, cutoff) - before))
+    return gradient
 
 
-def best_split(features, force, weight, min_docs):
+def best_split(features, gradient, weight, min_docs):
     """The best admissible split ``x ≤ threshold`` of one leaf over all features: (gain, feature, threshold)."""
     best = (0.0, None, None)
-    total = force.sum() ** 2 / weight.sum() if weight.sum() > 0 else 0.0
+    total = gradient.sum() ** 2 / weight.sum() if weight.sum() > 0 else 0.0
     for f in range(features.shape[1]):
         values = np.unique(features[:, f])
         for threshold in (values[:-1] + values[1:]) / 2:
             left = features[:, f] <= threshold
             if min(left.sum(), (~left).sum()) < min_docs:
                 continue
-            sides = [(force[s].sum(), weight[s].sum()) for s in (left, ~left)]
+            sides = [(gradient[s].sum(), weight[s].sum()) for s in (left, ~left)]
             gain = sum(g * g / w if w > 0 else 0.0 for g, w in sides) - total
             if gain > best[0] * (1 + 1e-6) + 1e-9:
                 best = (gain, f, threshold)

@@ -1,8 +1,8 @@
-"""The λ microscope: what the forces do while a model learns (Svore 2011 sections 4.2 and 5.1, figures 2–4), and which documents are lost
+"""The λ microscope: what the gradients do while a model learns (Svore 2011 sections 4.2 and 5.1, figures 2–4), and which documents are lost
 causes: those that are still pushed hard at the end, often because their label is wrong.
 
 What others offer is a curve of the measure; confident learning (Northcutt et al. 2021) looks for label errors by the probabilities of
-classes, which a ranker does not have. Here all is read off the same forces that trees and nets are trained by.
+classes, which a ranker does not have. Here all is read off the same gradients that trees and nets are trained by.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ class Looks:
         moved, moved_top: share of the documents, and of the places at the top, that changed since the look before, ``float64 [looks]``
             (figure 4); the first is NaN.
         lost: the smallest |λ^L| over the later half of the looks, ``float64 [documents]``: what stays large to the end.
-        force, rank: λ^L and the rank (from 1) at the last look, ``[documents]``.
+        gradient, rank: λ^L and the rank (from 1) at the last look, ``[documents]``.
     """
 
     iteration: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Looks:
     moved: NDArray[np.float64]
     moved_top: NDArray[np.float64]
     lost: NDArray[np.float64]
-    force: NDArray[np.float64]
+    gradient: NDArray[np.float64]
     rank: NDArray[np.int64]
 
     def lost_causes(self, n: int) -> NDArray[np.intp]:
@@ -65,12 +65,12 @@ def look(
     top: int = 3,
     conventions: Conventions | None = None,
 ) -> Looks:
-    """Looks at the forces of two terms at every stage of a training.
+    """Looks at the gradients of two terms at every stage of a training.
 
     Args:
         stages: iterations, rising, each with the scores ``float64 [documents]`` it left.
         queries: the training data in canonical order.
-        first: whose forces are λ^L.
+        first: whose gradients are λ^L.
         second: measure of λ^C; looked at where the data have its label source.
         top: ranks that count as the top.
 
@@ -85,28 +85,28 @@ def look(
             "same_label": Objective(queries, [Term(second, pairs="same_label")], conventions),
         }
     levels = np.unique(queries.labels[~np.isnan(queries.labels)])
-    iterations, forces, rows = [], [], []
+    iterations, gradients, rows = [], [], []
     agreement: dict[str, list[float]] = {name: [] for name in clicks}
     before: NDArray[np.int64] | None = None
     for iteration, scores in stages:
-        force = judged(scores, iteration)[0]
+        gradient = judged(scores, iteration)[0]
         rank = ranks(scores, queries.offsets)
         iterations.append(iteration)
-        forces.append(np.abs(force))
+        gradients.append(np.abs(gradient))
         for name, objective in clicks.items():
             other = objective(scores, iteration)[0]
-            agreement[name].append(float(((other == 0) | (np.sign(other) == np.sign(force))).mean()))
+            agreement[name].append(float(((other == 0) | (np.sign(other) == np.sign(gradient))).mean()))
         at_top = queries.labels[rank <= top]
         top_labels = np.array([(at_top == level).sum() for level in levels]) / max(int((~np.isnan(at_top)).sum()), 1)
-        rows.append((_partners(judged, queries, levels, scores, force, iteration), top_labels, *_moved(before, rank, top)))
+        rows.append((_partners(judged, queries, levels, scores, gradient, iteration), top_labels, *_moved(before, rank, top)))
         before = rank
     if not iterations:
         raise ValueError("the microscope needs at least one stage of training to look at")
     partners, tops, moved, moved_top = (np.array(column) for column in zip(*rows, strict=True))
-    late = np.array(forces[len(forces) // 2 :]).min(axis=0)
+    late = np.array(gradients[len(gradients) // 2 :]).min(axis=0)
     return Looks(
         np.array(iterations, np.int64), levels, {name: np.array(shares) for name, shares in agreement.items()}, partners, tops, moved,
-        moved_top, late, force, rank,
+        moved_top, late, gradient, rank,
     )  # fmt: skip
 
 
@@ -120,15 +120,15 @@ def ranks(scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np
 
 
 def _partners(
-    objective: Objective, queries: Queries, levels: NDArray[np.float64], scores: NDArray[np.float64], force: NDArray[np.float64],
+    objective: Objective, queries: Queries, levels: NDArray[np.float64], scores: NDArray[np.float64], gradient: NDArray[np.float64],
     iteration: int,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Mean share of each partner's label in the forces on highly relevant documents (S eq. 11).
+    """Mean share of each partner's label in the gradients on highly relevant documents (S eq. 11).
 
-    The forces between labels l and v alone are those of an objective whose other documents keep their ranks and form no pairs.
+    The gradients between labels l and v alone are those of an objective whose other documents keep their ranks and form no pairs.
     """
     labels = queries.labels
-    pushed = np.flatnonzero((labels >= HIGH) & (np.abs(force) >= FLOOR))
+    pushed = np.flatnonzero((labels >= HIGH) & (np.abs(gradient) >= FLOOR))
     if not len(pushed):
         return np.full(len(levels), np.nan)
     shares = np.zeros(len(levels))
@@ -137,7 +137,7 @@ def _partners(
         for k, other in enumerate(levels):
             if other != own and len(mine):
                 between = objective.among((labels == own) | (labels == other))(scores, iteration)[0]
-                shares[k] += (between[mine] / force[mine]).sum()
+                shares[k] += (between[mine] / gradient[mine]).sum()
     return shares / len(pushed)
 
 

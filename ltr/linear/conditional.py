@@ -80,13 +80,13 @@ def _sampled(kind, scores, documents, document_starts, starts, cells, counts, lo
                 total += counts[at + d] * own[d]
             margins[s] = -total * scales[q]
         values[q] = query_cost(kind, margins, losses[begin:end], shares)
-        pull = np.zeros(n)
+        slope = np.zeros(n)
         for s in range(end - begin):
             at = cells[q] + s * n
             for d in range(n):
-                pull[d] -= shares[s] * counts[at + d] * scales[q]
+                slope[d] -= shares[s] * counts[at + d] * scales[q]
         for d in range(n):
-            factors[documents[first + d]] = pull[d]
+            factors[documents[first + d]] = slope[d]
 
 
 def sampled_cost(loss: str, sample: Sample, n_documents: int, scaled: bool = False) -> Cost:

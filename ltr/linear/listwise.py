@@ -152,9 +152,9 @@ def boltzrank(scores, labels, extra, factors):
     share /= share.sum()
     expected = (share * value).sum()
     for s in range(m):
-        pull = share[s] * (value[s] - expected) * weight
+        slope = share[s] * (value[s] - expected) * weight
         for i in range(n):
-            factors[i] -= pull * (n - 1 - 2 * ranks[s, i])
+            factors[i] -= slope * (n - 1 - 2 * ranks[s, i])
     return 1.0 - expected
 
 

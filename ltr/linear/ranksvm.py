@@ -4,7 +4,7 @@ pairs of a query with label i > label j.
 Peers train on explicit differences of pairs, n² of them. Here pairs are visited and never kept: a query's loss and its derivative by each
 score are sums over pairs of two numbers. The loss is made of parabolas, so that a handful of steps by its exact Hessian end at the
 minimum, for small C and large. The Hessian takes features² operations a document, and as many as features a document and label
-(`_curvature`), but none a pair and feature; it is held sixteen times, which is little up to some thousand features.
+(`_hessian`), but none a pair and feature; it is held sixteen times, which is little up to some thousand features.
 """
 
 from dataclasses import dataclass
@@ -37,13 +37,13 @@ def _hinge(scores, offsets, lower, values, factors):
         last, total = offsets[q + 1], 0.0
         factors[offsets[q] : last] = 0.0
         for i in range(offsets[q], last):
-            short, pull = 1.0 - scores[i], 0.0
+            short, slope = 1.0 - scores[i], 0.0
             for j in range(np.uint64(lower[i]), np.uint64(last)):
                 room = max(short + scores[j], 0.0)
                 total += room * room
-                pull += room
+                slope += room
                 factors[j] += 2.0 * room
-            factors[i] -= 2.0 * pull
+            factors[i] -= 2.0 * slope
         values[q] = total
 
 
@@ -97,7 +97,7 @@ def _add_products(features, sums, part):
 
 @njit(cache=True)
 def _curvature_of(first, last, features, scores, offsets, lower, part):
-    """`_curvature` of the queries from `first` to before `last`."""
+    """`_hessian` of the queries from `first` to before `last`."""
     part[:] = 0.0
     for begin in range(first, last, _QUERIES):
         end = min(begin + _QUERIES, last)
@@ -112,7 +112,7 @@ def _curvature_of(first, last, features, scores, offsets, lower, part):
 
 
 @njit(cache=True, parallel=True)
-def _curvature(features, scores, offsets, lower, parts):
+def _hessian(features, scores, offsets, lower, parts):
     """Σ (x_i − x_j)(x_i − x_j)ᵀ over the pairs that cost, its upper triangle, a part for every so many queries, a column wider where
     features are odd. With S the sums of `_differences` it is Xᵀ·S, so that nothing is done pair by pair and feature by feature."""
     n_queries = len(offsets) - 1
@@ -166,15 +166,15 @@ class RankSVM(LinearRanker):
             _hinge(products(features, w), offsets, lower, values, factors)
             return 0.5 * float((w * w).sum()) + self.C * float(np.cumsum(values)[-1]), w + self.C * transposed(features, factors)
 
-        def curvature(w: NDArray[np.float64]) -> NDArray[np.float64]:
-            _curvature(features, products(features, w), offsets, lower, parts)
+        def hessian(w: NDArray[np.float64]) -> NDArray[np.float64]:
+            _hessian(features, products(features, w), offsets, lower, parts)
             upper = 2.0 * self.C * np.add.reduce(parts)[:n_features, :n_features]
             return np.triu(upper) + np.triu(upper, 1).T + (1.0 + _RIDGE * np.trace(upper)) * np.eye(len(w))
 
         start = np.zeros(n_features)
         steepest = float(np.sqrt((value(start)[1] ** 2).sum()))
         options: dict[str, Any] = {"maxiter": self.iterations, "gtol": 1e-5 * steepest, **_RADIUS}
-        found = optimize.minimize(value, start, jac=True, hess=curvature, method="dogleg", options=options)
+        found = optimize.minimize(value, start, jac=True, hess=hessian, method="dogleg", options=options)
         watch(found.x)
         ended = "" if found.success else f": {found.message}"
         return np.asarray(found.x, np.float64), (f"objective {found.fun:.4f} after {found.nit} Newton steps{ended}",)

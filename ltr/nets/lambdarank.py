@@ -244,14 +244,14 @@ class LambdaRank(Ranker):
         if self.update == "full":
             units, scores = np.empty((len(outer), len(features))), np.empty(len(features))
             forward_all(features, inner, bias, outer, self.hidden > 0, units, scores)
-            force, _ = objective(scores, epoch)
-            backward(features, force, inner, bias, outer, self.hidden > 0, units, rate)
+            gradient, _ = objective(scores, epoch)
+            backward(features, gradient, inner, bias, outer, self.hidden > 0, units, rate)
         else:
-            pointer = types.FunctionType(objective.forces_type)
+            pointer = types.FunctionType(objective.gradients_type)
             parts = (F4_2D, I8_1D, I8_1D, objective.plan_type, pointer, F8_2D, F8_1D, F8_1D, types.boolean, F8)
             step = ready(epoch_by_query, types.void(*parts))
             plan = objective.plan(epoch)
-            step(features, queries.offsets, visits, plan, objective.forces, inner, bias, outer, self.hidden > 0, rate)
+            step(features, queries.offsets, visits, plan, objective.gradients, inner, bias, outer, self.hidden > 0, rate)
         return Weights(inner, bias, outer, self.hidden)
 
     def standardised(self, features: Features) -> NDArray[np.float32]:

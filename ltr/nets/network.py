@@ -114,26 +114,26 @@ def forward_all(features, inner, bias, outer, two_layers, units, scores):
 
 
 @njit(cache=True, fastmath={"contract"})
-def backward(features, force, inner, bias, outer, two_layers, units, rate):
-    """Weights move by rate · Σ_d force_d · ∂score_d/∂weight: summed in float32 over the documents, added in float64."""
+def backward(features, gradient, inner, bias, outer, two_layers, units, rate):
+    """Weights move by rate · Σ_d gradient_d · ∂score_d/∂weight: summed in float32 over the documents, added in float64."""
     n, n_features = features.shape
-    pull, step = np.zeros(n + 3, np.float32), np.empty(n_features, np.float32)
+    slopes, step = np.zeros(n + 3, np.float32), np.empty(n_features, np.float32)
     for h in range(len(outer)):
         step_bias, step_outer, factor = 0.0, 0.0, outer[h]
         for d in range(n):
             unit = units[h, d]
-            slope = force[d] * factor * (1.0 - unit * unit) if two_layers else force[d]
-            pull[d] = slope
+            slope = gradient[d] * factor * (1.0 - unit * unit) if two_layers else gradient[d]
+            slopes[d] = slope
             step_bias += slope
-            step_outer += force[d] * unit
+            step_outer += gradient[d] * unit
         step[:] = np.float32(0)
         for d in range(0, n - 3, 4):
             x0, x1, x2, x3 = features[d], features[d + 1], features[d + 2], features[d + 3]
-            p0, p1, p2, p3 = pull[d], pull[d + 1], pull[d + 2], pull[d + 3]
+            p0, p1, p2, p3 = slopes[d], slopes[d + 1], slopes[d + 2], slopes[d + 3]
             for f in range(np.uint64(n_features)):
                 step[f] += p0 * x0[f] + p1 * x1[f] + p2 * x2[f] + p3 * x3[f]
         for d in range(n - n % 4, n):
-            x0, p0 = features[d], pull[d]
+            x0, p0 = features[d], slopes[d]
             for f in range(np.uint64(n_features)):
                 step[f] += p0 * x0[f]
         for f in range(np.uint64(n_features)):
@@ -144,16 +144,16 @@ def backward(features, force, inner, bias, outer, two_layers, units, rate):
 
 
 @njit(cache=True)
-def epoch_by_query(features, offsets, visits, plan, forces, inner, bias, outer, two_layers, rate):
+def epoch_by_query(features, offsets, visits, plan, gradients, inner, bias, outer, two_layers, rate):
     """One pass over the queries in the order `visits`, an update after each."""
     for q in visits:
         first, last = offsets[q], offsets[q + 1]
         documents = features[first:last]
         units, scores = np.empty((len(outer), last - first)), np.empty(last - first)
-        force, curvature = np.empty(last - first), np.empty(last - first)
+        gradient, hessian = np.empty(last - first), np.empty(last - first)
         _forward(documents, inner.astype(np.float32), bias, outer, two_layers, units, scores)
-        forces(q, scores, plan, force, curvature)
-        backward(documents, force, inner, bias, outer, two_layers, units, rate)
+        gradients(q, scores, plan, gradient, hessian)
+        backward(documents, gradient, inner, bias, outer, two_layers, units, rate)
 
 
 @njit(cache=True, parallel=True)

@@ -24,10 +24,10 @@ _SIDE_BY_SIDE = 2048
 
 
 @njit(cache=True)
-def _lay_row(t, floor, scale, change, scores, gains, tiers, o, weight):
+def _lay_row(t, floor, scale, change, scores, gains, groups, o, weight):
     """Score differences (upper gain less lower) and signed weights (0: no pair) of t and every lower rank, ``[n − t − 1]``."""
-    score, gain, tier = scores[t], gains[t], tiers[t]
-    below_scores, below_gains, below_tiers, below_change = scores[t + 1 :], gains[t + 1 :], tiers[t + 1 :], change[t + 1 :]
+    score, gain, group = scores[t], gains[t], groups[t]
+    below_scores, below_gains, below_groups, below_change = scores[t + 1 :], gains[t + 1 :], groups[t + 1 :], change[t + 1 :]
     for k in range(np.uint64(len(o))):
         gap = score - below_scores[k]
         o[k] = gap if gain > below_gains[k] else -gap
@@ -37,12 +37,12 @@ def _lay_row(t, floor, scale, change, scores, gains, tiers, o, weight):
         signed = size if gain > below_gains[k] else -size
         weight[k] = signed if below_gains[k] != gain else 0.0
     for k in range(np.uint64(len(o))):
-        weight[k] = weight[k] if below_tiers[k] == tier else 0.0
+        weight[k] = weight[k] if below_groups[k] == group else 0.0
 
 
 @njit(cache=True)
 def _apply(weight, slope, bend):
-    """Forces and curvatures of pairs, in place of slopes and bends; the number of effective pairs."""
+    """Gradients and hessians of pairs, in place of slopes and bends; the number of effective pairs."""
     effective = 0
     for k in range(np.uint64(len(weight))):
         slope[k] *= weight[k]
@@ -52,26 +52,26 @@ def _apply(weight, slope, bend):
 
 
 @njit(cache=True)
-def _add_row(t, pull, bent, force, curvature):
+def _add_row(t, slope, bend, gradient, hessian):
     """Adds the pairs of t and every lower rank; sums run in four strands and always the same order."""
-    n = len(pull)
-    below, below_curvature = force[t + 1 :], curvature[t + 1 :]
+    n = len(slope)
+    below, below_hessian = gradient[t + 1 :], hessian[t + 1 :]
     for k in range(np.uint64(n)):
-        below[k] -= pull[k]
-        below_curvature[k] += bent[k]
+        below[k] -= slope[k]
+        below_hessian[k] += bend[k]
     a = b = c = d = e = f = g = h = 0.0
     for k in range(0, n - 3, 4):
-        a, b, c, d = a + pull[k], b + pull[k + 1], c + pull[k + 2], d + pull[k + 3]
-        e, f, g, h = e + bent[k], f + bent[k + 1], g + bent[k + 2], h + bent[k + 3]
+        a, b, c, d = a + slope[k], b + slope[k + 1], c + slope[k + 2], d + slope[k + 3]
+        e, f, g, h = e + bend[k], f + bend[k + 1], g + bend[k + 2], h + bend[k + 3]
     for k in range(n - n % 4, n):
-        a, e = a + pull[k], e + bent[k]
-    force[t] += (a + b) + (c + d)
-    curvature[t] += (e + f) + (g + h)
+        a, e = a + slope[k], e + bend[k]
+    gradient[t] += (a + b) + (c + d)
+    hessian[t] += (e + f) + (g + h)
 
 
 @njit(cache=True)
-def _pull_pairs(floor, scale, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature):
-    """Every pair of different gain in one tier, weighted by max(floor, scale·|ΔM|). Rows of pairs are laid side by side and go
+def _all_pairs(floor, scale, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian):
+    """Every pair of different gain in one group, weighted by max(floor, scale·|ΔM|). Rows of pairs are laid side by side and go
     through the pair cost together: short loops would cost more than their work."""
     n = len(scores)
     aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
@@ -88,39 +88,39 @@ def _pull_pairs(floor, scale, scores, gains, tiers, curve, cutoff, sigma, prepar
             else:
                 change[:] = 0.0
             end = size + n - t - 1
-            _lay_row(t, floor, scale, change, scores, gains, tiers, o[size:end], weight[size:end])
+            _lay_row(t, floor, scale, change, scores, gains, groups, o[size:end], weight[size:end])
             size, t = end, t + 1
         cost(0, sigma, o[:size], slope, bend)
         effective += _apply(weight[:size], slope, bend)
         at = 0
         for k in range(first, t):
             end = at + n - k - 1
-            _add_row(k, slope[at:end], bend[at:end], force, curvature)
+            _add_row(k, slope[at:end], bend[at:end], gradient, hessian)
             at = end
         first = t
     return effective
 
 
 @njit(cache=True)
-def ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
-    """Every pair of different gain in one tier, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
-    return _pull_pairs(0.0, 1.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
+def ranknet_weighted(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+    """Every pair of different gain in one group, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
+    return _all_pairs(0.0, 1.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
 
 
 @njit(cache=True)
-def ranknet(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
-    """Every pair of different gain in one tier, all alike: |ΔM| = 1 (B section 2)."""
-    return _pull_pairs(1.0, 0.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
+def ranknet(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+    """Every pair of different gain in one group, all alike: |ΔM| = 1 (B section 2)."""
+    return _all_pairs(1.0, 0.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
 
 
 @njit(cache=True)
-def spring_smooth(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+def spring_smooth(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
     """`ranknet_weighted` with |ΔM| replaced by max(1, 100·|ΔM|): every pair of different gain pulls (D section 7)."""
-    return _pull_pairs(1.0, 100.0, scores, gains, tiers, curve, cutoff, sigma, prepare, row, cost, force, curvature)
+    return _all_pairs(1.0, 100.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
 
 
 @njit(cache=True)
-def local_cost(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+def local_cost(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
     """`ranknet_weighted` over neighbours in the ranking only (D section 7)."""
     n = len(scores)
     aux = np.empty((N_AUX, n + 1))
@@ -129,23 +129,23 @@ def local_cost(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, 
     for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
         b = t + 1
         row(t, gains, curve, cutoff, aux, change)
-        if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
+        if gains[t] != gains[b] and groups[t] == groups[b] and change[b] > 0.0:
             up = 1.0 if gains[t] > gains[b] else -1.0
             o[b] = up * (scores[t] - scores[b])
             cost(b, sigma, o[: b + 1], slope, bend)
-            force[t] += up * change[b] * slope[b]
-            force[b] -= up * change[b] * slope[b]
-            curvature[t] += change[b] * bend[b]
-            curvature[b] += change[b] * bend[b]
+            gradient[t] += up * change[b] * slope[b]
+            gradient[b] -= up * change[b] * slope[b]
+            hessian[t] += change[b] * bend[b]
+            hessian[b] += change[b] * bend[b]
             effective += 1
     return effective
 
 
 @njit(cache=True)
-def local_gradient(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+def local_gradient(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
     """Neighbours u above v: δ = (M − M with the two swapped)/(s_u − s_v + 1/σ) is added to u and taken from v (D section 7).
 
-    The margin 1/σ keeps close scores apart. There is no curvature.
+    The margin 1/σ keeps close scores apart. There is no hessian.
     """
     n = len(scores)
     aux = np.empty((N_AUX, n + 1))
@@ -154,21 +154,21 @@ def local_gradient(scores, gains, tiers, curve, cutoff, sigma, value, prepare, r
     for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
         b = t + 1
         row(t, gains, curve, cutoff, aux, change)
-        if gains[t] != gains[b] and tiers[t] == tiers[b] and change[b] > 0.0:
+        if gains[t] != gains[b] and groups[t] == groups[b] and change[b] > 0.0:
             delta = change[b] / (scores[t] - scores[b] + 1.0 / sigma)
             delta = delta if gains[t] > gains[b] else -delta
-            force[t] += delta
-            force[b] -= delta
+            gradient[t] += delta
+            gradient[b] -= delta
             effective += 1
     return effective
 
 
 @njit(cache=True)
-def discrete_bounded(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+def discrete_bounded(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
     """Each document towards its ideal rank r*: sign(r − r*)·min(1, 100·|M(moved to r*) − M|) (D section 7).
 
-    The ideal ranking is by gain, equal gains as they stand; the documents between r and r* move up by one. Forces do not sum to
-    zero, there is no curvature, and a document without a tier feels no force. Counts documents, not pairs.
+    The ideal ranking is by gain, equal gains as they stand; the documents between r and r* move up by one. Gradients do not sum to
+    zero, there is no hessian, and a document without a group feels no gradient. Counts documents, not pairs.
     """
     n = len(scores)
     ends = np.arange(1, n + 1)
@@ -180,7 +180,7 @@ def discrete_bounded(scores, gains, tiers, curve, cutoff, sigma, value, prepare,
     effective = 0
     for target in range(n):
         r = ideal[target]
-        if r == target or np.isnan(tiers[r]):
+        if r == target or np.isnan(groups[r]):
             continue
         moved[:] = gains
         if target < r:
@@ -188,9 +188,9 @@ def discrete_bounded(scores, gains, tiers, curve, cutoff, sigma, value, prepare,
         else:
             moved[r:target] = gains[r + 1 : target + 1]
         moved[target] = gains[r]
-        push = min(1.0, 100.0 * abs(value(moved, ends, curve, cutoff) - before))
-        force[r] += push if r > target else -push
-        effective += push > 0.0
+        step = min(1.0, 100.0 * abs(value(moved, ends, curve, cutoff) - before))
+        gradient[r] += step if r > target else -step
+        effective += step > 0.0
     return effective
 
 

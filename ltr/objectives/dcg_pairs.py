@@ -8,11 +8,11 @@ of document i are all that lie beyond its own gain's run:
     i ────────┴─┴─┴─┘                                           four i at a time; partners: every j to the right of i's run;
                   └ lanes start here, at a multiple of 16       max(g_i − g_j, 0) makes the others nothing
 
-Gains do not change while a model is trained: where this is all of an objective, documents are laid out once (`pull_laid_out`), and only
-their ranks and scores are new; as one term of several, query by query (`pull`).
+Gains do not change while a model is trained: where this is all of an objective, documents are laid out once (`write_pairs`), and only
+their ranks and scores are new; as one term of several, query by query (`add_pairs`).
 
 The logistic is factorised: with e = exp(σ(s − middle)) once a document, ρ = e_j / (e_i + e_j) needs one division a pair. Queries of
-several tiers, or with scores too far apart for float32, go to `ranknet_weighted`, which is also this kernel's twin in the tests.
+several groups, or with scores too far apart for float32, go to `ranknet_weighted`, which is also this kernel's twin in the tests.
 """
 
 import numpy as np
@@ -30,10 +30,10 @@ _NO_PAIR = np.float32(1e30)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"}, forceinline=True)
-def _four(i, n, first, e, g, d, s, near, pulled, bent):
+def _four(i, n, first, e, g, d, s, near, own_gradient, own_hessian):
     """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab).
 
-    Inlined by force, as `pull` is: a copy of its own would be optimised again where it is linked and round differently, and which of
+    Inlined by force, as `add_pairs` is: a copy of its own would be optimised again where it is linked and round differently, and which of
     the two copies runs would depend on whether numba's cache was warm.
     """
     zero, one = np.float32(0), np.float32(1)
@@ -58,10 +58,20 @@ def _four(i, n, first, e, g, d, s, near, pulled, bent):
         c0, c1, c2, c3 = f0 * (e0 * a0), f1 * (e1 * a1), f2 * (e2 * a2), f3 * (e3 * a3)
         own0, own1, own2, own3 = own0 + f0, own1 + f1, own2 + f2, own3 + f3
         bend0, bend1, bend2, bend3 = bend0 + c0, bend1 + c1, bend2 + c2, bend3 + c3
-        pulled[j] -= (f0 + f1) + (f2 + f3)
-        bent[j] += (c0 + c1) + (c2 + c3)
-    pulled[i], pulled[i1], pulled[i2], pulled[i3] = pulled[i] + own0, pulled[i1] + own1, pulled[i2] + own2, pulled[i3] + own3
-    bent[i], bent[i1], bent[i2], bent[i3] = bent[i] + bend0, bent[i1] + bend1, bent[i2] + bend2, bent[i3] + bend3
+        own_gradient[j] -= (f0 + f1) + (f2 + f3)
+        own_hessian[j] += (c0 + c1) + (c2 + c3)
+    own_gradient[i], own_gradient[i1], own_gradient[i2], own_gradient[i3] = (
+        own_gradient[i] + own0,
+        own_gradient[i1] + own1,
+        own_gradient[i2] + own2,
+        own_gradient[i3] + own3,
+    )
+    own_hessian[i], own_hessian[i1], own_hessian[i2], own_hessian[i3] = (
+        own_hessian[i] + bend0,
+        own_hessian[i1] + bend1,
+        own_hessian[i2] + bend2,
+        own_hessian[i3] + bend3,
+    )
 
 
 _LEVELS = 8
@@ -88,7 +98,7 @@ def _by_gain(gains):
 
 
 @njit(cache=True, forceinline=True)
-def _all(n, e, g, d, s, near, pulled, bent):
+def _all(n, e, g, d, s, near, own_gradient, own_hessian):
     """Every document with all of lower gains; documents by gain, ``float32 [lanes]``."""
     run_end = 0
     for i in range(0, n, 4):
@@ -96,24 +106,24 @@ def _all(n, e, g, d, s, near, pulled, bent):
             run_end += 1
         if run_end == n:
             break
-        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, near, pulled, bent)
+        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, near, own_gradient, own_hessian)
 
 
 @njit(cache=True, forceinline=True)
-def pull_laid_out(scores, order, by_gain, gains, discount, sigma, near, weight, force, curvature):
-    """Writes forces and curvatures of one query to ``float64 [documents]``.
+def write_pairs(scores, order, by_gain, gains, discount, sigma, near, weight, gradient, hessian):
+    """Writes gradients and hessians of one query to ``float64 [documents]``.
 
     Args:
         order: places by score; by_gain: places by gain, descending.
         gains: by gain, ``float32 [documents]``, over the ideal.
         discount: by rank.
-        near: see `pull`.
+        near: see `add_pairs`.
         weight: factor on all of it.
     """
     n = len(scores)
     lanes = (n + LANES - 1) // LANES * LANES
     room = np.zeros((8, lanes), np.float32)
-    e, g, d, s, pulled, bent, powers, seen = room[0], room[1], room[2], room[3], room[4], room[5], room[6], room[7]
+    e, g, d, s, own_gradient, own_hessian, powers, seen = room[0], room[1], room[2], room[3], room[4], room[5], room[6], room[7]
     e[n:], g[n:], g[:n] = np.float32(1), _NO_PAIR, gains
     highest, lowest = scores[order[0]], scores[order[n - 1]]
     middle = 0.5 * (highest + lowest)
@@ -124,15 +134,15 @@ def pull_laid_out(scores, order, by_gain, gains, discount, sigma, near, weight, 
     for k in range(np.uint64(n)):
         at = np.uint64(by_gain[k])
         e[k], s[k], d[k] = powers[at], scores[at] - middle, seen[at]
-    _all(n, e, g, d, s, np.float32(near if highest > lowest else 0.0), pulled, bent)
+    _all(n, e, g, d, s, np.float32(near if highest > lowest else 0.0), own_gradient, own_hessian)
     for k in range(np.uint64(n)):
         at = np.uint64(by_gain[k])
-        force[at], curvature[at] = weight * sigma * pulled[k], weight * sigma * sigma * bent[k]
+        gradient[at], hessian[at] = weight * sigma * own_gradient[k], weight * sigma * sigma * own_hessian[k]
 
 
 @njit(cache=True, forceinline=True)
-def pull(scores, gains, discount, scale, sigma, near, force, curvature):
-    """Adds forces and curvatures of one ranked query to ``float64 [documents]``.
+def add_pairs(scores, gains, discount, scale, sigma, near, gradient, hessian):
+    """Adds gradients and hessians of one ranked query to ``float64 [documents]``.
 
     Args:
         scores, gains: by rank.
@@ -142,7 +152,16 @@ def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     n = len(scores)
     lanes = (n + LANES - 1) // LANES * LANES
     room = np.zeros((8, lanes), np.float32)
-    e, g, d, s, pulled, bent, ranked_e, ranked_g = room[0], room[1], room[2], room[3], room[4], room[5], room[6, :n], room[7, :n]
+    e, g, d, s, own_gradient, own_hessian, ranked_e, ranked_g = (
+        room[0],
+        room[1],
+        room[2],
+        room[3],
+        room[4],
+        room[5],
+        room[6, :n],
+        room[7, :n],
+    )
     e[n:], g[n:] = np.float32(1), _NO_PAIR
     distance = np.float32(near if scores[0] > scores[n - 1] else 0.0)
     middle = 0.5 * (scores[0] + scores[n - 1])
@@ -154,39 +173,39 @@ def pull(scores, gains, discount, scale, sigma, near, force, curvature):
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
         e[k], s[k], g[k], d[k] = ranked_e[at], scores[at] - middle, ranked_g[at], discount[at]
-    _all(n, e, g, d, s, distance, pulled, bent)
+    _all(n, e, g, d, s, distance, own_gradient, own_hessian)
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
-        force[at] += sigma * pulled[k]
-        curvature[at] += sigma * sigma * bent[k]
+        gradient[at] += sigma * own_gradient[k]
+        hessian[at] += sigma * sigma * own_hessian[k]
 
 
 @njit(cache=True)
-def fits(scores, tiers, sigma):
-    """Whether `pull` may take the query: ranked scores close enough, and one tier."""
+def fits(scores, groups, sigma):
+    """Whether `add_pairs` may take the query: ranked scores close enough, and one group."""
     others, one, none = np.int32(0), np.int32(1), np.int32(0)
-    for k in range(np.uint64(len(tiers))):
-        others += one if tiers[k] != tiers[0] else none
+    for k in range(np.uint64(len(groups))):
+        others += one if groups[k] != groups[0] else none
     return others == 0 and len(scores) > 1 and sigma * (scores[0] - scores[-1]) < FARTHEST
 
 
 @njit(cache=True)
-def _gain_pairs(near, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
-    if not fits(scores, tiers, sigma):
-        return ranknet_weighted(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
+def _gain_pairs(near, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+    if not fits(scores, groups, sigma):
+        return ranknet_weighted(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
     aux = np.empty((N_AUX, len(scores) + 1))
-    if not np.isnan(tiers[0]) and prepare(gains, curve, cutoff, aux) > 0:
-        pull(scores, gains, curve, aux[0, 0], sigma, near, force, curvature)
+    if not np.isnan(groups[0]) and prepare(gains, curve, cutoff, aux) > 0:
+        add_pairs(scores, gains, curve, aux[0, 0], sigma, near, gradient, hessian)
     return 0
 
 
 @njit(cache=True)
-def gain_pairs(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+def gain_pairs(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
     """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of this file. It does not count."""
-    return _gain_pairs(0.0, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
+    return _gain_pairs(0.0, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
 
 
 @njit(cache=True)
-def gain_pairs_near(scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature):
+def gain_pairs_near(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
     """The same for `logistic_near`."""
-    return _gain_pairs(NEAR, scores, gains, tiers, curve, cutoff, sigma, value, prepare, row, cost, force, curvature)
+    return _gain_pairs(NEAR, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)

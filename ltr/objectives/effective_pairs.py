@@ -17,7 +17,7 @@ from ltr.kernels.kernel import F8_1D, I8, I8_1D, ready
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
-from ltr.objectives.terms import Term, tiers_of
+from ltr.objectives.terms import Term, pair_groups
 
 BANDS = (1, 3, 10, 30)
 """Ranks at which the bands of the upper document of a pair end; what lies beyond is a band of its own."""
@@ -88,8 +88,8 @@ def _of_term(queries: Queries, term: Term, scores: NDArray[np.float64], conventi
         ready(measure.definition.prepare, PREPARE),
         ready(measure.definition.row, ROW),
     )
-    tiers = tiers_of(term, labels, queries.labels)
-    count(scores, gains, tiers, level, queries.offsets, curve, cutoff, _EFFECTIVE.get(term.construction, _EVERY), *kernels, counts)
+    groups = pair_groups(term, labels, queries.labels)
+    count(scores, gains, groups, level, queries.offsets, curve, cutoff, _EFFECTIVE.get(term.construction, _EVERY), *kernels, counts)
     return Ledger(
         measure.key,
         term.construction,
@@ -110,12 +110,12 @@ def _pairs_within(offsets: NDArray[np.int64], groups: NDArray[np.int64]) -> int:
 
 
 @njit(cache=True, parallel=True)
-def _count(scores, gains, tiers, level, offsets, curve, cutoff, kind, value, prepare, row, counts):
+def _count(scores, gains, groups, level, offsets, curve, cutoff, kind, value, prepare, row, counts):
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
         n = last - first
         order = by_score(scores[first:last])
-        own_gains, own_tiers, own_level = gains[first:last][order], tiers[first:last][order], level[first:last][order]
+        own_gains, own_groups, own_level = gains[first:last][order], groups[first:last][order], level[first:last][order]
         aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
         rows = prepare(own_gains, curve, cutoff, aux)
         ideal = np.argsort(-own_gains, kind="mergesort")
@@ -125,7 +125,7 @@ def _count(scores, gains, tiers, level, offsets, curve, cutoff, kind, value, pre
                 band += t >= end
             if kind == _ALONE:
                 defined = not np.isnan(value(own_gains, np.arange(1, n + 1), curve, cutoff))
-                moves = defined and not np.isnan(own_tiers[t]) and _moves(t, ideal, own_gains, curve, cutoff, value)
+                moves = defined and not np.isnan(own_groups[t]) and _moves(t, ideal, own_gains, curve, cutoff, value)
                 counts[q, own_level[t], own_level[t], band] += moves
                 continue
             if t < rows:
@@ -133,7 +133,7 @@ def _count(scores, gains, tiers, level, offsets, curve, cutoff, kind, value, pre
             else:
                 change[:] = 0.0
             for b in range(t + 1, min(n, t + 2) if kind == _NEIGHBOURS else n):
-                pair = own_gains[t] != own_gains[b] and own_tiers[t] == own_tiers[b]
+                pair = own_gains[t] != own_gains[b] and own_groups[t] == own_groups[b]
                 if pair and (kind == _EVERY or change[b] > 0.0):
                     higher, lower = min(own_level[t], own_level[b]), max(own_level[t], own_level[b])
                     counts[q, higher, lower, band] += 1

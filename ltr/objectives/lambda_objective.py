@@ -20,19 +20,19 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_row
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
 from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, POINTERS
-from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, pull_laid_out
+from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, write_pairs
 from ltr.objectives.pair_costs import COST, COSTS, NEAR
-from ltr.objectives.terms import Term, tiers_of, weights_at
+from ltr.objectives.terms import Term, pair_groups, weights_at
 
 NORMALISE = {"none": 0, "query": 1, "term": 2}
 
 
 class Plan(NamedTuple):
-    """What forces of a query are made from, for every query.
+    """What gradients of a query are made from, for every query.
 
     Attributes:
         offsets, shares: of the queries.
-        gains, tiers: ``float64 [terms, documents]``.
+        gains, groups: ``float64 [terms, documents]``.
         curves, cutoffs: of each term's measure.
         weights: ``float64 [terms]``, at this iteration.
         normalise: a value of `NORMALISE`.
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     offsets: NDArray[np.int64]
     shares: NDArray[np.float64]
     gains: NDArray[np.float64]
-    tiers: NDArray[np.float64]
+    groups: NDArray[np.float64]
     curves: NDArray[np.float64]
     cutoffs: NDArray[np.int64]
     weights: NDArray[np.float64]
@@ -65,7 +65,7 @@ def plan_type(n_terms: int) -> Any:
     return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels, I4_1D, F4_1D, F8_1D], Plan)
 
 
-def forces_signature(n_terms: int) -> Any:
+def gradients_signature(n_terms: int) -> Any:
     return I8(I8, F8_1D, plan_type(n_terms), F8_1D, F8_1D)
 
 
@@ -79,8 +79,8 @@ def _by_deviation(values, also):
 
 
 @njit(cache=True)
-def query_forces(q, scores, plan, force, curvature):
-    """Forces and curvatures ``[documents of q]`` at the query's `scores`; the number of effective pairs.
+def query_gradients(q, scores, plan, gradient, hessian):
+    """Gradients and hessians ``[documents of q]`` at the query's `scores`; the number of effective pairs.
 
     Documents with equal scores rank in canonical order.
     """
@@ -90,79 +90,90 @@ def query_forces(q, scores, plan, force, curvature):
     order = by_score(scores)
     n = len(scores)
     room = np.empty((5, n))
-    ranked, gain, tier, pull, bend = room[0], room[1], room[2], room[3], room[4]
+    ranked, gain, group, own_gradient, own_hessian = room[0], room[1], room[2], room[3], room[4]
     for r in range(np.uint64(n)):
         ranked[r] = scores[np.uint64(order[r])]
-    force[:] = 0.0
-    curvature[:] = 0.0
+    gradient[:] = 0.0
+    hessian[:] = 0.0
     effective = 0
     for k in range(len(kernels)):
         if weights[k] == 0.0:
             continue
-        own_gains, own_tiers = plan.gains[k, first:last], plan.tiers[k, first:last]
+        own_gains, own_groups = plan.gains[k, first:last], plan.groups[k, first:last]
         for r in range(np.uint64(n)):
             at = np.uint64(order[r])
-            gain[r], tier[r], pull[r], bend[r] = own_gains[at], own_tiers[at], 0.0, 0.0
+            gain[r], group[r], own_gradient[r], own_hessian[r] = own_gains[at], own_groups[at], 0.0, 0.0
         effective += kernels[k](
-            ranked, gain, tier, plan.curves[k], plan.cutoffs[k], sigma, values[k], prepares[k], rows[k], costs[k], pull, bend
+            ranked,
+            gain,
+            group,
+            plan.curves[k],
+            plan.cutoffs[k],
+            sigma,
+            values[k],
+            prepares[k],
+            rows[k],
+            costs[k],
+            own_gradient,
+            own_hessian,
         )
         if plan.normalise == 2:
-            _by_deviation(pull, bend)
+            _by_deviation(own_gradient, own_hessian)
         for r in range(np.uint64(n)):
             at = np.uint64(order[r])
-            force[at] += weights[k] * pull[r]
-            curvature[at] += weights[k] * bend[r]
+            gradient[at] += weights[k] * own_gradient[r]
+            hessian[at] += weights[k] * own_hessian[r]
     if plan.normalise == 1:
-        _by_deviation(force, curvature)
+        _by_deviation(gradient, hessian)
     if plan.shares[q] != 1.0:
-        force *= plan.shares[q]
-        curvature *= plan.shares[q]
+        gradient *= plan.shares[q]
+        hessian *= plan.shares[q]
     return effective
 
 
 @njit(cache=True, forceinline=True)
-def _gain_forces(near, q, scores, plan, force, curvature):
+def _gain_gradients(near, q, scores, plan, gradient, hessian):
     offsets, by_gain, laid_out, scales, sigma = plan.offsets, plan.by_gain, plan.laid_out, plan.scales, plan.sigma
     if np.isnan(scales[q]):
-        return query_forces(q, scores, plan, force, curvature)
+        return query_gradients(q, scores, plan, gradient, hessian)
     order = by_score(scores)
     if not sigma * (scores[order[0]] - scores[order[-1]]) < FARTHEST:
-        return query_forces(q, scores, plan, force, curvature)
+        return query_gradients(q, scores, plan, gradient, hessian)
     own, weight = slice(offsets[q], offsets[q + 1]), plan.weights[0] * plan.shares[q]
     if scales[q] > 0.0:
-        pull_laid_out(scores, order, by_gain[own], laid_out[own], plan.curves[0], sigma, near, weight, force, curvature)
+        write_pairs(scores, order, by_gain[own], laid_out[own], plan.curves[0], sigma, near, weight, gradient, hessian)
     else:
-        force[:] = 0.0
-        curvature[:] = 0.0
+        gradient[:] = 0.0
+        hessian[:] = 0.0
     return 0
 
 
 @njit(cache=True)
-def gain_forces(q, scores, plan, force, curvature):
-    """`query_forces` of a single term whose construction is `gain_pairs`: documents are laid out by gain once and for all, and only
+def gain_gradients(q, scores, plan, gradient, hessian):
+    """`query_gradients` of a single term whose construction is `gain_pairs`: documents are laid out by gain once and for all, and only
     their ranks are new. It does not count."""
-    return _gain_forces(0.0, q, scores, plan, force, curvature)
+    return _gain_gradients(0.0, q, scores, plan, gradient, hessian)
 
 
 @njit(cache=True)
-def gain_forces_near(q, scores, plan, force, curvature):
+def gain_gradients_near(q, scores, plan, gradient, hessian):
     """The same for `gain_pairs_near`."""
-    return _gain_forces(NEAR, q, scores, plan, force, curvature)
+    return _gain_gradients(NEAR, q, scores, plan, gradient, hessian)
 
 
-_LAID_OUT = {gain_pairs: gain_forces, gain_pairs_near: gain_forces_near}
+_LAID_OUT = {gain_pairs: gain_gradients, gain_pairs_near: gain_gradients_near}
 
 
 @njit(cache=True)
-def _lay_out(offsets, gains, tiers, curve, cutoff, prepare):
+def _lay_out(offsets, gains, groups, curve, cutoff, prepare):
     """Places by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and 1 / ideal
-    of each query: 0 without a pair, NaN where not all its documents are of one tier."""
+    of each query: 0 without a pair, NaN where not all its documents are of one group."""
     by_gain, laid_out, scales = np.empty(len(gains), np.int32), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
     for q in range(len(scales)):
         first, last = offsets[q], offsets[q + 1]
         own = gains[first:last]
         by_gain[first:last] = np.argsort(-own, kind="mergesort")
-        if last - first > 1 and (tiers[first:last] == tiers[first]).all():
+        if last - first > 1 and (groups[first:last] == groups[first]).all():
             aux = np.empty((N_AUX, last - first + 1))
             scales[q] = aux[0, 0] if prepare(own, curve, cutoff, aux) > 0 else 0.0
         for k in range(last - first):
@@ -171,18 +182,18 @@ def _lay_out(offsets, gains, tiers, curve, cutoff, prepare):
 
 
 @njit(cache=True, parallel=True)
-def _all_forces(
-    scores, offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
-    costs, by_gain, laid_out, scales, forces, force, curvature, effective,
+def _all_gradients(
+    scores, offsets, shares, gains, groups, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
+    costs, by_gain, laid_out, scales, gradients, gradient, hessian, effective,
 ):  # fmt: skip
     """For every query; threads cannot be given a `Plan`, whose tuples hold kernels, but its parts."""
     for q in prange(len(offsets) - 1):
         plan = Plan(
-            offsets, shares, gains, tiers, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs,
+            offsets, shares, gains, groups, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs,
             by_gain, laid_out, scales,
         )  # fmt: skip
         first, last = offsets[q], offsets[q + 1]
-        effective[q] = forces(np.int64(q), scores[first:last], plan, force[first:last], curvature[first:last])
+        effective[q] = gradients(np.int64(q), scores[first:last], plan, gradient[first:last], hessian[first:last])
 
 
 _NOTHING = (np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0))
@@ -192,15 +203,15 @@ _LAY_OUT = types.Tuple((I4_1D, F4_1D, F8_1D))(I8_1D, F8_1D, F8_1D, F8_1D, I8, ty
 
 
 class Objective:
-    """``objective(scores, iteration) → (force, curvature)`` over one data set: all that a model learns about measures.
+    """``objective(scores, iteration) → (gradient, hessian)`` over one data set: all that a model learns about measures.
 
     Args:
-        queries: the data set; its labels are read once. A query's weight multiplies its forces and curvatures.
+        queries: the data set; its labels are read once. A query's weight multiplies its gradients and hessians.
         terms: what is to be improved, and how much each counts.
         conventions: label rules (threshold, gain, scale).
         sigma: steepness of the pair costs.
-        normalise: divide a query's mixed forces by their standard deviation (``query``), each term's (``term``), or ``none``.
-        exact: all pairs in float64; otherwise the default construction works in float32, with errors below 1e-5 of a force.
+        normalise: divide a query's mixed gradients by their standard deviation (``query``), each term's (``term``), or ``none``.
+        exact: all pairs in float64; otherwise the default construction works in float32, with errors below 1e-5 of a gradient.
 
     Raises:
         ValueError: naming an unknown name, a missing label source or a weight out of range.
@@ -230,7 +241,7 @@ class Objective:
             queries.offsets,
             queries.shares,
             np.array([gains_of(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
-            np.array([tiers_of(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
+            np.array([pair_groups(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
             np.array([curve for curve, _ in curves]),
             np.array([cutoff for _, cutoff in curves]),
         )
@@ -243,46 +254,46 @@ class Objective:
             tuple(ready(measure.definition.row, ROW) for measure in measures),
             tuple(ready(COSTS[term.cost], COST) for term in terms),
         )
-        self.plan_type, self.forces_type = plan_type(len(terms)), forces_signature(len(terms))
+        self.plan_type, self.gradients_type = plan_type(len(terms)), gradients_signature(len(terms))
         fast = None if exact or len(terms) > 1 or self._normalise else _LAID_OUT.get(_fastest(terms[0]))
-        self._query_forces = ready(query_forces, self.forces_type)
-        self.forces = ready(fast, self.forces_type) if fast else self._query_forces
+        self._query_gradients = ready(query_gradients, self.gradients_type)
+        self.gradients = ready(fast, self.gradients_type) if fast else self._query_gradients
         self._laid_out = self._lay_out() if fast else _NOTHING
-        pointer = types.FunctionType(self.forces_type)
-        self._all_forces = ready(_all_forces, types.void(F8_1D, *self.plan_type, pointer, F8_1D, F8_1D, I8_1D))
+        pointer = types.FunctionType(self.gradients_type)
+        self._all_gradients = ready(_all_gradients, types.void(F8_1D, *self.plan_type, pointer, F8_1D, F8_1D, I8_1D))
 
     def plan(self, iteration: int) -> Plan:
-        """What ``self.forces(query, scores, plan, force, curvature)`` reads: for models that update after each query."""
+        """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads: for models that update after each query."""
         return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
 
     def _lay_out(self) -> tuple[Any, ...]:
-        offsets, _, gains, tiers, curves, cutoffs = self._static
-        return tuple(ready(_lay_out, _LAY_OUT)(offsets, gains[0], tiers[0], curves[0], int(cutoffs[0]), self._kernels[2][0]))
+        offsets, _, gains, groups, curves, cutoffs = self._static
+        return tuple(ready(_lay_out, _LAY_OUT)(offsets, gains[0], groups[0], curves[0], int(cutoffs[0]), self._kernels[2][0]))
 
     def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Force and curvature ``float64 [documents]`` at `scores`; scores move along the force."""
-        force, curvature, _ = self._drive(scores, self.plan(iteration), self.forces)
-        return force, curvature
+        """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient."""
+        gradient, hessian, _ = self._drive(scores, self.plan(iteration), self.gradients)
+        return gradient, hessian
 
     def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
         """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
         counting = self.plan(iteration)._replace(constructions=self._constructions)
-        return self._drive(scores, counting, self._query_forces)[2]
+        return self._drive(scores, counting, self._query_gradients)[2]
 
     def among(self, documents: NDArray[np.bool_]) -> "Objective":
         """The same objective with pairs of these documents only, ``bool [documents]``; the others keep their ranks."""
-        offsets, shares, gains, tiers, curves, cutoffs = self._static
+        offsets, shares, gains, groups, curves, cutoffs = self._static
         other = copy(self)
-        other._static = (offsets, shares, gains, np.where(documents, tiers, np.nan), curves, cutoffs)
+        other._static = (offsets, shares, gains, np.where(documents, groups, np.nan), curves, cutoffs)
         if self._laid_out is not _NOTHING:
             other._laid_out = other._lay_out()
         return other
 
-    def _drive(self, scores: NDArray[np.float64], plan: Plan, forces: Any) -> tuple[Any, Any, Any]:
-        force, curvature = np.empty(len(scores)), np.empty(len(scores))
+    def _drive(self, scores: NDArray[np.float64], plan: Plan, gradients: Any) -> tuple[Any, Any, Any]:
+        gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
         effective = np.empty(self.queries.n_queries, np.int64)
-        self._all_forces(scores, *plan, forces, force, curvature, effective)
-        return force, curvature, effective
+        self._all_gradients(scores, *plan, gradients, gradient, hessian, effective)
+        return gradient, hessian, effective
 
 
 def _fastest(term: Term) -> Any:
@@ -294,9 +305,9 @@ def _fastest(term: Term) -> Any:
 
 
 def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1e-6) -> float:
-    """How far forces are from being the gradient of some cost: max |∂λ_i/∂s_j − ∂λ_j/∂s_i| over max |∂λ_i/∂s_j|.
+    """How far gradients are from being the gradient of some cost: max |∂λ_i/∂s_j − ∂λ_j/∂s_i| over max |∂λ_i/∂s_j|.
 
-    By Poincaré's lemma the forces at a fixed ranking are a gradient where this is 0 (B section 4.3). Central differences of
+    By Poincaré's lemma the gradients at a fixed ranking are a gradient where this is 0 (B section 4.3). Central differences of
     `step`, which must be too small to change the ranking; 0 where all derivatives vanish.
 
     Args:

@@ -24,7 +24,7 @@ def logistic(first, sigma, o, slope, bend):
 
 @njit(cache=True, error_model="numpy")
 def sigmoid(first, sigma, o, slope, bend):
-    """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its curvature changes sign,
+    """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its hessian changes sign,
     so there is none: gradient leaves only."""
     for k in range(np.uint64(first), np.uint64(len(o))):
         e = exp(-abs(sigma * o[k]))

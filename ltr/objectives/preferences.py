@@ -1,8 +1,8 @@
 """RankNet from explicit pairs of documents or from probabilities (Burges 2010 section 2).
 
 A pair (upper, lower) carries P̄, the probability that `upper` should rank above `lower`; a plain preference has P̄ = 1. With
-P = 1/(1 + e^{−σ(s_upper − s_lower)}) the cost is the cross entropy −P̄ log P − (1 − P̄) log(1 − P); its force on `upper` is
-σ(P̄ − P), on `lower` the opposite, and its curvature σ²P(1 − P) on both. Preferences may contradict one another, even in a cycle.
+P = 1/(1 + e^{−σ(s_upper − s_lower)}) the cost is the cross entropy −P̄ log P − (1 − P̄) log(1 − P); its gradient on `upper` is
+σ(P̄ − P), on `lower` the opposite, and its hessian σ²P(1 − P) on both. Preferences may contradict one another, even in a cycle.
 """
 
 from dataclasses import dataclass, replace
@@ -71,39 +71,39 @@ class Preferences:
 
 
 @njit(cache=True)
-def preference_forces(q, scores, plan, force, curvature):
-    """Forces and curvatures ``[documents of q]`` of the query's pairs; their number."""
+def preference_gradients(q, scores, plan, gradient, hessian):
+    """Gradients and hessians ``[documents of q]`` of the query's pairs; their number."""
     offsets, shares, starts, upper, lower, probability, sigma = plan
     first = offsets[q]
-    force[:] = 0.0
-    curvature[:] = 0.0
+    gradient[:] = 0.0
+    hessian[:] = 0.0
     for k in range(starts[q], starts[q + 1]):
         i, j = upper[k] - first, lower[k] - first
         above = 1.0 / (1.0 + exp(-sigma * (scores[i] - scores[j])))
-        pull, bend = shares[q] * sigma * (probability[k] - above), shares[q] * sigma * sigma * above * (1.0 - above)
-        force[i] += pull
-        force[j] -= pull
-        curvature[i] += bend
-        curvature[j] += bend
+        slope, bend = shares[q] * sigma * (probability[k] - above), shares[q] * sigma * sigma * above * (1.0 - above)
+        gradient[i] += slope
+        gradient[j] -= slope
+        hessian[i] += bend
+        hessian[j] += bend
     return starts[q + 1] - starts[q]
 
 
 @njit(cache=True, parallel=True)
-def _all_preferences(scores, offsets, shares, starts, upper, lower, probability, sigma, force, curvature):
+def _all_preferences(scores, offsets, shares, starts, upper, lower, probability, sigma, gradient, hessian):
     for q in prange(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         plan = (offsets, shares, starts, upper, lower, probability, sigma)
-        preference_forces(q, scores[a:b], plan, force[a:b], curvature[a:b])
+        preference_gradients(q, scores[a:b], plan, gradient[a:b], hessian[a:b])
 
 
 class PreferenceObjective:
-    """``objective(scores, iteration) → (force, curvature)`` of given pairs; the seam of `ltr.objectives.lambda_objective.Objective`.
+    """``objective(scores, iteration) → (gradient, hessian)`` of given pairs; the seam of `ltr.objectives.lambda_objective.Objective`.
 
     Raises:
         ValueError: for a pair of documents of two queries, or a document that is not there.
     """
 
-    plan_type, forces_type = _PLAN, _FORCES
+    plan_type, gradients_type = _PLAN, _FORCES
 
     def __init__(self, queries: Queries, preferences: Preferences, sigma: float = 1.0) -> None:
         ends = np.concatenate((preferences.upper, preferences.lower))
@@ -126,14 +126,14 @@ class PreferenceObjective:
             queries.offsets, queries.shares, starts.astype(np.int64), preferences.upper[order], preferences.lower[order],
             preferences.probability[order], float(sigma),
         )  # fmt: skip
-        self.forces = ready(preference_forces, _FORCES)
+        self.gradients = ready(preference_gradients, _FORCES)
 
     def plan(self, iteration: int) -> tuple[Any, ...]:
-        """What ``self.forces(query, scores, plan, force, curvature)`` reads."""
+        """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads."""
         return self._plan
 
     def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Force and curvature ``float64 [documents]`` at `scores`."""
-        force, curvature = np.empty(len(scores)), np.empty(len(scores))
-        _all_preferences(scores, *self._plan, force, curvature)
-        return force, curvature
+        """Gradient and hessian ``float64 [documents]`` at `scores`."""
+        gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
+        _all_preferences(scores, *self._plan, gradient, hessian)
+        return gradient, hessian

@@ -23,18 +23,18 @@ class QueryObjective(ObjectiveFunction, Protocol):
     """The same, and query by query from compiled code.
 
     Attributes:
-        forces: compiled ``forces(query, scores, plan, gradient, hessian)``, of the type `forces_type`.
-        plan_type, forces_type: numba's types of a plan and of `forces`.
+        gradients: compiled ``gradients(query, scores, plan, gradient, hessian)``, of the type `gradients_type`.
+        plan_type, gradients_type: numba's types of a plan and of `gradients`.
     """
 
     @property
-    def forces(self) -> Any: ...
+    def gradients(self) -> Any: ...
 
     @property
     def plan_type(self) -> Any: ...
 
     @property
-    def forces_type(self) -> Any: ...
+    def gradients_type(self) -> Any: ...
 
     def plan(self, iteration: int) -> Any:
-        """What `forces` reads at an iteration."""
+        """What `gradients` reads at an iteration."""

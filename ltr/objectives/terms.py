@@ -15,8 +15,8 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.constructions import CONSTRUCTIONS
 from ltr.objectives.pair_costs import COSTS
 
-WITHOUT_CURVATURE = {"sigmoid", "local_gradient", "discrete_bounded"}
-"""Pair costs and constructions that give no curvature: trees take gradient leaves and least-squares gain with them."""
+WITHOUT_HESSIAN = {"sigmoid", "local_gradient", "discrete_bounded"}
+"""Pair costs and constructions that give no hessian: trees take gradient leaves and least-squares gain with them."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ def weights_at(terms: Sequence[Term], iteration: int) -> NDArray[np.float64]:
     return np.array([rest if w is None else w for w in given], np.float64)
 
 
-def tiers_of(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pairs are formed of documents whose tiers are equal; NaN equals nothing and forms none."""
+def pair_groups(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pairs are formed of documents whose groups are equal; NaN equals nothing and forms none."""
     if term.pairs == "same_label":
         return np.where(labels > 0, judged, np.nan)
     return np.where(np.isnan(labels), np.nan, 0.0)

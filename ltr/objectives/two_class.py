@@ -1,7 +1,7 @@
 """MART for two classes (Burges 2010 section 6): every document by itself is relevant or not, whatever the query.
 
-With y = ±1 and P₊ = 1/(1 + e^{−2σF}) the loss is log(1 + e^{−2yσF}), so that F = log(P₊/P₋)/(2σ) (B13 leaves out σ). Its force is
-2yσ/(1 + e^{2yσF}), its curvature |force|·(2σ − |force|) (B6). The balanced form (B15) divides both by the number of documents of the
+With y = ±1 and P₊ = 1/(1 + e^{−2σF}) the loss is log(1 + e^{−2yσF}), so that F = log(P₊/P₋)/(2σ) (B13 leaves out σ). Its gradient is
+2yσ/(1 + e^{2yσF}), its hessian |gradient|·(2σ − |gradient|) (B6). The balanced form (B15) divides both by the number of documents of the
 own class: the loss is the mean of the two classes' mean losses, however few documents one of them has.
 """
 
@@ -14,7 +14,7 @@ from ltr.metrics.measure import Measure, gains_of
 
 
 class TwoClassObjective:
-    """``objective(scores, iteration) → (force, curvature)``, both ``float64 [documents]``.
+    """``objective(scores, iteration) → (gradient, hessian)``, both ``float64 [documents]``.
 
     Args:
         measure: whose label source and rule of relevance say which documents are relevant (a gain above 0).
@@ -46,7 +46,7 @@ class TwoClassObjective:
         self.weight = of_query * np.where(relevant, 1.0 / sizes[1], 1.0 / sizes[0]) if balanced else of_query
 
     def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Force and curvature at `scores`; scores move along the force."""
+        """Gradient and hessian at `scores`; scores move along the gradient."""
         size = 2 * self.sigma / (1 + np.exp(np.minimum(2 * self.sigma * self.sign * scores, 700.0)))
         return self.weight * self.sign * size, self.weight * size * (2 * self.sigma - size)
 

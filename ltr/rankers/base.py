@@ -194,6 +194,8 @@ class Ranker(ABC):
         Raises:
             ValueError: where they do not fit together.
         """
+        if not parameters:
+            raise ValueError("it has no parameters")
         given = {name: _READ[name](value) if name in _READ else value for name, value in parameters.items()}
         return cls(**given, names=names)._with_arrays(arrays)
 

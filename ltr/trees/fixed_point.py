@@ -1,9 +1,9 @@
-"""Force and curvature as integers: one of 64 bits a document, whose sums are exact in any order.
+"""Gradient and hessian as integers: one of 64 bits a document, whose sums are exact in any order.
 
-The force is in its high half, the curvature (Newton gain) or 1 (least squares) in its low half, so that one addition updates a bin of a
+The gradient is in its high half, the hessian (Newton gain) or 1 (least squares) in its low half, so that one addition updates a bin of a
 histogram:
 
-    packed  =  force · 2^f  |  curvature · 2^c            Σ packed  =  Σ force  |  Σ curvature
+    packed  =  gradient · 2^f  |  hessian · 2^c            Σ packed  =  Σ gradient  |  Σ hessian
                high 32 bits    low 32 bits                            (no carry: the low sum stays below 2^32)
 
 A scale is found in two steps that any cut of the documents answers alike: a maximum, from which a coarse scale follows, and the sum of
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 LOW = np.int64(0xFFFFFFFF)
 """The low half."""
 VANISHED = 1e-100
-"""Forces smaller than this are none: every pair is in order by a gap of hundreds."""
+"""Gradients smaller than this are none: every pair is in order by a gap of hundreds."""
 PIECE = 16384
 """Documents that one thread takes at a time where every document is passed once."""
 
@@ -71,8 +71,8 @@ def _total_size(values, scale):
 
 
 @njit(cache=True, parallel=True)
-def pack(force, curvature, force_scale, curvature_scale, newton, row_of, packed):
-    """Both in one integer, ``packed[row_of[document]]``."""
-    for k in prange(len(force)):
-        low = np.int64(np.rint(curvature[k] * curvature_scale)) if newton else np.int64(1)
-        packed[row_of[k]] = (np.int64(np.rint(force[k] * force_scale)) << np.int64(32)) + low
+def pack(gradient, hessian, gradient_scale, hessian_scale, newton, row_index, packed):
+    """Both in one integer, ``packed[row_index[document]]``."""
+    for k in prange(len(gradient)):
+        low = np.int64(np.rint(hessian[k] * hessian_scale)) if newton else np.int64(1)
+        packed[row_index[k]] = (np.int64(np.rint(gradient[k] * gradient_scale)) << np.int64(32)) + low

@@ -1,6 +1,6 @@
-"""Regression trees grown along forces, leaf by leaf on histograms of integers, the same for any number of threads.
+"""Regression trees grown along gradients, leaf by leaf on histograms of integers, the same for any number of threads.
 
-A tree sees only force and curvature of each document (Friedman 2001; Burges 2010 section 6; Svore 2011 section 3), as integers of
+A tree sees only gradient and hessian of each document (λ, along which scores move, and minus the second derivative; Friedman 2001; Burges 2010 section 6; Svore 2011 section 3), as integers of
 `ltr.trees.fixed_point` whose sums are exact in any order.
 
 Newton histograms hold no counts, and the minimum number of documents in a leaf is still exact: the leaf of the highest gain is
@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from ltr.trees.binning import BLOCK, MISSING, Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, size_of
-from ltr.trees.partition import Ground, begin_root, divide_leaf, leaf_in_bins, note_leaves, number_rows, settle_leaf
-from ltr.trees.splits import best_split, search, search_all, sum_of, value_within
+from ltr.trees.partition import BinnedDataset, leaf_in_bins, note_leaves, number_rows, split_leaf, start_tree, subtract_sibling
+from ltr.trees.splits import SplitSearch, best_split, search, search_all, sum_of, value_within
 
 
 @dataclass(frozen=True)
-class Rules:
+class TreeOptions:
     """How a tree is grown; the arguments of `ltr.LambdaMART` by the same names.
 
     Args:
@@ -59,8 +59,8 @@ class Nodes(NamedTuple):
     right: NDArray[np.int64]
 
 
-class Field(Protocol):
-    """What a tree asks of documents under forces. Every answer is a maximum or a sum over documents: the answers of parts, combined,
+class GradientSource(Protocol):
+    """What a tree asks of documents under gradients. Every answer is a maximum or a sum over documents: the answers of parts, combined,
     are those of the whole.
 
     Attributes:
@@ -81,87 +81,87 @@ class Field(Protocol):
     def n_documents(self) -> int: ...
 
     def largest(self) -> tuple[float, float]:
-        """Largest |force| and |curvature|."""
+        """Largest |gradient| and |hessian|."""
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
-        """Σ |force · coarse| and Σ |curvature · coarse|, each summand rounded."""
+        """Σ |gradient · coarse| and Σ |hessian · coarse|, each summand rounded."""
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
-        """Packs forces and curvatures by their scales; leaf 0 has all documents of the sample. Their number."""
+        """Packs gradients and hessians by their scales; leaf 0 has all documents of the sample. Their number."""
 
-    def grown(self, *rules: Any) -> Any:
-        """`best_first` by these rules: it asks by `divide`, `settle` and `in_bins`."""
+    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Any:
+        """`best_first` over these rows: it asks by `split`, `subtract` and `in_bins`."""
 
     def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
-        """Σ force and Σ curvature by their scales, ``int64 [leaves, 2]``, of the leaves `order`, numbered anew in it; every document
+        """Σ gradient and Σ hessian by their scales, ``int64 [leaves, 2]``, of the leaves `order`, numbered anew in it; every document
         notes its leaf."""
 
 
 @dataclass(frozen=True)
-class Pulled:
-    """The `Field` of one ground: force and curvature, ``float64 [documents]``, those the tree is grown on (`sample`, ``bool
+class Gradients:
+    """The `GradientSource` of one data: gradient and hessian, ``float64 [documents]``, those the tree is grown on (`sample`, ``bool
     [documents]``, None for all), and after growing the leaf of each, ``int32 [documents]``."""
 
-    ground: Ground
-    force: NDArray[np.float64]
-    curvature: NDArray[np.float64]
+    data: BinnedDataset
+    gradient: NDArray[np.float64]
+    hessian: NDArray[np.float64]
     sample: NDArray[np.bool_] | None
     leaf: NDArray[np.int32]
 
     @classmethod
     def by(
-        cls, ground: Ground, forces: tuple[NDArray[np.float64], NDArray[np.float64]], sample: NDArray[np.bool_] | None
-    ) -> "Pulled":
-        return cls(ground, *forces, sample, np.empty(len(forces[0]), np.int32))
+        cls, data: BinnedDataset, gradients: tuple[NDArray[np.float64], NDArray[np.float64]], sample: NDArray[np.bool_] | None
+    ) -> "Gradients":
+        return cls(data, *gradients, sample, np.empty(len(gradients[0]), np.int32))
 
     @property
     def bins(self) -> Bins:
-        return self.ground.bins
+        return self.data.bins
 
     @property
     def has_missing(self) -> NDArray[np.bool_]:
-        return self.ground.has_missing
+        return self.data.has_missing
 
     @property
     def histograms(self) -> NDArray[np.int64]:
-        return self.ground.histograms
+        return self.data.histograms
 
     @property
     def n_documents(self) -> int:
-        return len(self.force)
+        return len(self.gradient)
 
     def largest(self) -> tuple[float, float]:
-        return largest_of(self.force), largest_of(self.curvature)
+        return largest_of(self.gradient), largest_of(self.hessian)
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
-        return size_of(self.force, coarse[0]), size_of(self.curvature, coarse[1])
+        return size_of(self.gradient, coarse[0]), size_of(self.hessian, coarse[1])
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
-        ground, n_rows = self.ground, len(self.force)
+        data, n_rows = self.data, len(self.gradient)
         if self.sample is None:
-            number_rows(ground.rows)
+            number_rows(data.rows)
         else:
-            chosen = np.sort(ground.row_of[self.sample])
+            chosen = np.sort(data.row_index[self.sample])
             n_rows = len(chosen)
-            ground.rows[:n_rows] = chosen
-        ground.places[:, 0] = 0, n_rows
-        pack(self.force, self.curvature, *scales, newton, ground.row_of, ground.packed[0])
-        begin_root(ground.memory, n_rows)
+            data.rows[:n_rows] = chosen
+        data.leaf_ranges[:, 0] = 0, n_rows
+        pack(self.gradient, self.hessian, *scales, newton, data.row_index, data.packed[0])
+        start_tree(data.compiled, n_rows)
         return n_rows
 
-    def grown(self, *rules: Any) -> Any:
-        return _best_first_here(self.ground.memory, *rules)
+    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Any:
+        return _best_first_here(self.data.compiled, n_rows, self.histograms[:n_leaves], space)
 
     def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
-        ground, of_row = self.ground, self.ground.scratch
-        starts, sizes = ground.places[:, order]
+        data, of_row = self.data, self.data.scratch
+        starts, sizes = data.leaf_ranges[:, order]
         n_rows = int(sizes.sum())
         if n_rows < len(of_row):
             of_row[:] = -1
-        note_leaves(ground.rows[:n_rows], np.append(starts, n_rows), of_row)
-        totals = _leaf_totals(self.force, self.curvature, *scales, of_row, ground.row_of, self.leaf, len(order))
+        note_leaves(data.rows[:n_rows], np.append(starts, n_rows), of_row)
+        totals = _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, self.leaf, len(order))
         if n_rows < len(of_row):
-            _fall(ground.binned, ground.bins.columns, ground.row_of, self.sample, *nodes, self.leaf)
+            _fall(data.binned, data.bins.columns, data.row_index, self.sample, *nodes, self.leaf)
         return totals
 
     def move(self, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
@@ -170,7 +170,7 @@ class Pulled:
 
 
 @dataclass(frozen=True)
-class Grown:
+class GrownTree:
     """One tree and where every document falls: ``leaf int32 [documents]``."""
 
     tree: Trees
@@ -184,52 +184,53 @@ def _move(scores, value, leaf):
 
 
 def grow(
-    ground: Ground,
-    forces: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rules: Rules,
+    data: BinnedDataset,
+    gradients: tuple[NDArray[np.float64], NDArray[np.float64]],
+    options: TreeOptions,
     sample: NDArray[np.bool_] | None = None,
     allowed: NDArray[np.bool_] | None = None,
-) -> Grown | None:
-    """One tree along the force; None where no split gains anything (all forces zero, or no admissible split).
+) -> GrownTree | None:
+    """One tree along the gradient; None where no split gains anything (all gradients zero, or no admissible split).
 
     Args:
-        forces: force and curvature, ``float64 [documents]``.
+        gradients: gradient and hessian, ``float64 [documents]``.
         sample: ``bool [documents]``, those the tree is grown on; left out, all.
         allowed: ``bool [features]``, those it may split by; left out, all.
     """
-    pulled = Pulled.by(ground, forces, sample)
-    tree = grow_over(pulled, rules, allowed)
-    return Grown(tree, pulled.leaf) if tree is not None else None
+    source = Gradients.by(data, gradients, sample)
+    tree = grow_from(source, options, allowed)
+    return GrownTree(tree, source.leaf) if tree is not None else None
 
 
-def grow_over(field: Field, rules: Rules, allowed: NDArray[np.bool_] | None = None) -> Trees | None:
+def grow_from(source: GradientSource, options: TreeOptions, allowed: NDArray[np.bool_] | None = None) -> Trees | None:
     """`grow` wherever the documents lie, which then know their leaves."""
-    allowed = np.ones(field.bins.n_features, np.bool_) if allowed is None else allowed
-    n_documents, largest = field.n_documents, field.largest()
+    allowed = np.ones(source.bins.n_features, np.bool_) if allowed is None else allowed
+    n_documents, largest = source.n_documents, source.largest()
     coarse = coarse_scale(largest[0], n_documents), coarse_scale(largest[1], n_documents)
-    sizes = field.sizes(coarse)
-    force_scale, fine_force = fine_scales(coarse[0], sizes[0] + n_documents, 31, 62)
-    curvature_scale, fine_curvature = fine_scales(coarse[1], sizes[1] + n_documents, 32, 62)
-    n_rows = field.root((force_scale, curvature_scale), rules.newton_gain)
-    *splits, gain, order, documents, bounds = field.grown(
-        n_rows, field.histograms[: rules.n_leaves], field.bins.columns, np.diff(field.bins.starts), field.has_missing, max(rules.min_docs_in_leaf, 1),
-        rules.newton_gain, allowed, rules.monotone, bool(rules.monotone.any()),
+    sizes = source.sizes(coarse)
+    gradient_scale, fine_gradient = fine_scales(coarse[0], sizes[0] + n_documents, 31, 62)
+    hessian_scale, fine_hessian = fine_scales(coarse[1], sizes[1] + n_documents, 32, 62)
+    n_rows = source.root((gradient_scale, hessian_scale), options.newton_gain)
+    space = SplitSearch(
+        source.bins.columns, np.diff(source.bins.starts), source.has_missing, allowed, options.monotone, max(options.min_docs_in_leaf, 1),
+        options.newton_gain,
     )  # fmt: skip
+    *splits, gain, order, documents, bounds = source.grow(n_rows, options.n_leaves, space)
     nodes = Nodes(*splits)
     if len(gain) == 0:
         return None
-    totals = field.totals((fine_force, fine_curvature), order, nodes)
-    unit = (curvature_scale if rules.newton_gain else 1.0) / force_scale
+    totals = source.totals((fine_gradient, fine_hessian), order, nodes)
+    unit = (hessian_scale if options.newton_gain else 1.0) / gradient_scale
     values = np.empty(len(documents))
     for k in range(len(values)):
-        push = int(totals[k, 0]) / fine_force
-        mass = int(totals[k, 1]) / fine_curvature if rules.newton_leaf else float(documents[k])
-        size = push / mass if mass > 0.0 else 0.0 if push == 0.0 else np.copysign(np.inf, push)
+        gradient = int(totals[k, 0]) / fine_gradient
+        weight = int(totals[k, 1]) / fine_hessian if options.newton_leaf else float(documents[k])
+        size = gradient / weight if weight > 0.0 else 0.0 if gradient == 0.0 else np.copysign(np.inf, gradient)
         size = min(max(size, bounds[k, 0] * unit), bounds[k, 1] * unit)
-        values[k] = rules.learning_rate * min(max(size, -rules.largest_leaf), rules.largest_leaf)
+        values[k] = options.learning_rate * min(max(size, -options.largest_leaf), options.largest_leaf)
     return Trees(
         feature=nodes.feature.astype(np.int32),
-        threshold=_threshold(field.bins, nodes.feature, nodes.split),
+        threshold=_threshold(source.bins, nodes.feature, nodes.split),
         missing_left=nodes.missing_left,
         left=nodes.left.astype(np.int32),
         right=nodes.right.astype(np.int32),
@@ -237,7 +238,7 @@ def grow_over(field: Field, rules: Rules, allowed: NDArray[np.bool_] | None = No
         documents=documents,
         node_starts=np.array([0, len(gain)]),
         leaf_starts=np.array([0, len(values)]),
-        gain=gain * unit / force_scale,
+        gain=gain * unit / gradient_scale,
     )
 
 
@@ -249,71 +250,71 @@ def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64])
 
 
 @njit(cache=True, parallel=True)
-def _leaf_totals(force, curvature, force_scale, curvature_scale, of_row, row_of, leaf, n_leaves):
-    """The leaf of each document, and exact sums of force and curvature of every leaf, ``int64 [leaves, 2]``; a document of leaf −1 is
+def _leaf_totals(gradient, hessian, gradient_scale, hessian_scale, of_row, row_index, leaf, n_leaves):
+    """The leaf of each document, and exact sums of gradient and hessian of every leaf, ``int64 [leaves, 2]``; a document of leaf −1 is
     in none."""
     pieces = (len(leaf) + PIECE - 1) // PIECE
     totals = np.zeros((pieces, n_leaves, 2), np.int64)
     for piece in prange(pieces):
         for document in range(piece * PIECE, min((piece + 1) * PIECE, len(leaf))):
-            k = of_row[row_of[document]]
+            k = of_row[row_index[document]]
             leaf[document] = k
             if k >= 0:
-                totals[piece, k, 0] += np.int64(np.rint(force[document] * force_scale))
-                totals[piece, k, 1] += np.int64(np.rint(curvature[document] * curvature_scale))
+                totals[piece, k, 0] += np.int64(np.rint(gradient[document] * gradient_scale))
+                totals[piece, k, 1] += np.int64(np.rint(hessian[document] * hessian_scale))
     return totals.sum(axis=0)
 
 
 @njit(cache=True, parallel=True)
-def _fall(binned, columns, row_of, sample, feature, split, missing_left, left, right, leaf):
+def _fall(binned, columns, row_index, sample, feature, split, missing_left, left, right, leaf):
     """The leaves of documents that the tree was not grown on."""
     for document in prange(len(leaf)):
         node = 0 if not sample[document] else -1
         while node >= 0:
             column = columns[feature[node]]
-            b = binned[column // BLOCK, row_of[document], column % BLOCK]
+            b = binned[column // BLOCK, row_index[document], column % BLOCK]
             node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
             leaf[document] = ~node
 
 
-def _ask_divide(field, leaf, new, feature, split, missing_left):
+def _ask_split(source, leaf, new, feature, split, missing_left):
     """Orders the documents of a leaf by the side they would go to; how many would go left."""
-    return field.divide(leaf, new, feature, split, missing_left)
+    return source.split(leaf, new, feature, split, missing_left)
 
 
-def _ask_settle(field, leaf, new, left_is_smaller, searched):
-    """The division just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they will
+def _ask_subtract(source, leaf, new, left_is_smaller, searched):
+    """The split just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they will
     be `searched`."""
-    field.settle(leaf, new, left_is_smaller, searched)
+    source.subtract(leaf, new, left_is_smaller, searched)
 
 
-def _ask_in_bins(field, leaf, feature):
+def _ask_in_bins(source, leaf, feature):
     """Documents of a leaf in each bin of a feature, ``int64 [bins]``."""
-    return field.in_bins(leaf, feature)
+    return source.in_bins(leaf, feature)
 
 
-@overload(_ask_divide)
-def _divide_here(field, leaf, new, feature, split, missing_left):
-    return lambda field, leaf, new, feature, split, missing_left: divide_leaf(field, leaf, new, feature, split, missing_left)
+@overload(_ask_split)
+def _split_here(source, leaf, new, feature, split, missing_left):
+    return lambda source, leaf, new, feature, split, missing_left: split_leaf(source, leaf, new, feature, split, missing_left)
 
 
-@overload(_ask_settle)
-def _settle_here(field, leaf, new, left_is_smaller, searched):
-    return lambda field, leaf, new, left_is_smaller, searched: settle_leaf(field, leaf, new, left_is_smaller, searched)
+@overload(_ask_subtract)
+def _subtract_here(source, leaf, new, left_is_smaller, searched):
+    return lambda source, leaf, new, left_is_smaller, searched: subtract_sibling(source, leaf, new, left_is_smaller, searched)
 
 
 @overload(_ask_in_bins)
-def _in_bins_here(field, leaf, feature):
-    return lambda field, leaf, feature: leaf_in_bins(field, leaf, feature)
+def _in_bins_here(source, leaf, feature):
+    return lambda source, leaf, feature: leaf_in_bins(source, leaf, feature)
 
 
 @register_jitable
-def _admissible_split(field, leaf, histogram, columns, n_edges, has_missing, min_docs, allowed, monotone, bounds):
-    """`best_split` with at least `min_docs` rows on both sides: the winning feature is counted and searched again, until a counted
-    one wins."""
-    n_features = len(n_edges)
+def admissible_split(source, leaf, histogram, space, bounds):
+    """`best_split` with at least ``space.min_docs`` rows on both sides: the winning feature is counted and searched again, until a
+    counted one wins."""
+    n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    search_all(histogram, columns, n_edges, has_missing, min_docs, False, allowed, monotone, bounds, gains, splits, lefts)
+    search_all(histogram, space, False, bounds, gains, splits, lefts)
     counted = np.zeros(n_features, np.bool_)
     while True:
         f = np.argmax(gains)
@@ -322,27 +323,28 @@ def _admissible_split(field, leaf, histogram, columns, n_edges, has_missing, min
         if counted[f]:
             return gains[f], f, splits[f], lefts[f]
         gains[f], splits[f], lefts[f] = search(
-            histogram[columns[f]],
-            _ask_in_bins(field, leaf, f),
+            histogram[space.columns[f]],
+            _ask_in_bins(source, leaf, f),
             True,
-            n_edges[f],
-            has_missing[f],
-            min_docs,
+            space.n_edges[f],
+            space.has_missing[f],
+            space.min_docs,
             False,
-            monotone[f],
+            space.monotone[f],
             bounds,
         )
         counted[f] = True
 
 
-def best_first(field, n_rows, histograms, columns, n_edges, has_missing, min_docs, newton, allowed, monotone, any_monotone):
+def best_first(source, n_rows, histograms, space):
     """Best-first growth: the columns of `Nodes`, what each node gains, and the leaves from left to right: their numbers, documents
     and bounds.
 
     Splitting leaf k keeps k for the larger child and gives the next free number to the smaller one. ``starts[k]``: documents left of
     leaf k; ``owner[k]``: the node and side that point at it; ``bounds[k]``: of its value, in packed units.
     """
-    n_leaves = len(histograms)
+    n_leaves, min_docs, monotone = len(histograms), space.min_docs, space.monotone
+    any_monotone = monotone.any()
     starts, sizes = np.zeros(n_leaves, np.int64), np.zeros(n_leaves, np.int64)
     owner, on_right = np.full(n_leaves, -1), np.zeros(n_leaves, np.bool_)
     gains, features, splits = np.zeros(n_leaves), np.full(n_leaves, -1), np.full(n_leaves, -1)
@@ -354,19 +356,17 @@ def best_first(field, n_rows, histograms, columns, n_edges, has_missing, min_doc
     children = np.zeros((n_leaves - 1, 2), np.int64)
     sizes[0] = n_rows
     if n_rows >= 2 * min_docs:
-        gains[0], features[0], splits[0], missing_left[0] = best_split(
-            histograms[0], columns, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[0]
-        )
-    grown, node = 1, 0
-    while grown < n_leaves:
-        leaf = np.argmax(gains[:grown])
+        gains[0], features[0], splits[0], missing_left[0] = best_split(histograms[0], space, bounds[0])
+    n_grown, node = 1, 0
+    while n_grown < n_leaves:
+        leaf = np.argmax(gains[:n_grown])
         if gains[leaf] <= 0.0:
             break
         f = features[leaf]
-        n_left = _ask_divide(field, leaf, grown, f, splits[leaf], missing_left[leaf])
+        n_left = _ask_split(source, leaf, n_grown, f, splits[leaf], missing_left[leaf])
         if min(n_left, sizes[leaf] - n_left) < min_docs:
-            gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = _admissible_split(
-                field, leaf, histograms[leaf], columns, n_edges, has_missing, min_docs, allowed, monotone, bounds[leaf]
+            gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = admissible_split(
+                source, leaf, histograms[leaf], space, bounds[leaf]
             )
             continue
         node_feature[node], node_split[node], node_missing[node] = f, splits[leaf], missing_left[leaf]
@@ -374,37 +374,35 @@ def best_first(field, n_rows, histograms, columns, n_edges, has_missing, min_doc
         if owner[leaf] >= 0:
             children[owner[leaf], int(on_right[leaf])] = node
         start, size, left_is_smaller = starts[leaf], sizes[leaf], 2 * n_left <= sizes[leaf]
-        left, right = (grown, leaf) if left_is_smaller else (leaf, grown)
+        left, right = (n_grown, leaf) if left_is_smaller else (leaf, n_grown)
         children[node, 0], children[node, 1] = ~left, ~right
         owner[left], on_right[left], owner[right], on_right[right] = node, False, node, True
         starts[left], sizes[left], starts[right], sizes[right] = start, n_left, start + n_left, size - n_left
-        searched = grown + 1 < n_leaves
-        _ask_settle(field, leaf, grown, left_is_smaller, searched or any_monotone)
-        bounds[grown] = bounds[leaf]
+        searched = n_grown + 1 < n_leaves
+        _ask_subtract(source, leaf, n_grown, left_is_smaller, searched or any_monotone)
+        bounds[n_grown] = bounds[leaf]
         if any_monotone and monotone[f] != 0:
-            force, weight = sum_of(histograms[left])
-            other_force, other_weight = sum_of(histograms[right])
-            middle = 0.5 * (value_within(force, weight, bounds[leaf]) + value_within(other_force, other_weight, bounds[leaf]))
+            gradient, weight = sum_of(histograms[left])
+            other_gradient, other_weight = sum_of(histograms[right])
+            middle = 0.5 * (value_within(gradient, weight, bounds[leaf]) + value_within(other_gradient, other_weight, bounds[leaf]))
             below, above = (left, right) if monotone[f] > 0 else (right, left)
             bounds[below, 1], bounds[above, 0] = middle, middle
         for k in (left, right):
             gains[k] = 0.0
             if searched and sizes[k] >= 2 * min_docs:
-                gains[k], features[k], splits[k], missing_left[k] = best_split(
-                    histograms[k], columns, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds[k]
-                )
-        grown += 1
+                gains[k], features[k], splits[k], missing_left[k] = best_split(histograms[k], space, bounds[k])
+        n_grown += 1
         node += 1
-    order = np.argsort(starts[:grown])
-    number = np.empty(grown, np.int64)
-    number[order] = np.arange(grown)
+    order = np.argsort(starts[:n_grown])
+    number = np.empty(n_grown, np.int64)
+    number[order] = np.arange(n_grown)
     for k in range(node):
         for side in range(2):
             if children[k, side] < 0:
                 children[k, side] = ~number[~children[k, side]]
     return (
         node_feature[:node], node_split[:node], node_missing[:node], children[:node, 0].copy(), children[:node, 1].copy(),
-        node_gain[:node], order, sizes[:grown][order], bounds[:grown][order],
+        node_gain[:node], order, sizes[:n_grown][order], bounds[:n_grown][order],
     )  # fmt: skip
 
 

@@ -31,28 +31,28 @@ _NONE, _SHARED, _WIDE = 0, 1, 2
 _PLACES = (FEW + 1) ** 2
 
 
-class Workshop(NamedTuple):
-    """What histograms of one set of bins are made with.
+class HistogramBuffers(NamedTuple):
+    """The memory that histograms of one set of bins are made in.
 
     Attributes:
         kinds: ``int64 [blocks, 2]``, of words.
         used: ``int64 [columns]``, bins of values.
-        own: ``int64 [threads, blocks, BLOCK · bins]``, histograms of each thread's rows.
+        per_thread: ``int64 [threads, blocks, BLOCK · bins]``, histograms of each thread's rows.
         tables: ``int64 [threads, BLOCK // 2, places]``, of pairs of columns of one block.
     """
 
     kinds: NDArray[np.int64]
     used: NDArray[np.int64]
-    own: NDArray[np.int64]
+    per_thread: NDArray[np.int64]
     tables: NDArray[np.int64]
 
     @classmethod
-    def of(cls, bins: Bins, threads: int) -> "Workshop":
+    def of(cls, bins: Bins, threads: int) -> "HistogramBuffers":
         used = bins.used
         words = used.reshape(-1, _WORD)
         kinds = np.where(words.max(axis=1) > FEW, _WIDE, np.where(words.any(axis=1), _SHARED, _NONE)).reshape(-1, 2)
-        own = np.empty((threads, len(kinds), BLOCK * N_BINS), np.int64)
-        return cls(kinds, used, own, np.empty((threads, _WORD, _PLACES), np.int64))
+        per_thread = np.empty((threads, len(kinds), BLOCK * N_BINS), np.int64)
+        return cls(kinds, used, per_thread, np.empty((threads, _WORD, _PLACES), np.int64))
 
 
 @njit(cache=True)
@@ -144,7 +144,7 @@ def _add_margins(table, even, odd):
 
 
 @njit(cache=True)
-def _own(words, rows, values, kinds, sums, tables):
+def _sum_rows(words, rows, values, kinds, sums, tables):
     """The histograms ``sums [blocks, BLOCK · bins]`` over rows."""
     for block in range(len(kinds)):
         sums[block] = 0
@@ -158,26 +158,26 @@ def _own(words, rows, values, kinds, sums, tables):
 
 
 @njit(cache=True, parallel=True)
-def build(words, rows, values, workshop, threads, histogram, parent, has_parent):
+def build(words, rows, values, buffers, threads, histogram, parent, has_parent):
     """histogram[column, bin] = Σ values over `rows`, and where it `has_parent`, parent[column, bin] less that: the sibling's, in place.
 
     Args:
         words: ``uint64 [blocks, documents, 2]``.
         rows: ``int32 [rows]``; values: ``int64 [rows]``, of these rows.
-        threads: at most those of the `workshop`.
+        threads: at most those of the `buffers`.
         histogram, parent: ``int64 [columns, bins]``.
     """
-    kinds, used, own, tables = workshop
+    kinds, used, per_thread, tables = buffers
     n = len(rows)
     for thread in prange(threads):
         a, b = n * thread // threads, n * (thread + 1) // threads
-        _own(words, rows[a:b], values[a:b], kinds, own[thread], tables[thread])
+        _sum_rows(words, rows[a:b], values[a:b], kinds, per_thread[thread], tables[thread])
     for column in prange(len(used)):
         few, first = used[column] <= FEW, column % BLOCK * N_BINS
         for k in range(N_BINS):
-            total = own[0, column // BLOCK, first + k]
+            total = per_thread[0, column // BLOCK, first + k]
             for thread in range(1, threads):
-                total += own[thread, column // BLOCK, first + k]
+                total += per_thread[thread, column // BLOCK, first + k]
             histogram[column, k] = total
         if has_parent:
             for k in range(FEW if few else N_BINS):

@@ -1,7 +1,7 @@
-"""LambdaMART: boosted regression trees on forces (Svore 2011 section 3; Burges 2010 section 7).
+"""LambdaMART: boosted regression trees on gradients (Svore 2011 section 3; Burges 2010 section 7).
 
-At each iteration the objective gives force and curvature of every document at the current scores, one tree is grown along the
-force, and the scores move by its leaves. The trees never hear of a measure; a measure is looked at only to stop.
+At each iteration the objective gives gradient and hessian of every document at the current scores, one tree is grown along the
+gradient, and the scores move by its leaves. The trees never hear of a measure; a measure is looked at only to stop.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.lambda_objective import NORMALISE, Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
-from ltr.objectives.terms import WITHOUT_CURVATURE, Term, saturations
+from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, checked_features, learned
 from ltr.rankers.surface import Surface
@@ -24,8 +24,8 @@ from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.attribution import importance, shapley
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
-from ltr.trees.grower import Rules, grow_over
-from ltr.trees.shards import Ask, Part, PartLost, Parts
+from ltr.trees.grower import TreeOptions, grow_from
+from ltr.trees.shards import Ask, Shard, ShardLost, Shards
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class LambdaMART(Ranker):
         }
         if self.stop_on is not None:
             Measure.maximised(self.stop_on)
-        flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_CURVATURE]
+        flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
-            raise ValueError(f"LambdaMART: {flat[0]!r} has no curvature; take gain: least_squares and leaf: gradient with it")
+            raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
         if any(self.monotone.values()) and (self.gain == "newton") != (self.leaf == "newton"):
             raise ValueError(
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
@@ -133,9 +133,9 @@ class LambdaMART(Ranker):
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
                 features, or an objective that does not fit the data.
         """
-        return self._boosted(Part(self, queries, preferences), valid, tick, start)
+        return self._boosted(Shard(self, queries, preferences), valid, tick, start)
 
-    def fit_parts(
+    def fit_shards(
         self,
         ask: Ask,
         valid: Queries | None = None,
@@ -146,16 +146,16 @@ class LambdaMART(Ranker):
 
         Raises:
             ValueError: as `fit`, and for parts that do not belong together.
-            PartLost: when `ask` raises it; it carries the model of the trees so far.
+            ShardLost: when `ask` raises it; it carries the model of the trees so far.
         """
-        return self._boosted(Parts(self, ask), valid, tick, start)
+        return self._boosted(Shards(self, ask), valid, tick, start)
 
-    def _boosted(self, data: Part | Parts, valid: Queries | None, tick: Tick | None, start: "LambdaMART | None") -> "LambdaMART":
+    def _boosted(self, data: Shard | Shards, valid: Queries | None, tick: Tick | None, start: "LambdaMART | None") -> "LambdaMART":
         if data.n_documents < 2 * self.min_docs_in_leaf:
             raise ValueError(f"{data.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
         begun = self._begun(start, data.names)
         data.begin(begun)
-        rules = Rules(
+        options = TreeOptions(
             self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", self.leaf == "newton", self.learning_rate,
             self.largest_leaf, np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
         )  # fmt: skip
@@ -163,13 +163,13 @@ class LambdaMART(Ranker):
         trees, judged, remarks = [begun], 1, tuple(saturations(self.objective, self.n_trees))
         try:
             for iteration in range(begun.n_trees, self.n_trees):
-                field = data.pull(iteration)
-                tree = grow_over(field, rules, self._drawn(len(data.names), iteration))
+                gradients = data.gradients_at(iteration)
+                tree = grow_from(gradients, options, self._drawn(len(data.names), iteration))
                 if tree is None:
-                    why = "all forces are zero" if field.largest()[0] < VANISHED else "no split is admissible"
+                    why = "all forces are zero" if gradients.largest()[0] < VANISHED else "no split is admissible"
                     remarks = (*remarks, f"stopped after {iteration} trees: {why}")
                     break
-                del field
+                del gradients
                 trees.append(tree)
                 data.move(tree.value)
                 if tick is not None:
@@ -177,7 +177,7 @@ class LambdaMART(Ranker):
                 if watch.seen(iteration + 1, tree):
                     break
                 judged = len(trees)
-        except PartLost as lost:
+        except ShardLost as lost:
             lost.so_far = replace(self, trees=join(trees[:judged]), names=data.names, curve=watch.curve(), remarks=remarks)
             raise
         ensemble = join(trees)
@@ -279,7 +279,7 @@ class LambdaMART(Ranker):
 class _Watch:
     """The measure along training: on validation queries after every tree, on training queries after every tenth."""
 
-    def __init__(self, model: LambdaMART, data: Part | Parts, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
+    def __init__(self, model: LambdaMART, data: Shard | Shards, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
         self.model, self.data, self.valid = model, data, valid
         self.rows: list[tuple[int, float, float]] = []
         self.best, self.best_value = 0, -np.inf

@@ -1,13 +1,13 @@
-"""Where documents lie while trees grow: their bins, the rows of each leaf, and how a leaf is divided.
+"""The row partition: where the binned rows lie while trees grow, the rows of each leaf, and how a leaf is split.
 
 A child's histogram is built for the smaller child only; its sibling's is the parent's less that, in the parent's place.
 
-Bins of a document are one row, and rows lie by the leaves of a training's first tree, in the order of documents within each (`Ground.lie_by`).
+Bins of a document are one row, and rows lie by the leaves of a training's first tree, in the order of documents within each (`BinnedDataset.reorder_rows`).
 Later trees ask for much the same features, so what they read of a leaf lies closer together; sums do not know the order:
 
-    document   0   1   2   3   4   5   6   7        canonical: forces, scores, labels
+    document   0   1   2   3   4   5   6   7        canonical: gradients, scores, labels
     leaf       b   a   b   c   a   a   c   b        of the first tree
-    row_of     3   0   4   6   1   2   7   5        written to as many streams as there are leaves, each from front to back
+    row_index  3   0   4   6   1   2   7   5        written to as many streams as there are leaves, each from front to back
 """
 
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from numpy.typing import NDArray
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
 from ltr.trees.fixed_point import PIECE
-from ltr.trees.histograms import AHEAD, N_BINS, Workshop, build, gather
+from ltr.trees.histograms import AHEAD, N_BINS, HistogramBuffers, build, gather
 
 
 @dataclass(frozen=True)
-class Ground:
+class BinnedDataset:
     """What trees are grown on: binned features, and the memory that every tree uses again.
 
     Attributes:
         binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
         has_missing: ``bool [features]``.
-        histograms: ``int64 [leaves, columns, bins]``, made in `workshop`.
-        row_of: ``int32 [documents]``, where the bins of a document lie.
+        histograms: ``int64 [leaves, columns, bins]``, made in `buffers`.
+        row_index: ``int32 [documents]``, where the bins of a document lie.
         rows: ``int32 [documents]``, by leaf, rising in each but where a division was tried and not kept.
-        places: ``int64 [2, leaves]``: leaf k owns ``rows[places[0, k]:][:places[1, k]]``.
+        leaf_ranges: ``int64 [2, leaves]``: leaf k owns ``rows[leaf_ranges[0, k]:][:leaf_ranges[1, k]]``.
         packed: ``int64 [2, documents]``: by row, and in the order of a leaf's rows; the latter's memory is `scratch` too.
     """
 
@@ -42,17 +42,18 @@ class Ground:
     bins: Bins
     has_missing: NDArray[np.bool_]
     histograms: NDArray[np.int64]
-    workshop: Workshop
-    row_of: NDArray[np.int32]
+    buffers: HistogramBuffers
+    row_index: NDArray[np.int32]
     rows: NDArray[np.int32]
-    places: NDArray[np.int64]
+    leaf_ranges: NDArray[np.int64]
     packed: NDArray[np.int64]
 
     @property
-    def memory(self) -> "Memory":
+    def compiled(self) -> "CompiledDataset":
+        """The same as compiled code reads it."""
         words, (packed, gathered) = self.binned.view(np.uint64), self.packed
-        return Memory(
-            self.binned, words, self.bins.columns, self.rows, self.places, packed, gathered, self.scratch, self.histograms, self.workshop,
+        return CompiledDataset(
+            self.binned, words, self.bins.columns, self.rows, self.leaf_ranges, packed, gathered, self.scratch, self.histograms, self.buffers,
             numba.get_num_threads(),
         )  # fmt: skip
 
@@ -62,17 +63,17 @@ class Ground:
         return self.packed[1].view(np.int32)[: len(self.rows)]
 
     @classmethod
-    def of(cls, features: NDArray[np.float32], max_bins: int, n_leaves: int) -> "Ground":
+    def of(cls, features: NDArray[np.float32], max_bins: int, n_leaves: int) -> "BinnedDataset":
         """Bins `features`, ``float32 [documents, features]``, block by block: they may be a memory-mapped file.
 
         Raises:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
         """
         _numbered(features)
-        return cls.binned_by(features, find_bins(features, max_bins), n_leaves)
+        return cls.with_bins(features, find_bins(features, max_bins), n_leaves)
 
     @classmethod
-    def binned_by(cls, features: NDArray[np.float32], bins: Bins, n_leaves: int) -> "Ground":
+    def with_bins(cls, features: NDArray[np.float32], bins: Bins, n_leaves: int) -> "BinnedDataset":
         """The same with edges that are known already: those of a whole whose part `features` are.
 
         Raises:
@@ -85,18 +86,18 @@ class Ground:
             bins,
             find_missing(binned, bins),
             histograms=np.empty((n_leaves, bins.n_blocks * BLOCK, N_BINS), np.int64),
-            workshop=Workshop.of(bins, numba.config.NUMBA_NUM_THREADS),
-            row_of=np.arange(len(features), dtype=np.int32),
+            buffers=HistogramBuffers.of(bins, numba.config.NUMBA_NUM_THREADS),
+            row_index=np.arange(len(features), dtype=np.int32),
             rows=np.empty(len(features), np.int32),
-            places=np.zeros((2, n_leaves), np.int64),
+            leaf_ranges=np.zeros((2, n_leaves), np.int64),
             packed=np.empty((2, len(features)), np.int64),
         )
 
-    def lie_by(self, leaf: NDArray[np.int32]) -> None:
+    def reorder_rows(self, leaf: NDArray[np.int32]) -> None:
         """Moves the rows of one leaf, ``int32 [documents]``, side by side."""
-        before = self.row_of.copy()
-        _number_by(leaf, self.row_of)
-        _move_rows(self.binned.view(np.uint64), before, self.row_of, self.packed.view(np.uint64).reshape(-1, 2))
+        before = self.row_index.copy()
+        _number_by(leaf, self.row_index)
+        _move_rows(self.binned.view(np.uint64), before, self.row_index, self.packed.view(np.uint64).reshape(-1, 2))
 
 
 def _numbered(features: NDArray[np.float32]) -> None:
@@ -104,26 +105,26 @@ def _numbered(features: NDArray[np.float32]) -> None:
         raise ValueError(f"{len(features):,} documents; trees number them in 32 bits, 2,147,483,647 at most")
 
 
-class Memory(NamedTuple):
-    """A `Ground` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`."""
+class CompiledDataset(NamedTuple):
+    """A `BinnedDataset` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`."""
 
     binned: NDArray[np.uint8]
     words: NDArray[np.uint64]
     columns: NDArray[np.int64]
     rows: NDArray[np.int32]
-    places: NDArray[np.int64]
+    leaf_ranges: NDArray[np.int64]
     packed: NDArray[np.int64]
     gathered: NDArray[np.int64]
     scratch: NDArray[np.int32]
     histograms: NDArray[np.int64]
-    workshop: Workshop
+    buffers: HistogramBuffers
     threads: int
 
-    def divide(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-        return int(divide_leaf(self, leaf, new, feature, split, missing_left))
+    def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
+        return int(split_leaf(self, leaf, new, feature, split, missing_left))
 
-    def settle(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
-        settle_leaf(self, leaf, new, left_is_smaller, searched)
+    def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        subtract_sibling(self, leaf, new, left_is_smaller, searched)
 
     def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
         return np.asarray(leaf_in_bins(self, leaf, feature))
@@ -136,7 +137,7 @@ def number_rows(rows):
 
 
 @njit(cache=True)
-def _number_by(leaf, row_of):
+def _number_by(leaf, row_index):
     """Rows by leaf, in the order of documents within each."""
     n_leaves = 0
     for k in range(len(leaf)):
@@ -146,7 +147,7 @@ def _number_by(leaf, row_of):
         sizes[leaf[k]] += 1
     ends = np.cumsum(sizes) - sizes
     for k in range(len(leaf)):
-        row_of[k] = ends[leaf[k]]
+        row_index[k] = ends[leaf[k]]
         ends[leaf[k]] += 1
 
 
@@ -232,28 +233,29 @@ def partition(binned, column, rows, scratch, split, missing_left):
 
 
 @njit(cache=True)
-def divide_leaf(memory, leaf, new, feature, split, missing_left):
-    start, size = memory.places[0, leaf], memory.places[1, leaf]
-    members = memory.rows[start : start + size]
-    n_left = partition(memory.binned, memory.columns[feature], members, memory.scratch, split, missing_left)
-    memory.places[0, new] = start + n_left
+def split_leaf(data, leaf, new, feature, split, missing_left):
+    """Orders the rows of a leaf by the side they would go to; how many would go left."""
+    start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
+    members = data.rows[start : start + size]
+    n_left = partition(data.binned, data.columns[feature], members, data.scratch, split, missing_left)
+    data.leaf_ranges[0, new] = start + n_left
     return n_left
 
 
 @njit(cache=True)
-def settle_leaf(memory, leaf, new, left_is_smaller, searched):
-    places = memory.places
-    start, size, n_left = places[0, leaf], places[1, leaf], places[0, new] - places[0, leaf]
+def subtract_sibling(data, leaf, new, left_is_smaller, searched):
+    """The split just tried stays: `new` has the smaller side, `leaf` the larger one. Where they will be `searched`, the smaller one's
+    histogram is built and the larger one's is what the parent's leaves."""
+    ranges = data.leaf_ranges
+    start, size, n_left = ranges[0, leaf], ranges[1, leaf], ranges[0, new] - ranges[0, leaf]
     left, right = (new, leaf) if left_is_smaller else (leaf, new)
-    places[0, left], places[1, left] = start, n_left
-    places[0, right], places[1, right] = start + n_left, size - n_left
+    ranges[0, left], ranges[1, left] = start, n_left
+    ranges[0, right], ranges[1, right] = start + n_left, size - n_left
     if searched:
-        members = memory.rows[places[0, new] : places[0, new] + places[1, new]]
-        gathered = memory.gathered[: len(members)]
-        _gather_all(memory.packed, members, gathered, memory.threads)
-        build(
-            memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[new], memory.histograms[leaf], True
-        )
+        members = data.rows[ranges[0, new] : ranges[0, new] + ranges[1, new]]
+        gathered = data.gathered[: len(members)]
+        _gather_all(data.packed, members, gathered, data.threads)
+        build(data.words, members, gathered, data.buffers, data.threads, data.histograms[new], data.histograms[leaf], True)
 
 
 @njit(cache=True, parallel=True)
@@ -265,20 +267,20 @@ def _gather_all(packed, rows, gathered, threads):
 
 
 @njit(cache=True)
-def begin_root(memory, n_rows):
+def start_tree(data, n_rows):
     """The histogram of leaf 0."""
-    members, gathered = memory.rows[:n_rows], memory.packed
-    if n_rows < len(memory.rows):
-        gathered = memory.gathered
-        _gather_all(memory.packed, members, gathered, memory.threads)
-    build(memory.words, members, gathered, memory.workshop, memory.threads, memory.histograms[0], memory.histograms[0], False)
+    members, gathered = data.rows[:n_rows], data.packed
+    if n_rows < len(data.rows):
+        gathered = data.gathered
+        _gather_all(data.packed, members, gathered, data.threads)
+    build(data.words, members, gathered, data.buffers, data.threads, data.histograms[0], data.histograms[0], False)
 
 
 @njit(cache=True)
-def leaf_in_bins(memory, leaf, f):
-    counts, column = np.zeros(N_BINS, np.int64), memory.columns[f]
-    for row in memory.rows[memory.places[0, leaf] : memory.places[0, leaf] + memory.places[1, leaf]]:
-        counts[memory.binned[column // BLOCK, row, column % BLOCK]] += 1
+def leaf_in_bins(data, leaf, f):
+    counts, column = np.zeros(N_BINS, np.int64), data.columns[f]
+    for row in data.rows[data.leaf_ranges[0, leaf] : data.leaf_ranges[0, leaf] + data.leaf_ranges[1, leaf]]:
+        counts[data.binned[column // BLOCK, row, column % BLOCK]] += 1
     return counts
 
 

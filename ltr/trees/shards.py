@@ -1,40 +1,66 @@
-"""Training queries in one part or in several: what boosting asks of them, and the same answers added up over parts.
+"""Training queries in one shard or in several: what boosting asks of them, and the same answers added up over shards.
 
-Forces belong to queries and stay with their documents; between the parts and the one who decides go only numbers of which the
-whole's are maxima or exact integer sums: the largest force, the scales' sums, histograms in packed 64-bit integers, counts, leaf
-sums. So a model trained on parts has the digest of the model trained on all queries at once, whatever the parts.
+Gradients belong to queries and stay with their documents; between the shards and the one who decides go only numbers of which the
+whole's are maxima or exact integer sums: the largest gradient, the scales' sums, histograms in packed 64-bit integers, counts, leaf
+sums. So a model trained on shards has the digest of the model trained on all queries at once, whatever the shards.
 
-    decides: LambdaMART, `grow_over`      ask(question, …)  →      answers: one `Part` per machine
-             edges, splits, leaf values   ←  a list, one a part    rows, forces, scores, histograms
+    decides: LambdaMART, `grow_from`      ask(question, …)  →      answers: one `Shard` per machine
+             edges, splits, leaf values   ←  a list, one a shard    rows, gradients, scores, histograms
 
-Who carries questions to where the parts are is not known here: `ask` is a function. In one process it is a loop.
+Who carries questions to where the shards are is not known here: `ask` is a function. In one process it is a loop.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical, chosen
+from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.preferences import Preferences
+from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.two_class import classes
 from ltr.rankers.training import mean_measure, query_values
 from ltr.trees import binning
 from ltr.trees.binning import MISSING, Bins
 from ltr.trees.ensemble import Trees
-from ltr.trees.grower import Field, Nodes, Pulled, best_first
-from ltr.trees.partition import Ground
+from ltr.trees.grower import Gradients, GradientSource, Nodes, best_first
+from ltr.trees.partition import BinnedDataset
+from ltr.trees.splits import SplitSearch
 
 Ask = Callable[..., list[Any]]
-"""``ask(question, *arguments)``: the `Part.answer` of every part, in the order of the parts."""
+"""``ask(question, *arguments)``: the `Shard.answer` of every shard, in the order of the shards."""
 
 
-class PartLost(RuntimeError):
-    """A part does not answer any more.
+class Boosted(Protocol):
+    """What a shard reads of the ranker that is trained on it; see `ltr.LambdaMART`."""
+
+    @property
+    def max_bins(self) -> int: ...
+    @property
+    def n_leaves(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def query_share(self) -> float: ...
+    @property
+    def loss(self) -> str: ...
+    @property
+    def conventions(self) -> Conventions: ...
+    @property
+    def trained_for(self) -> tuple[Measure, ...]: ...
+    def objective_over(
+        self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
+    ) -> ObjectiveFunction: ...
+    def offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]: ...
+
+
+class ShardLost(RuntimeError):
+    """A shard does not answer any more.
 
     Attributes:
         so_far: the model of the trees grown before, to go on from (``start``); None where there was none yet.
@@ -43,8 +69,8 @@ class PartLost(RuntimeError):
     so_far: Any = None
 
 
-class Part:
-    """Training queries that lie on one machine: all there are, or a part of them.
+class Shard:
+    """Training queries that lie on one machine: all there are, or a shard of them.
 
     Args:
         model: the `ltr.LambdaMART` to be trained.
@@ -52,7 +78,7 @@ class Part:
         preferences: pairs of rows of `queries`, instead of the model's objective.
     """
 
-    def __init__(self, model: Any, queries: Queries, preferences: Preferences | None = None) -> None:
+    def __init__(self, model: Boosted, queries: Queries, preferences: Preferences | None = None) -> None:
         self.model = model
         self.preferences = preferences and preferences.in_canonical_order(queries)
         self.queries = canonical(queries)
@@ -67,33 +93,33 @@ class Part:
         """
         model, queries = self.model, self.queries
         self.objective = model.objective_over(queries, self.preferences, sizes)
-        self.ground = (
-            Ground.of(queries.features, model.max_bins, model.n_leaves)
+        self.data = (
+            BinnedDataset.of(queries.features, model.max_bins, model.n_leaves)
             if bins is None
-            else Ground.binned_by(queries.features, bins, model.n_leaves)
+            else BinnedDataset.with_bins(queries.features, bins, model.n_leaves)
         )
         self.scores = model.offset(queries.features, queries.names)
         if trees.n_trees:
             self.scores = self.scores + trees.scores(queries.features)
         self.moved = False
 
-    def pull(self, iteration: int) -> Pulled:
-        """The documents under the forces of an iteration, and those of its draw."""
+    def gradients_at(self, iteration: int) -> Gradients:
+        """The documents under the gradients of an iteration, and those of its draw."""
         sample = None
         if self.model.query_share < 1:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
             sample = np.repeat(drawn, np.diff(self.queries.offsets))
-        self.pulled = Pulled.by(self.ground, self.objective(self.scores, iteration), sample)
-        return self.pulled
+        self.gradients = Gradients.by(self.data, self.objective(self.scores, iteration), sample)
+        return self.gradients
 
     def move(self, values: NDArray[np.float64]) -> None:
-        """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the forces it was grown on; rows lie
+        """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the gradients it was grown on; rows lie
         by the first tree's leaves from then on."""
-        self.pulled.move(self.scores, values)
-        leaf = self.pulled.leaf
-        del self.pulled
+        self.gradients.move(self.scores, values)
+        leaf = self.gradients.leaf
+        del self.gradients
         if not self.moved:
-            self.ground.lie_by(leaf)
+            self.data.reorder_rows(leaf)
             self.moved = True
 
     def mean(self, measure: str) -> float:
@@ -109,53 +135,53 @@ class Part:
         return ANSWERS[question](self, *arguments)
 
 
-def _about(part: Part) -> tuple[tuple[str, ...], int, NDArray[np.uint64], tuple[int, int] | None]:
+def _about(shard: Shard) -> tuple[tuple[str, ...], int, NDArray[np.uint64], tuple[int, int] | None]:
     """Feature names, documents, keys, and documents of both classes where the loss asks for them."""
-    model, queries = part.model, part.queries
+    model, queries = shard.model, shard.queries
     by_classes = model.loss != "ranking"
-    sizes = classes(queries, Measure.of(model.objective[0].measure), model.conventions) if by_classes else None
+    sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
     return queries.names, queries.n_documents, queries.keys, sizes
 
 
-def _block(part: Part, first: int) -> list[NDArray[np.float32]]:
+def _block(shard: Shard, first: int) -> list[NDArray[np.float32]]:
     """Features from `first` on, sorted; those asked for last are kept, as they are asked for again and again."""
-    if part.sorted[0] != first:
-        part.sorted = first, binning.sorted_block(part.queries.features, first)
-    return part.sorted[1]
+    if shard.sorted[0] != first:
+        shard.sorted = first, binning.sorted_block(shard.queries.features, first)
+    return shard.sorted[1]
 
 
-def _begin(part: Part, *arguments: Any) -> NDArray[np.bool_]:
-    part.begin(*arguments)
-    part.sorted = (-1, [])
-    return part.ground.has_missing
+def _begin(shard: Shard, *arguments: Any) -> NDArray[np.bool_]:
+    shard.begin(*arguments)
+    shard.sorted = (-1, [])
+    return shard.data.has_missing
 
 
-def _root(part: Part, scales: tuple[float, float], newton: bool) -> tuple[int, NDArray[np.int64]]:
-    return part.pulled.root(scales, newton), part.ground.histograms[0][in_use(part.ground.bins)]
+def _root(shard: Shard, scales: tuple[float, float], newton: bool) -> tuple[int, NDArray[np.int64]]:
+    return shard.gradients.root(scales, newton), shard.data.histograms[0][in_use(shard.data.bins)]
 
 
-def _settle(part: Part, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> NDArray[np.int64]:
-    part.ground.memory.settle(leaf, new, left_is_smaller, searched)
-    return part.ground.histograms[new][in_use(part.ground.bins)] if searched else np.zeros(0, np.int64)
+def _subtract(shard: Shard, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> NDArray[np.int64]:
+    shard.data.compiled.subtract(leaf, new, left_is_smaller, searched)
+    return shard.data.histograms[new][in_use(shard.data.bins)] if searched else np.zeros(0, np.int64)
 
 
 ANSWERS: dict[str, Callable[..., Any]] = {
     "about": _about,
-    "few": lambda part, first, max_bins: binning.few(_block(part, first), max_bins),
-    "not_above": lambda part, first, thresholds: binning.not_above(_block(part, first), thresholds),
-    "next_below": lambda part, first, values: binning.next_below(_block(part, first), values),
+    "few": lambda shard, first, max_bins: binning.few(_block(shard, first), max_bins),
+    "not_above": lambda shard, first, thresholds: binning.not_above(_block(shard, first), thresholds),
+    "next_below": lambda shard, first, values: binning.next_below(_block(shard, first), values),
     "begin": _begin,
-    "pull": lambda part, iteration: part.pull(iteration).largest(),
-    "sizes": lambda part, coarse: part.pulled.sizes(coarse),
+    "gradients": lambda shard, iteration: shard.gradients_at(iteration).largest(),
+    "sizes": lambda shard, coarse: shard.gradients.sizes(coarse),
     "root": _root,
-    "divide": lambda part, *arguments: part.ground.memory.divide(*arguments),
-    "settle": _settle,
-    "in_bins": lambda part, leaf, feature: part.ground.memory.in_bins(leaf, feature),
-    "totals": lambda part, scales, order, nodes: part.pulled.totals(scales, order, Nodes(*nodes)),
-    "move": Part.move,
-    "values": lambda part, measure: query_values(measure, part.queries, part.scores, part.model.conventions),
+    "split": lambda shard, *arguments: shard.data.compiled.split(*arguments),
+    "subtract": _subtract,
+    "in_bins": lambda shard, leaf, feature: shard.data.compiled.in_bins(leaf, feature),
+    "totals": lambda shard, scales, order, nodes: shard.gradients.totals(scales, order, Nodes(*nodes)),
+    "move": Shard.move,
+    "values": lambda shard, measure: query_values(measure, shard.queries, shard.scores, shard.model.conventions),
 }
-"""What may be asked of a part: numbers and small arrays, never rows."""
+"""What may be asked of a shard: numbers and small arrays, never rows."""
 
 
 def in_use(bins: Bins) -> NDArray[np.bool_]:
@@ -164,22 +190,22 @@ def in_use(bins: Bins) -> NDArray[np.bool_]:
     return (k < used) | ((k == MISSING) & (used > 0))
 
 
-def asking(parts: Sequence[Part]) -> Ask:
-    """`Ask` over parts of this process."""
-    return lambda question, *arguments: [part.answer(question, *arguments) for part in parts]
+def asking(shards: Sequence[Shard]) -> Ask:
+    """`Ask` over shards of this process."""
+    return lambda question, *arguments: [shard.answer(question, *arguments) for shard in shards]
 
 
-class Parts:
-    """Queries in several parts, with the questions that `Part` answers for its own.
+class Shards:
+    """Queries in several shards, with the questions that `Shard` answers for its own.
 
     Args:
-        model: the `ltr.LambdaMART` to be trained, as the parts have it.
+        model: the `ltr.LambdaMART` to be trained, as the shards have it.
 
     Raises:
-        ValueError: for parts of different features, a query that is in two of them, or more documents than 32 bits count.
+        ValueError: for shards of different features, a query that is in two of them, or more documents than 32 bits count.
     """
 
-    def __init__(self, model: Any, ask: Ask) -> None:
+    def __init__(self, model: Boosted, ask: Ask) -> None:
         names, documents, keys, sizes = zip(*ask("about"), strict=True)
         self.model, self.ask = model, ask
         self.names, self.n_documents = names[0], sum(documents)
@@ -193,23 +219,23 @@ class Parts:
             raise ValueError(f"{self.n_documents:,} documents; histograms count them in 32 bits, 4,294,967,295 at most")
 
     def begin(self, trees: Trees) -> None:
-        """`Part.begin`, by edges that are the whole's."""
+        """`Shard.begin`, by edges that are the whole's."""
         self.bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins)
         has_missing = np.logical_or.reduce(self.ask("begin", trees, self.bins, self.sizes))
         used = in_use(self.bins)
-        self.ground = has_missing, np.zeros((self.model.n_leaves, *used.shape), np.int64), used
+        self.data = has_missing, np.zeros((self.model.n_leaves, *used.shape), np.int64), used
 
-    def pull(self, iteration: int) -> Field:
-        """`Part.pull`."""
-        force, curvature = zip(*self.ask("pull", iteration), strict=True)
-        return Summed(self.ask, self.bins, *self.ground, self.n_documents, (max(force), max(curvature)))
+    def gradients_at(self, iteration: int) -> GradientSource:
+        """`Shard.gradients_at`."""
+        gradient, hessian = zip(*self.ask("gradients", iteration), strict=True)
+        return SummedGradients(self.ask, self.bins, *self.data, self.n_documents, (max(gradient), max(hessian)))
 
     def move(self, values: NDArray[np.float64]) -> None:
-        """`Part.move`."""
+        """`Shard.move`."""
         self.ask("move", values)
 
     def mean(self, measure: str) -> float:
-        """`Part.mean`: the mean of all queries in canonical order, so that its bits are the whole's."""
+        """`Shard.mean`: the mean of all queries in canonical order, so that its bits are the whole's."""
         values = np.concatenate(self.ask("values", measure))[self.order]
         if np.isnan(values).all():
             raise ValueError(f"{Measure.of(measure).key} is undefined on every query of all parts")
@@ -217,12 +243,12 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Summed:
-    """The `Field` of parts: their answers, added up.
+class SummedGradients:
+    """The `GradientSource` of shards: their answers, added up.
 
     Attributes:
         used: `in_use`.
-        most: largest |force| and |curvature|.
+        most: largest |gradient| and |hessian|.
     """
 
     ask: Ask
@@ -237,22 +263,22 @@ class Summed:
         return self.most
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
-        force, curvature = zip(*self.ask("sizes", coarse), strict=True)
-        return sum(force), sum(curvature)
+        gradient, hessian = zip(*self.ask("sizes", coarse), strict=True)
+        return sum(gradient), sum(hessian)
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
         documents, histograms = zip(*self.ask("root", scales, newton), strict=True)
         self.histograms[0][self.used] = _sum(histograms)
         return sum(documents)
 
-    def grown(self, *rules: Any) -> Any:
-        return best_first(self, *rules)
+    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Any:
+        return best_first(self, n_rows, self.histograms[:n_leaves], space)
 
-    def divide(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-        return sum(self.ask("divide", int(leaf), int(new), int(feature), int(split), bool(missing_left)))
+    def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
+        return sum(self.ask("split", int(leaf), int(new), int(feature), int(split), bool(missing_left)))
 
-    def settle(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
-        smaller = _sum(self.ask("settle", int(leaf), int(new), bool(left_is_smaller), bool(searched)))
+    def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        smaller = _sum(self.ask("subtract", int(leaf), int(new), bool(left_is_smaller), bool(searched)))
         if searched:
             self.histograms[leaf][self.used] -= smaller
             self.histograms[new][self.used] = smaller

@@ -1,11 +1,14 @@
 """The best split of a leaf, from its histograms: by Newton's gain G²/H or by least squares, G²/count.
 
-Sums are those of `ltr.trees.fixed_point`, force high and curvature or count low. A missing value goes to the side where it gains more. Monotone
+Sums are those of `ltr.trees.fixed_point`, gradient high and hessian or count low. A missing value goes to the side where it gains more. Monotone
 features: a split that orders its children's values the wrong way is none, and values keep within the leaf's bounds.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
+from numpy.typing import NDArray
 
 from ltr.trees.binning import MISSING
 from ltr.trees.fixed_point import LOW
@@ -13,21 +16,21 @@ from ltr.trees.histograms import N_BINS
 
 
 @njit(cache=True)
-def _score(force, weight):
+def _score(gradient, weight):
     """force²/weight; without weight there is nothing to move."""
-    return force * force / weight if weight > 0.0 else 0.0
+    return gradient * gradient / weight if weight > 0.0 else 0.0
 
 
 @njit(cache=True)
-def value_within(force, weight, bounds):
-    """The leaf force/weight within its bounds."""
-    return min(max(force / weight if weight > 0.0 else 0.0, bounds[0]), bounds[1])
+def value_within(gradient, weight, bounds):
+    """The leaf gradient/weight within its bounds."""
+    return min(max(gradient / weight if weight > 0.0 else 0.0, bounds[0]), bounds[1])
 
 
 @njit(cache=True)
-def _score_at(force, weight, value):
-    """2·force·v − weight·v²: what a leaf of the value v gains; `_score` at v = force/weight."""
-    return (2.0 * force - weight * value) * value
+def _score_at(gradient, weight, value):
+    """2·gradient·v − weight·v²: what a leaf of the value v gains; `_score` at v = gradient/weight."""
+    return (2.0 * gradient - weight * value) * value
 
 
 @njit(cache=True)
@@ -43,10 +46,10 @@ def search(column, counts, counted, n_edges, has_missing, min_docs, by_count, si
         total += column[k]
         n_total += counts[k]
     bounded = sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf
-    all_force, all_weight = float(total >> 32), float(total & LOW)
-    parent = _score(all_force, all_weight)
+    all_gradient, all_weight = float(total >> 32), float(total & LOW)
+    parent = _score(all_gradient, all_weight)
     if bounded:
-        parent = _score_at(all_force, all_weight, value_within(all_force, all_weight, bounds))
+        parent = _score_at(all_gradient, all_weight, value_within(all_gradient, all_weight, bounds))
     best, best_bin, best_left = 0.0, -1, False
     for missing_left in (False, True):
         if missing_left and not has_missing:
@@ -61,21 +64,47 @@ def search(column, counts, counted, n_edges, has_missing, min_docs, by_count, si
                 continue
             if counted and (n_left < min_docs or n_total - n_left < min_docs):
                 continue
-            force = float(left >> 32)
+            gradient = float(left >> 32)
             if bounded:
-                lower, upper = value_within(force, weight, bounds), value_within(all_force - force, all_weight - weight, bounds)
+                lower, upper = (
+                    value_within(gradient, weight, bounds),
+                    value_within(all_gradient - gradient, all_weight - weight, bounds),
+                )
                 if sign * (upper - lower) < 0.0:
                     continue
-                gain = _score_at(force, weight, lower) + _score_at(all_force - force, all_weight - weight, upper) - parent
+                gain = _score_at(gradient, weight, lower) + _score_at(all_gradient - gradient, all_weight - weight, upper) - parent
             else:
-                gain = _score(force, weight) + _score(all_force - force, all_weight - weight) - parent
+                gain = _score(gradient, weight) + _score(all_gradient - gradient, all_weight - weight) - parent
             if gain > best:
                 best, best_bin, best_left = gain, k, missing_left
     return best, best_bin, best_left
 
 
+class SplitSearch(NamedTuple):
+    """Where splits of one tree are looked for, and by which rules.
+
+    Attributes:
+        columns: ``int64 [features]``, each feature's column of a histogram.
+        n_edges: ``int64 [features]``, thresholds.
+        has_missing, allowed: ``bool [features]``.
+        monotone: ``int8 [features]``, see `ltr.trees.grower.TreeOptions`.
+        min_docs: documents in a leaf at least.
+        newton: gains are Newton's, and low halves do not count; otherwise least squares.
+    """
+
+    columns: NDArray[np.int64]
+    n_edges: NDArray[np.int64]
+    has_missing: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]
+    monotone: NDArray[np.int8]
+    min_docs: int
+    newton: bool
+
+
 @njit(cache=True, parallel=True)
-def search_all(histogram, columns, n_edges, has_missing, min_docs, by_count, allowed, monotone, bounds, gains, splits, lefts):
+def search_all(histogram, space, by_count, bounds, gains, splits, lefts):
+    """`search` of every feature of a leaf; `gains`, `splits` and `lefts`, ``[features]`` each, are written."""
+    columns, n_edges, has_missing, allowed, monotone, min_docs, _ = space
     for f in prange(len(n_edges)):
         gains[f] = 0.0
         if allowed[f]:
@@ -93,18 +122,18 @@ def search_all(histogram, columns, n_edges, has_missing, min_docs, by_count, all
 
 
 @njit(cache=True)
-def best_split(histogram, columns, n_edges, has_missing, min_docs, newton, allowed, monotone, bounds):
+def best_split(histogram, space, bounds):
     """Best split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin. With Newton gain, whose
-    histograms do not count, sides may be too small: see `_admissible_split`."""
-    n_features = len(n_edges)
+    histograms do not count, sides may be too small: see `ltr.trees.grower.admissible_split`."""
+    n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    search_all(histogram, columns, n_edges, has_missing, min_docs, not newton, allowed, monotone, bounds, gains, splits, lefts)
+    search_all(histogram, space, not space.newton, bounds, gains, splits, lefts)
     f = np.argmax(gains)
     return gains[f], f, splits[f], lefts[f]
 
 
 @njit(cache=True)
 def sum_of(histogram):
-    """Force and weight of a leaf, from the histogram of its first column."""
+    """Gradient and weight of a leaf, from the histogram of its first column."""
     total = histogram[0].sum()
     return float(total >> 32), float(total & LOW)

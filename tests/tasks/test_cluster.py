@@ -11,7 +11,7 @@ from distributed.client import FutureCancelledError
 
 import ltr
 from ltr.data.queries import concatenate
-from ltr.trees.shards import PartLost
+from ltr.trees.shards import ShardLost
 from tasks import store
 from tasks.cluster import Cost, _there, cut, fit_in_parts, fit_on
 from tests.conftest import JIT
@@ -51,7 +51,7 @@ def test_two_workers_train_the_model_of_one_machine_and_a_dead_one_is_named(work
         assert (cost.asked > 2 * MODEL.n_leaves).all()
         with pytest.raises(ValueError, match="a query is in two of the parts"):
             fit_on(client, [stored[0], stored[0]], MODEL)
-        with pytest.raises(PartLost, match=f"part '{stored[0]}' is lost: its worker does not answer any more") as lost:
+        with pytest.raises(ShardLost, match=f"part '{stored[0]}' is lost: its worker does not answer any more") as lost:
             fit_on(client, stored[:2], MODEL, held_out, tick=killing(client))
         client.wait_for_workers(2)
         both = concatenate([store.open_queries(name) for name in stored[:2]])
@@ -115,7 +115,7 @@ def test_a_part_that_never_opened_is_named():
         def result(self):
             raise FutureCancelledError("part", "lost dependencies")
 
-    with pytest.raises(PartLost, match="part 'a' is lost"):
+    with pytest.raises(ShardLost, match="part 'a' is lost"):
         _there("a", Gone())
 
 

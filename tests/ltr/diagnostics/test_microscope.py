@@ -1,4 +1,4 @@
-"""The microscope against forces taken pair by pair, and label errors that were planted."""
+"""The microscope against gradients taken pair by pair, and label errors that were planted."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from ltr.diagnostics.microscope import FLOOR, look, ranks
 from tests.conftest import JIT, make_queries
 
 
-def pair_forces(labels, scores):
+def pair_gradients(labels, scores):
     """λ_ij of RankNet × |ΔNDCG| on each i by each partner j, ``[n, n]``."""
     rank = np.argsort(np.argsort(-scores, kind="stable"))
     discount, gain = 1 / np.log2(2.0 + rank), 2.0**labels - 1
@@ -22,25 +22,25 @@ def pair_forces(labels, scores):
     return sign * change / (1 + np.exp(sign * (scores[:, None] - scores)))
 
 
-def test_partners_and_forces_pair_by_pair():
+def test_partners_and_gradients_pair_by_pair():
     queries = make_queries(15, seed=4, largest=12)
     scores = np.random.default_rng(0).normal(size=queries.n_documents)
     found = look([(1, scores)], queries)
-    shares, forces = [], np.zeros(queries.n_documents)
+    shares, gradients = [], np.zeros(queries.n_documents)
     for first, last in zip(queries.offsets[:-1], queries.offsets[1:], strict=True):
         labels = queries.labels[first:last]
-        pairs = pair_forces(labels, scores[first:last])
-        forces[first:last] = pairs.sum(axis=1)
+        pairs = pair_gradients(labels, scores[first:last])
+        gradients[first:last] = pairs.sum(axis=1)
         for i in np.flatnonzero(labels >= 3):
             if abs(pairs[i].sum()) >= FLOOR:
                 shares.append([pairs[i, labels == v].sum() / pairs[i].sum() for v in range(5)])
-    assert found.force == pytest.approx(forces)
-    assert found.lost == pytest.approx(np.abs(forces))
+    assert found.gradient == pytest.approx(gradients)
+    assert found.lost == pytest.approx(np.abs(gradients))
     assert found.partners[0] == pytest.approx(np.mean(shares, axis=0))
     assert found.partners.sum() == pytest.approx(1.0)
 
 
-def test_agreement_is_of_signs_or_no_click_force():
+def test_agreement_is_of_signs_or_no_click_gradient():
     queries = make_queries(15, seed=4, largest=12)
     scores = np.random.default_rng(0).normal(size=queries.n_documents)
     found = look([(1, scores)], queries)

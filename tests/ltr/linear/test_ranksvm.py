@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.linear.ranksvm import _PARTS, _by_label, _curvature
+from ltr.linear.ranksvm import _PARTS, _by_label, _hessian
 from tests.conftest import make_queries
 
 
@@ -46,7 +46,7 @@ def test_curvature_is_the_sum_over_the_pairs_that_cost(n_features):
     assert 0.2 * pairs < costing < 0.8 * pairs
     width = n_features + n_features % 2
     parts = np.full((_PARTS, width, width), np.nan)
-    _curvature(features, scores, offsets, lower, parts)
+    _hessian(features, scores, offsets, lower, parts)
     found = np.triu(parts.sum(axis=0)[:n_features, :n_features])
     assert found == pytest.approx(np.triu(expected), rel=1e-9)
 

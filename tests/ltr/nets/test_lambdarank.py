@@ -15,23 +15,23 @@ from tests.ltr.data.test_queries import shuffled
 
 
 @pytest.mark.parametrize("hidden", [0, 3])
-def test_an_update_is_rate_times_force_times_the_gradient_of_the_scores(hidden):
+def test_an_update_is_rate_times_gradient_times_the_slope_of_the_scores(hidden):
     rng = np.random.default_rng(0)
-    features, force, h = rng.normal(size=(7, 4)).astype(np.float32), rng.normal(size=7), 1e-2
+    features, gradient, h = rng.normal(size=(7, 4)).astype(np.float32), rng.normal(size=7), 1e-2
     weights = random_weights(4, hidden, rng)
     start = weights.flat
-    gradient = np.empty(len(start))
+    slope = np.empty(len(start))
     for k in range(len(start)):
         step = np.zeros(len(start))
         step[k] = h
-        gradient[k] = (
-            force @ (weights.moved(start + step).scores(features) - weights.moved(start - step).scores(features)) / (2 * h)
+        slope[k] = (
+            gradient @ (weights.moved(start + step).scores(features) - weights.moved(start - step).scores(features)) / (2 * h)
         )
     moved = weights.moved(start)
     units = np.tanh(features @ moved.inner.T + moved.bias) if hidden else features @ moved.inner.T.astype(np.float64)
     units = np.ascontiguousarray(units.T, np.float64)
-    backward(features, force, moved.inner, moved.bias, moved.outer, hidden > 0, units, 0.01)
-    assert moved.flat - start == pytest.approx(0.01 * gradient, abs=1e-5)
+    backward(features, gradient, moved.inner, moved.bias, moved.outer, hidden > 0, units, 0.01)
+    assert moved.flat - start == pytest.approx(0.01 * slope, abs=1e-5)
 
 
 @pytest.mark.parametrize("hidden", [0, 4])

@@ -11,7 +11,7 @@ from tests.conftest import make_queries
 
 
 @pytest.mark.parametrize("measure", ["ndcg", "ndcg@3", "map", "mrr", "err", "cndcg"])
-def test_every_counted_pair_has_a_force_and_every_force_is_counted(measure):
+def test_every_counted_pair_has_a_gradient_and_every_gradient_is_counted(measure):
     queries = make_queries(15, seed=3)
     scores = np.random.default_rng(1).normal(size=queries.n_documents)
     for construction in CONSTRUCTIONS:

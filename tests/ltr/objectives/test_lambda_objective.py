@@ -1,4 +1,4 @@
-"""Forces against a naive twin, against finite differences, and what every construction must keep."""
+"""Gradients against a naive twin, against finite differences, and what every construction must keep."""
 
 import numpy as np
 import pytest
@@ -19,12 +19,12 @@ TERMS = [
 ]  # fmt: skip
 
 
-def naive_forces(queries, term, scores, sigma):
+def naive_gradients(queries, term, scores, sigma):
     measure, conventions = Measure.of(term.measure), Conventions()
     labels = queries.source(measure.source)
     gains = gains_of(measure, labels, conventions)
-    tiers = np.where(labels > 0, queries.labels, np.nan) if term.pairs == "same_label" else np.where(np.isnan(labels), np.nan, 0.0)
-    force, curvature = np.zeros(len(scores)), np.zeros(len(scores))
+    groups = np.where(labels > 0, queries.labels, np.nan) if term.pairs == "same_label" else np.where(np.isnan(labels), np.nan, 0.0)
+    gradient, hessian = np.zeros(len(scores)), np.zeros(len(scores))
     for q in range(queries.n_queries):
         rows = slice(queries.offsets[q], queries.offsets[q + 1])
         own = np.nan_to_num(labels[rows])
@@ -42,33 +42,33 @@ def naive_forces(queries, term, scores, sigma):
                 return 0.0
             return abs(after - before)
 
-        force[rows], curvature[rows] = naive.forces(scores[rows], own, gains[rows], tiers[rows], change, sigma, term.cost)
-    return force, curvature
+        gradient[rows], hessian[rows] = naive.gradients(scores[rows], own, gains[rows], groups[rows], change, sigma, term.cost)
+    return gradient, hessian
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda t: f"{t.measure}-{t.pairs}-{t.cost}-{t.construction}")
 @pytest.mark.parametrize("scores_of", ["random", "tied"])
-def test_forces_are_the_naive_ones(term, scores_of):
+def test_gradients_are_the_naive_ones(term, scores_of):
     queries = make_queries(8, seed=2)
     rng = np.random.default_rng(4)
     scores = (
         rng.normal(size=queries.n_documents) if scores_of == "random" else rng.integers(0, 2, queries.n_documents).astype(float)
     )
-    want_force, want_curvature = naive_forces(queries, term, scores, 1.7)
+    want_gradient, want_hessian = naive_gradients(queries, term, scores, 1.7)
     for exact, error in ((True, 1e-12), (False, 1e-6)):
-        force, curvature = Objective(queries, [term], sigma=1.7, exact=exact)(scores, 0)
-        assert force == pytest.approx(want_force, abs=error * max(1, np.abs(want_force).max()))
-        assert curvature == pytest.approx(want_curvature, abs=error * max(1, np.abs(want_curvature).max()))
+        gradient, hessian = Objective(queries, [term], sigma=1.7, exact=exact)(scores, 0)
+        assert gradient == pytest.approx(want_gradient, abs=error * max(1, np.abs(want_gradient).max()))
+        assert hessian == pytest.approx(want_hessian, abs=error * max(1, np.abs(want_hessian).max()))
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda t: f"{t.measure}-{t.pairs}-{t.cost}-{t.construction}")
-def test_pairwise_forces_sum_to_zero_in_a_query(term):
+def test_pairwise_gradients_sum_to_zero_in_a_query(term):
     queries = make_queries(20, seed=5)
-    force, _ = Objective(queries, [term], exact=True)(np.random.default_rng(1).normal(size=queries.n_documents), 0)
-    assert np.add.reduceat(force, queries.offsets[:-1]) == pytest.approx(np.zeros(20), abs=1e-12)
+    gradient, _ = Objective(queries, [term], exact=True)(np.random.default_rng(1).normal(size=queries.n_documents), 0)
+    assert np.add.reduceat(gradient, queries.offsets[:-1]) == pytest.approx(np.zeros(20), abs=1e-12)
 
 
-def test_ranknet_force_is_minus_the_gradient_of_its_cost_and_curvature_its_second_derivative():
+def test_ranknet_gradient_is_minus_the_gradient_of_its_cost_and_curvature_its_second_derivative():
     queries = make_queries(6, seed=3, clicks=False)
     scores, sigma, h = np.random.default_rng(2).normal(size=queries.n_documents), 1.3, 1e-5
 
@@ -82,13 +82,13 @@ def test_ranknet_force_is_minus_the_gradient_of_its_cost_and_curvature_its_secon
         return total
 
     objective = Objective(queries, [Term("ndcg", construction="ranknet")], sigma=sigma)
-    force, curvature = objective(scores, 0)
+    gradient, hessian = objective(scores, 0)
     for d in range(queries.n_documents):
         step = np.zeros(len(scores))
         step[d] = h
-        assert force[d] == pytest.approx(-(cost(scores + step) - cost(scores - step)) / (2 * h), abs=1e-6)
+        assert gradient[d] == pytest.approx(-(cost(scores + step) - cost(scores - step)) / (2 * h), abs=1e-6)
         bend = -(objective(scores + step, 0)[0][d] - objective(scores - step, 0)[0][d]) / (2 * h)
-        assert curvature[d] == pytest.approx(bend, abs=1e-6)
+        assert hessian[d] == pytest.approx(bend, abs=1e-6)
 
 
 @pytest.mark.parametrize("construction", ["local_gradient", "local_cost", "discrete_bounded"])
@@ -96,13 +96,13 @@ def test_ranknet_force_is_minus_the_gradient_of_its_cost_and_curvature_its_secon
 def test_constructions_on_neighbours_and_single_documents_are_the_naive_ones(construction, measure):
     queries, sigma = make_queries(12, seed=6), 1.4
     scores = np.random.default_rng(4).normal(size=queries.n_documents)
-    force, _ = Objective(queries, [Term(measure, construction=construction)], sigma=sigma)(scores, 0)
+    gradient, _ = Objective(queries, [Term(measure, construction=construction)], sigma=sigma)(scores, 0)
     read = Measure.of(measure)
     gains = gains_of(read, queries.labels, Conventions())
     for q in range(queries.n_queries):
         rows = slice(queries.offsets[q], queries.offsets[q + 1])
         want = naive.constructed(construction, read.name, read.cutoff, scores[rows], queries.labels[rows], gains[rows], sigma)
-        assert force[rows] == pytest.approx(want, abs=1e-12)
+        assert gradient[rows] == pytest.approx(want, abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", ["ndcg@3", "map", "mrr_exact"])
@@ -110,7 +110,7 @@ def test_spring_smooth_pulls_every_pair_by_at_least_a_point(measure):
     queries = make_queries(8, seed=2)
     scores = np.random.default_rng(4).normal(size=queries.n_documents)
     objective = Objective(queries, [Term(measure, construction="spring_smooth")])
-    force, curvature = objective(scores, 0)
+    gradient, hessian = objective(scores, 0)
     read = Measure.of(measure)
     gains = gains_of(read, queries.labels, Conventions())
     pairs = 0
@@ -125,9 +125,9 @@ def test_spring_smooth_pulls_every_pair_by_at_least_a_point(measure):
             before, after = naive.value(read.name, own[order], read.cutoff), naive.value(read.name, swapped, read.cutoff)
             return max(1.0, 100 * abs(after - before)) if before is not None else 1.0
 
-        want = naive.forces(scores[rows], own, gains[rows], np.zeros(len(own)), change)
-        assert force[rows] == pytest.approx(want[0], abs=1e-10)
-        assert curvature[rows] == pytest.approx(want[1], abs=1e-10)
+        want = naive.gradients(scores[rows], own, gains[rows], np.zeros(len(own)), change)
+        assert gradient[rows] == pytest.approx(want[0], abs=1e-10)
+        assert hessian[rows] == pytest.approx(want[1], abs=1e-10)
         pairs += sum(a != b for k, a in enumerate(gains[rows]) for b in gains[rows][k + 1 :])
     assert objective.effective_pairs(scores).sum() == pairs
 
@@ -152,9 +152,9 @@ def test_dividing_by_a_querys_deviation_leaves_no_gradient():
 def test_scores_far_apart_stay_finite():
     queries = Queries(np.zeros((2, 1), np.float32), np.array([4.0, 0.0]), np.array([0, 2]))
     for gap in (1e3, -1e3, 1e8, -1e8):
-        force, curvature = Objective(queries, [Term("ndcg")])(np.array([gap, 0.0]), 0)
-        assert np.isfinite(force).all()
-        assert np.isfinite(curvature).all()
+        gradient, hessian = Objective(queries, [Term("ndcg")])(np.array([gap, 0.0]), 0)
+        assert np.isfinite(gradient).all()
+        assert np.isfinite(hessian).all()
 
 
 def test_graded_mixture_and_per_query_normalisation():

@@ -22,7 +22,7 @@ def pairs_by_label(queries, probability=None):
     return Preferences(upper, lower, probability if probability is None else np.full(len(upper), probability))
 
 
-def test_force_is_minus_the_gradient_of_the_cross_entropy_and_curvature_its_second_derivative():
+def test_gradient_is_minus_the_gradient_of_the_cross_entropy_and_curvature_its_second_derivative():
     queries, sigma, h = make_queries(5, seed=1), 1.3, 1e-5
     rng = np.random.default_rng(0)
     pairs = pairs_by_label(queries)
@@ -34,13 +34,13 @@ def test_force_is_minus_the_gradient_of_the_cross_entropy_and_curvature_its_seco
         return -(pairs.probability * np.log(p) + (1 - pairs.probability) * np.log(1 - p)).sum()
 
     objective = PreferenceObjective(queries, pairs, sigma)
-    force, curvature = objective(scores, 0)
+    gradient, hessian = objective(scores, 0)
     for d in range(queries.n_documents):
         step = np.zeros(len(scores))
         step[d] = h
-        assert force[d] == pytest.approx(-(cost(scores + step) - cost(scores - step)) / (2 * h), abs=1e-6)
+        assert gradient[d] == pytest.approx(-(cost(scores + step) - cost(scores - step)) / (2 * h), abs=1e-6)
         bend = -(objective(scores + step, 0)[0][d] - objective(scores - step, 0)[0][d]) / (2 * h)
-        assert curvature[d] == pytest.approx(bend, abs=1e-6)
+        assert hessian[d] == pytest.approx(bend, abs=1e-6)
 
 
 def test_an_epoch_on_pairs_of_labels_is_ranknet_and_the_sum_of_its_per_pair_steps():
@@ -74,8 +74,8 @@ def test_models_learn_from_pairs_of_rows_in_any_order(model):
 
 def test_even_odds_pull_nothing_at_equal_scores():
     queries = make_queries(5, seed=1)
-    force, _ = PreferenceObjective(queries, pairs_by_label(queries, 0.5))(np.zeros(queries.n_documents), 0)
-    assert np.abs(force).max() == 0
+    gradient, _ = PreferenceObjective(queries, pairs_by_label(queries, 0.5))(np.zeros(queries.n_documents), 0)
+    assert np.abs(gradient).max() == 0
 
 
 def test_cycles_are_found_and_reported():

@@ -1,4 +1,4 @@
-"""MART for two classes: forces against finite differences of the loss, and the leaf of B15."""
+"""MART for two classes: gradients against finite differences of the loss, and the leaf of B15."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def made(queries, balanced, sigma=1.3):
 
 
 @pytest.mark.parametrize("balanced", [False, True])
-def test_forces_are_the_slope_of_the_written_loss(balanced):
+def test_gradients_are_the_slope_of_the_written_loss(balanced):
     queries = make_queries(20, seed=1)
     relevant = queries.labels >= 2
     n = relevant.sum(), (~relevant).sum()
@@ -31,10 +31,10 @@ def test_forces_are_the_slope_of_the_written_loss(balanced):
         return weight * np.log1p(np.exp(-2 * sign * 1.3 * scores))
 
     scores = np.random.default_rng(0).normal(size=queries.n_documents)
-    force, curvature = made(queries, balanced)(scores, 0)
+    gradient, hessian = made(queries, balanced)(scores, 0)
     h = 1e-4
-    assert force == pytest.approx(-(loss(scores + h) - loss(scores - h)) / (2 * h), rel=1e-5, abs=1e-9)
-    assert curvature == pytest.approx((loss(scores + h) - 2 * loss(scores) + loss(scores - h)) / h**2, rel=1e-3, abs=1e-6)
+    assert gradient == pytest.approx(-(loss(scores + h) - loss(scores - h)) / (2 * h), rel=1e-5, abs=1e-9)
+    assert hessian == pytest.approx((loss(scores + h) - 2 * loss(scores) + loss(scores - h)) / h**2, rel=1e-3, abs=1e-6)
 
 
 def test_sigma_times_score_does_not_depend_on_sigma():
@@ -57,7 +57,7 @@ def test_first_leaves_are_those_of_the_formula(loss):
         plus, minus = (relevant & (leaf == k)).sum(), (~relevant & (leaf == k)).sum()
         if loss == "balanced":
             plus, minus = plus / relevant.sum(), minus / (~relevant).sum()
-        assert value == pytest.approx((plus - minus) / (plus + minus)), "at F = 0: force ±1, curvature 1, weights of B15"
+        assert value == pytest.approx((plus - minus) / (plus + minus)), "at F = 0: gradient ±1, hessian 1, weights of B15"
 
 
 def test_balance_moves_the_odds_and_keeps_learning():

@@ -86,17 +86,19 @@ def test_the_same_numbers_as_lightgbm_on_the_same_tree():
     lightgbm = pytest.importorskip("lightgbm")
     rng = np.random.default_rng(9)
     features = (rng.integers(0, 40, (2000, 6)) / 3).astype(np.float32)
-    force, curvature = rng.normal(size=2000), rng.random(2000) + 0.01
+    gradient, hessian = rng.normal(size=2000), rng.random(2000) + 0.01
     options = {
         "num_leaves": 8, "min_data_in_leaf": 20, "min_sum_hessian_in_leaf": 0.0, "learning_rate": 1.0, "verbose": -1,
         "min_data_in_bin": 1, "boost_from_average": False, "num_threads": 1, "feature_pre_filter": False,
-        "objective": lambda scores, dataset: (-force, curvature),
+        "objective": lambda scores, dataset: (-gradient, hessian),
     }  # fmt: skip
     booster = lightgbm.train(options, lightgbm.Dataset(features.astype(float), label=np.zeros(2000)), num_boost_round=1)
-    from ltr.trees.grower import Rules, grow
-    from ltr.trees.partition import Ground
+    from ltr.trees.grower import TreeOptions, grow
+    from ltr.trees.partition import BinnedDataset
 
-    tree = grow(Ground.of(features, 255, 8), (force, curvature), Rules(8, 20, True, True, 1.0, 1e9, np.zeros(6, np.int8))).tree
+    tree = grow(
+        BinnedDataset.of(features, 255, 8), (gradient, hessian), TreeOptions(8, 20, True, True, 1.0, 1e9, np.zeros(6, np.int8))
+    ).tree
     assert shapley(tree, features) == pytest.approx(booster.predict(features.astype(float), pred_contrib=True), abs=1e-5)
     assert importance(tree, 6, "splits").tolist() == booster.feature_importance("split").tolist()
     assert importance(tree, 6) == pytest.approx(booster.feature_importance("gain"), rel=1e-4)

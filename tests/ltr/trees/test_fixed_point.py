@@ -1,4 +1,4 @@
-"""Integers that stand for forces: room for their sums, and what is lost."""
+"""Integers that stand for gradients: room for their sums, and what is lost."""
 
 import numpy as np
 import pytest
@@ -23,13 +23,13 @@ def test_scale_leaves_room_and_loses_little():
 @pytest.mark.parametrize("newton", [True, False])
 def test_halves_of_a_sum_are_the_sums_of_the_halves(newton):
     rng = np.random.default_rng(1)
-    force, curvature = rng.normal(size=40_000), rng.random(40_000)
-    scales = scale_of(force, 31), scale_of(curvature, 32)
-    row_of, packed = rng.permutation(40_000).astype(np.int32), np.empty(40_000, np.int64)
-    pack(force, curvature, *scales, newton, row_of, packed)
+    gradient, hessian = rng.normal(size=40_000), rng.random(40_000)
+    scales = scale_of(gradient, 31), scale_of(hessian, 32)
+    row_index, packed = rng.permutation(40_000).astype(np.int32), np.empty(40_000, np.int64)
+    pack(gradient, hessian, *scales, newton, row_index, packed)
     chosen = rng.random(40_000) < 0.7
-    total = packed[row_of[chosen]].sum()
-    assert total >> 32 == np.rint(force[chosen] * scales[0]).sum()
-    assert total & LOW == (np.rint(curvature[chosen] * scales[1]).sum() if newton else chosen.sum())
-    assert largest_of(force) == largest_of(-force) == np.abs(force).max()
-    assert size_of(force, scales[0]) == np.abs(np.rint(force * scales[0])).sum()
+    total = packed[row_index[chosen]].sum()
+    assert total >> 32 == np.rint(gradient[chosen] * scales[0]).sum()
+    assert total & LOW == (np.rint(hessian[chosen] * scales[1]).sum() if newton else chosen.sum())
+    assert largest_of(gradient) == largest_of(-gradient) == np.abs(gradient).max()
+    assert size_of(gradient, scales[0]) == np.abs(np.rint(gradient * scales[0])).sum()

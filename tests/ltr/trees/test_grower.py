@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from ltr.trees.grower import Rules, grow
-from ltr.trees.partition import Ground
+from ltr.trees.grower import TreeOptions, grow
+from ltr.trees.partition import BinnedDataset
 from tests import naive
 
 
@@ -17,8 +17,8 @@ def data(n=200, n_features=5, seed=0, distinct=12):
 
 def grown(
     features,
-    force,
-    curvature,
+    gradient,
+    hessian,
     n_leaves=6,
     min_docs=5,
     newton=True,
@@ -30,19 +30,19 @@ def grown(
     **drawn,
 ):
     signs = np.zeros(features.shape[1], np.int8) if monotone is None else np.array(monotone, np.int8)
-    rules = Rules(n_leaves, min_docs, newton, leaf, rate, bound, signs)
-    return grow(Ground.of(features, max_bins, n_leaves), (force, curvature), rules, **drawn)
+    rules = TreeOptions(n_leaves, min_docs, newton, leaf, rate, bound, signs)
+    return grow(BinnedDataset.of(features, max_bins, n_leaves), (gradient, hessian), rules, **drawn)
 
 
 @pytest.mark.parametrize("newton", [True, False])
 @pytest.mark.parametrize("min_docs", [1, 20, 60])
 def test_first_split_is_the_naive_best(newton, min_docs):
     for seed in range(8):
-        features, force, curvature = data(seed=seed)
-        curvature[:60] *= 1e-4  # much curvature apart: guessing counts from it would go wrong
-        weight = curvature if newton else np.ones(len(force))
-        gain, feature, threshold = naive.best_split(features, force, weight, min_docs)
-        tree = grown(features, force, curvature, n_leaves=2, min_docs=min_docs, newton=newton)
+        features, gradient, hessian = data(seed=seed)
+        hessian[:60] *= 1e-4  # much hessian apart: guessing counts from it would go wrong
+        weight = hessian if newton else np.ones(len(gradient))
+        gain, feature, threshold = naive.best_split(features, gradient, weight, min_docs)
+        tree = grown(features, gradient, hessian, n_leaves=2, min_docs=min_docs, newton=newton)
         if feature is None:
             assert tree is None
             continue
@@ -52,48 +52,48 @@ def test_first_split_is_the_naive_best(newton, min_docs):
 
 
 def test_leaves_hold_the_minimum_and_their_values_are_the_ratios():
-    features, force, curvature = data(n=400)
+    features, gradient, hessian = data(n=400)
     for newton_leaf in (True, False):
-        found = grown(features, force, curvature, n_leaves=12, min_docs=17, leaf=newton_leaf, rate=0.5)
+        found = grown(features, gradient, hessian, n_leaves=12, min_docs=17, leaf=newton_leaf, rate=0.5)
         sizes = np.bincount(found.leaf)
         assert sizes.min() >= 17
         for k in range(len(sizes)):
             own = found.leaf == k
-            want = force[own].sum() / (curvature[own].sum() if newton_leaf else own.sum())
+            want = gradient[own].sum() / (hessian[own].sum() if newton_leaf else own.sum())
             assert found.tree.value[k] == pytest.approx(0.5 * want, rel=1e-9)
         assert found.tree.scores(features) == pytest.approx(found.tree.value[found.leaf], abs=0)
 
 
-def test_leaf_bound_and_vanishing_curvature():
-    features, force, curvature = data()
-    found = grown(features, force, np.zeros_like(curvature), newton=False, bound=3.0)
+def test_leaf_bound_and_vanishing_hessian():
+    features, gradient, hessian = data()
+    found = grown(features, gradient, np.zeros_like(hessian), newton=False, bound=3.0)
     assert np.abs(found.tree.value).max() == 3.0
     assert np.isfinite(found.tree.value).all()
 
 
 def test_missing_values_have_their_side_in_training_and_prediction():
-    features, force, curvature = data(n=300)
-    force[:100] += 3
+    features, gradient, hessian = data(n=300)
+    gradient[:100] += 3
     features[:100, 2] = np.nan
-    found = grown(features, force, curvature, n_leaves=2)
+    found = grown(features, gradient, hessian, n_leaves=2)
     assert found.tree.feature[0] == 2
     assert len(set(found.leaf[:100])) == 1
     assert np.array_equal(found.tree.scores(features), found.tree.value[found.leaf])
 
 
 def test_nothing_to_gain_grows_nothing():
-    features, force, curvature = data()
-    assert grown(features, np.zeros_like(force), curvature) is None
-    assert grown(np.zeros_like(features), force, curvature) is None
-    assert grown(features, force, curvature, min_docs=101) is None
+    features, gradient, hessian = data()
+    assert grown(features, np.zeros_like(gradient), hessian) is None
+    assert grown(np.zeros_like(features), gradient, hessian) is None
+    assert grown(features, gradient, hessian, min_docs=101) is None
 
 
 def test_best_first_growth_equals_a_naive_one():
-    features, force, curvature = data(n=300, seed=3)
-    found = grown(features, force, curvature, n_leaves=7, min_docs=10)
+    features, gradient, hessian = data(n=300, seed=3)
+    found = grown(features, gradient, hessian, n_leaves=7, min_docs=10)
     leaves = [np.arange(300)]
     for _ in range(6):
-        options = [naive.best_split(features[rows], force[rows], curvature[rows], 10) for rows in leaves]
+        options = [naive.best_split(features[rows], gradient[rows], hessian[rows], 10) for rows in leaves]
         k = max(range(len(leaves)), key=lambda i: options[i][0])
         _, feature, threshold = options[k]
         left = features[leaves[k], feature] <= threshold
@@ -103,16 +103,16 @@ def test_best_first_growth_equals_a_naive_one():
 
 
 def test_same_bytes_for_any_number_of_threads_and_any_order_of_rows():
-    features, force, curvature = data(n=3000, n_features=20, distinct=500)
-    reference = grown(features, force, curvature, n_leaves=16)
+    features, gradient, hessian = data(n=3000, n_features=20, distinct=500)
+    reference = grown(features, gradient, hessian, n_leaves=16)
     before = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        alone = grown(features, force, curvature, n_leaves=16)
+        alone = grown(features, gradient, hessian, n_leaves=16)
     finally:
         numba.set_num_threads(before)
     order = np.random.default_rng(0).permutation(3000)
-    mixed = grown(features[order], force[order], curvature[order], n_leaves=16)
+    mixed = grown(features[order], gradient[order], hessian[order], n_leaves=16)
     for other in (alone, mixed):
         for name in ("feature", "threshold", "left", "right", "value"):
             assert np.array_equal(getattr(reference.tree, name), getattr(other.tree, name))
@@ -120,31 +120,31 @@ def test_same_bytes_for_any_number_of_threads_and_any_order_of_rows():
 
 @pytest.mark.parametrize("share", [1.0, 0.6])
 def test_where_rows_lie_changes_nothing(share):
-    features, force, curvature = data(n=3000, n_features=20, distinct=500)
+    features, gradient, hessian = data(n=3000, n_features=20, distinct=500)
     rng = np.random.default_rng(0)
     sample = None if share == 1 else rng.random(3000) < share
     signs = np.zeros(20, np.int8)
-    ground = Ground.of(features, 255, 16)
-    rules = Rules(16, 5, True, True, 0.1, 1e9, signs)
-    reference = grow(ground, (force, curvature), rules, sample)
+    ground = BinnedDataset.of(features, 255, 16)
+    rules = TreeOptions(16, 5, True, True, 0.1, 1e9, signs)
+    reference = grow(ground, (gradient, hessian), rules, sample)
     binned = ground.binned.copy()
     for _ in range(2):
-        ground.lie_by(rng.integers(0, 31, 3000).astype(np.int32))
-        assert np.array_equal(ground.binned[:, ground.row_of], binned)
-        moved = grow(ground, (force, curvature), rules, sample)
+        ground.reorder_rows(rng.integers(0, 31, 3000).astype(np.int32))
+        assert np.array_equal(ground.binned[:, ground.row_index], binned)
+        moved = grow(ground, (gradient, hessian), rules, sample)
         assert np.array_equal(moved.leaf, reference.leaf)
         for name, values in vars(reference.tree).items():
             assert np.array_equal(getattr(moved.tree, name), values), name
 
 
-def test_structure_agrees_with_lightgbm_on_the_same_forces():
+def test_structure_agrees_with_lightgbm_on_the_same_gradients():
     lightgbm = pytest.importorskip("lightgbm")
-    features, force, curvature = data(n=2000, n_features=6, seed=9, distinct=40)
-    found = grown(features, force, curvature, n_leaves=8, min_docs=20)
+    features, gradient, hessian = data(n=2000, n_features=6, seed=9, distinct=40)
+    found = grown(features, gradient, hessian, n_leaves=8, min_docs=20)
     options = {
         "num_leaves": 8, "min_data_in_leaf": 20, "min_sum_hessian_in_leaf": 0.0, "learning_rate": 1.0, "verbose": -1, "max_bin": 255,
         "min_data_in_bin": 1, "boost_from_average": False, "num_threads": 1, "feature_pre_filter": False, "seed": 1,
-        "objective": lambda scores, dataset: (-force, curvature),
+        "objective": lambda scores, dataset: (-gradient, hessian),
     }  # fmt: skip
     booster = lightgbm.train(options, lightgbm.Dataset(features.astype(np.float64), label=np.zeros(2000)), num_boost_round=1)
     assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
@@ -152,16 +152,16 @@ def test_structure_agrees_with_lightgbm_on_the_same_forces():
 
 def test_monotone_structure_agrees_with_lightgbm():
     lightgbm = pytest.importorskip("lightgbm")
-    features, force, curvature = data(n=2000, n_features=6, seed=9, distinct=40)
+    features, gradient, hessian = data(n=2000, n_features=6, seed=9, distinct=40)
     monotone = [1, -1, 0, 1, 0, 0]
-    found = grown(features, force, curvature, n_leaves=8, min_docs=20, monotone=monotone)
+    found = grown(features, gradient, hessian, n_leaves=8, min_docs=20, monotone=monotone)
     options = {
         "num_leaves": 8, "min_data_in_leaf": 20, "min_sum_hessian_in_leaf": 0.0, "learning_rate": 1.0, "verbose": -1, "max_bin": 255,
         "min_data_in_bin": 1, "boost_from_average": False, "num_threads": 1, "feature_pre_filter": False, "seed": 1,
-        "objective": lambda scores, dataset: (-force, curvature), "monotone_constraints": monotone,
+        "objective": lambda scores, dataset: (-gradient, hessian), "monotone_constraints": monotone,
         "monotone_constraints_method": "basic",
     }  # fmt: skip
     booster = lightgbm.train(options, lightgbm.Dataset(features.astype(np.float64), label=np.zeros(2000)), num_boost_round=1)
     assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
-    free = grown(features, force, curvature, n_leaves=8, min_docs=20)
+    free = grown(features, gradient, hessian, n_leaves=8, min_docs=20)
     assert not np.array_equal(free.tree.feature, found.tree.feature)

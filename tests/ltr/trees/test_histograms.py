@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.trees.binning import BLOCK, FEW, MISSING, Bins, apply_bins, find_bins
-from ltr.trees.histograms import Workshop, build
+from ltr.trees.histograms import HistogramBuffers, build
 from tests.conftest import JIT
 
 N = 5000 if JIT else 200
@@ -35,7 +35,7 @@ def test_sums_are_exact_for_any_threads_and_siblings_are_the_rest(shape, threads
     binned = apply_bins(features, bins)
     rng = np.random.default_rng(1)
     values = rng.integers(-(2**55), 2**55, N)
-    workshop = Workshop.of(bins, threads)
+    workshop = HistogramBuffers.of(bins, threads)
     words, real = binned.view(np.uint64), bins.used > 0
     parent, child = np.full((2, len(real), 256), 77, np.int64)
     everything = np.arange(N, dtype=np.int32)

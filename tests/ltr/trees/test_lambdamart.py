@@ -110,9 +110,9 @@ def test_bad_input_is_named():
     for change, rule in (({"n_trees": 0}, "n_trees=0"), ({"n_leaves": 1}, "n_leaves=1"), ({"gain": "x"}, "gain='x'")):
         with pytest.raises(ValueError, match=rule):
             ltr.LambdaMART(**change)
-    with pytest.raises(ValueError, match="'sigmoid' has no curvature"):
+    with pytest.raises(ValueError, match="'sigmoid' has no hessian"):
         ltr.LambdaMART(objective=(Term("ndcg", cost="sigmoid"),))
-    with pytest.raises(ValueError, match="'local_gradient' has no curvature"):
+    with pytest.raises(ValueError, match="'local_gradient' has no hessian"):
         ltr.LambdaMART(objective=(Term("ndcg", construction="local_gradient"),), gain="least_squares")
     with pytest.raises(ValueError, match="cannot make two leaves"):
         ltr.LambdaMART(min_docs_in_leaf=10_000).fit(train)
@@ -233,10 +233,10 @@ def test_training_starts_from_a_base_models_scores(tmp_path):
     model = ltr.LambdaMART(**SMALL, base="f2", stop_on=None).fit(scored)
     scores = model.predict(scored.features)
     assert np.array_equal(scores, scored.features[:, 1].astype(float) + model.trees.scores(scored.features))
-    forces, _ = ltr.Objective(canonical(scored))(canonical(scored).features[:, 1].astype(float), 0)
+    gradients, _ = ltr.Objective(canonical(scored))(canonical(scored).features[:, 1].astype(float), 0)
     first = model.trees.first(1)
     leaf = first.leaves(canonical(scored).features)[:, 0]
-    assert all(np.sign(forces[leaf == k].sum()) == np.sign(first.value[k]) for k in range(len(first.value)))
+    assert all(np.sign(gradients[leaf == k].sum()) == np.sign(first.value[k]) for k in range(len(first.value)))
     ltr.save(model, tmp_path)
     assert np.array_equal(ltr.load(tmp_path).predict(scored.features), scores)
     found = ltr.certify(model.surface(scored.features), scored, "ndcg", epsilon=0.2, delta=0.2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.trees.binning import MISSING
-from ltr.trees.partition import Ground, note_leaves, partition
+from ltr.trees.partition import BinnedDataset, note_leaves, partition
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 9000, 9001])
@@ -12,7 +12,7 @@ def test_rows_part_in_their_order(n_rows):
     rng = np.random.default_rng(n_rows)
     features = rng.integers(0, 9, (20_000, 3)).astype(np.float32)
     features[rng.random(20_000) < 0.2, 1] = np.nan
-    ground = Ground.of(features, 255, 2)
+    ground = BinnedDataset.of(features, 255, 2)
     rows = rng.permutation(20_000)[:n_rows].astype(np.int32)
     for missing_left in (False, True):
         parted = rows.copy()
@@ -25,7 +25,7 @@ def test_rows_part_in_their_order(n_rows):
 
 def test_more_documents_than_32_bits_number_are_refused_at_once():
     with pytest.raises(ValueError, match="2,147,483,648 documents; trees number them in 32 bits"):
-        Ground.of(np.broadcast_to(np.float32(0), (2**31, 1)), 255, 2)
+        BinnedDataset.of(np.broadcast_to(np.float32(0), (2**31, 1)), 255, 2)
 
 
 def test_every_row_notes_its_leaf_whether_rows_of_leaves_rise_or_not():

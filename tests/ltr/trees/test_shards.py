@@ -9,7 +9,7 @@ import ltr
 from ltr.data.queries import Queries, canonical, select
 from ltr.objectives.terms import Term
 from ltr.trees import binning
-from ltr.trees.shards import Part, PartLost, asking
+from ltr.trees.shards import Shard, ShardLost, asking
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
 
@@ -50,7 +50,7 @@ def split(queries: Queries, n: int) -> list[Queries]:
 
 
 def parts_of(model, queries, n):
-    return [Part(model, part) for part in split(queries, n)]
+    return [Shard(model, part) for part in split(queries, n)]
 
 
 @pytest.mark.parametrize("max_bins", [2, 16, 255])
@@ -78,20 +78,20 @@ def test_one_digest_for_any_parts(name, n):
     if model.base:
         train, valid = (replace(q, features=np.nan_to_num(q.features)) for q in (train, valid))
     reference = model.fit(train, valid)
-    found = model.fit_parts(asking(parts_of(model, train, n)), valid)
+    found = model.fit_shards(asking(parts_of(model, train, n)), valid)
     assert found.digest == reference.digest
     assert len(found.curve.valid) > 4
     assert found.curve.valid.tolist() == reference.curve.valid.tolist()
     assert found.curve.train.tobytes() == reference.curve.train.tobytes()
     assert found.remarks == reference.remarks
     whole = replace(model, stop_on=None)
-    everything = whole.fit_parts(asking(parts_of(whole, train, n)))
+    everything = whole.fit_shards(asking(parts_of(whole, train, n)))
     assert everything.digest == whole.fit(train).digest
     assert everything.trees.n_trees == whole.n_trees
 
 
 def test_the_minimum_of_documents_is_counted_over_all_parts():
-    """Curvature apart from counts: sides that look large enough are not, and features are counted before they win."""
+    """Hessian apart from counts: sides that look large enough are not, and features are counted before they win."""
     train = data()
     weights = np.where(np.arange(train.n_queries) < 30, 1e-3, 1.0)
     train = replace(train, weights=weights)
@@ -103,7 +103,7 @@ def test_the_minimum_of_documents_is_counted_over_all_parts():
         asked.append(question)
         return answers(question, *arguments)
 
-    found = model.fit_parts(ask)
+    found = model.fit_shards(ask)
     assert found.digest == model.fit(train).digest
     assert found.trees.documents.min() >= 40
     assert "in_bins" in asked
@@ -113,9 +113,9 @@ def test_nothing_to_learn_stops_with_the_same_word():
     train = data(40)
     flat = replace(train, labels=np.ones(train.n_documents))
     model = ltr.LambdaMART(**SMALL, stop_on=None)
-    assert model.fit_parts(asking(parts_of(model, flat, 2))).remarks == ("stopped after 0 trees: all forces are zero",)
+    assert model.fit_shards(asking(parts_of(model, flat, 2))).remarks == ("stopped after 0 trees: all forces are zero",)
     alike = replace(train, features=np.zeros_like(train.features))
-    assert model.fit_parts(asking(parts_of(model, alike, 2))).remarks == ("stopped after 0 trees: no split is admissible",)
+    assert model.fit_shards(asking(parts_of(model, alike, 2))).remarks == ("stopped after 0 trees: no split is admissible",)
 
 
 def test_a_lost_part_leaves_the_trees_so_far_to_go_on_from():
@@ -126,13 +126,13 @@ def test_a_lost_part_leaves_the_trees_so_far_to_go_on_from():
     def ask(question, *arguments):
         moves.extend([question] * (question == "move"))
         if len(moves) == 4:
-            raise PartLost("part 1 is lost")
+            raise ShardLost("part 1 is lost")
         return answers(question, *arguments)
 
-    with pytest.raises(PartLost) as lost:
-        model.fit_parts(ask, valid)
+    with pytest.raises(ShardLost) as lost:
+        model.fit_shards(ask, valid)
     assert lost.value.so_far.trees.n_trees == 3  # the fourth was not judged
-    resumed = model.fit_parts(asking(parts_of(model, train, 4)), valid, start=lost.value.so_far)
+    resumed = model.fit_shards(asking(parts_of(model, train, 4)), valid, start=lost.value.so_far)
     assert resumed.digest == model.fit(train, valid).digest
 
 
@@ -141,16 +141,16 @@ def test_what_does_not_belong_together_is_refused():
     model = ltr.LambdaMART(**SMALL)
     one, other = split(train, 2)
     with pytest.raises(ValueError, match="a query is in two of the parts"):
-        model.fit_parts(asking([Part(model, one), Part(model, one)]))
+        model.fit_shards(asking([Shard(model, one), Shard(model, one)]))
     renamed = replace(other, names=tuple(f"g{k}" for k in range(18)))
     with pytest.raises(ValueError, match="the parts have different features"):
-        model.fit_parts(asking([Part(model, one), Part(model, renamed)]))
+        model.fit_shards(asking([Shard(model, one), Shard(model, renamed)]))
     infinite = replace(other, features=np.where(np.arange(18) == 16, np.inf, other.features))
     with pytest.raises(ValueError, match="feature 17 has an infinite value"):
-        model.fit_parts(asking([Part(model, one), Part(model, infinite)]))
+        model.fit_shards(asking([Shard(model, one), Shard(model, infinite)]))
     with pytest.raises(ValueError, match="cannot make two leaves"):
-        replace(model, min_docs_in_leaf=10_000).fit_parts(asking(parts_of(model, train, 2)))
+        replace(model, min_docs_in_leaf=10_000).fit_shards(asking(parts_of(model, train, 2)))
     unclicked = replace(train, labels=np.zeros(train.n_documents))
     two = replace(model, loss="two_class")
     with pytest.raises(ValueError, match="0 documents are relevant"):
-        two.fit_parts(asking(parts_of(two, unclicked, 2)))
+        two.fit_shards(asking(parts_of(two, unclicked, 2)))

@@ -11,29 +11,29 @@ FREE = np.array([-np.inf, np.inf])
 
 
 def column_of(rng, n_edges, has_missing):
-    """Force, weight and documents of each bin; every third bin is empty, and its split ties with the one before."""
+    """Gradient, weight and documents of each bin; every third bin is empty, and its split ties with the one before."""
     bins = np.array([*(k for k in range(n_edges + 1) if k % 3 != 2), *([MISSING] if has_missing else [])])
-    force, weight, counts = np.zeros(N_BINS, np.int64), np.zeros(N_BINS, np.int64), np.zeros(N_BINS, np.int64)
-    force[bins], weight[bins] = rng.integers(-9000, 9000, len(bins)), rng.integers(1, 5000, len(bins))
+    gradient, weight, counts = np.zeros(N_BINS, np.int64), np.zeros(N_BINS, np.int64), np.zeros(N_BINS, np.int64)
+    gradient[bins], weight[bins] = rng.integers(-9000, 9000, len(bins)), rng.integers(1, 5000, len(bins))
     counts[bins] = rng.integers(1, 30, len(bins))
-    return force, weight, counts
+    return gradient, weight, counts
 
 
-def every_split(force, weight, counts, n_edges, has_missing, sign, bounds):
+def every_split(gradient, weight, counts, n_edges, has_missing, sign, bounds):
     """Gain, bin, side of missing values, and documents on each side, lower bins first."""
 
-    def gain(forces, weights):
-        value = np.clip(forces / weights if weights else 0.0, *bounds)
-        return (2 * forces - weights * value) * value, value
+    def gain(gradients, weights):
+        value = np.clip(gradients / weights if weights else 0.0, *bounds)
+        return (2 * gradients - weights * value) * value, value
 
-    parent = gain(force.sum(), weight.sum())[0]
+    parent = gain(gradient.sum(), weight.sum())[0]
     for missing_left in (False, True)[: 1 + has_missing]:
         for k in range(n_edges + (has_missing and not missing_left)):
             left = np.zeros(N_BINS, bool)
             left[: k + 1], left[MISSING] = True, missing_left
             (low, at_left), (high, at_right) = (
-                gain(force[left].sum(), weight[left].sum()),
-                gain(force[~left].sum(), weight[~left].sum()),
+                gain(gradient[left].sum(), weight[left].sum()),
+                gain(gradient[~left].sum(), weight[~left].sum()),
             )
             if sign * (at_right - at_left) >= 0:
                 yield low + high - parent, k, missing_left, counts[left].sum(), counts[~left].sum()
@@ -53,13 +53,13 @@ def test_the_best_of_all_splits_is_found(has_missing, sign, bounds):
     rng = np.random.default_rng(0)
     smaller_sides, found_none = set(), 0
     for n_edges in (1, 2, 4, 5, 30, 31, 200, 254) * 3:
-        force, weight, counts = column_of(rng, n_edges, has_missing)
-        splits = list(every_split(force, weight, counts, n_edges, has_missing, sign, bounds))
+        gradient, weight, counts = column_of(rng, n_edges, has_missing)
+        splits = list(every_split(gradient, weight, counts, n_edges, has_missing, sign, bounds))
         unbound = best_of(splits, 0)
         enough = int(min(unbound[3:])) if unbound else 0
         smaller_sides |= {(unbound[3] < unbound[4], unbound[2])} if unbound else set()
         for min_docs in (0, enough, enough + 1, 10_000):
-            column, counted = (force << 32) + weight, min_docs > 0
+            column, counted = (gradient << 32) + weight, min_docs > 0
             gain, split, missing_left = search(column, counts, counted, n_edges, has_missing, min_docs, False, sign, bounds)
             best = best_of(splits, min_docs)
             if best is None:
@@ -77,12 +77,12 @@ def test_by_least_squares_the_weight_is_the_count(has_missing):
     rng = np.random.default_rng(1)
     nothing = np.zeros(N_BINS, np.int64)
     for n_edges in (5, 40, 254):
-        force, _, counts = column_of(rng, n_edges, has_missing)
-        splits = list(every_split(force, counts, counts, n_edges, has_missing, 0, FREE))
+        gradient, _, counts = column_of(rng, n_edges, has_missing)
+        splits = list(every_split(gradient, counts, counts, n_edges, has_missing, 0, FREE))
         enough = int(min(best_of(splits, 1)[3:]))
         for min_docs in (1, enough, enough + 1, 10_000):
             gain, split, missing_left = search(
-                (force << 32) + counts, nothing, False, n_edges, has_missing, min_docs, True, 0, FREE
+                (gradient << 32) + counts, nothing, False, n_edges, has_missing, min_docs, True, 0, FREE
             )
             best = best_of(splits, min_docs)
             assert (split, missing_left) == (best[1:3] if best else (-1, False))

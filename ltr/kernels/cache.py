@@ -1,0 +1,85 @@
+"""Where compiled kernels are kept: below a digest of all sources that they may be compiled from.
+
+numba looks at the file of a kernel alone. An edit of a callee, a constant or a record in another file would leave the old one compiled
+in, or an index that cannot be read. So a kernel's folder is named after its module and every module of the core that it imports, at
+however many removes; an edit of anything else leaves what is compiled in use. Importing this module tells numba; functions outside the
+core are cached as numba does by itself. The places are numba's own: ``NUMBA_CACHE_DIR`` where set, ``__pycache__`` beside the source,
+the user's cache folder.
+"""
+
+import re
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import numba
+from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
+
+CORE = Path(__file__).parents[1]
+_IMPORT = re.compile(r"^\s*(?:from ltr\.([\w.]+) import ([\w, ]+)|from ltr import ([\w, ]+)|import ltr\.([\w.]+))", re.M)
+
+
+@cache
+def imports_of(path: Path) -> frozenset[Path]:
+    """Files of the core that a file of the core imports itself; the package ``ltr``, which imports everything, is none of them."""
+    found = set()
+    for module, names, tops, plain in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        base = CORE.joinpath(*(module or plain).split(".")) if module or plain else CORE
+        inner = [base / name.strip() for name in (names or tops).split(",") if name.strip()]
+        for place in (base, *inner):
+            found |= {file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()}
+    return frozenset(found - {CORE / "__init__.py"})
+
+
+@cache
+def sources_of(path: Path) -> tuple[Path, ...]:
+    """A file of the core and all that it imports, at however many removes, in order."""
+    seen, waiting = {path}, [path]
+    while waiting:
+        new = imports_of(waiting.pop()) - seen
+        seen |= new
+        waiting += new
+    return tuple(sorted(seen))
+
+
+@cache
+def digest_of_sources(path: Path) -> str:
+    """16 letters for the content of `sources_of`."""
+    hasher = sha256()
+    for source in sources_of(path):
+        hasher.update(str(source.relative_to(CORE)).encode() + b"\0" + source.read_bytes())
+    return hasher.hexdigest()[:16]
+
+
+class _BySources:
+    """A locator of numba's with a folder a digest, for kernels of the core only."""
+
+    _cache_path: str
+
+    def __init__(self, py_func, py_file):
+        super().__init__(py_func, py_file)
+        self._cache_path = str(Path(self._cache_path) / digest_of_sources(Path(py_file)))
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        inside = Path(py_file).is_file() and CORE in Path(py_file).parents
+        return super().from_function(py_func, py_file) if inside else None
+
+
+class GivenFolder(_BySources, UserProvidedCacheLocator):
+    """Below ``NUMBA_CACHE_DIR``."""
+
+
+class BesideSource(_BySources, InTreeCacheLocator):
+    """Below ``__pycache__`` beside the source."""
+
+
+class UserFolder(_BySources, UserWideCacheLocator):
+    """Below the user's cache folder."""
+
+
+_OURS = [f"{__name__}.{locator.__name__}" for locator in (GivenFolder, BesideSource, UserFolder)]
+_NUMBAS = ["UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator", "IPythonCacheLocator", "ZipCacheLocator"]
+numba.config.CACHE_LOCATOR_CLASSES = ",".join(
+    [*_OURS, *(numba.config.CACHE_LOCATOR_CLASSES.split(",") if numba.config.CACHE_LOCATOR_CLASSES else _NUMBAS)]
+)
