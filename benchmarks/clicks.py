@@ -40,8 +40,8 @@ def write_log(path: Path, pages: int = 1_000_000) -> None:
 
 
 def measure(path: str, name: str) -> None:
-    from tasks.clicks import click_tables
-    from tasks.config import ClickLog
+    from tasks.config.click_labels import ClickLog
+    from tasks.data.clicks import click_tables
 
     started = time.perf_counter()
     tables, _ = click_tables(ClickLog(log=path, more=LABELS[name]))

@@ -3,7 +3,10 @@ otherwise, and keeps them quiet."""
 
 import os
 from pathlib import Path
+from warnings import filterwarnings
 
+# It is made when there is something to put into it (`make_state_folder`).
+filterwarnings("ignore", message="Failed to create the Prefect home directory")
 _STATE = Path(".lambdaflow").absolute()
 
 for _name, _value in {

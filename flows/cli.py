@@ -7,10 +7,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
+
+if TYPE_CHECKING:
+    from ltr import Queries, Ranker
+    from tasks.config.data_section import Data
+    from tasks.config.run_config import RunConfig
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 
@@ -27,13 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if given.debug:
             raise
-        text = _told(error)
+        text = _describe_error(error)
         for line in text.splitlines() or [type(error).__name__]:
             print(f"error: {line}", file=sys.stderr)
         return 1
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """An error as its user needs it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = f" for {error.filename}" if error.filename else ""
@@ -169,7 +174,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from tasks.config import read, read_study
+    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+    from tasks.config.reading import read, read_study
 
     several = None if given.data else read_study(given.config, given.set)
     config = None if several else read(given.config, given.set, given.data)
@@ -179,7 +185,7 @@ def _run(given: argparse.Namespace) -> int:
     from flows.runners import runner_of
     from flows.study import study
     from flows.terminal import show, show_study
-    from tasks.train import STOP
+    from tasks.training.cell import STOP
 
     def interrupted(*_: Any) -> None:
         STOP.set()
@@ -190,15 +196,18 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, interrupted)
         signal.signal(signal.SIGTERM, interrupted)
 
+    written: Mapping[str, Any] = {}
     with owned():
         if several:
-            outcome = study(several, given.fresh, given.runner)
-            show_study(outcome, several.name)
+            of_all = study(several, given.fresh, given.runner)
+            show_study(of_all, several.name)
+            written = of_all.as_json()
         elif config:
             outcome = runner_of(given.runner).start(run, config, given.fresh)
-            show(outcome, config.name)
+            show(outcome)
+            written = outcome.as_json()
     if given.json:
-        print(json.dumps({"run_id": outcome["run_id"], "models": outcome["models"]}))
+        print(json.dumps(written))
     return 0
 
 
@@ -206,24 +215,23 @@ def _check(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     make_state_folder()
-    from tasks import store
-    from tasks.check import Finding, findings, shared_queries
-    from tasks.config import override_all, parse
-    from tasks.ingest import ingest
-    from tasks.runs import attach_runs
+    from ltr.data.queries import Queries
+    from tasks.data.check import findings, shared_queries
+    from tasks.data.ingest import ingest
+    from tasks.data.trec import attach_runs
+    from tasks.records import Finding
+    from tasks.store.datasets import open_queries
 
-    written: dict[str, Any] = {"data": {"files": given.files}}
-    override_all(written, [f"data.{override}" for override in given.set])
-    data = parse(written, "check").data
-    found: list[Any] = []
-    seen: dict[str, Any] = {}
+    data = _data_section(given.files, given.set, "check")
+    found: list[Finding] = []
+    seen: dict[str, Queries] = {}
     for file in given.files:
         read = ingest.fn([Path(file)], data, file)
-        queries = store.open_queries(read["data"][0])
+        queries = open_queries(read.data)
         if data.runs:
-            queries, told = attach_runs(queries, data.runs, file)
-            found += [Finding("note", file, note) for note in told]
-        found += findings(queries, read["split_queries"], file)
+            queries, notes = attach_runs(queries, data.runs, file)
+            found += [Finding("note", file, note) for note in notes]
+        found += findings(queries, read.split_queries, file)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
@@ -235,28 +243,37 @@ def _check(given: argparse.Namespace) -> int:
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
-def _data_of(given: argparse.Namespace) -> Any:
+def _data_section(files: Sequence[str], overrides: Sequence[str], command: str) -> "Data":
+    """The data section of a command that reads files and no configuration; `overrides` are its keys."""
+    from tasks.config.reading import override_all, parse
+
+    written: dict[str, Any] = {"data": {"files": list(files)}}
+    override_all(written, [f"data.{override}" for override in overrides])
+    return parse(written, command).data
+
+
+def _config_of(given: argparse.Namespace) -> "RunConfig":
     """Configuration of a command that works on a model and files."""
-    from tasks.config import override_all, parse
+    from tasks.config.reading import override_all, parse
 
     written: dict[str, Any] = {"data": {"files": given.data}}
     override_all(written, given.set)
     return parse(written, "--set")
 
 
-def _opened(given: argparse.Namespace) -> tuple[Any, Any, Any]:
+def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     """Model, data set and configuration of a command that works on a model and files."""
     from pathlib import Path
 
     make_state_folder()
-    from tasks import store
-    from tasks.ingest import ingest
-    from tasks.labels import prepare
-    from tasks.lookup import find_model
+    from tasks.data.ingest import ingest
+    from tasks.data.prepare import prepare
+    from tasks.store.datasets import open_queries
+    from tasks.tracking.lookup import find_model
 
-    config = _data_of(given)
+    config = _config_of(given)
     read = ingest.fn([Path(file) for file in given.data], config.data)
-    queries = store.open_queries(prepare.fn(read["data"][0], config.data)["data"][0])
+    queries = open_queries(prepare.fn(read.data, config.data).data)
     return find_model(given.model, queries.names), queries, config
 
 
@@ -264,13 +281,11 @@ def _predict(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     make_state_folder()
-    from tasks.config import override_all, parse
-    from tasks.lookup import find_model
-    from tasks.predict import predict
+    from tasks.export.predict import predict
+    from tasks.tracking.lookup import find_model
 
-    written: dict[str, Any] = {"data": {"files": [given.data]}}
-    override_all(written, [f"data.{override}" for override in given.set])
-    rows = predict(find_model(given.model), Path(given.data), Path(given.output), parse(written, "predict").data)
+    data = _data_section([given.data], given.set, "predict")
+    rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
     print(f"{rows:,} scores: {given.output}")
     return 0
 
@@ -278,91 +293,94 @@ def _predict(given: argparse.Namespace) -> int:
 def _export(given: argparse.Namespace) -> int:
     model, queries, _ = _opened(given) if given.data else (None, None, None)
     make_state_folder()
-    from tasks.exchange import export_to
-    from tasks.lookup import find_model
+    from dataclasses import asdict
+
+    from tasks.export.formats import export_to
+    from tasks.tracking.lookup import find_model
 
     done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
-    trees = f"{done['trees']} trees on " if done["trees"] is not None else ""
-    print(f"{done['path']}: {done['kind']}, {trees}{done['features']} features, for {done['about']} ({done['bytes']:,} bytes)")
-    for remark in done["remarks"]:
+    trees = f"{done.trees} trees on " if done.trees is not None else ""
+    print(f"{done.path}: {done.kind}, {trees}{done.features} features, for {done.about} ({done.bytes:,} bytes)")
+    for remark in done.remarks:
         print(f"  {remark}")
-    if found := done["verified"]:
-        order = f"{found['reordered']} queries are ranked differently" if found["reordered"] else "no query is ranked differently"
-        print(
-            f"  verified on {found['documents']:,} documents: largest score difference {found['largest_difference']:.1e}, {order}"
-        )
+    if found := done.verified:
+        order = f"{found.reordered} queries are ranked differently" if found.reordered else "no query is ranked differently"
+        print(f"  verified on {found.documents:,} documents: largest score difference {found.largest_difference:.1e}, {order}")
     if given.json:
-        print(json.dumps(done))
+        print(json.dumps(asdict(done)))
     return 0
 
 
 def _evaluate(given: argparse.Namespace) -> int:
     model, queries, config = _opened(given)
-    from tasks.evaluate import explained
+    from tasks.evidence.explanation import explained
 
     rows = explained(model, queries, given.measure or MEASURES, config.core_conventions, given.convention)
     for row in rows:
-        print(
-            f"{row['measure']:14} {row['value']:.5f}"
-            + (f"   by {given.convention}'s rules {row['theirs']:.5f}" if given.convention else "")
-        )
-        before, still = row["value"], []
-        for shift in row["shifts"]:
-            if shift["alone"] or shift["value"] != before:
-                change = f"{shift['rule']}: {shift['ours']} → {shift['theirs']}"
-                print(f"  {change}   alone {shift['alone']:+.5f}, so far {shift['value']:.5f}")
+        theirs = f"   by {given.convention}'s rules {row.theirs:.5f}" if given.convention else ""
+        print(f"{row.measure:14} {row.value:.5f}{theirs}")
+        before, still = row.value, []
+        for shift in row.shifts:
+            if shift.alone or shift.value != before:
+                change = f"{shift.rule}: {shift.ours} → {shift.theirs}"
+                print(f"  {change}   alone {shift.alone:+.5f}, so far {shift.value:.5f}")
             else:
-                still.append(f"{shift['rule']} ({shift['theirs']})")
-            before = shift["value"]
+                still.append(f"{shift.rule} ({shift.theirs})")
+            before = shift.value
         if still:
             print(f"  nothing moves by: {', '.join(still)}")
     if given.json:
-        print(json.dumps({row["measure"]: row for row in rows}))
+        print(json.dumps({row.measure: row.as_json() for row in rows}))
     return 0
 
 
 def _optimality(given: argparse.Namespace) -> int:
-    config = _data_of(given)
+    config = _config_of(given)
     make_state_folder()
     import shutil
 
-    from flows.optimality import certify_model
-    from tasks.report import certificate_text
+    from flows.certify import certify_model
 
     measure = (given.measure or ["ndcg_10"])[0]
     found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
-    for certificate in found["certificates"]:
-        print(f"{certificate['ranker']}: {certificate['verdict']}. {certificate_text(certificate)}")
-    page = shutil.copyfile(found["page"], given.output) if given.output else found["page"]
+    for certificate in found.certificates:
+        print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
+    page = shutil.copyfile(found.page, given.output) if given.output else found.page
     print(f"page: {page}")
     if given.json:
-        print(json.dumps(found["certificates"]))
+        print(json.dumps([certificate.as_json() for certificate in found.certificates]))
     return 0
 
 
 def _compare(given: argparse.Namespace) -> int:
     make_state_folder()
+    from dataclasses import asdict
+
     from flows.terminal import show_changed, show_comparison, show_scorecards
-    from tasks.lookup import find_values
-    from tasks.segments import changed_queries
-    from tasks.significance import compare_stored, scorecards
+    from tasks.evidence.segments import changed_queries
+    from tasks.evidence.significance import compare_stored, scorecards
+    from tasks.tracking.lookup import find_values
 
     stored = [find_values(run) for run in given.runs]
     table = compare_stored(stored, given.measure, given.margin)
-    if given.tier:
-        table["scorecards"] = scorecards(stored, given.tier, given.margin or 0.0, given.level)
-    if given.queries is not None:
-        table["changed"] = changed_queries(stored, table["measures"][0], given.queries)
+    written = table.as_json()
     show_comparison(table)
-    show_scorecards(table.get("scorecards", []))
-    show_changed(table.get("changed", []))
+    if given.tier:
+        cards = scorecards(stored, given.tier, given.margin or 0.0, given.level)
+        show_scorecards(cards)
+        written["scorecards"] = [asdict(card) for card in cards]
+    if given.queries is not None:
+        changed = changed_queries(stored, table.measures[0], given.queries)
+        show_changed(changed)
+        written["changed"] = [entry.as_json() for entry in changed]
     if given.json:
-        print(json.dumps(table))
+        print(json.dumps(written))
     return 0
 
 
 def _serve(given: argparse.Namespace) -> int:
-    from tasks.config import read
+    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+    from tasks.config.reading import read
 
     config = read(given.config, given.set)
     make_state_folder()

@@ -23,7 +23,8 @@ from prefect.context import TagsContext
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
 
-from tasks import store, tracking
+from tasks.store.state import clear_partials
+from tasks.tracking.tracker import close_abandoned
 
 _SIGNATURE, _TAG = "LAMBDAFLOW_OWNER", "owner:"
 _PROCESSES = Path("/proc")
@@ -65,8 +66,8 @@ def clear() -> None:
     for process in _orphans():
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-    store.clear_partials()
-    tracking.close_abandoned(is_gone)
+    clear_partials()
+    close_abandoned(is_gone)
     running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_UNFINISHED)))
     with get_client(sync_client=True) as client:
         for run in client.read_flow_runs(flow_run_filter=running):

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 console = Console(stderr=True)
+LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
+"""Styles of the data doctor's findings."""
 
 
 def _print(text: str, style: str = "") -> None:
@@ -14,30 +16,33 @@ def _print(text: str, style: str = "") -> None:
 
 
 class Steps:
-    """Names the current step and counts its parts."""
+    """Names the current stage and counts its steps; a `tasks.records.Progress`."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
         self._task = progress.add_task("starting", total=None) if progress else None
 
-    def begin(self, text: str, parts: int | None = None) -> None:
+    def begin(self, text: str, steps: int | None = None) -> None:
+        """A stage begins, of so many steps where they are known."""
         if self._progress is not None and self._task is not None:
-            self._progress.reset(self._task, total=parts, description=text)
+            self._progress.reset(self._task, total=steps, description=text)
         else:
-            _print(f"{text}{f' ({parts})' if parts else ''}")
+            _print(f"{text}{f' ({steps})' if steps else ''}")
 
     def done(self, text: str) -> None:
-        """One part is finished."""
+        """A step is finished."""
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task)
         _print(f"  {text}", "dim")
 
     def say(self, text: str, style: str = "") -> None:
+        """Prints a line."""
         _print(f"  {text}", style)
 
 
 @contextmanager
 def steps() -> Iterator[Steps]:
+    """Shows how far a run is: a bar on a terminal, a line a step elsewhere."""
     if not console.is_terminal:
         yield Steps(None)
         return

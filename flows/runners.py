@@ -15,7 +15,8 @@ from prefect.server.api.server import SubprocessASGIServer
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
-from tasks.config import ConfigError, RunConfig
+from tasks.config.run_config import RunConfig
+from tasks.records import ConfigError
 
 USAGE = "threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT"
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import flows  # noqa: F401
-from tasks.config import ConfigError, RunConfig
-from tasks.tracking import tracking_uri
+from tasks.config.run_config import RunConfig
+from tasks.records import ConfigError
+from tasks.tracking.tracker import tracking_uri
 
 _HOST = "127.0.0.1"
 

@@ -1,60 +1,112 @@
 """A grid of cells over one data set's folds: what there is to train, training it, and choosing on validation."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from prefect.futures import as_completed
 
+import ltr
 from flows.runners import let_go_of_broken_pool
-from tasks.config import RunConfig
-from tasks.labels import share
-from tasks.train import cell_key, train
+from tasks.config.run_config import RunConfig
+from tasks.data.folds import share
+from tasks.evidence.drawing import title_of
+from tasks.evidence.protocol import values_path
+from tasks.evidence.significance import Standings, standings
+from tasks.records import Cell, CellResult, ExpectationError, Fold, Progress, Trained, WorkerError, point_title
+from tasks.store.cells import cell_key
+from tasks.tracking.description import describe_fold, prefect_tags
+from tasks.tracking.tracker import Tracker
+from tasks.training.cell import train
+from tasks.training.stack import stack
 
-Cell = dict[str, Any]
+Finished = Callable[[Cell, CellResult], None]
 
 
-class WorkerError(OSError):
-    """A process that trained a cell is gone."""
+def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: bool, progress: Progress) -> tuple[Trained, ...]:
+    """Trains all cells and notes each in MLflow; results in the order of the grid. Rankers with expected numbers come first, and
+    nothing else is trained where those do not come out; rankers on the scores of others come last.
+
+    Raises:
+        ExpectationError: where an expected number does not come out.
+    """
+    results: dict[int, CellResult] = {}
+
+    def finished(cell: Cell, result: CellResult) -> None:
+        results[id(cell)] = result
+        tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
+        progress.done(_told(cell, result, config.select_key))
+
+    def trained(cells: Iterable[Cell]) -> tuple[Trained, ...]:
+        return tuple(Trained(cell, results[id(cell)]) for cell in cells)
+
+    cells = cells_of(config, config.alone, folds)
+    progress.begin("training", len(cells))
+    expected = config.expect.values if config.expect else {}
+    first = [cell for cell in cells if cell.ranker in expected]
+    train_all(config, first, fresh, finished)
+    expect_numbers(config, trained(first))
+    train_all(config, [cell for cell in cells if cell.ranker not in expected], fresh, finished)
+    stacked = _stacked_cells(config, folds, trained(cells))
+    if stacked:
+        progress.begin("training on scores", len(stacked))
+        train_all(config.model_copy(update={"parts": 1}), stacked, fresh, finished)
+    return trained((*cells, *stacked))
 
 
-def cells_of(config: RunConfig, rankers: Sequence[str], folds: list[dict[str, str]]) -> list[Cell]:
+def _told(cell: Cell, result: CellResult, select: str) -> str:
+    value = result.metrics.get(f"valid_{select}")
+    shown = "undefined" if value is None else f"{value:.4f}"
+    remarks = "; ".join((f"{result.seconds:.1f} s", *result.remarks))
+    return f"{cell.label}: validation {title_of(select)} {shown} ({remarks})"
+
+
+def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], trained: Sequence[Trained]) -> list[Cell]:
+    """The cells of rankers on the scores of others, whose chosen cells are known."""
+    wanted = [name for name in config.rankers if name not in config.alone]
+    if not wanted:
+        return []
+    keys = {(t.ranker, t.fold): t.result.key for t in choose(trained, config.select_key)}
+    cells = []
+    for name in wanted:
+        bases = config.rankers[name].on
+        scored = [stack(fold, {base: keys[base, k] for base in bases}, config.seed) for k, fold in enumerate(folds)]
+        cells += cells_of(config, [name], tuple(scored))
+    return cells
+
+
+def cells_of(config: RunConfig, rankers: Sequence[str], folds: tuple[Fold, ...]) -> list[Cell]:
     """Every cell of some rankers: ranker × grid point × fold, with the label people know it by."""
-    conventions = config.conventions.model_dump(mode="json")  # type: ignore[attr-defined]
     return [
-        {
-            "label": _label(ranker, point, fold if len(folds) > 1 else None),
-            "ranker": ranker,
-            "point": point,
-            "fold": fold,
-            "section": section.model_dump(mode="json", exclude={"sweep", "on"}),
-            **names,
-            "train": share(names["train"], section.train_share, config.seed),
-            "measures": config.all_measures,
-            "conventions": conventions,
-        }
+        Cell(
+            label=_label(ranker, point_title(point.settings), fold if len(folds) > 1 else None),
+            ranker=ranker,
+            fold=fold,
+            point=point.settings,
+            section=point.section.model_dump(mode="json", exclude={"sweep", "on"}),
+            data=Fold(share(data.train, point.section.train_share, config.seed), data.valid, data.test),
+            measures=tuple(config.all_measures),
+            conventions=config.conventions.model_dump(mode="json"),
+        )
         for ranker in rankers
-        for point, section in config.cells(ranker)
-        for fold, names in enumerate(folds)
+        for point in config.cells(ranker)
+        for fold, data in enumerate(folds)
     ]
 
 
-def _label(ranker: str, point: dict[str, Any], fold: int | None) -> str:
-    settings = point_label(point)
+def _label(ranker: str, settings: str, fold: int | None) -> str:
     return ranker + (f" · {settings}" if settings else "") + (f" · fold {fold + 1}" if fold is not None else "")
 
 
-def point_label(point: dict[str, Any]) -> str:
-    """A point of a grid as people write it: ``learning_rate=0.1, 1.weight=0.3``."""
-    return ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
-
-
-def train_all(config: RunConfig, cells: list[Cell], fresh: bool, finished: Callable[[Cell, dict[str, Any]], None]) -> None:
+def train_all(config: RunConfig, cells: Sequence[Cell], fresh: bool, finished: Finished) -> None:
     """Trains what is not there yet; `finished` sees each cell with its result as soon as it is done.
 
     So many cells are under way at a time as the configuration has workers. Two cells that decide the same (the same parameters under
     two names) are trained once.
+
+    Raises:
+        WorkerError: where a process that trained a cell is gone.
     """
     workers = config.workers
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 else 0
@@ -76,7 +128,7 @@ def train_all(config: RunConfig, cells: list[Cell], fresh: bool, finished: Calla
             if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
                 let_go_of_broken_pool()
                 raise WorkerError(
-                    f"a worker process ended while it trained {running[future][0]['label']}, perhaps for want of memory: what was trained is "
+                    f"a worker process ended while it trained {running[future][0].label}, perhaps for want of memory: what was trained is "
                     "kept, run the same command again, with fewer at a time if need be"
                 ) from error
             raise
@@ -84,19 +136,44 @@ def train_all(config: RunConfig, cells: list[Cell], fresh: bool, finished: Calla
             finished(cell, result)
 
 
-def choose(results: list[tuple[Cell, dict[str, Any]]], select: str) -> Iterator[tuple[str, int, Cell, dict[str, Any]]]:
+def choose(trained: Iterable[Trained], select: str) -> Iterator[Trained]:
     """For each ranker and fold the cell with the highest validation value; the first in the grid where several tie.
 
     Raises:
         ValueError: where the measure is undefined on every validation query.
     """
-    best: dict[tuple[str, int], tuple[Cell, dict[str, Any]]] = {}
-    for cell, result in results:
-        value = result["metrics"].get(f"valid_{select}")
+    best: dict[tuple[str, int], Trained] = {}
+    for one in trained:
+        value = one.result.metrics.get(f"valid_{select}")
         if value is None:
             raise ValueError(f"{select} is undefined on every validation query: no relevant document there")
-        place = (cell["ranker"], cell["fold"])
-        if place not in best or value > best[place][1]["metrics"][f"valid_{select}"]:
-            best[place] = (cell, result)
-    for (ranker, fold), (cell, result) in best.items():
-        yield ranker, fold, cell, result
+        place = (one.ranker, one.fold)
+        if place not in best or value > best[place].result.metrics[f"valid_{select}"]:
+            best[place] = one
+    yield from best.values()
+
+
+def expect_numbers(config: RunConfig, trained: Sequence[Trained]) -> None:
+    """Checks the means of rankers that the configuration expects numbers of.
+
+    Raises:
+        ExpectationError: where one is not what is expected.
+    """
+    if config.expect is None:
+        return
+    paths: dict[str, list[str]] = {}
+    for one in choose(trained, config.select_key):
+        paths.setdefault(one.ranker, []).append(values_path(one))
+    table = standings(paths, list(dict.fromkeys(ltr.Measure.of(measure).key for measure in config.measures)))
+    wrong = [fault for ranker, values in config.expect.values.items() for fault in _faults(config, table, ranker, values)]
+    if wrong:
+        raise ExpectationError("\n".join(wrong))
+
+
+def _faults(config: RunConfig, table: Standings, ranker: str, values: dict[str, float]) -> Iterator[str]:
+    tolerance = config.expect.tolerance if config.expect else 0.0
+    for metric, value in values.items():
+        cell = table.rows[ranker].cells.get(metric.removeprefix("test_"))
+        if cell is None or cell.mean is None or not abs(cell.mean - value) <= tolerance + 1e-12:
+            came = "was not measured" if cell is None else "is undefined" if cell.mean is None else f"is {cell.mean:.5f}"
+            yield f"{ranker}: {metric} {came}, expected {value:g} ± {tolerance:g}"

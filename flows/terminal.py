@@ -2,17 +2,22 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tasks.champion import champion_text
-from tasks.figures import label_of
-from tasks.report import best_mean, changed_text, promise_text, segments_text
-from tasks.significance import marks
-from tasks.study import MICRO, lines
+from tasks.evidence.drawing import title_of
+from tasks.evidence.segments import Changes
+from tasks.evidence.significance import Mean, Scorecard, Standings, best_mean, marks
+from tasks.report.outcome import RunOutcome
+from tasks.report.page import table_columns
+from tasks.report.publish import report_page
+from tasks.report.study import MICRO
+
+if TYPE_CHECKING:
+    from flows.study import StudyOutcome
 
 
 def _short(value: float) -> str:
@@ -22,148 +27,141 @@ def _short(value: float) -> str:
 
 MOST_COLUMNS = 9
 """With more measures they are the rows, and the rankers the columns."""
+WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
+"""Styles of the words in columns that evidence adds."""
 
 
-def show(outcome: dict[str, Any], name: str) -> None:
-    """Prints the table to standard error, which leaves standard output to ``--json``."""
-    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
-    standings, certificates = outcome["standings"], outcome["certificates"]
-    measures, rows = standings["measures"], standings["rows"]
-    highest = {m: best_mean(m, [row["cells"][m]["mean"] for row in rows.values()]) for m in measures}
+def _console() -> Console:
+    """Standard error, which leaves standard output to ``--json``."""
+    return Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
 
-    def cell(ranker: str, measure: str) -> str:
-        found = rows[ranker]["cells"][measure]
-        if found["mean"] is None:
+
+def show(outcome: RunOutcome) -> None:
+    """Prints the end of a run."""
+    console = _console()
+    console.print(_rankers(outcome))
+    for found in outcome.evidence:
+        for sentence in found.sentences():
+            console.print(escape(sentence), highlight=False)
+    console.print(outcome.summary, f"Report: {report_page(outcome)}", sep="\n", highlight=False)
+    console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
+
+
+def _rankers(outcome: RunOutcome) -> Table:
+    """Rankers × measures, turned where there are many measures."""
+    measures, rows = outcome.standings.measures, outcome.standings.rows
+    highest = {m: best_mean(m, [row.cells[m].mean for row in rows.values()]) for m in measures}
+
+    def shown(mean: Mean, measure: str) -> str:
+        if mean.mean is None:
             return "–"
-        mean = f"[bold]{_short(found['mean'])}[/bold]" if found["mean"] == highest[measure] else _short(found["mean"])
-        return "\n".join((mean, f"±{_short(found['se'] or 0.0)}", marks(found["beats"])))
+        number = f"[bold]{_short(mean.mean)}[/bold]" if mean.mean == highest[measure] else _short(mean.mean)
+        return "\n".join((number, f"±{_short(mean.se or 0.0)}", marks(mean.beats)))
 
-    named = {ranker: escape(f"{row['letter']}  {ranker}") for ranker, row in rows.items()}
+    named = {ranker: escape(f"{row.letter}  {ranker}") for ranker, row in rows.items()}
     turned = len(measures) > MOST_COLUMNS
-    table = Table(title=f"{escape(name)}: test queries", title_justify="left", title_style="bold", caption_justify="left")
+    title = f"{escape(outcome.config.name)}: test queries"
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     table.add_column("measure" if turned else "ranker")
-    for column in named.values() if turned else map(label_of, measures):
+    for column in named.values() if turned else map(title_of, measures):
         table.add_column(column, justify="right")
     if turned:
         for measure in measures:
-            table.add_row(label_of(measure), *(cell(ranker, measure).replace("\n", " ") for ranker in rows))
+            cells = (shown(row.cells[measure], measure).replace("\n", " ") for row in rows.values())
+            table.add_row(title_of(measure), *cells)
     else:
-        colour = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
-        verdicts = {c["ranker"]: f"[{colour[c['verdict']]}]{c['verdict']}[/]" for c in certificates}
-        if certificates:
-            table.add_column(f"optimum of {label_of(certificates[0]['measure'])}")
-        for ranker in rows:
-            cells = [cell(ranker, measure) for measure in measures]
-            table.add_row(named[ranker], *cells, *([verdicts.get(ranker, "–")] if certificates else []))
+        columns = table_columns(outcome)
+        for added in columns:
+            table.add_column(added.title)
+        for ranker, row in rows.items():
+            words = [column.words.get(ranker) for column in columns]
+            styled = (f"[{WORDS.get(word, '')}]{word}[/]" if word in WORDS else word or "–" for word in words)
+            table.add_row(named[ranker], *(shown(row.cells[measure], measure) for measure in measures), *styled)
     table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %."
-    console.print(table)
-    for entry in outcome["promises"]:
-        console.print(f"{entry['ranker']} against {entry['baseline']}: {promise_text(entry)}", highlight=False)
-    if found := outcome["champion"]:
-        console.print(champion_text(found, found["ranker"]), highlight=False)
-    if found := outcome["segments"]:
-        lines = [segments_text(found), *map(changed_text, found["changed"])]
-        console.print(*map(escape, lines), sep="\n", highlight=False)
-    console.print(outcome["summary"], f"Report: {outcome['report']}", sep="\n", highlight=False)
-    console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome['run_id'][:8]})", highlight=False)
+    return table
 
 
-def show_study(outcome: dict[str, Any], name: str) -> None:
+def show_study(outcome: "StudyOutcome", name: str) -> None:
     """Prints the table of several data sets, a part a measure."""
-    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
-    table = outcome["table"]
-    for measure in table["measures"]:
-        part = Table(title=f"{escape(name)}: {label_of(measure)}", title_justify="left", title_style="bold")
-        for column in ("ranker", *table["datasets"], MICRO):
+    console, table = _console(), outcome.table
+    for measure in table.measures:
+        part = Table(title=f"{escape(name)}: {title_of(measure)}", title_justify="left", title_style="bold")
+        for column in ("ranker", *table.datasets, MICRO):
             part.add_column(column, justify="left" if column == "ranker" else "right")
-        for ranker, cells in zip(table["rows"], lines(table, measure), strict=True):
-            shown = (f"{_short(c['mean'])}{c['mark']}" for c in cells)
+        for ranker, cells in zip(table.rankers, table.lines(measure), strict=True):
+            shown = (f"{_short(cell.mean)}{cell.mark}" for cell in cells)
             colours = {1: "bold green", 2: "yellow", 3: "cyan"}
             styled = (
-                f"[{colours[c['place']]}]{text}[/]" if c["place"] in colours else text for c, text in zip(cells, shown, strict=True)
+                f"[{colours[cell.place]}]{text}[/]" if cell.place in colours else text
+                for cell, text in zip(cells, shown, strict=True)
             )
             part.add_row(escape(ranker), *styled)
         console.print(part)
-    wins = ", ".join(f"{ranker} {row['wins']}" for ranker, row in table["rows"].items() if row["wins"])
+    wins = ", ".join(f"{ranker} {n}" for ranker, n in table.wins.items() if n)
     console.print(f"Best in a column: {wins}.\n+ − against the best baseline at 95 %, in brackets at 90 %.", highlight=False)
-    console.print(f"Report: {outcome['report']}", highlight=False)
+    console.print(f"Report: {outcome.report}", highlight=False)
 
 
-def show_scorecards(cards: Sequence[dict[str, Any]]) -> None:
+def show_scorecards(cards: Sequence[Scorecard]) -> None:
     """Prints graded comparisons, a table each: tier by tier down to the one that decides."""
-    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+    console = _console()
     for card in cards:
-        names = f"{card['challenger']} against {card['baseline']}"
+        names = f"{card.challenger} against {card.baseline}"
         table = Table(
             "tier", "measure", "mean difference", "margin", "bounds", "verdict", title=escape(names), title_justify="left", title_style="bold"
         )  # fmt: skip
-        for k, tier in enumerate(card["tiers"], 1):
-            bounds = f"{tier['lower_bound']:+.4f} … {tier['upper_bound']:+.4f}"
-            table.add_row(
-                str(k), label_of(tier["measure"]), f"{tier['difference']:+.4f}", f"{tier['margin']:g}", bounds, tier["verdict"]
-            )
-        amounts = {"better": "is better", "worse": "is worse", "open": "is not told apart"}[card["comparison"]]
-        table.caption = f"By tiers {escape(card['challenger'])} {amounts}. Bounds are one-sided, each at {card['level']:.0%}."
+        for k, tier in enumerate(card.tiers, 1):
+            bounds = f"{tier.lower_bound:+.4f} … {tier.upper_bound:+.4f}"
+            table.add_row(str(k), title_of(tier.measure), f"{tier.difference:+.4f}", f"{tier.margin:g}", bounds, tier.verdict)
+        amounts = {"better": "is better", "worse": "is worse", "open": "is not told apart"}[card.comparison]
+        table.caption = f"By tiers {escape(card.challenger)} {amounts}. Bounds are one-sided, each at {card.level:.0%}."
         console.print(table)
 
 
-def show_changed(found: Sequence[dict[str, Any]]) -> None:
+def show_changed(found: Sequence[Changes]) -> None:
     """Prints the queries that one run harms and helps most against another, a table a pair."""
-    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+    console = _console()
     for entry in found:
-        console.print(escape(changed_text(entry)), highlight=False)
+        console.print(escape(entry.text()), highlight=False)
         table = Table("", "query")
-        for name in (entry["ranker"], entry["baseline"], "difference"):
+        for name in (entry.ranker, entry.baseline, "difference"):
             table.add_column(escape(name), justify="right")
-        for effect in ("harmed", "helped"):
-            for row in entry[effect]:
-                values = (f"{row['value']:.4f}", f"{row['baseline']:.4f}", f"{row['difference']:+.4f}")
-                table.add_row(effect, escape(row["query"]), *values)
+        for effect, rows in (("harmed", entry.harmed), ("helped", entry.helped)):
+            for row in rows:
+                table.add_row(effect, escape(row.query), f"{row.value:.4f}", f"{row.baseline:.4f}", f"{row.difference:+.4f}")
             table.add_section()
         console.print(table)
 
 
-def show_comparison(table: dict[str, Any]) -> None:
+def show_comparison(table: Standings) -> None:
     """Prints the standings of stored runs, and every pair with its tests."""
-    console = Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+    console = _console()
     means = Table(title="Test queries", title_justify="left", title_style="bold")
     means.add_column("run")
-    for measure in table["measures"]:
-        means.add_column(label_of(measure), justify="right")
-    for name, row in table["rows"].items():
-        cells = [row["cells"][measure] for measure in table["measures"]]
+    for measure in table.measures:
+        means.add_column(title_of(measure), justify="right")
+    for name, row in table.rows.items():
+        cells = [row.cells[measure] for measure in table.measures]
         means.add_row(
-            escape(f"{row['letter']}  {name}"),
-            *("–" if c["mean"] is None else f"{_short(c['mean'])} {marks(c['beats'])}\n±{_short(c['se'] or 0.0)}" for c in cells),
+            escape(f"{row.letter}  {name}"),
+            *("–" if c.mean is None else f"{_short(c.mean)} {marks(c.beats)}\n±{_short(c.se or 0.0)}" for c in cells),
         )
     console.print(means)
-    tests = Table(
-        "measure",
-        "difference of",
-        "mean",
-        "SE",
-        "z",
-        "p",
-        "Holm p",
-        "randomisation p",
-        "bootstrap 95 %",
-        *(["not worse"] if any("not_worse" in pair for pair in table["pairs"]) else []),
-        title="Paired tests",
-        title_justify="left",
-        title_style="bold",
-    )
-    for p in table["pairs"]:
-        z = "∞" if p["z"] is None else f"{p['z']:.2f}"
+    with_margin = any(pair.not_worse is not None for pair in table.pairs)
+    columns = ("measure", "difference of", "mean", "SE", "z", "p", "Holm p", "randomisation p", "bootstrap 95 %")
+    tests = Table(*columns, *(["not worse"] if with_margin else []), title="Paired tests", title_justify="left", title_style="bold")
+    for p in table.pairs:
+        low, high = p.interval or (float("nan"), float("nan"))
         tests.add_row(
-            label_of(p["measure"]),
-            f"{p['a']} − {p['b']}",
-            f"{p['difference']:+.4f}",
-            f"{p['se']:.4f}",
-            z,
-            f"{p['p']:.2g}",
-            f"{p['holm_p']:.2g}",
-            f"{p['randomisation_p']:.2g}",
-            "{:+.4f} … {:+.4f}".format(*p["interval"]),
-            *([" and ".join(p["not_worse"]) or "neither"] if "not_worse" in p else []),
+            title_of(p.measure),
+            f"{p.a} − {p.b}",
+            f"{p.difference:+.4f}",
+            f"{p.se:.4f}",
+            "∞" if p.z is None else f"{p.z:.2f}",
+            f"{p.p:.2g}",
+            f"{p.holm_p:.2g}",
+            f"{p.randomisation_p:.2g}",
+            f"{low:+.4f} … {high:+.4f}",
+            *([" and ".join(p.not_worse) or "neither"] if p.not_worse is not None else []),
         )
     console.print(tests)

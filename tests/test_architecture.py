@@ -1,89 +1,205 @@
-"""Law 1 of the house: flows → tasks → ltr, never back; who may know which library."""
+"""The laws of the house: who may see whom, who may know which library, what signatures say, and where a module's test is.
+
+Laws are read off the sources: imports wherever they stand in a file, also inside functions and for type checkers.
+"""
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("ltr", "tasks", "flows")
-MAY_SEE = {"ltr": {"ltr"}, "tasks": {"tasks", "ltr"}, "flows": {"flows", "tasks", "ltr"}}
+TOPS = ("ltr", "tasks", "flows")
+FLOORS = {
+    "ltr": ({"data", "kernels"}, {"metrics"}, {"objectives"}, {"rankers"}, {"trees", "nets", "linear", "diagnostics"}),
+    "tasks": (
+        {"records", "config", "store"}, {"data"}, {"training", "export"}, {"tracking"}, {"evidence"}, {"report"},
+    ),
+}  # fmt: skip
+"""Packages (and modules) of each top, lowest first: each sees the floors below, and itself."""
+NEIGHBOURS = {("tasks", "records"): set(), ("tasks", "config"): {"records"}, ("tasks", "store"): {"records"}}
+"""Within the lowest floor of `tasks`."""
 CORE_LIBRARIES = {"numpy", "numba", "scipy"}
-ASKED_BY = {"estimator.py": {"sklearn"}}
+ASKED_BY = {"ltr/rankers/estimator.py": {"sklearn"}}
 """Libraries that a module imports only inside functions, which those libraries call; without them the module works."""
 NOT_IN_CORE = {"logging", "os", "sys", "subprocess", "socket", "pickle", "shutil", "tempfile"}
+OPENS_FILES = {"ltr/rankers/base.py"}
+KNOW_MLFLOW = {"tasks/tracking/tracker.py", "tasks/tracking/registry.py", "tasks/tracking/served_model.py"}
+FILES = [path for top in TOPS for path in sorted((ROOT / top).glob("**/*.py"))]
+TREES = {path: ast.parse(path.read_text()) for path in FILES}
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
 
 
 def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Modules that a file imports, each with its node; names imported from a package that are modules themselves count as such."""
+    for node in ast.walk(TREES[path]):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield node.module, node
+            assert node.level == 0, f"{name_of(path)}: relative import"
+            inner = [f"{node.module}.{alias.name}" for alias in node.names if file_of(f"{node.module}.{alias.name}")]
+            yield from ((module, node) for module in inner or [node.module])
 
 
-FILES = [path for room in ROOMS for path in sorted((ROOT / room).glob("**/*.py"))]
+@cache
+def file_of(module):
+    """The file of a module of ours, None for others."""
+    base = ROOT.joinpath(*module.split("."))
+    return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file in TREES), None)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_go_one_way(path):
-    room = path.relative_to(ROOT).parts[0]
+def room_of(path):
+    """The package of a top that a file is in, or the module's own name where it is in none; None for the top itself."""
+    _, *inner = path.relative_to(ROOT).with_suffix("").parts
+    return None if inner == ["__init__"] else inner[0]
+
+
+def floor_of(top, room):
+    return next(k for k, rooms in enumerate(FLOORS[top]) if room in rooms)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_go_down_and_never_up_or_across(path):
+    top, room = path.relative_to(ROOT).parts[0], room_of(path)
+    for module, node in imports(path):
+        other = module.split(".")[0]
+        where = f"{name_of(path)}:{node.lineno} imports {module}"
+        assert other != "pickle", where
+        assert other not in TOPS or TOPS.index(other) <= TOPS.index(top), where
+        if other != top or top not in FLOORS or room is None or file_of(module) is None:
+            continue
+        seen = room_of(file_of(module))
+        assert seen is not None, f"{where}: name the module, the top imports everything"
+        if seen == room:
+            continue
+        if (top, room) in NEIGHBOURS and floor_of(top, seen) == 0:
+            assert seen in NEIGHBOURS[top, room], where
+        else:
+            assert floor_of(top, seen) < floor_of(top, room), where
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.relative_to(ROOT).parts[0] == "ltr"], ids=name_of)
+def test_the_core_knows_numbers_only(path):
     for module, node in imports(path):
         top = module.split(".")[0]
-        assert top not in ROOMS or top in MAY_SEE[room], f"{path}: {room} must not import {module}"
-        assert top != "pickle", f"{path}: no pickle anywhere"
-        if room == "ltr" and not (top in ASKED_BY.get(path.name, ()) and node.col_offset > 0):
+        if not (top in ASKED_BY.get(name_of(path), ()) and node.col_offset > 0):
             allowed = top in CORE_LIBRARIES or top == "ltr" or (top in sys.stdlib_module_names and top not in NOT_IN_CORE)
-            assert allowed, f"{path}: the core must not import {module}"
-        if room == "flows":
-            assert top not in ("polars", "mlflow"), f"{path}: only tasks know {top}"
-
-
-@pytest.mark.parametrize("path", [p for p in FILES if "ltr" in p.parts], ids=lambda p: p.name)
-def test_the_core_neither_prints_nor_opens_files_but_models(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+            assert allowed, f"{name_of(path)}:{node.lineno}: the core must not import {module}"
+    for node in ast.walk(TREES[path]):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "print", f"{path}:{node.lineno}"
-            assert node.func.id != "open" or path.name == "base.py", f"{path}:{node.lineno}"
+            assert node.func.id != "print", f"{name_of(path)}:{node.lineno}"
+            assert node.func.id != "open" or name_of(path) in OPENS_FILES, f"{name_of(path)}:{node.lineno}"
 
 
-def test_mlflow_lives_in_its_rooms_only():
-    knows = {path.name for path in FILES for module, _ in imports(path) if module.split(".")[0] == "mlflow"}
-    assert knows == {"tracking.py", "registry.py", "served_model.py"}
+def reached(path):
+    """Every file of ours that importing one runs, the packages' own included."""
+    seen, waiting = {path}, [path]
+    while waiting:
+        for module, _ in imports(waiting.pop()):
+            parts = module.split(".")
+            for depth in range(1, len(parts) + 1):
+                file = file_of(".".join(parts[:depth]))
+                if file is not None and file not in seen:
+                    seen.add(file)
+                    waiting.append(file)
+    return seen
 
 
-def test_no_catch_all_module():
+def test_mlflow_lives_in_its_rooms_and_nothing_below_them_reaches_it():
+    knows = {path for path in FILES for module, _ in imports(path) if module.split(".")[0] == "mlflow"}
+    assert {name_of(path) for path in knows} == KNOW_MLFLOW
+    below = [path for path in FILES if path.relative_to(ROOT).parts[0] == "tasks" and room_of(path)]
+    for path in (path for path in below if floor_of("tasks", room_of(path)) < floor_of("tasks", "tracking")):
+        assert not reached(path) & knows, name_of(path)
+
+
+def test_only_tasks_know_tables_and_only_flows_wire():
+    for path in FILES:
+        if path.relative_to(ROOT).parts[0] == "flows":
+            assert not {module.split(".")[0] for module, _ in imports(path)} & {"polars", "mlflow"}, name_of(path)
+
+
+def test_there_is_no_circle():
+    """A module is never reached from what it imports (packages' own files apart, which bring their modules together)."""
+
+    @cache
+    def below(path):
+        direct = {file_of(module) for module, _ in imports(path) if file_of(module)} - {path}
+        return frozenset(file for file in direct if file.name != "__init__.py")
+
+    for start in FILES:
+        seen, waiting = set(), list(below(start))
+        while waiting:
+            path = waiting.pop()
+            assert path != start, f"{name_of(start)} is in a circle of imports"
+            if path not in seen:
+                seen.add(path)
+                waiting += below(path)
+
+
+def functions(path):
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def is_compiled(node):
+    return any("njit" in ast.unparse(d) or "overload" in ast.unparse(d) or "jitable" in ast.unparse(d) for d in node.decorator_list)
+
+
+def parameters(node):
+    named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return [argument.arg for argument in named if argument.arg not in ("self", "cls")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_signatures_name_what_travels(path):
+    """No mapping of anything in a public signature outside the reading of configurations, where plain values are what is read."""
+    if room_of(path) == "config":
+        return
+    for node in functions(path):
+        if node.name.startswith("_") or is_compiled(node) or node.name == "as_json":
+            continue
+        hints = [argument.annotation for argument in (*node.args.args, *node.args.kwonlyargs)] + [node.returns]
+        for hint in (ast.unparse(hint) for hint in hints if hint is not None):
+            assert "dict[str, Any]" not in hint, f"{name_of(path)}:{node.lineno} {node.name}: {hint}"
+
+
+def test_module_names_are_unique_within_each_top_and_none_is_a_catch_all():
+    for top in TOPS:
+        names = [path.stem for path in FILES if path.relative_to(ROOT).parts[0] == top and path.stem != "__init__"]
+        assert sorted(names) == sorted(set(names))
     assert not [path for path in FILES if path.stem in ("utils", "helpers", "misc", "common")]
 
 
-def test_tests_mirror_modules():
-    tested = {path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("**/test_*.py")}
-    small = {
-        "__init__",
-        "ranking",
-        "jit",
-        "binning",
-        "least_squares",
-        "store",
-        "evaluate",
-        "progress",
-        "terminal",
-        "optimality",
-        *(
-            "kernel",
-            "conventions",
-            "gains",
-            "dcg",
-            "average_precision",
-            "reciprocal_rank",
-            "err",
-            "precision",
-            "auc",
-            "pair_errors",
-        ),
-        *("pair_costs", "constructions", "terms", "surface", "network"),
-    }
-    missing = {path.stem for path in FILES} - tested - small
-    assert not missing, f"modules without a test of their own: {sorted(missing)}"
+def test_tests_mirror_modules_by_path():
+    wanted = {ROOT / "tests" / path.relative_to(ROOT).with_name(f"test_{path.name}") for path in FILES if path.stem != "__init__"}
+    missing = sorted(name_of(path) for path in wanted if not path.is_file())
+    assert not missing, missing
+
+
+def documented_methods():
+    """Names of methods that some class documents: a subclass that overrides one need not say it again."""
+    classes = (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return {f.name for c in classes for f in c.body if isinstance(f, ast.FunctionDef) and ast.get_docstring(f)}
+
+
+def silent(body, overridden, prefix=""):
+    """Public functions, classes and methods without a docstring; functions within functions are nobody's but their own."""
+    for node in body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        if not ast.get_docstring(node) and node.name not in overridden:
+            yield f"{node.lineno} {prefix}{node.name}"
+        if isinstance(node, ast.ClassDef):
+            yield from silent(node.body, documented_methods() if node.bases else (), f"{node.name}.")
+
+
+def test_everything_public_says_what_it_is():
+    found = [f"{name_of(path)}:{entry}" for path in FILES for entry in silent(TREES[path].body, ())]
+    assert not found, "\n".join(found)

@@ -12,8 +12,8 @@ import pytest
 
 import ltr
 from flows.cli import main
-from tasks.config import Generate
-from tasks.generate import generate
+from tasks.config.data_section import Generate
+from tasks.data.generate import generate
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 PAGES = ("own-data", "clicks", "graded", "sweep", "certificate", "schedule", "cluster", "export")

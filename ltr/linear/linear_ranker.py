@@ -7,7 +7,7 @@ features enter in two products, which are taken in fixed blocks of rows: the sam
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numba import njit, prange
@@ -102,7 +102,6 @@ class LinearRanker(Ranker):
     """
 
     complete_features: ClassVar[bool] = True
-    export_form: ClassVar[Literal["trees", "linear"] | None] = "linear"
     standardise: bool = True
     stop_on: str = "ndcg_10"
     weights: NDArray[np.float64] | None = learned(None)
@@ -159,6 +158,14 @@ class LinearRanker(Ranker):
         if arrays["weights"].shape != (len(self.names),):
             raise ValueError(f"{arrays['weights'].shape} weights for {len(self.names)} features")
         return replace(self, weights=arrays["weights"])
+
+    @property
+    def export_form(self) -> str | None:
+        return "linear"
+
+    @property
+    def linear_weights(self) -> NDArray[np.float64] | None:
+        return self.weights
 
     @property
     def watched(self) -> Measure | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
+from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
 from ltr.objectives.effective_pairs import Ledger, ledger
@@ -93,6 +94,7 @@ class LambdaRank(Ranker):
     certified: ClassVar[bool] = True
     shrunk_by_scale: ClassVar[tuple[str, ...]] = ("epochs",)
     iterations_from: ClassVar[str | None] = "epochs"
+    snapshots_from: ClassVar[str | None] = "keep_epochs"
     hidden: int = 0
     epochs: int = 100
     learning_rate: float = 0.001
@@ -294,6 +296,40 @@ class LambdaRank(Ranker):
         if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
             raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
         return replace(self, weights=weights, scaling=arrays["scaling"], states=states)
+
+    def snapshot(self, iteration: int) -> Self | None:
+        return replace(self, weights=self.states[iteration].weights) if iteration in self.states else None
+
+    def escape(self, queries: Queries, measure: str, iterations: int, conventions: Conventions) -> tuple[float, float] | None:
+        """At the net's learning rate, a tenth and a hundredth of it: near an optimum the first only jumps away."""
+        onwards = replace(
+            self, objective=(Term(measure),), stop_on=measure, epochs=iterations, keep="train", flat_epochs=0, keep_epochs=(),
+            conventions=replace(conventions, ties="expected", empty="skip"),
+        )  # fmt: skip
+        rates = [self.learning_rate * share for share in (1.0, 0.1, 0.01)]
+        curves = [replace(onwards, learning_rate=rate).fit(queries, start=self.weights).curve for rate in rates]
+        best = [float(curve.train.max()) for curve in curves if curve is not None]
+        return rates[int(np.argmax(best))], max(best)
+
+    @property
+    def export_form(self) -> str | None:
+        return "linear net" if self.hidden == 0 else "two-layer net"
+
+    @property
+    def linear_weights(self) -> NDArray[np.float64] | None:
+        """The constant that standardising leaves moves no ranking and is not among them."""
+        if self.hidden or self.weights is None or self.scaling is None:
+            return None
+        weights: NDArray[np.float64] = self.weights.outer[0] * self.weights.inner[0] / self.scaling[1]
+        return weights
+
+    @property
+    def counted_pairs(self) -> tuple[tuple[int, list[Ledger]], ...]:
+        return self.pairs
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return tuple(self.objective)
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:

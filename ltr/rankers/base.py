@@ -9,11 +9,11 @@ import json
 import math
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.objectives.terms import terms_from
+from ltr.objectives.effective_pairs import Ledger
+from ltr.objectives.terms import Term, terms_from
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Curve
 
@@ -69,12 +70,12 @@ class Ranker(ABC):
         stepwise: it learns step by step by λ's, and `stages` gives the scores along the way: it can be inspected and resumed.
         certified: it gets a certificate of local optimality unless others are named.
         has_weights: it has weights that could be moved, so that there can be a certificate at all.
-        export_form: what other tools may read it as.
         sharded: it can be trained on queries that lie on several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
         n_inputs: features that it takes, where only one number of them will do.
         shrunk_by_scale: parameters that a run's `scale` makes smaller.
         iterations_from: the parameter that says how many iterations it learns for.
+        snapshots_from: the parameter that lists iterations whose state is kept, where there is one.
         conventions: label rules.
         names: of the features it was fitted on; empty before that.
         curve: a measure along training, where there is one.
@@ -86,12 +87,12 @@ class Ranker(ABC):
     stepwise: ClassVar[bool] = False
     certified: ClassVar[bool] = False
     has_weights: ClassVar[bool] = True
-    export_form: ClassVar[Literal["trees", "linear"] | None] = None
     sharded: ClassVar[bool] = False
     traceable: ClassVar[bool] = False
     n_inputs: ClassVar[int | None] = None
     shrunk_by_scale: ClassVar[tuple[str, ...]] = ()
     iterations_from: ClassVar[str | None] = None
+    snapshots_from: ClassVar[str | None] = None
     conventions: Conventions = Conventions()
     names: tuple[str, ...] = learned(())
     curve: Curve | None = learned(None, compare=False)
@@ -147,8 +148,50 @@ class Ranker(ABC):
         """
 
     @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of its objective, where it learns by λ's."""
+        return ()
+
+    @property
     def trained_for(self) -> tuple[Measure, ...]:
         """The measures it learns to improve."""
+        return ()
+
+    @property
+    def export_form(self) -> str | None:
+        """What other tools may read it as: ``trees``, ``linear``, ``linear net``, ``two-layer net``; None where there is nothing."""
+        return None
+
+    @property
+    def linear_weights(self) -> NDArray[np.float64] | None:
+        """Weights ``float64 [features]`` on the features as they are, where the score is linear but for a constant."""
+        return None
+
+    def stages(self, features: Features, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The scores after every so many iterations, and after the last: the number of iterations and ``float64 [documents]``.
+
+        Raises:
+            ValueError: for a ranker that does not learn step by step.
+        """
+        raise ValueError(f"{self.kind} does not learn step by step")
+
+    def snapshot(self, iteration: int) -> Self | None:
+        """The ranker as it was after so many iterations, None where that was not kept."""
+        return None
+
+    def escape(self, queries: Queries, measure: str, iterations: int, conventions: Conventions) -> tuple[float, float] | None:
+        """How far training for a measure goes on from here (Donmez 2009 section 8): the learning rate that reached the best training
+        value within so many iterations, and that value; None for a ranker that cannot go on."""
+        return None
+
+    @property
+    def counted_pairs(self) -> tuple[tuple[int, list[Ledger]], ...]:
+        """Effective pairs of each term after some iterations, where they were counted."""
+        return ()
+
+    @property
+    def features_read(self) -> tuple[str, ...]:
+        """Features that its parameters name, which must be in the data."""
         return ()
 
     @property

@@ -57,3 +57,7 @@ class Column(Ranker):
 
     def _with_arrays(self, arrays: Arrays) -> Self:
         return self
+
+    @property
+    def features_read(self) -> tuple[str, ...]:
+        return (self.feature,)

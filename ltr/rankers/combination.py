@@ -144,6 +144,14 @@ class Combination(Ranker):
         return replace(self, alpha=float(arrays["alpha"][0]))
 
     @property
+    def export_form(self) -> str | None:
+        return "linear"
+
+    @property
+    def linear_weights(self) -> NDArray[np.float64] | None:
+        return None if self.alpha is None else np.array([1 - self.alpha, self.alpha])
+
+    @property
     def trained_for(self) -> tuple[Measure, ...]:
         return (Measure.of(self.measure),)
 

@@ -47,9 +47,9 @@ class Estimator:
     measure: str = "ndcg_10"
     query: str = "qid"
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by name; with `deep` the ranker's own too, as ``model__…``."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        own: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
         return own | {f"model__{name}": getattr(self.model, name) for name in self.model.parameters} if deep else own
 
     def set_params(self, **parameters: Any) -> Self:

@@ -86,7 +86,7 @@ def _lightgbm_tree(number: int, tree: Trees) -> str:
     )
 
 
-def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Any]:
+def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, object]:
     """What, as JSON, ``xgboost.Booster(model_file=…)`` opens; scores are those of leaves and sums in float32.
 
     Raises:
@@ -117,7 +117,7 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Any]:
     return {"learner": learner, "version": [2, 1, 0]}
 
 
-def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Any]:
+def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, object]:
     """Nodes and leaves under one numbering; a leaf's value stands where a node has its threshold. The children of node k have the numbers
     2k + 1 and 2k + 2: XGBoost's kernels take the right one to follow the left."""
     n, n_leaves = len(tree.feature), len(tree.value)
@@ -182,25 +182,25 @@ def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
     return f"## LambdaMART\n## No. of trees = {trees.n_trees}\n{''.join(listed)}\n<ensemble>\n{''.join(rows)}</ensemble>\n"
 
 
-def solr_trees(trees: Trees, names: Sequence[str], name: str) -> dict[str, Any]:
+def solr_trees(trees: Trees, names: Sequence[str], name: str) -> dict[str, object]:
     """A ``MultipleAdditiveTreesModel`` called `name`, for Solr's model store."""
 
-    def split(feature: int, threshold: np.float32, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    def split(feature: int, threshold: np.float32, left: dict[str, Any], right: dict[str, Any]) -> dict[str, object]:
         return {"feature": names[feature], "threshold": str(solr_threshold(threshold)), "left": left, "right": right}
 
-    def leaf(value: float) -> dict[str, Any]:
+    def leaf(value: float) -> dict[str, object]:
         return {"value": str(np.float32(value))}
 
     roots = [{"weight": "1", "root": _folded(trees.between(k, k + 1), leaf, split)} for k in range(trees.n_trees)]
     return _solr("MultipleAdditiveTreesModel", names, name, {"trees": roots})
 
 
-def solr_linear(weights: Mapping[str, float], name: str) -> dict[str, Any]:
+def solr_linear(weights: Mapping[str, float], name: str) -> dict[str, object]:
     """A ``LinearModel`` called `name`, for Solr's model store."""
     return _solr("LinearModel", list(weights), name, {"weights": {feature: float(weight) for feature, weight in weights.items()}})
 
 
-def _solr(kind: str, names: Sequence[str], name: str, params: dict[str, Any]) -> dict[str, Any]:
+def _solr(kind: str, names: Sequence[str], name: str, params: dict[str, Any]) -> dict[str, object]:
     return {"class": f"org.apache.solr.ltr.model.{kind}", "name": name, "features": [{"name": n} for n in names], "params": params}
 
 

@@ -6,7 +6,7 @@ gradient, and the scores move by its leaves. The trees never hear of a measure; 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,18 @@ from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.rankers.base import Arrays, Features, Ranker, Tick, checked_features, learned
-from ltr.rankers.surface import Surface
+from ltr.rankers.base import Features, Tick, checked_features
 from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.attribution import importance, shapley
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
 from ltr.trees.grower import TreeOptions, grow_from
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards
+from ltr.trees.tree_ranker import TreeRanker
 
 
 @dataclass(frozen=True)
-class LambdaMART(Ranker):
+class LambdaMART(TreeRanker):
     """Gradient boosted trees on λ's.
 
     Args:
@@ -57,7 +57,6 @@ class LambdaMART(Ranker):
 
     kind: ClassVar[str] = "lambdamart"
     stepwise: ClassVar[bool] = True
-    export_form: ClassVar[Literal["trees", "linear"] | None] = "trees"
     sharded: ClassVar[bool] = True
     shrunk_by_scale: ClassVar[tuple[str, ...]] = ("n_trees", "min_docs_in_leaf")
     iterations_from: ClassVar[str | None] = "n_trees"
@@ -80,7 +79,6 @@ class LambdaMART(Ranker):
     seed: int = 1
     stop_on: str | None = "ndcg_10"
     patience: int = 50
-    trees: Trees | None = learned(None)
 
     def __post_init__(self) -> None:
         rules = {
@@ -184,39 +182,28 @@ class LambdaMART(Ranker):
         kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
         return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
 
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        assert self.trees is not None
-        return self.offset(features, self.names) + self.trees.scores(features)
-
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The scores after every so many trees, and after the last: the number of trees and ``float64 [documents]``."""
         array = checked_features(features, self.names)
-        assert self.trees is not None
+        trees = self.ensemble
         scores, before = self.offset(array, self.names), 0
-        for n_trees in sorted({*range(every, self.trees.n_trees, every), self.trees.n_trees} - {0}):
-            scores = scores + self.trees.between(before, n_trees).scores(array)
+        for n_trees in sorted({*range(every, trees.n_trees, every), trees.n_trees} - {0}):
+            scores = scores + trees.between(before, n_trees).scores(array)
             before = n_trees
             yield n_trees, scores
 
     def importance(self, by: Literal["gain", "splits"] = "gain") -> NDArray[np.float64]:
         """How much each feature was split by, ``float64 [features]``: Σ gain, or the number of splits."""
-        assert self.trees is not None
-        return importance(self.trees, len(self.names), by)
+        return importance(self.ensemble, len(self.names), by)
 
     def explain(self, features: Features) -> NDArray[np.float64]:
         """Exact Shapley values ``float64 [documents, features + 1]``, the expected score in the last column: a row sums to the score.
         A base's scores count as those of its feature."""
         array = checked_features(features, self.names)
-        assert self.trees is not None
-        values = shapley(self.trees, array)
+        values = shapley(self.ensemble, array)
         if self.base is not None:
             values[:, self.names.index(self.base)] += self.offset(array, self.names)
         return values
-
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
-        """The values of all leaves, the trees' shapes as they are."""
-        assert self.trees is not None
-        return self.trees.surface(features, self.offset(features, self.names))
 
     def objective_over(
         self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
@@ -240,14 +227,9 @@ class LambdaMART(Ranker):
             raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
         return start.trees.first(min(start.trees.n_trees, self.n_trees))
 
-    def offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
-        """Scores before the first tree."""
-        if self.base is None:
-            return np.zeros(len(features))
-        scores = features[:, names.index(self.base)].astype(np.float64)
-        if not np.isfinite(scores).all():
-            raise ValueError(f"base {self.base!r} has a missing or infinite value in row {int(np.argmin(np.isfinite(scores)))}")
-        return scores
+    @property
+    def base_feature(self) -> str | None:
+        return self.base
 
     def _drawn(self, n_features: int, iteration: int) -> NDArray[np.bool_] | None:
         """Features of one tree, None for all: keyed by seed and iteration, so that an interruption does not matter."""
@@ -257,11 +239,9 @@ class LambdaMART(Ranker):
         rng = np.random.default_rng([self.seed, iteration])
         return np.isin(np.arange(n_features), rng.choice(n_features, n, replace=False))
 
-    def _learned_arrays(self) -> Arrays:
-        return vars(self.trees)
-
-    def _with_arrays(self, arrays: Arrays) -> Self:
-        return replace(self, trees=Trees.restored(arrays, len(self.names)))
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return tuple(self.objective)
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:

@@ -6,7 +6,7 @@ the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). The m
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numba import njit, prange
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Arrays, Ranker, Tick, learned
-from ltr.rankers.surface import Surface
+from ltr.rankers.base import Tick
 from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.binning import BLOCK, apply_bins, find_bins
 from ltr.trees.ensemble import Trees, join
+from ltr.trees.tree_ranker import TreeRanker
 
 
 @njit(cache=True, parallel=True)
@@ -53,7 +53,7 @@ def _weak(binned, columns, potential, sums):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankBoost(Ranker):
+class RankBoost(TreeRanker):
     """RankBoost.
 
     Args:
@@ -64,11 +64,9 @@ class RankBoost(Ranker):
     """
 
     kind: ClassVar[str] = "rankboost"
-    export_form: ClassVar[Literal["trees", "linear"] | None] = "trees"
     rounds: int = 300
     max_bins: int = 255
     stop_on: str | None = "ndcg_10"
-    trees: Trees | None = learned(None)
 
     def __post_init__(self) -> None:
         if self.rounds < 1 or not 2 <= self.max_bins <= 255:
@@ -125,20 +123,6 @@ class RankBoost(Ranker):
         )
         curve = Curve(iteration.astype(np.int64), train_values.astype(np.float64), valid_values.astype(np.float64))
         return replace(self, trees=kept, names=queries.names, curve=curve, remarks=(f"{kept.n_trees} of {len(trees)} rounds kept",))
-
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        assert self.trees is not None
-        return self.trees.scores(features)
-
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
-        assert self.trees is not None
-        return self.trees.surface(features, np.zeros(len(features)))
-
-    def _learned_arrays(self) -> Arrays:
-        return vars(self.trees)
-
-    def _with_arrays(self, arrays: Arrays) -> Self:
-        return replace(self, trees=Trees.restored(arrays, len(self.names)))
 
     @property
     def watched(self) -> Measure | None:

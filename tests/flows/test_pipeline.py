@@ -13,12 +13,12 @@ from mlflow.tracking import MlflowClient
 import ltr
 from flows.cli import main
 from flows.pipeline import run
-from tasks.config import parse
-from tasks.ingest import DataError
-from tasks.lookup import find_model, find_values
-from tasks.significance import compare_stored, scorecards
-from tasks.tracking import CELL_KEY, EXPERIMENT, fluent, tracking_uri
-from tasks.train import folder_of
+from tasks.config.reading import parse
+from tasks.evidence.significance import compare_stored, scorecards
+from tasks.records import DataError
+from tasks.store.cells import folder_of
+from tasks.tracking.lookup import find_model, find_values
+from tasks.tracking.tracker import CELL_KEY, EXPERIMENT, fluent, tracking_uri
 from tests.conftest import make_queries
 
 CONFIG = {

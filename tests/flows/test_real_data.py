@@ -6,9 +6,10 @@ import pytest
 import ltr
 from flows.pipeline import run
 from ltr.data.queries import concatenate
-from tasks import store
-from tasks.config import Data, read
-from tasks.ingest import ingest
+from tasks.config.data_section import Data
+from tasks.config.reading import read
+from tasks.data.ingest import ingest
+from tasks.store.datasets import open_queries
 
 pytestmark = pytest.mark.usefixtures("real_data", "workplace")
 LETOR3 = ltr.Conventions(threshold=1, max_label=2, empty="zero", ties="stable")
@@ -16,7 +17,7 @@ LETOR3 = ltr.Conventions(threshold=1, max_label=2, empty="zero", ties="stable")
 
 def read_parts(folder):
     data = Data(parts=[folder / f"S{k}.txt" for k in range(1, 6)])
-    return [store.open_queries(ingest.fn([part], data)["data"][0]) for part in data.parts]
+    return [open_queries(ingest.fn([part], data).data) for part in data.parts]
 
 
 @pytest.mark.parametrize(("name", "queries", "documents", "features"), [("ohsumed", 106, 16140, 45), ("mq2008", 784, 15211, 46)])
@@ -41,7 +42,7 @@ def test_least_squares_on_ohsumed_by_letor_3(real_data):
 def test_lightgbms_example_and_its_own_bar(real_data):
     folder = real_data / "lightgbm-rank"
     data = Data(files=[folder / "rank.train"])
-    train, test = (store.open_queries(ingest.fn([folder / name], data)["data"][0]) for name in ("rank.train", "rank.test"))
+    train, test = (open_queries(ingest.fn([folder / name], data).data) for name in ("rank.train", "rank.test"))
     assert (train.n_queries, train.n_documents, test.n_queries, test.n_documents) == (201, 3005, 50, 768)
     features = test.features[:, : train.n_features]
     model = ltr.LambdaMART(n_trees=50, n_leaves=31, min_docs_in_leaf=50, stop_on=None).fit(train)
@@ -74,12 +75,12 @@ def test_session_configuration(real_data, monkeypatch, request):
 
 
 def test_eligible_click_pairs_of_the_session_log(real_data):
-    from tasks.clicks import attach, click_tables
+    from tasks.data.clicks import attach, click_tables
 
     folder = real_data / "trec-session-2013"
     columns = {"query": "topic", "document": "doc", "click": "click_orders"}
     data = Data(files=[folder / "judged.txt"], clicks={"log": folder / "clicklog.tsv", "interaction": "interaction", **columns})
-    judged = store.open_queries(ingest.fn(data.files, data)["data"][0])
+    judged = open_queries(ingest.fn(data.files, data).data)
     assert (judged.n_queries, judged.n_documents) == (49, 2694)
     _, facts = attach(judged, click_tables(data.clicks)[0]["click"])
     assert facts.pairs == pytest.approx(240, abs=25)

@@ -12,7 +12,7 @@ import yaml
 from distributed import Client
 
 from flows.runners import runner_of
-from tasks.config import ConfigError
+from tasks.records import ConfigError
 from tests.conftest import own_environment
 from tests.flows.test_kill import rows
 

@@ -6,7 +6,7 @@ import mlflow
 import pytest
 
 from flows.cli import main
-from tasks.tracking import tracking_uri
+from tasks.tracking.tracker import tracking_uri
 
 STUDY = """
 name: small

@@ -3,8 +3,8 @@
 import pytest
 
 from flows.sweep import cells_of, choose
-from tasks.config import parse
-from tasks.train import cell_key
+from tasks.config.reading import parse
+from tasks.store.cells import cell_key
 
 CONFIG = parse({
     "data": {"files": "x"},

@@ -1,0 +1,41 @@
+"""Is this model at a local optimum of the measure I care about? Model and files → certificates → page."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+
+from tasks.config.run_config import RunConfig
+from tasks.data.ingest import ingest
+from tasks.data.prepare import prepare
+from tasks.evidence.optimality import CertificateRecord, everything, examine, write_certificates
+from tasks.store import state
+from tasks.store.datasets import open_queries
+from tasks.tracking.lookup import find_model
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Certificates of a model, and the page with their figures."""
+
+    certificates: tuple[CertificateRecord, ...]
+    page: Path
+
+
+@flow(name="optimality", flow_run_name="optimality of {model} for {measure}")
+def certify_model(
+    model: str, config: RunConfig, measure: str, epsilon: float = 0.01, delta: float = 0.01, seed: int = 1, escape: int = 0
+) -> Certified:
+    """Certificates of a model (a folder, an MLflow run, or a file of linear weights) on the files of ``config.data``."""
+    read = ingest(config.data.files, config.data)
+    queries = open_queries(prepare(read.data, config.data).data)
+    found = find_model(model, queries.names)
+    ways = everything(measure, epsilon, delta, escape)
+    certificates = tuple(examine(found, queries, ways, config.core_conventions, seed, found.kind))
+    files = " ".join(str(file) for file in config.data.files)
+    page = state.STATE / "reports" / f"optimality-{found.digest[:12]}-{measure}.html"
+    write_certificates(certificates, f"{model} on {files}", page)
+    lines = [f"- **{c.ranker}**: {c.verdict}. {c.text()}" for c in certificates]
+    create_markdown_artifact(key="optimality", markdown="\n".join((f"# {model}, {measure}", *lines, "", f"Figures: `{page}`")))
+    return Certified(certificates, page)

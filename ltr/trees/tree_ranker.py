@@ -1,0 +1,69 @@
+"""What rankers that are ensembles of trees share: how they score, move with their leaves, and are written."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.rankers.base import Arrays, Ranker, learned
+from ltr.rankers.surface import Surface
+from ltr.trees.ensemble import Trees
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeRanker(Ranker):
+    """A ranker whose score is a sum over trees, and of a feature where it has a base.
+
+    Attributes:
+        trees: the ensemble, None before `fit`.
+    """
+
+    trees: Trees | None = learned(None)
+
+    @property
+    def base_feature(self) -> str | None:
+        """The feature whose value is added to the trees', where there is one."""
+        return None
+
+    @property
+    def ensemble(self) -> Trees:
+        """The trees of a fitted ranker.
+
+        Raises:
+            ValueError: before `fit`.
+        """
+        if self.trees is None:
+            raise ValueError("this model is not fitted")
+        return self.trees
+
+    def offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
+        """Scores before the first tree ``float64 [documents]``; `names` are those of ``features float32 [documents, features]``.
+
+        Raises:
+            ValueError: for a base with a missing or infinite value.
+        """
+        if self.base_feature is None:
+            return np.zeros(len(features))
+        scores = features[:, names.index(self.base_feature)].astype(np.float64)
+        if not np.isfinite(scores).all():
+            row = int(np.argmin(np.isfinite(scores)))
+            raise ValueError(f"base {self.base_feature!r} has a missing or infinite value in row {row}")
+        return scores
+
+    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        return self.offset(features, self.names) + self.ensemble.scores(features)
+
+    def _surface(self, features: NDArray[np.float32]) -> Surface:
+        """The values of all leaves, the trees' shapes as they are."""
+        return self.ensemble.surface(features, self.offset(features, self.names))
+
+    def _learned_arrays(self) -> Arrays:
+        return vars(self.trees)
+
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        return replace(self, trees=Trees.restored(arrays, len(self.names)))
+
+    @property
+    def export_form(self) -> str | None:
+        return "trees"

@@ -1,0 +1,83 @@
+"""How clicks become labels: what counts as a click, whose clicks count, and how few of them are made up for.
+
+What counts is an expression over the results of a log, one row a result that a page showed: a new one is one line in `CLICKS`, or a call
+of `register_clicks` from outside.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from tasks.config.section import Strict
+
+CLICKS: dict[str, pl.Expr] = {}
+"""What counts as a click, by name: an expression that is true where it does, over ``order`` (of the last click on the result within its
+page, 0 for none) and ``last_of_page`` (the largest order of the page)."""
+
+
+def register_clicks(name: str, counts: pl.Expr) -> None:
+    """Makes a way of counting clicks known to configurations (``clicks: {log: …, clicks: NAME}``).
+
+    Raises:
+        ValueError: for a name that is taken, or one that the tables of a log use.
+    """
+    if name in CLICKS or name in ("query", "document", "rank", "impressions", "looks"):
+        raise ValueError(f"there is a way of counting clicks, or a column, named {name!r} already")
+    CLICKS[name] = counts
+
+
+register_clicks("last", (pl.col("order") > 0) & (pl.col("order") == pl.col("last_of_page")))
+register_clicks("all", pl.col("order") > 0)
+
+
+def _known(name: str) -> str:
+    if name not in CLICKS:
+        raise ValueError(f"{name!r} is not one of {', '.join(CLICKS)}")
+    return name
+
+
+Counted = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(CLICKS)})]
+
+
+class ClickLabel(Strict):
+    """How a click label is derived from a log: (clicks + prior · the log's mean rate) / (impressions + prior).
+
+    `clicks` counts the last click of each page, or all of them. `queries` says whose clicks count for a query: those of ``equal``
+    ones (letter case, spaces and Unicode's variants apart; S section 6's "="), or of ``similar`` ones too ("~"): with a similarity
+    of at least `similarity` `by` their sets of words (Jaccard), or the documents clicked for them (cosine). With `debias` an
+    impression counts as much as its rank is looked at (`ltr.data.propensities`), so that the rate is not that of the position.
+    """
+
+    clicks: Counted = "last"
+    queries: Literal["equal", "similar"] = "equal"
+    by: Literal["words", "clicks"] = "words"
+    similarity: float = Field(0.75, gt=0, le=1)
+    debias: bool = False
+    min_impressions: int = Field(1, ge=1)
+    prior: float = Field(0.0, ge=0)
+
+
+class ClickLog(ClickLabel):
+    """A session log, one row a shown result, as CSV, TSV or Parquet, and the labels it gives.
+
+    `session` and `interaction` name the columns whose values together are one result page; `click` the order of clicks on a
+    result (``2`` or ``1,3``; empty or 0: not clicked); `rank` the place it was shown at, from 1; `text` what was typed, where
+    `query` holds a number. What a label is made of, said here, is the label ``click``; `more` names further ones.
+    """
+
+    log: Path
+    query: str = "query"
+    document: str = "document"
+    session: str = "session"
+    interaction: str | None = None
+    click: str = "click"
+    rank: str = "rank"
+    text: str | None = None
+    more: dict[str, ClickLabel] = {}
+
+    @property
+    def labels(self) -> dict[str, ClickLabel]:
+        """Every label of the log by its source's name."""
+        return {"click": self, **self.more}

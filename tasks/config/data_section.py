@@ -1,0 +1,134 @@
+"""Where the data are, and how they are cut: the section ``data`` of a configuration."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from tasks.config.click_labels import ClickLabel, ClickLog
+from tasks.config.section import Strict
+
+
+class Generate(Strict):
+    """Artificial data with simulated sessions (`ltr.data.synthetic`): training, validation and test queries.
+
+    Every query has so many `sessions`, and so many of a `similar` query, the same with one more word; the label ``click`` comes of the
+    first, `more` names further ones.
+    """
+
+    queries: tuple[int, int, int] = (1000, 500, 1000)
+    documents: int = Field(50, ge=2)
+    features: int = Field(300, ge=2)
+    noise: float = Field(0.3, ge=0)
+    sessions: int = Field(20, ge=1)
+    similar: int = Field(0, ge=0)
+    more: dict[str, ClickLabel] = {}
+    seed: int = 1
+
+
+class Data(Strict):
+    """Where the data are and how they are cut into training, validation and test queries. One of:
+
+    - ``train``, ``valid`` and ``test``: files of each;
+    - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
+    - ``files``: cut by query into `folds` folds, or once by `shares`;
+    - ``qrels``: TREC judgments; then the scores of ``runs`` are all there is to rank by, and they are cut as ``files`` are;
+    - ``generate``: artificial data.
+
+    `attributes` names columns that say something of a query, alike in all its rows; nothing is learned from them. One of the name
+    ``text`` is what was typed.
+    `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id.
+    """
+
+    train: list[Path] = []
+    valid: list[Path] = []
+    test: list[Path] = []
+    parts: list[Path] = []
+    files: list[Path] = []
+    qrels: list[Path] = []
+    runs: dict[str, list[Path]] = {}
+    generate: Generate | None = None
+    folds: int = Field(1, ge=1)
+    shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    query: str = "query"
+    document: str = "document"
+    label: str = "label"
+    weight: str | None = None
+    sources: list[str] = []
+    attributes: list[str] = []
+    first_feature: Literal[0, 1] = 1
+    drop: list[str] = []
+    drop_telling: bool = True
+    clean: bool = False
+    binarise: float | None = None
+    binarise_into: Literal["binary", "label"] = "binary"
+    clicks: ClickLog | None = None
+
+    @property
+    def known(self) -> list[str]:
+        """Attributes that queries can be told apart by: columns, and those that need none."""
+        columns = [name for name in self.attributes if name != "text"]
+        made = [
+            "documents",
+            *(["length"] if self.clicks or "text" in self.attributes else []),
+            *(["popularity"] if self.clicks else []),
+        ]
+        return list(dict.fromkeys([*columns, *made]))
+
+    @field_validator("train", "valid", "test", "parts", "files", "qrels", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str | Path) else value
+
+    @field_validator("runs", mode="before")
+    @classmethod
+    def _one_each_is_a_list(cls, value: Any) -> Any:
+        return {name: cls._one_is_a_list(paths) for name, paths in value.items()} if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _check(self) -> "Data":
+        ways = {"train": self.train, "parts": self.parts, "files": self.files, "qrels": self.qrels, "generate": self.generate}
+        given = [name for name, value in ways.items() if value]
+        if len(given) != 1:
+            raise ValueError(f"name the data by exactly one of {', '.join(ways)}; given: {', '.join(given) or 'none'}")
+        if self.train and not (self.valid and self.test):
+            raise ValueError("train needs valid and test beside it (or use files, which are cut by query)")
+        if 0 < len(self.parts) < 3:
+            raise ValueError(
+                f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3"
+            )
+        cut = ("files", "qrels")
+        for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
+            if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
+                raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
+        if self.qrels and not self.runs:
+            raise ValueError("qrels needs runs beside it: TREC runs, whose scores are the features")
+        if self.runs and self.generate:
+            raise ValueError("runs goes with files of data, and these are generated")
+        for name, paths in self.runs.items():
+            if not paths or name in (self.query, self.document, self.label):
+                raise ValueError(
+                    f"runs.{name}: a run has at least one file, and a name that is not the query's, document's or label's"
+                )
+        if self.folds == 2:
+            raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
+        names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
+        names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
+        for name in names:
+            if name == self.label or names.count(name) > 1 or name == "label":
+                raise ValueError(f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more)")
+        taken = [self.query, self.document, self.label, self.weight, *self.sources]
+        for k, name in enumerate(self.attributes):
+            if name in taken or name in self.attributes[:k]:
+                raise ValueError(
+                    f"attributes: the column {name!r} is named twice (or is the query, document, label, weight or a source)"
+                )
+            if not re.fullmatch(r"[^/\\\0]+", name):
+                raise ValueError(f"attributes: {name!r}: rename the column; the name of an attribute has no slash and is not empty")
+        if self.attributes and self.generate:
+            raise ValueError("attributes: generated data have no column beside features; name the data by files")
+        if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
+        return self

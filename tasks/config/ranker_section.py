@@ -1,0 +1,88 @@
+"""A section for every kind of ranker, made of the core's own parameters."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, create_model
+
+import ltr
+from ltr.rankers.base import parameters_of
+from tasks.config.section import Grid, Section, add_fields, parameters_from
+
+
+class Conventions(Section):
+    """The label rules of a run; see `ltr.Conventions`."""
+
+    core: ClassVar[type] = ltr.Conventions
+
+
+class Schedule(Section):
+    """A weight that grows with the iteration; see `ltr.Schedule`."""
+
+    core: ClassVar[type] = ltr.Schedule
+
+
+class Term(Section):
+    """One part of an objective; see `ltr.Term`."""
+
+    core: ClassVar[type] = ltr.Term
+    measure: str = "ndcg"
+    weight: Annotated[float, Field(ge=0, le=1)] | Schedule | None = None
+
+
+for _section in (Conventions, Schedule, Term):
+    add_fields(_section, parameters_from(_section.core), first=True)
+
+
+class RankerSection(Section):
+    """A ranker: its model's own parameters, the share of the training queries it sees, and what is swept.
+
+    `on` names other rankers: then the features are their chosen models' scores. It learns from one half of the validation queries,
+    which those models were not fitted to, and is chosen on the other.
+    """
+
+    core: ClassVar[type[ltr.Ranker]]
+    kind: str
+    train_share: float = Field(1.0, gt=0, le=1)
+    sweep: Grid = {}
+    on: tuple[str, ...] = ()
+
+    def model(self, conventions: ltr.Conventions) -> ltr.Ranker:
+        """The unfitted ranker."""
+        ranker: ltr.Ranker = self.build()
+        return replace(ranker, conventions=conventions)
+
+
+def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
+    """The section of a kind of ranker: its parameters but the conventions, which are the run's."""
+    given = set(parameters_of(core)) - {"conventions"}
+    own: dict[str, Any] = {"kind": (Literal.__getitem__(core.kind), ...)}
+    if "objective" in given:
+        own["objective"] = (tuple[Term, ...], (Term(),))
+    made = create_model(f"{core.__name__}Section", __base__=RankerSection, __doc__=core.__doc__, **own)
+    made.core = core
+    add_fields(made, parameters_from(core, frozenset(f.name for f in fields(core)) - given))
+    return made
+
+
+SECTIONS: dict[str, type[RankerSection]] = {kind: ranker_section(core) for kind, core in ltr.KINDS.items()}
+"""The section of each kind of ranker."""
+
+
+def any_ranker() -> Any:
+    """The type of a ranker in a configuration: the sections of all kinds, told apart by ``kind``."""
+    return Annotated[reduce(or_, SECTIONS.values()), Field(discriminator="kind")]
+
+
+def read_ranker(written: Mapping[str, Any]) -> RankerSection:
+    """The section of a ranker's written parameters, with its kind."""
+    return SECTIONS[str(written["kind"])](**written)
+
+
+def read_conventions(written: Mapping[str, Any]) -> ltr.Conventions:
+    """The core's label rules of written ones."""
+    built: ltr.Conventions = Conventions(**written).build()
+    return built

@@ -1,0 +1,141 @@
+"""Configurations from files and the command line, with one clear line for whatever is wrong."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from tasks.config.data_section import Data
+from tasks.config.ranker_section import SECTIONS
+from tasks.config.run_config import RunConfig, StudyConfig
+from tasks.config.section import near
+from tasks.records import ConfigError
+
+
+def _path(fault: Any) -> str:
+    """Where a fault is, without the alternatives that pydantic tried there."""
+    kinds = fault["loc"][2:3]
+    parts = [
+        str(p) for p in fault["loc"] if (str(p) not in SECTIONS or p not in kinds) and not re.search(r"\[|-float$|Section$", str(p))
+    ]
+    return ".".join(parts)
+
+
+def _explain(error: ValidationError, where: str) -> ConfigError:
+    lines, faults = [], [(_path(fault), fault) for fault in error.errors()]
+    for path, fault in faults:
+        if fault["type"].endswith("_type") and any(other.startswith(path) for other, f in faults if f is not fault):
+            continue  # another alternative at this place says more
+        if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+            lines.append(f"{where}: unknown key {path!r}{near(str(fault['loc'][-1]))}")
+        elif fault["type"] == "value_error":
+            lines.append(f"{where}: {path + ': ' if path else ''}{fault['ctx']['error']}")
+        else:
+            shown = json.dumps(fault["input"], default=str)
+            lines.append(f"{where}: {path}: {fault['msg'].lower()} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
+    return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def parse(written: Mapping[str, Any], where: str = "configuration") -> RunConfig:
+    """A `RunConfig` of plain values.
+
+    Raises:
+        ConfigError: one line a fault, each with the key, the value and the rule.
+    """
+    try:
+        return RunConfig.model_validate(written)
+    except ValidationError as error:
+        raise _explain(error, where) from None
+
+
+def parse_data(written: Mapping[str, Any], where: str) -> Data:
+    """The section ``data`` of plain values.
+
+    Raises:
+        ConfigError: as `parse`.
+    """
+    try:
+        return Data.model_validate(written)
+    except ValidationError as error:
+        raise _explain(error, where) from None
+
+
+def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | None = None) -> RunConfig:
+    """Reads a YAML file; `overrides` are ``key.path=value`` with values in YAML. Paths are relative to the working directory.
+    Data and conventions are those of the configuration `data_of`, where one is given.
+
+    Raises:
+        ConfigError: for a file that is missing or not YAML, and for whatever `parse` refuses.
+    """
+    written = _written(path)
+    if data_of is not None:
+        other = _written(data_of)
+        written |= {"name": f"{written.get('name', 'run')}-{other.get('name', Path(data_of).stem)}"}
+        written |= {section: other[section] for section in ("data", "conventions") if section in other}
+    override_all(written, overrides)
+    return parse(written, str(path))
+
+
+def read_study(path: str | Path, overrides: Iterable[str] = ()) -> StudyConfig | None:
+    """The study in a YAML file; None where it names no ``datasets``.
+
+    Raises:
+        ConfigError: as `read`; for a data set that is no mapping of ``data`` and ``conventions``; for an unknown baseline.
+    """
+    written = _written(path)
+    if "datasets" not in written:
+        return None
+    override_all(written, overrides)
+    datasets, baselines, name = written.pop("datasets"), written.pop("baselines", []), str(written.pop("name", "study"))
+    if not isinstance(datasets, dict) or not datasets:
+        raise ConfigError(f"{path}: datasets: name each data set, with its data and conventions")
+    runs = {}
+    for label, about in datasets.items():
+        strange = sorted(set(about) - {"data", "conventions"}) if isinstance(about, dict) else [str(about)]
+        if strange:
+            raise ConfigError(f"{path}: datasets.{label}: a data set has data and conventions, not {strange[0]!r}")
+        runs[str(label)] = parse({**written, **about, "name": f"{name}-{label}"}, f"{path}: datasets.{label}")
+    rankers = next(iter(runs.values())).rankers
+    for baseline in baselines:
+        if baseline not in rankers:
+            raise ConfigError(f"{path}: baselines: no ranker {baseline!r}; there are: {', '.join(rankers)}")
+    return StudyConfig(name, runs, tuple(baselines))
+
+
+def _written(path: str | Path) -> dict[str, Any]:
+    try:
+        written = yaml.safe_load(Path(path).read_text()) or {}
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise ConfigError(
+            f"{path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {getattr(error, 'problem', error)}"
+        ) from None
+    if not isinstance(written, dict):
+        raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
+    return written
+
+
+def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
+    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves."""
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {override}: write it as key.path=value")
+        at = written
+        *parents, last = key.split(".")
+        if parents and parents[0] == "sweep":
+            parents, last = ["sweep"], ".".join([*parents[1:], last])
+        for part in parents:
+            at = at.setdefault(part, {})
+            if not isinstance(at, dict):
+                raise ConfigError(f"--set {override}: {part!r} is not a section")
+        try:
+            at[last] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"--set {override}: {value!r} is not YAML") from None

@@ -1,0 +1,226 @@
+"""The configuration of a run, and of a study: the only schema, for YAML files, ``--set`` on the command line and Prefect's form.
+
+A configuration file is a short difference from good defaults; a user's first one names data files and nothing else. Rankers and kinds of
+evidence are registered: those of the house when `tasks.evidence` is imported, others by `register_ranker` and `register_evidence`.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+import ltr
+from tasks.config.data_section import Data
+from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
+from tasks.config.section import EvidenceSection, Grid, Strict, add_fields, has, near, put
+
+
+class Expect(Strict):
+    """Numbers that must come out, or the run fails: ``{ranker: {test_ndcg_10: 0.41}}``."""
+
+    tolerance: float = Field(0.0001, gt=0)
+    values: dict[str, dict[str, float]]
+
+
+def _default_rankers() -> dict[str, RankerSection]:
+    return {"lambdamart": SECTIONS["lambdamart"](kind="lambdamart"), "linear": SECTIONS["lambdarank"](kind="lambdarank")}
+
+
+@dataclass(frozen=True)
+class GridPoint:
+    """A point of a ranker's grid: what was set, by dotted path, and the section with it set."""
+
+    settings: Mapping[str, Any]
+    section: RankerSection
+
+
+class RunConfig(Strict):
+    """One run: data, rankers and what is swept, measured, tested and certified."""
+
+    name: str = "run"
+    data: Data
+    rankers: dict[str, RankerSection] = Field(default_factory=_default_rankers, min_length=1)
+    sweep: Grid = {}
+    select: str = "ndcg_10"
+    measures: list[str] = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
+    conventions: Conventions = Conventions()
+    plot_by: str | None = None
+    expect: Expect | None = None
+    seed: int = Field(1, ge=0)
+    scale: float = Field(1.0, gt=0, le=1)
+    workers: int = Field(1, ge=1)
+    parts: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> "RunConfig":
+        for what, name in [("name", self.name), *(("ranker name", name) for name in self.rankers)]:
+            if not re.fullmatch(r"[A-Za-z0-9_ -][A-Za-z0-9_. -]*", name):
+                raise ValueError(f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, and no '.' in front")
+        for measure in self.measures:
+            ltr.Measure.of(measure)
+        ltr.Measure.maximised(self.select)
+        self._check_sweep()
+        self._check_stacks()
+        for section in self.evidence:
+            section.check(self)
+        self._check_expected()
+        for name in self.rankers:
+            self.cells(name)
+        return self
+
+    def _check_sweep(self) -> None:
+        if self.plot_by and not any(self.plot_by in {**self.sweep, **ranker.sweep} for ranker in self.rankers.values()):
+            raise ValueError(f"plot_by: {self.plot_by!r} is not swept")
+        for path in self.sweep:
+            if not any(has(ranker, path) for ranker in self.rankers.values()):
+                raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{near(path.split('.')[0])}")
+
+    def _check_stacks(self) -> None:
+        for name, ranker in self.rankers.items():
+            for base in ranker.on:
+                if base not in self.rankers or self.rankers[base].on:
+                    bases = [other for other, section in self.rankers.items() if not section.on]
+                    raise ValueError(
+                        f"rankers.{name}.on: {base!r} is no ranker on the data's own features; these are: {', '.join(bases)}"
+                    )
+            if ranker.core.n_inputs is not None and len(ranker.on) not in (0, ranker.core.n_inputs):
+                raise ValueError(f"rankers.{name}.on: a {ranker.kind} mixes two rankers")
+
+    def _check_expected(self) -> None:
+        reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
+        for name, values in self.expect.values.items() if self.expect else ():
+            self.require_ranker("expect.values", name)
+            for metric in values:
+                if metric not in reported:
+                    raise ValueError(f"expect.values.{name}: {metric!r} is not reported; there are: {', '.join(reported)}")
+
+    def require_ranker(self, key: str, *names: str) -> None:
+        """Raises ValueError, naming the key, where a name is no ranker's."""
+        for name in names:
+            if name not in self.rankers:
+                raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+
+    @property
+    def evidence(self) -> tuple[EvidenceSection, ...]:
+        """What is asked for beside means, in the order in which its kinds were registered."""
+        found = (getattr(self, key, None) for key in EVIDENCE)
+        return tuple(section for section in found if section is not None)
+
+    @property
+    def core_conventions(self) -> ltr.Conventions:
+        """The label rules."""
+        built: ltr.Conventions = self.conventions.build()
+        return built
+
+    @property
+    def all_measures(self) -> list[str]:
+        """All measures to take: those reported, the one that selects, and what evidence reads."""
+        read = [measure for section in self.evidence for measure in section.measures()]
+        return list(dict.fromkeys(str(ltr.Measure.of(measure)) for measure in (*self.measures, self.select, *read)))
+
+    @property
+    def select_key(self) -> str:
+        """Key of the measure that selects."""
+        return ltr.Measure.of(self.select).key
+
+    @property
+    def alone(self) -> list[str]:
+        """Rankers on the data's own features, not on the scores of others."""
+        return [name for name, ranker in self.rankers.items() if not ranker.on]
+
+    def cells(self, ranker: str) -> list[GridPoint]:
+        """Every point of a ranker's grid. The ranker's own sweep wins over the run's; `scale` shrinks what the ranker says it does.
+
+        Raises:
+            ValueError: for a value that the ranker refuses, naming the point.
+        """
+        section = self.rankers[ranker]
+        grid = {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
+        return [self._point(ranker, dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
+
+    def _point(self, ranker: str, settings: dict[str, Any]) -> GridPoint:
+        section = self.rankers[ranker]
+        written = section.model_dump(mode="json", exclude={"sweep"})
+        for name, value in (("seed", self.seed), ("stop_on", self.select)):
+            if name in written and name not in section.model_fields_set:
+                written[name] = value
+        for path, value in settings.items():
+            put(written, path, value, f"rankers.{ranker}.sweep")
+        for name in section.core.shrunk_by_scale:
+            written[name] = max(min(written[name], 1), round(written[name] * self.scale))
+        for asked in self.evidence:
+            asked.adapt(self, ranker, written)
+        try:
+            return GridPoint(settings, type(section).model_validate(written))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            said = fault.get("ctx", {}).get("error") or fault["msg"].lower()
+            raise ValueError(f"rankers.{ranker}.sweep at {settings}: {said}") from None
+
+    @property
+    def digest(self) -> str:
+        """sha256 of everything that can change a number (not how many work at it)."""
+        written = self.model_dump(mode="json", exclude={"workers", "parts"})
+        return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+
+
+EVIDENCE: dict[str, type[EvidenceSection]] = {}
+"""Kinds of evidence by their key in a configuration."""
+
+
+def register_evidence(section: type[EvidenceSection]) -> type[EvidenceSection]:
+    """Makes a kind of evidence a key of every run's configuration.
+
+    Raises:
+        ValueError: for a key that is taken.
+    """
+    if section.key in RunConfig.model_fields:
+        raise ValueError(f"a run has a key {section.key!r} already")
+    EVIDENCE[section.key] = section
+    optional: Any = section | None
+    add_fields(RunConfig, {section.key: FieldInfo.from_annotated_attribute(optional, None)})
+    return section
+
+
+def register_ranker(core: type[ltr.Ranker]) -> None:
+    """Makes a kind of ranker known to configurations and to `ltr.load`.
+
+    Raises:
+        ValueError: for a kind that is taken.
+    """
+    if core.kind in SECTIONS:
+        raise ValueError(f"there is a kind of ranker {core.kind!r} already")
+    ltr.KINDS[core.kind] = core
+    SECTIONS[core.kind] = ranker_section(core)
+    _tell_rankers()
+
+
+def _tell_rankers() -> None:
+    by_name: Any = dict.__class_getitem__((str, any_ranker()))
+    field = FieldInfo.from_annotation(by_name)
+    field.default_factory, field.metadata = _default_rankers, RunConfig.model_fields["rankers"].metadata
+    RunConfig.__pydantic_fields__["rankers"] = field
+    RunConfig.model_rebuild(force=True)
+
+
+_tell_rankers()
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """The same rankers on several data sets, as the papers' tables have them: a configuration with ``datasets`` in place of ``data``.
+
+    Attributes:
+        runs: one run a data set, by its name.
+        baselines: rankers whose best is what the others are tested against, column by column.
+    """
+
+    name: str
+    runs: dict[str, RunConfig]
+    baselines: tuple[str, ...] = ()

@@ -1,0 +1,135 @@
+"""What all parts of a configuration share: strict pydantic models, sections made of the core's dataclasses, and near misses of a key."""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
+
+
+class Strict(BaseModel):
+    """A part of a configuration: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Section(Strict):
+    """The configuration form of a dataclass of the core: the same parameters and defaults, unknown keys refused."""
+
+    core: ClassVar[type]
+
+    def build(self) -> Any:
+        """The core's object; the core's own checks raise ValueError."""
+        return self.core(**{f.name: _built(getattr(self, f.name)) for f in fields(self.core) if f.name in type(self).model_fields})
+
+    @model_validator(mode="after")
+    def _check(self) -> "Section":
+        self.build()
+        return self
+
+
+def _built(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_built(item) for item in value)
+    return value.build() if isinstance(value, Section) else value
+
+
+def parameters_from(core: type, leave_out: frozenset[str] = frozenset()) -> dict[str, FieldInfo]:
+    """The fields of a dataclass but those left out, as fields of a section: the same types and defaults."""
+    hints, found = get_type_hints(core), {}
+    for f in fields(core):
+        default = f.default if f.default_factory is MISSING else f.default_factory()
+        if f.name not in leave_out:
+            hint = hints[f.name]
+            found[f.name] = (
+                FieldInfo.from_annotation(hint) if default is MISSING else FieldInfo.from_annotated_attribute(hint, default)
+            )
+    return found
+
+
+def add_fields(section: type[BaseModel], added: Mapping[str, FieldInfo], first: bool = False) -> None:
+    """Adds fields to a model that stands already, behind its own or before them; its own fields of the same names stay."""
+    own = section.__pydantic_fields__
+    new = {name: field for name, field in added.items() if name not in own}
+    section.__pydantic_fields__ = {**new, **own} if first else {**own, **new}
+    section.model_rebuild(force=True)
+
+
+Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
+"""Dotted path of a parameter → its values."""
+
+
+Written = dict[str, Any]
+"""A section's parameters as plain values, on their way between a file and the section."""
+
+
+class EvidenceSection(Strict):
+    """What a run is asked to find out about its rankers beside their means: a certificate, a guarantee, segments of queries, ….
+
+    The configuration's part of it, of which each kind of evidence (`tasks.evidence`) is a subclass with what it gathers and shows.
+
+    Attributes:
+        key: its name in a configuration.
+    """
+
+    key: ClassVar[str]
+
+    def check(self, config: Any) -> None:
+        """Checks the section against the rest of a `tasks.config.run_config.RunConfig`.
+
+        Raises:
+            ValueError: naming the key, the value and the rule.
+        """
+
+    def measures(self) -> list[str]:
+        """Measures that it reads, to be taken of every cell."""
+        return []
+
+    def decisive(self) -> list[str]:
+        """Measures that it cannot do without on any set of queries."""
+        return []
+
+    def adapt(self, config: Any, ranker: str, written: Written) -> None:
+        """Changes a ranker's parameters, as they are written, so that what it needs is kept while the ranker is trained."""
+
+
+def _models(base: type[BaseModel] = Strict) -> Iterator[type[BaseModel]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _models(model)
+
+
+def near(key: str) -> str:
+    """What may have been meant by an unknown key: the likest known one, and another that is nearly as like."""
+    vocabulary = sorted({name for model in _models() for name in model.model_fields})
+    found = difflib.get_close_matches(str(key), vocabulary, n=2, cutoff=0.7)
+    likeness = [difflib.SequenceMatcher(None, str(key), name).ratio() for name in found]
+    found = [name for name, ratio in zip(found, likeness, strict=True) if ratio > likeness[0] - 0.1]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def has(section: BaseModel, path: str) -> bool:
+    """Whether a section has the parameter that a dotted path begins with."""
+    return path.split(".")[0] in type(section).model_fields
+
+
+def put(written: Any, path: str, value: Any, where: str) -> None:
+    """Sets the field at a dotted path (``objective.1.weight``) of a written section.
+
+    Raises:
+        ValueError: for a path that is not there, named with `where`.
+    """
+    at, name, keys = written, where.rpartition(".")[0], path.split(".")
+    for depth, key in enumerate(keys, 1):
+        if isinstance(at, list) and not (key.isdigit() and int(key) < len(at)):
+            raise ValueError(f"{where}.{path}: there is no {name}.{key}; {name} has {len(at)}, counted from 0")
+        if not isinstance(at, list) and not (isinstance(at, dict) and key in at):
+            rule = f"{name} is {json.dumps(at)}" if not isinstance(at, dict) else "there is no such parameter" + near(key)
+            raise ValueError(f"{where}.{path}: {rule}")
+        place: Any = int(key) if isinstance(at, list) else key
+        if depth == len(keys):
+            at[place] = value
+        at, name = at[place], f"{name}.{key}"

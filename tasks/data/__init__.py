@@ -1,0 +1,1 @@
+"""From files to folds: reading, labels, cleaning, cuts, and the data doctor."""

@@ -1,0 +1,191 @@
+"""The data doctor: what is wrong, or worth knowing, about a data set before anything is trained on it."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from scipy import stats
+
+from ltr.data.queries import Queries, row_digests
+from ltr.metrics.conventions import Conventions
+from tasks.records import DataError, Finding, Level
+from tasks.store.datasets import open_queries
+
+ALIKE = 0.999
+"""A feature whose correlation with a label is at least this encodes it."""
+FEWEST, SAMPLE = 30, 20_000
+"""Documents that a correlation needs, and at most looks at."""
+LARGEST_LABEL = 30
+"""2^label − 1 of larger labels leaves nothing of the others in a sum."""
+Say = Callable[[Level, str], None]
+
+
+@task(cache_policy=NO_CACHE, name="check", task_run_name="check {label}")
+def check(name: str, split_queries: int = 0, label: str = "data", conventions: Conventions | None = None) -> list[Finding]:
+    """Findings about a stored data set."""
+    rules = conventions or Conventions()
+    return findings(open_queries(name), split_queries, label, rules.gain, rules.threshold)
+
+
+def findings(
+    queries: Queries, split_queries: int = 0, subject: str = "data", gain: str = "exp2", threshold: float = 2
+) -> list[Finding]:
+    """Everything the doctor has to say about one data set."""
+    found: list[Finding] = []
+
+    def say(level: Level, text: str) -> None:
+        found.append(Finding(level, subject, text))
+
+    labels, sizes = queries.labels, np.diff(queries.offsets)
+    say(
+        "note",
+        f"{queries.n_queries:,} queries, {queries.n_documents:,} documents, {queries.n_features} features; labels {_counts(labels)}",
+    )
+    if split_queries:
+        say("warning", f"{split_queries} queries stood in several places of a file; their documents were brought together")
+    if not (np.nan_to_num(labels) > 0).any():
+        say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
+    if not (np.nan_to_num(labels) >= threshold).any() and (np.nan_to_num(labels) > 0).any():
+        say(
+            "warning",
+            f"no label reaches {threshold:g}, from which binary measures (MAP, MRR, …) count as relevant; set conventions.threshold: 1",
+        )
+    if gain == "exp2" and (labels > LARGEST_LABEL).any():
+        where = _query_of(queries, int(np.flatnonzero(labels > LARGEST_LABEL)[0]))
+        say(
+            "error",
+            f"label {np.nanmax(labels):g} (query {where}): 2^label − 1 overflows above {LARGEST_LABEL}; rescale the labels or set conventions.gain: linear",
+        )
+    single = int((sizes == 1).sum())
+    if single:
+        say(
+            "warning",
+            f"{single} queries have one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})",
+        )
+    flat = _per_query(queries, labels, np.fmax.reduceat) == _per_query(queries, labels, np.fmin.reduceat)
+    if flat[sizes > 1].any():
+        say(
+            "note",
+            f"{int(flat[sizes > 1].sum())} queries have one label only: no pair to learn from ({_examples(queries, flat & (sizes > 1))})",
+        )
+    if np.isnan(labels).any():
+        say("note", f"{int(np.isnan(labels).sum()):,} documents have no label")
+    _look_at_features(queries, say)
+    _look_at_duplicates(queries, say)
+    return found
+
+
+def leaking_features(queries: Queries) -> dict[str, NDArray[np.bool_]]:
+    """Of each label source that some features encode, which do, ``bool [features]``: |correlation| of at least `ALIKE`."""
+    found = {
+        source: _correlations(queries.features, labels) >= ALIKE
+        for source, labels in (("label", queries.labels), *queries.sources.items())
+    }
+    return {source: which for source, which in found.items() if which.any()}
+
+
+def shared_queries(one: Queries, other: Queries, subject: str, among: str) -> list[Finding]:
+    """An error where a query is in both: the test would be on what was learned."""
+    shared = np.intersect1d(one.keys, other.keys)
+    if not len(shared):
+        return []
+    return [
+        Finding(
+            "error",
+            subject,
+            f"{len(shared)} queries are in {among} too ({_examples(other, np.isin(other.keys, shared))})",
+        )
+    ]
+
+
+def refuse(found: Sequence[Finding]) -> None:
+    """Raises the errors among the findings, if any, in one."""
+    errors = [f"{finding.subject}: {finding.text}" for finding in found if finding.level == "error"]
+    if errors:
+        raise DataError("\n".join(errors))
+
+
+def _look_at_features(queries: Queries, say: Say) -> None:
+    features = queries.features
+    if queries.n_features == 0:
+        say("error", "there is no feature")
+        return
+    infinite = np.isinf(features).any(axis=0)
+    if infinite.any():
+        row = int(np.flatnonzero(np.isinf(features[:, np.argmax(infinite)]))[0])
+        say(
+            "error",
+            f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {int(infinite.sum())} features are, somewhere",
+        )
+    missing = np.isnan(features)
+    if missing.any():
+        say("note", f"{missing.mean():.1%} of the feature values are missing, in {int(missing.any(axis=0).sum())} features")
+    low, high = np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0)
+    constant = ~(low < high)
+    if constant.any():
+        say("note", f"{int(constant.sum())} features are constant: {_names(queries, constant)}")
+    for source, which in leaking_features(queries).items():
+        say("warning", f"features that (nearly) equal the {source}: {_names(queries, which)}; a run drops them (data.drop_telling)")
+
+
+def _look_at_duplicates(queries: Queries, say: Say) -> None:
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    by_id = queries.documents is not None
+    content = row_digests(queries.features) if queries.documents is None else np.unique(queries.documents, return_inverse=True)[1]
+    order = np.lexsort((content, of_query))
+    same = (of_query[order][1:] == of_query[order][:-1]) & (content[order][1:] == content[order][:-1])
+    if not same.any():
+        return
+    a, b = queries.labels[order][1:], queries.labels[order][:-1]
+    conflict = same & (a != b) & ~(np.isnan(a) & np.isnan(b))
+    what = "document ids" if by_id else "feature vectors"
+    first = _query_of(queries, int(order[1:][same][0]))
+    say(
+        "warning",
+        f"{int(same.sum())} documents repeat another one's {what} in their query (query {first} for one); {int(conflict.sum())} of them with another label",
+    )
+
+
+def _correlations(features: NDArray[np.float32], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How closely each feature follows the labels, ``float64 [features]``: the larger of |Pearson's| and |Spearman's| correlation over
+    documents that have both, `SAMPLE` of them at most, evenly taken; 0 for fewer than `FEWEST`, or where it is undefined."""
+    judged = np.flatnonzero(~np.isnan(labels))
+    judged = judged[:: max(1, -(-len(judged) // SAMPLE))]
+    correlations = np.zeros(features.shape[1])
+    for k in range(features.shape[1]):
+        x = features[judged, k].astype(np.float64)
+        both = np.isfinite(x)
+        x, y = x[both], labels[judged][both]
+        if both.sum() >= FEWEST and x.min() < x.max() and y.min() < y.max():
+            ranks = stats.rankdata(x), stats.rankdata(y)
+            correlations[k] = max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(*ranks)[0, 1]))
+    return correlations
+
+
+def _per_query(queries: Queries, values: NDArray[np.float64], reduceat: Callable[..., NDArray[np.float64]]) -> NDArray[np.float64]:
+    return reduceat(values, queries.offsets[:-1])
+
+
+def _counts(labels: NDArray[np.float64]) -> str:
+    values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
+    if len(values) > 8:
+        return f"from {values[0]:g} to {values[-1]:g}"
+    return ", ".join(f"{value:g}: {count:,}" for value, count in zip(values, counts, strict=True))
+
+
+def _query_of(queries: Queries, row: int) -> str:
+    q = int(np.searchsorted(queries.offsets, row, side="right")) - 1
+    return str(q + 1) if queries.ids is None else queries.ids[q].decode("utf-8", "replace")
+
+
+def _examples(queries: Queries, which: NDArray[np.bool_]) -> str:
+    picked = np.flatnonzero(which)[:3]
+    names = [_query_of(queries, int(queries.offsets[q])) for q in picked]
+    return "query " + ", ".join(names) + (" …" if which.sum() > 3 else "")
+
+
+def _names(queries: Queries, which: NDArray[np.bool_]) -> str:
+    picked = [queries.names[k] for k in np.flatnonzero(which)]
+    return ", ".join(picked[:6]) + (f" and {len(picked) - 6} more" if len(picked) > 6 else "")

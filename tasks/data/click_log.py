@@ -1,0 +1,97 @@
+"""Session logs as tables: checked, read lazily and in a stream; what stays in memory is one row a shown pair of query and document."""
+
+import difflib
+
+import polars as pl
+
+from tasks.config.click_labels import CLICKS, ClickLog
+from tasks.data.ingest import located
+from tasks.data.similar_queries import normalised
+from tasks.records import DataError
+
+
+def open_log(log: ClickLog) -> tuple[pl.LazyFrame, list[str]]:
+    """The log with checked columns ``_order`` (of the last click; 0: none) and, where a label needs it, ``_rank``; the columns of a page."""
+    path = located(log.log)
+    csv = path.suffix.lower() == ".csv"
+    try:
+        if path.suffix.lower() == ".parquet":
+            frame = pl.scan_parquet(path)
+        else:
+            frame = pl.scan_csv(path, separator="," if csv else "\t", infer_schema=False, quote_char='"' if csv else None)
+        columns = frame.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{log.log}: cannot be read: {str(error).splitlines()[0]}") from None
+    page = [log.session, *([log.interaction] if log.interaction else []), log.query]
+    debias = any(label.debias for label in log.labels.values())
+    for column in (*page, log.document, log.click, *([log.rank] if debias else []), *([log.text] if log.text else [])):
+        if column not in columns:
+            near = difflib.get_close_matches(column, columns.names(), n=2)
+            raise DataError(
+                f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'there are: ' + ', '.join(columns.names())}"
+            )
+    order = pl.col(log.click)
+    if columns[log.click].is_float():
+        order = order.fill_nan(None)
+    if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
+        order = order.cast(pl.Int64)
+    else:
+        _check(
+            log,
+            frame,
+            log.click,
+            r"^(\s*\d+\s*(,\s*\d+\s*)*)?$",
+            "the order of the clicks on a result, such as 2 or 1,3, or nothing",
+        )
+        order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
+    rank = pl.lit(1)
+    if debias:
+        _check(log, frame, log.rank, r"^\s*0*[1-9]\d{0,8}\s*$", "the place a result was shown at, 1 or more", empty=False)
+        rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64)
+    text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
+    return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
+
+
+def _check(log: ClickLog, frame: pl.LazyFrame, column: str, pattern: str, rule: str, empty: bool = True) -> None:
+    fits = pl.col("value").str.contains(pattern).fill_null(empty)
+    values = frame.select(pl.col(column).cast(pl.String).alias("value")).with_row_index("row", offset=2)
+    wrong = values.filter(~fits).head(1).collect(engine="streaming")
+    if wrong.height:
+        raise DataError(f"{log.log}, line {wrong['row'][0]}: {column} {str(wrong['value'][0])[:40]!r}: {rule}")
+
+
+def shown_results(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> pl.DataFrame:
+    """One row a shown (query, document, rank): ``impressions``, and how many clicks there are by each way of counting (`CLICKS`).
+    A document that a page shows twice was shown once, where it first stood."""
+    once = frame.group_by([*page, log.document]).agg(pl.col("_order").max(), pl.col("_rank").min())
+    named = once.with_columns(order=pl.col("_order"), last_of_page=pl.col("_order").max().over(page))
+    counted = (
+        named.with_columns(**{f"_clicks_{name}": counts for name, counts in CLICKS.items()})
+        .group_by(pl.col(log.query).alias("query"), pl.col(log.document).alias("document"), pl.col("_rank").alias("rank"))
+        .agg(
+            pl.len().cast(pl.Int64).alias("impressions"),
+            *(pl.col(f"_clicks_{name}").sum().cast(pl.Int64).alias(name) for name in CLICKS),
+        )
+        .collect(engine="streaming")
+    )
+    names = counted.select("query").unique().with_columns(normalised("query").alias("_normal"))
+    return (
+        counted.join(names, on="query")
+        .with_columns(query=pl.col("_normal"))
+        .drop("_normal")
+        .group_by("query", "document", "rank")
+        .sum()
+    )
+
+
+def typed_queries(log: ClickLog) -> pl.DataFrame:
+    """One row a (normalised) ``query`` of a log: the ``text`` that was typed most often, and its result ``pages``.
+
+    Raises:
+        DataError: as `click_tables`.
+    """
+    frame, page = open_log(log)
+    shown = frame.select(*dict.fromkeys([*page, log.text or log.query])).unique().collect(engine="streaming")
+    named = shown.select(normalised(log.query).alias("query"), pl.col(log.text or log.query).cast(pl.String).alias("text"))
+    counted = named.group_by("query", "text").len("pages").sort("pages", "text", descending=[True, False])
+    return counted.group_by("query").agg(pl.col("text").first(), pl.col("pages").sum()).sort("query")

@@ -1,0 +1,164 @@
+"""Session logs → click labels of judged documents (Svore 2011 section 6): clicks over impressions, of equal or of similar queries."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from ltr.data.propensities import propensities
+from ltr.data.queries import Queries
+from tasks.config.click_labels import CLICKS, ClickLabel, ClickLog
+from tasks.data.click_log import open_log, shown_results
+from tasks.data.similar_queries import normalised, similar_clicks, similar_words
+from tasks.records import DataError
+
+
+@dataclass(frozen=True)
+class ClickFacts:
+    """What a label and its join with the judged documents amount to."""
+
+    impressions: int
+    clicks: int
+    labelled: int
+    above_zero: int
+    pairs: int
+    """Pairs of one query with non-zero, different click labels and equal judged ones: what the graded objective learns from."""
+    correlation: float
+    """Kendall's τ of click labels and judged ones over documents that have both."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.impressions:,} impressions, {self.clicks:,} clicks that count; {self.labelled:,} judged documents were shown, "
+            f"{self.above_zero:,} have a click label above 0; {self.pairs:,} eligible click pairs; τ with judgments {self.correlation:.3f}"
+        )
+
+
+def attach_all(queries: Queries, log: ClickLog, label: str = "the data") -> tuple[Queries, list[str]]:
+    """The data set with every label of the log as a source, and a sentence about each.
+
+    Raises:
+        DataError: for whatever is wrong with the log, and where it has nothing of the data.
+    """
+    judged = _judged(queries, label)
+    tables, notes = click_tables(log, judged["query"].unique())
+    for name, table in tables.items():
+        queries, facts = attach(queries, table, name, label)
+        notes.append(f"label {name!r}: {facts}")
+    return queries, notes
+
+
+def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[str, pl.DataFrame], list[str]]:
+    """For each label of a log one row a pair of (normalised) query and document: ``query``, ``document``, ``impressions``,
+    ``clicks`` and their ratio ``rate``; and sentences about what was estimated. `judged`: the queries whose similar ones matter.
+
+    Raises:
+        DataError: for a missing file or column, a click that is not a whole number or several with commas, a rank below 1.
+    """
+    frame, page = open_log(log)
+    notes = []
+    shown = shown_results(log, frame, page)
+    if any(label.debias for label in log.labels.values()):
+        theta = _propensities(log, shown)
+        notes.append("looks at ranks 1, 2, …: " + " ".join("–" if np.isnan(t) else f"{t:.2f}" for t in theta[:10]))
+        at = pl.DataFrame({"rank": np.arange(1, len(theta) + 1), "look": np.nan_to_num(theta)}, schema_overrides={"rank": pl.Int64})
+        shown = shown.join(at, on="rank", how="left").with_columns(looks=pl.col("impressions") * pl.col("look").fill_null(0.0))
+    counts = shown.group_by("query", "document").agg(
+        pl.col("impressions", *CLICKS, *(["looks"] if "looks" in shown.columns else [])).sum()
+    )
+    tables = {}
+    for name, label in log.labels.items():
+        own = counts
+        if label.queries == "similar":
+            pairs, found = _similar(log, frame, counts, label, judged)
+            notes.append(f"label {name!r}: {found:,} pairs of similar queries")
+            own = pairs.join(counts, left_on="other", right_on="query").drop("other").group_by("query", "document").sum()
+        base = pl.col("looks" if label.debias else "impressions")
+        tables[name] = (
+            own.filter((pl.col("impressions") >= label.min_impressions) & (base > 0))
+            .select(
+                "query", "document", pl.col("impressions").cast(pl.Int64), clicks=pl.col(label.clicks),
+                rate=_rate(pl.col(label.clicks), base, label.prior, counts.select(pl.col(label.clicks).sum() / base.sum()).item()).clip(0, 1),
+            )
+            .sort("query", "document")
+        )  # fmt: skip
+    return tables, notes
+
+
+def _rate(clicked: pl.Expr, shown: pl.Expr, prior: float, mean: float) -> pl.Expr:
+    """Clicks over impressions, drawn towards the log's rate as if each pair had been shown `prior` times more."""
+    return (clicked + prior * mean) / (shown + prior)
+
+
+def _propensities(log: ClickLog, shown: pl.DataFrame) -> NDArray[np.float64]:
+    """How often each rank is looked at, from all clicks of the log."""
+    by_pair = shown.sort("query", "document", "rank").with_columns(pair=pl.struct("query", "document").rank("dense") - 1)
+    document, rank, shown_at, clicked = (by_pair[c].cast(pl.Int64).to_numpy() for c in ("pair", "rank", "impressions", "all"))
+    try:
+        return propensities(document, rank, shown_at, clicked)
+    except ValueError as error:
+        raise DataError(f"{log.log}: {error}; a label with debias needs a log that shows documents at several ranks") from None
+
+
+def _similar(
+    log: ClickLog, frame: pl.LazyFrame, counts: pl.DataFrame, label: ClickLabel, judged: pl.Series | None
+) -> tuple[pl.DataFrame, int]:
+    """Pairs ``query``, ``other`` of similar queries, each with itself; and how many are not themselves."""
+    known = judged if judged is not None else counts["query"].unique()
+    if label.by == "clicks":
+        pairs = similar_clicks(counts.select("query", "document", clicks=pl.col("all")), known, label.similarity)
+    else:
+        typed = frame.select(query=pl.col(log.query), text=pl.col(log.text or log.query)).unique().collect(engine="streaming")
+        pairs = similar_words(
+            typed.select(normalised("query").alias("query"), normalised("text").alias("text")).unique(), known, label.similarity
+        )
+    others = pairs.filter(pl.col("query") != pl.col("other"))
+    itself = known.to_frame("query").with_columns(other=pl.col("query"))
+    return pl.concat((others, itself)), others.height
+
+
+def _judged(queries: Queries, label: str) -> pl.DataFrame:
+    """The judged documents by normalised query and document id, in their order."""
+    if queries.documents is None or queries.ids is None:
+        raise DataError(f"{label}: click labels are joined by query and document id, and the documents have no id")
+    return pl.DataFrame({
+        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
+        "document": np.char.decode(queries.documents, "utf-8", "replace"),
+    }).with_columns(normalised("query").alias("query"))  # fmt: skip
+
+
+def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: str = "the data") -> tuple[Queries, ClickFacts]:
+    """The data set with the label source `name`, from a table of `click_tables`.
+
+    Raises:
+        DataError: where the data have no document ids, or no pair of the log is in them (with three examples of each side).
+    """
+    judged = _judged(queries, label)
+    joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
+    clicks = joined["rate"].fill_null(float("nan")).to_numpy().copy()
+    if np.isnan(clicks).all():
+        ours, theirs = (
+            ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table)
+        )
+        raise DataError(f"{label}: no document of the click log is in the data; query/document there: {theirs}; here: {ours}")
+    both = ~np.isnan(clicks) & ~np.isnan(queries.labels)
+    facts = ClickFacts(
+        impressions=int(joined["impressions"].sum() or 0),
+        clicks=int(joined["clicks"].sum() or 0),
+        labelled=int((~np.isnan(clicks)).sum()),
+        above_zero=int((clicks > 0).sum()),
+        pairs=_eligible_pairs(queries, clicks),
+        correlation=float(np.nan_to_num(stats.kendalltau(clicks[both], queries.labels[both]).statistic)) if both.sum() > 1 else 0.0,
+    )
+    return replace(queries, sources={**queries.sources, name: clicks}), facts
+
+
+def _eligible_pairs(queries: Queries, clicks: NDArray[np.float64]) -> int:
+    """Documents of a group (query, label) with non-zero clicks pair up unless their clicks are equal: counts of counts."""
+    clicked = clicks > 0
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))[clicked]
+    groups = np.column_stack((of_query, queries.labels[clicked]))
+    _, group_sizes = np.unique(groups, axis=0, return_counts=True)
+    _, equal_sizes = np.unique(np.column_stack((groups, clicks[clicked])), axis=0, return_counts=True)
+    return int((group_sizes * (group_sizes - 1) // 2).sum() - (equal_sizes * (equal_sizes - 1) // 2).sum())

@@ -1,0 +1,297 @@
+"""Files → data sets: LETOR/SVMlight text, Parquet and CSV, read once and kept by content.
+
+Text goes through the core's parallel byte parser, tables through polars. Rows of one query that stand apart are brought
+together, and that is reported. A second run with the same bytes reads nothing again.
+"""
+
+import difflib
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr.data import letor
+from ltr.data.queries import Queries, concatenate
+from tasks.config.data_section import Data
+from tasks.records import DataError, Ingested
+from tasks.store.datasets import keep_queries
+from tasks.store.state import Noted, digest_of_file, remember, remembered
+
+TABLES = {".parquet", ".csv", ".tsv"}
+_READER = 2
+"""Raised when the readers change what they make of the same bytes."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What one file says, in file order."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    keys: NDArray[np.uint64]
+    ids: NDArray[np.bytes_]
+    documents: NDArray[np.bytes_] | None
+    names: tuple[str, ...]
+    weights: NDArray[np.float64] | None = None
+    sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    attributes: Mapping[str, pl.Series] = field(default_factory=dict)
+
+
+def located(path: Path) -> Path:
+    """A path as it can be opened: environment variables filled in. ``LAMBDAFLOW_DATA``, where public data sets lie, falls
+    back to ``../shared/data``.
+
+    Raises:
+        DataError: where there is no such file.
+    """
+    text = str(path)
+    if "LAMBDAFLOW_DATA" not in os.environ:
+        text = text.replace("$LAMBDAFLOW_DATA", "../shared/data")
+    found = Path(os.path.expandvars(text))
+    if not found.is_file():
+        hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
+        raise DataError(f"{found}: no such file{hint}")
+    return found
+
+
+@task(cache_policy=NO_CACHE, name="ingest", task_run_name="ingest {label}")
+def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
+    """Reads files into one stored data set.
+
+    Raises:
+        DataError: for a file that is missing, empty or wrong.
+    """
+    paths = [located(Path(path)) for path in paths]
+    sidecars = [side for path in paths if (side := _sidecar(path)).is_file()]
+    recipe = {
+        "reader": _READER,
+        "files": [[path.name, digest_of_file(path)] for path in (*paths, *sidecars)],
+        "columns": [data.query, data.document, data.label, data.weight, data.sources],
+        "first_feature": data.first_feature,
+        "drop": sorted(data.drop),
+        **({"attributes": data.attributes} if data.attributes else {}),
+    }
+    if noted := remembered(recipe):
+        return Ingested(noted.data[0], noted.split_queries, read=False)
+    parts, split = [], 0
+    for path in paths:
+        queries, apart = _regrouped(_read(path, data))
+        parts.append(without(queries, data.drop))
+        split += apart
+    if any(map(is_table, paths)) and len({part.names for part in parts}) > 1:
+        raise DataError(f"{', '.join(str(p) for p in paths)}: these tables have different columns")
+    try:
+        joined = concatenate(parts)
+    except ValueError as error:
+        raise DataError(f"{', '.join(str(p) for p in paths)}: {error}") from None
+    name = keep_queries(joined)
+    remember(recipe, Noted((name,), split_queries=split))
+    return Ingested(name, split, read=True)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is read as a table, with named columns; anything else is LETOR text, whose features may end early."""
+    return path.suffix.lower() in TABLES
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".query")
+
+
+def _read(path: Path, data: Data) -> Rows:
+    if path.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty")
+    if (data.weight or data.sources or data.attributes) and not is_table(path):
+        raise DataError(
+            f"{path}: data.weight, data.sources and data.attributes name columns, and LETOR text has none; give a Parquet or CSV file"
+        )
+    return _read_table(path, data) if is_table(path) else _read_text(path, data)
+
+
+def _read_text(path: Path, data: Data) -> Rows:
+    text: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+    text = text[3:] if bytes(text[:3]) == b"\xef\xbb\xbf" else text
+    try:
+        lines = letor.parse(text, data.first_feature)
+    except letor.LineError as error:
+        raise DataError(f"{path}, line {error.line}: {error.text!r}: {error.rule}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+    names = tuple(f"f{k + data.first_feature}" for k in range(lines.features.shape[1]))
+    spans = lines.document_spans
+    documents = letor.cut(text, spans) if (spans[:, 1] > spans[:, 0]).all() else None
+    if lines.query_keys is not None:
+        return Rows(lines.features, lines.labels, lines.query_keys, letor.cut(text, lines.query_spans), documents, names)
+    sizes = _group_sizes(path, len(lines.labels))
+    ids = np.repeat(np.array([f"{path.name}:{k + 1}".encode() for k in range(len(sizes))]), sizes)
+    return Rows(lines.features, lines.labels, _keys(ids), ids, documents, names)
+
+
+def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
+    """Sizes of the queries from the ``.query`` file beside a text without qid."""
+    sidecar = _sidecar(path)
+    if not sidecar.is_file():
+        raise DataError(f"{path}: no line has a qid and there is no {sidecar.name} with the sizes of the queries")
+    sizes = []
+    for number, line in enumerate(sidecar.read_text().split("\n"), 1):
+        if line.strip():
+            if not line.strip().isdigit() or int(line) == 0:
+                raise DataError(
+                    f"{sidecar}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more"
+                )
+            sizes.append(int(line))
+    if sum(sizes) != n_documents:
+        raise DataError(f"{sidecar}: the sizes sum to {sum(sizes)}, but {path.name} has {n_documents} documents")
+    return np.array(sizes, np.int64)
+
+
+def _read_table(path: Path, data: Data) -> Rows:
+    kind = path.suffix.lower()
+    try:
+        if kind == ".parquet":
+            frame = pl.read_parquet(path)
+        else:
+            frame = pl.read_csv(path, separator="\t" if kind == ".tsv" else ",", infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path}: cannot be read as {kind[1:]}: {str(error).splitlines()[0]}") from None
+    if frame.height == 0:
+        raise DataError(f"{path}: no document in it")
+    for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
+        if column not in frame.columns:
+            near = difflib.get_close_matches(column, frame.columns, n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
+            raise DataError(
+                f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight, data.sources and data.attributes name the columns)"
+            )
+    others = (data.query, data.label, data.document, data.weight, *data.sources, *data.attributes)
+    names = tuple(n for n in frame.columns if n not in others)
+    labels = _labels(path, frame, data.label, data)
+    ids = _ids(path, frame, data.query)
+    documents = _ids(path, frame, data.document) if data.document in frame.columns else None
+    features = np.empty((frame.height, len(names)), np.float32)
+    for k, name in enumerate(names):
+        features[:, k] = numbers(path, frame, name, data)
+    weights = numbers(path, frame, data.weight, data) if data.weight else None
+    sources = {name: _labels(path, frame, name, data) for name in data.sources}
+    attributes = {name: _attribute(path, frame, name, data) for name in data.attributes}
+    return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources, attributes)
+
+
+def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Series:
+    """A column of text that is constant within a query, empty where unknown."""
+    column = frame[name]
+    if column.dtype.is_nested() or column.dtype == pl.Binary:
+        raise DataError(
+            f"{path}: column {name!r} holds {column.dtype}: an attribute (data.attributes) is a text, a number or a date"
+        )
+    column = column.fill_nan(None) if column.dtype.is_float() else column
+    values = column.cast(pl.String).str.strip_chars().fill_null("")
+    said = pl.DataFrame({"query": frame[data.query].cast(pl.String), "value": values}).unique(maintain_order=True)
+    conflicting = said.filter(pl.col("query").is_duplicated())
+    if conflicting.height:
+        first, other = conflicting.filter(pl.col("query") == conflicting["query"][0])["value"][:2]
+        raise DataError(
+            f"{path}: query {conflicting['query'][0]}: {name} {first[:40]!r} and {other[:40]!r}: all rows of a query name one value of an attribute (data.attributes)"
+        )
+    return values
+
+
+def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[np.float64]:
+    """A column of labels, missing ones NaN."""
+    labels = numbers(path, frame, name, data)
+    wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
+    if len(wrong):
+        raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
+    return labels
+
+
+_MISSING = ["", "NULL", "NA", "nan", "NaN"]
+"""What stands for a missing value in a table of text."""
+
+
+def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0) -> NDArray[np.float64]:
+    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
+    column = frame[name]
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
+        wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
+        if len(wrong):
+            is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
+            hint = f" (if these are document ids, set data.document: {name})" if is_id else ""
+            raise DataError(
+                f"{path}, row {before + wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
+            )
+    elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise DataError(f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers")
+    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:
+    column = frame[name].cast(pl.String)
+    if column.null_count():
+        raise DataError(f"{path}, row {column.is_null().arg_true()[0] + 1}: column {name!r} is empty: every row names its {name}")
+    return np.array([value.encode() for value in column.to_list()])
+
+
+def _keys(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    return np.array([letor.key_of(query) for query in distinct.tolist()], np.uint64)[inverse]
+
+
+def _regrouped(rows: Rows) -> tuple[Queries, int]:
+    """The rows as queries, and how many queries stood in several places."""
+    starts = np.flatnonzero(np.concatenate(([True], rows.keys[1:] != rows.keys[:-1])))
+    runs = np.unique(rows.keys[starts], return_counts=True)[1]
+    order = np.argsort(rows.keys, kind="stable") if (runs > 1).any() else np.arange(len(rows.keys))
+    keys = rows.keys[order]
+    offsets = np.append(np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))), len(keys))
+    if len(np.unique(rows.ids)) != len(runs):
+        raise DataError("two query ids have the same 64-bit digest; rename one of them")
+    queries = Queries(
+        features=rows.features[order],
+        labels=rows.labels[order],
+        offsets=offsets,
+        keys=keys[offsets[:-1]],
+        sources={name: values[order] for name, values in rows.sources.items()},
+        position=order,
+        names=rows.names,
+        ids=rows.ids[order][offsets[:-1]],
+        documents=None if rows.documents is None else rows.documents[order],
+        weights=None if rows.weights is None else _weights(rows.weights[order], offsets, rows.ids[order]),
+        attributes={name: np.array(values.gather(order[offsets[:-1]]).to_list()) for name, values in rows.attributes.items()},
+    )
+    return queries, int((runs > 1).sum())
+
+
+def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDArray[np.bytes_]) -> NDArray[np.float64]:
+    """The weight of each query, which all its rows name alike."""
+    firsts = np.repeat(weights[offsets[:-1]], np.diff(offsets))
+    wrong = np.flatnonzero(~((weights == firsts) & (weights > 0) & np.isfinite(weights)))
+    if len(wrong):
+        query = ids[wrong[0]].decode("utf-8", "replace")
+        raise DataError(
+            f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a finite number above 0"
+        )
+    return weights[offsets[:-1]]
+
+
+def without(queries: Queries, drop: Collection[str]) -> Queries:
+    """The data set without some features, the same object where there are none to drop.
+
+    Raises:
+        DataError: naming one that is not there.
+    """
+    unknown = [name for name in drop if name not in queries.names]
+    if unknown:
+        raise DataError(f"data.drop: no feature {unknown[0]!r}; there are: {', '.join(queries.names[:8])} …")
+    kept = [k for k, name in enumerate(queries.names) if name not in drop]
+    if len(kept) == queries.n_features:
+        return queries
+    return replace(queries, features=queries.features[:, kept], names=tuple(queries.names[k] for k in kept))

@@ -1,0 +1,75 @@
+"""From ingested data to labels: runs, click labels, cleaning, binary labels."""
+
+from dataclasses import replace
+
+import numpy as np
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr.data.queries import Queries, keep, row_digests, select
+from tasks.config.data_section import Data
+from tasks.data import clicks
+from tasks.data.ingest import located
+from tasks.data.trec import attach_runs
+from tasks.records import Prepared
+from tasks.store.datasets import keep_queries, open_queries
+from tasks.store.state import Noted, digest_of_file, remember, remembered
+
+
+@task(cache_policy=NO_CACHE, name="labels", task_run_name="labels {label}")
+def prepare(name: str, data: Data, label: str = "data") -> Prepared:
+    """Runs and click labels joined, conflicts cleaned, binary labels derived."""
+    if not (data.runs or data.clicks or data.clean or data.binarise is not None):
+        return Prepared(name)
+    log = data.clicks
+    recipe = {
+        "prepare": 2,
+        "data": name,
+        "clean": data.clean,
+        "binarise": [data.binarise, data.binarise_into],
+        "clicks": log and {**log.model_dump(mode="json"), "log": digest_of_file(located(log.log))},
+    }
+    if data.runs:
+        recipe["runs"] = [[run, [digest_of_file(located(path)) for path in paths]] for run, paths in data.runs.items()]
+    if noted := remembered(recipe):
+        return Prepared(noted.data[0], noted.notes)
+    queries, notes = open_queries(name), []
+    if data.runs:
+        queries, added = attach_runs(queries, data.runs, label)
+        notes += added
+    if log:
+        queries, added = clicks.attach_all(queries, log, label)
+        notes += added
+    if data.clean:
+        queries, dropped = cleaned(queries, data.binarise or 1.0)
+        notes.append(
+            f"cleaning dropped {dropped[0]:,} documents with conflicting labels and {dropped[1]:,} queries without a relevant document"
+        )
+    if data.binarise is not None:
+        binary = np.where(np.isnan(queries.labels), np.nan, queries.labels >= data.binarise)
+        into = data.binarise_into
+        queries = (
+            replace(queries, labels=binary) if into == "label" else replace(queries, sources={**queries.sources, into: binary})
+        )
+        notes.append(
+            f"binary labels: {int(np.nansum(binary)):,} of {queries.n_documents:,} documents have a label of at least {data.binarise:g}"
+        )
+    made = Prepared(keep_queries(queries), tuple(notes))
+    remember(recipe, Noted((made.data,), notes=made.notes))
+    return made
+
+
+def cleaned(queries: Queries, threshold: float) -> tuple[Queries, tuple[int, int]]:
+    """Without documents of a query that appear with different labels, then without queries that have no relevant document
+    (Dubey 2009 section 5); what was dropped of each."""
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    content = row_digests(queries.features) if queries.documents is None else np.unique(queries.documents, return_inverse=True)[1]
+    _, group = np.unique(np.column_stack((of_query, content.astype(np.uint64).view(np.int64))), axis=0, return_inverse=True)
+    labels = np.nan_to_num(queries.labels, nan=-1.0)
+    low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
+    np.minimum.at(low, group, labels)
+    np.maximum.at(high, group, labels)
+    agreed = low[group] == high[group]
+    consistent = keep(queries, agreed)
+    relevant = np.maximum.reduceat(np.nan_to_num(consistent.labels), consistent.offsets[:-1]) >= threshold
+    return select(consistent, np.flatnonzero(relevant)), (int((~agreed).sum()), int((~relevant).sum()))

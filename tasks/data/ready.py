@@ -1,0 +1,136 @@
+"""From a configuration to folds that can be trained on: everything is read, labelled, looked at and cut; and what cannot be trained on is
+refused before anything is trained."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
+from pathlib import Path
+
+import numpy as np
+
+import ltr
+from ltr.data.queries import Queries
+from ltr.metrics.measure import why_undefined
+from tasks.config.data_section import Data
+from tasks.config.run_config import RunConfig
+from tasks.data.check import check, refuse, shared_queries
+from tasks.data.folds import fit_together, rotate, split
+from tasks.data.generate import generate
+from tasks.data.ingest import ingest, is_table
+from tasks.data.prepare import prepare
+from tasks.data.trec import pool
+from tasks.records import DataError, Finding, Fold
+from tasks.store.datasets import open_queries
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Folds to train on, and what the doctor found."""
+
+    folds: tuple[Fold, ...]
+    findings: tuple[Finding, ...]
+
+
+def ready_data(config: RunConfig) -> Ready:
+    """Reads, prepares, checks and cuts the data of a configuration.
+
+    Raises:
+        DataError: for whatever is wrong in the files, or between them.
+    """
+    data, findings = _sources(config)
+    groups = _groups(data)
+    sets: dict[str, str] = {}
+    for label, paths in groups.items():
+        read = ingest(paths, data, label)
+        prepared = prepare(read.data, data, label)
+        sets[label] = prepared.data
+        findings += check(prepared.data, read.split_queries, label, config.core_conventions)
+        findings += [Finding("note", label, note) for note in prepared.notes]
+    for (earlier, one), (later, other) in combinations(sets.items(), 2):
+        findings += shared_queries(open_queries(one), open_queries(other), later, earlier)
+    refuse(findings)
+    folds = _folds(data, list(sets.values()), config.seed)
+    scale = 1.0 if config.data.generate else config.scale
+    sparse = not any(is_table(path) for path in chain(*groups.values()))
+    fitted = [fit_together(fold, scale, config.seed, sparse, data.drop_telling) for fold in folds]
+    dropped = dict.fromkeys(note for _, notes in fitted for note in notes)
+    findings += [Finding("warning", "train", note) for note in dropped]
+    return Ready(tuple(fold for fold, _ in fitted), tuple(findings))
+
+
+def _sources(config: RunConfig) -> tuple[Data, list[Finding]]:
+    """The data as files, generated or pooled where they are not, and what there is to say of that."""
+    data = generate(config.data.generate, config.scale) if config.data.generate else config.data
+    if not data.qrels:
+        return data, []
+    alone, notes = pool(data)
+    return alone, [Finding("note", "runs", note) for note in notes]
+
+
+def _groups(data: Data) -> dict[str, list[Path]]:
+    """The files by the data set that they make."""
+    if data.train:
+        return {"train": data.train, "valid": data.valid, "test": data.test}
+    return {f"part {k + 1}": [part] for k, part in enumerate(data.parts)} if data.parts else {"data": data.files}
+
+
+def _folds(data: Data, names: list[str], seed: int) -> list[Fold]:
+    if data.train:
+        return [Fold(*names)]
+    return rotate(names) if data.parts else split(names[0], data, seed)
+
+
+def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:
+    """Checks that what rankers and measures read is there: label sources, labels within ERR's scale, columns, complete features.
+
+    Raises:
+        DataError: before anything is trained.
+    """
+    if config.parts > (fewest := min(open_queries(fold.train).n_queries for fold in folds)):
+        raise DataError(f"parts: {config.parts} of {fewest} training queries")
+    train = open_queries(folds[0].train)
+    _require_measures(config, folds, train)
+    _require_features(config, train)
+
+
+def _require_measures(config: RunConfig, folds: tuple[Fold, ...], train: Queries) -> None:
+    rankers: list[ltr.Ranker] = [section.build() for section in config.rankers.values()]
+    trained = [measure for ranker in rankers for measure in ranker.trained_for]
+    watched = [ranker.watched for ranker in rankers if ranker.watched is not None]
+    named = [config.select, *(measure for evidence in config.evidence for measure in evidence.decisive())]
+    decisive: set[ltr.Measure] = {*map(ltr.Measure.of, named), *watched}
+    read: set[ltr.Measure] = {*map(ltr.Measure.of, config.all_measures), *trained, *decisive}
+    sources = {"label", *train.sources}
+    everything = [open_queries(name) for name in {name for fold in folds for name in fold.roles.values()}]
+    for measure in sorted(read, key=str):
+        if measure.source not in sources:
+            raise DataError(
+                f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
+            )
+        highest = max(float(np.nan_to_num(queries.source(measure.source)).max(initial=0.0)) for queries in everything)
+        measure.definition.gain(np.array([highest]), config.core_conventions)
+    rules = replace(config.core_conventions, ties="expected", empty="skip")
+    for role, name in ((role, name) for fold in folds for role, name in fold.roles.items()):
+        for why in _undefined(open_queries(name), sorted(decisive, key=str), rules):
+            raise DataError(f"{role}: {why}")
+
+
+def _undefined(queries: Queries, measures: list[ltr.Measure], rules: ltr.Conventions) -> Iterator[str]:
+    """Why measures are undefined on every query."""
+    labels, nothing = {"label": queries.labels, **queries.sources}, np.zeros(queries.n_documents)
+    for measure in measures:
+        values = ltr.evaluate(labels, nothing, queries.offsets, [measure], rules)[measure.key]
+        if np.isnan(values).all():
+            yield why_undefined(measure, queries.source(measure.source), rules)
+
+
+def _require_features(config: RunConfig, train: Queries) -> None:
+    missing = np.isnan(train.features).any(axis=0)
+    for name in config.alone:
+        for point in config.cells(name):
+            absent = [feature for feature in point.section.build().features_read if feature not in train.names]
+            if absent:
+                raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {', '.join(train.names[:8])} …")
+    complete = [section.kind for section in config.rankers.values() if section.core.complete_features]
+    if complete and missing.any():
+        raise DataError(f"{complete[0]} needs complete features; {train.names[int(np.argmax(missing))]!r} has missing values")

@@ -1,0 +1,152 @@
+"""TREC runs as features, by query and document id; runs and judgments (qrels) alone as a data set.
+
+A line of a run is ``query Q0 document rank score tag``. Its rank and its place in the file say nothing, as in trec_eval: the score does.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr.data.queries import Queries
+from tasks.config.data_section import Data
+from tasks.data.ingest import located
+from tasks.records import DataError
+from tasks.store import state
+from tasks.store.state import digest_of, digest_of_file, made_whole, write_json
+
+RUN, QRELS = "query Q0 document rank score tag", "query 0 document label"
+"""What a line of each holds."""
+PAIR = ["query", "document"]
+
+
+def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
+    """The files of one run, or of one set of judgments: ``query``, ``document`` and the number ``score`` or ``label``.
+
+    Args:
+        form: `RUN` or `QRELS`.
+
+    Raises:
+        DataError: naming file, line, text and rule, for a line of another form, a number that is none, a document that a query has twice.
+    """
+    names = form.split()
+    value = names[4 if form == RUN else 3]
+    parts = []
+    for path in paths:
+        lines = pl.DataFrame({"text": located(path).read_text(encoding="utf-8", errors="replace").split("\n")})
+        lines = lines.with_row_index("line", offset=1).with_columns(words=pl.col("text").str.extract_all(r"\S+"))
+        lines = lines.filter(pl.col("words").list.len() > 0).with_columns(path=pl.lit(str(path)))
+        if not lines.height:
+            raise DataError(f"{path}: no document in it")
+        _refuse(lines.filter(pl.col("words").list.len() != len(names)), f"a line is {form!r}, separated by spaces or tabs")
+        number = pl.col("words").list.get(names.index(value)).cast(pl.Float64, strict=False)
+        _refuse(lines.filter(~number.is_finite().fill_null(False)), f"the {value} is a finite number")
+        parts.append(lines.with_columns(number.alias(value), *(pl.col("words").list.get(names.index(n)).alias(n) for n in PAIR)))
+    joined = pl.concat(parts)
+    _refuse(joined.filter(~pl.struct(PAIR).is_first_distinct()), "this document of the query was named before; it has one line")
+    return joined.select(*PAIR, value)
+
+
+def _refuse(wrong: pl.DataFrame, rule: str) -> None:
+    if wrong.height:
+        first = wrong.row(0, named=True)
+        raise DataError(f"{first['path']}, line {first['line']}: {first['text'].strip()[:60]!r}: {rule}")
+
+
+def attach_runs(queries: Queries, runs: Mapping[str, Sequence[Path]], label: str = "the data") -> tuple[Queries, list[str]]:
+    """The data set with the score of each run as a feature of the run's name, NaN for a document that the run has not; and a sentence
+    about each.
+
+    Raises:
+        DataError: for what is wrong in a file, a feature of that name, data without document ids, or where a run has nothing of the data
+            (with three examples of each side).
+    """
+    if queries.documents is None or queries.ids is None:
+        raise DataError(f"{label}: runs are joined by query and document id, and the documents have no id")
+    known = pl.DataFrame({
+        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
+        "document": np.char.decode(queries.documents, "utf-8", "replace"),
+    })  # fmt: skip
+    columns, notes = [], []
+    for name, paths in runs.items():
+        if name in queries.names:
+            raise DataError(f"{label}: data.runs: the data have a feature {name!r}; name the run otherwise")
+        run = read_trec(paths, RUN)
+        scores = known.join(run, on=PAIR, how="left", maintain_order="left")["score"]
+        if scores.null_count() == len(scores):
+            theirs, ours = (", ".join(f"{q}/{d}" for q, d in side.select(PAIR).head(3).rows()) for side in (run, known))
+            raise DataError(f"{label}: no document of run {name!r} is in the data; query/document there: {theirs}; here: {ours}")
+        columns.append(scores.fill_null(float("nan")).to_numpy())
+        notes.append(f"run {name!r}: {_about(run, known, scores)}")
+    features = np.column_stack((*columns, queries.features)).astype(np.float32)
+    # Runs come first: LETOR text may end early, and parts of other widths are matched by their first features.
+    return replace(queries, features=features, names=(*runs, *queries.names)), notes
+
+
+def _about(run: pl.DataFrame, known: pl.DataFrame, scores: pl.Series) -> str:
+    told = [f"{len(scores) - scores.null_count():,} of {len(scores):,} documents have a score"]
+    strange = run.join(known, on=PAIR, how="anti")
+    here = strange.join(known, on="query", how="semi")
+    elsewhere = strange.join(known, on="query", how="anti")
+    for of, where in ((here, "queries here"), (elsewhere, "other queries")):
+        if of.height:
+            told.append(f"{of.height:,} documents of the run, of {of['query'].n_unique():,} {where}, are not in these data")
+    rounded = run.select("query", pl.col("score").cast(pl.Float32)).n_unique()
+    if merged := run.select("query", "score").n_unique() - rounded:
+        told.append(f"{merged:,} scores differ from another of their query by less than a feature holds (float32), and tie with it")
+    return "; ".join(told)
+
+
+@task(cache_policy=NO_CACHE, name="pool", task_run_name="pool")
+def pool(data: Data) -> tuple[Data, list[str]]:
+    """Writes the judged and the retrieved documents as one table, whose features are the scores of the runs.
+
+    A retrieved document that nobody judged has no label, a judged one that a run has not has no score there. Queries that only the
+    judgments or only the runs have are left out, as trec_eval does. Judgments below 0 are read as 0.
+
+    Returns:
+        The section that reads the table, and sentences about what was left out and what is missing.
+
+    Raises:
+        DataError: for what is wrong in a file, or where no judged query is in a run.
+    """
+    paths = {"qrels": data.qrels, **data.runs}
+    files = [[name, [digest_of_file(located(path)) for path in own]] for name, own in paths.items()]
+    columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
+    folder = state.STATE / "pooled" / digest_of({"pool": 1, "files": files, "columns": columns})[:32]
+    if not folder.is_dir():
+        judged, runs = read_trec(data.qrels, QRELS), {name: read_trec(own, RUN) for name, own in data.runs.items()}
+        table, notes = pooled(judged, runs)
+        with made_whole(folder) as partial:
+            table.rename(columns).write_parquet(partial / "pool.parquet")
+            write_json(partial / "notes.json", notes)
+    section = data.model_copy(update={"qrels": [], "runs": {}, "files": [folder / "pool.parquet"]})
+    return section, json.loads((folder / "notes.json").read_text())
+
+
+def pooled(judged: pl.DataFrame, runs: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, list[str]]:
+    """Judged and retrieved documents side by side, by query and document: ``query``, ``document``, ``label``, a column a run; and
+    sentences about what was left out or is missing."""
+    retrieved = pl.concat([run.select(PAIR) for run in runs.values()]).unique()
+    documents = pl.concat((judged.select(PAIR), retrieved)).unique().sort(PAIR)
+    both = documents.join(judged, on="query", how="semi").join(retrieved, on="query", how="semi")
+    if not both.height:
+        theirs, ours = (", ".join(side["query"].unique().sort().head(3)) for side in (retrieved, judged))
+        raise DataError(f"data.qrels: no judged query is in a run; queries there: {theirs}; judged: {ours}")
+    table = both.join(judged.with_columns(pl.col("label").clip(lower_bound=0)), on=PAIR, how="left", maintain_order="left")
+    for name, run in runs.items():
+        table = table.join(run.rename({"score": name}), on=PAIR, how="left", maintain_order="left")
+    counts = {
+        "queries are judged and in no run: left out": judged.join(retrieved, on="query", how="anti")["query"].n_unique(),
+        "queries of the runs are not judged: left out": retrieved.join(judged, on="query", how="anti")["query"].n_unique(),
+        "judged documents are in no run: kept, without a score": both.join(retrieved, on=PAIR, how="anti").height,
+        "retrieved documents are not judged: kept, without a label": both.join(judged, on=PAIR, how="anti").height,
+        "judgments are below 0: read as 0": int((judged["label"] < 0).sum()),
+        **{f"documents are not in run {name!r}": table[name].null_count() for name in runs},
+    }
+    return table, [f"{count:,} {what}" for what, count in counts.items() if count]

@@ -1,0 +1,183 @@
+"""Champion and challenger: a run's best model takes the place of the one in use only where it is shown to be better.
+
+Both rank the same test queries, those of the new run. One tier has to rise; of several, the first ones must not fall by more than the
+margin, and the first that moves has to rise (`ltr.metrics.significance.lexicographic`; S section 1).
+"""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from pydantic import Field
+
+import ltr
+from ltr.metrics import significance
+from tasks.config.ranker_section import read_conventions
+from tasks.config.run_config import RunConfig, register_evidence
+from tasks.evidence.drawing import title_of
+from tasks.evidence.drift import Drift, Profile, drift, profile, shifted
+from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
+from tasks.evidence.significance import TierResult, tier_results
+from tasks.records import DataError, Fold, Trained
+from tasks.store.datasets import open_queries
+from tasks.store.values import read_values, table, values_of
+from tasks.tracking import registry
+from tasks.training.scoring import evaluate
+
+TEMPLATE = """<h2>Champion</h2>
+<p>{{ found.text() }}</p>
+{% if found.tiers %}<div class="scroll"><table>
+  <tr><th>tier</th><th>difference</th><th>bounds</th><th></th></tr>
+  {% for t in found.tiers %}<tr><td>{{ title_of(t.measure) }}</td><td>{{ '%+.4f' % t.difference }}</td><td>{{ '%+.4f' % t.lower_bound }} … {{ '%+.4f' % t.upper_bound }}</td><td>{{ t.verdict }}</td></tr>{% endfor %}
+</table></div>{% endif %}
+{% if moved %}<p>Since the champion was trained: {{ moved | join('; ') }}.</p>{% endif %}
+"""
+
+
+@dataclass(frozen=True)
+class Challenge(Found):
+    """What became of a challenger.
+
+    Attributes:
+        ranker: its name in the run.
+        name, version: of the registered model; `champion`: the version it met, None where there was none.
+        verdict: ``first``, ``same``, ``better``, ``worse``, ``open``, or ``not comparable``; `why`: in words.
+        promoted: it is champion now.
+        tiers: of the comparison; `drift`: how the data moved since the champion was trained.
+    """
+
+    place: ClassVar[int] = 10
+    ranker: str
+    name: str
+    version: str
+    champion: str | None
+    verdict: str
+    why: str
+    promoted: bool
+    tiers: tuple[TierResult, ...] = ()
+    drift: tuple[Drift, ...] = ()
+
+    def text(self) -> str:
+        """What became of it, in words."""
+        became = "stays champion" if self.verdict == "same" else "is champion now" if self.promoted else "stays challenger"
+        return f"{self.ranker}, version {self.version} of {self.name}, {became}: {self.why}"
+
+    def tags(self) -> dict[str, str]:
+        return {"champion": f"{self.name} {self.version}: {self.verdict}"}
+
+    def sentences(self) -> list[str]:
+        return [self.text()]
+
+    def section(self) -> str:
+        return render(TEMPLATE, found=self, moved=shifted(self.drift), title_of=title_of)
+
+    def as_json(self) -> str:
+        """The evidence as text, as the registry's run keeps it."""
+        kept = ("name", "version", "champion", "tiers", "drift", "verdict", "promoted")
+        written: dict[str, Any] = asdict(self)
+        return json.dumps({**{name: written[name] for name in kept}, "text": self.why}, indent=1)
+
+
+class Champion(Evidence):
+    """The model in use: the version of the registered model `name` that the registry calls ``champion``. A run's best ranker on
+    validation queries takes its place where test queries show it better: on one of `tiers`, or on several (the most important first) no
+    worse than by `margin` on each until one is better; every bound one-sided at `level`.
+    """
+
+    key: ClassVar[str] = "champion"
+    last: ClassVar[bool] = True
+    name: str = Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_. -]*$")
+    tiers: list[str] = Field(["ndcg_10"], min_length=1)
+    margin: float = Field(0.005, ge=0)
+    level: float = Field(0.95, gt=0.5, lt=1)
+
+    def check(self, config: RunConfig) -> None:
+        for measure in self.tiers:
+            ltr.Measure.maximised(measure)
+
+    def measures(self) -> list[str]:
+        return self.tiers
+
+    def check_data(self, folds: tuple[Fold, ...]) -> None:
+        if len(folds) > 1:
+            raise DataError(f"champion: a champion is one model, and these data make {len(folds)} folds")
+
+    def gather(self, run: Gathering) -> Challenge:
+        """The best ranker on the data's own features, held against the champion."""
+        run.progress.begin("champion")
+        select = f"valid_{run.config.select_key}"
+        own = [trained for trained in run.chosen if trained.ranker in run.config.alone]
+        best = max(own, key=lambda trained: trained.result.metrics[select])
+        run.tracker.text(profile(open_queries(best.cell.data.train)).as_json(), registry.PROFILE)
+        found = challenge(self, run.tracker.run_of(best.result.key), best)
+        run.tracker.text(found.as_json(), registry.EVIDENCE)
+        run.progress.done(found.text())
+        for text in shifted(found.drift):
+            run.progress.say(f"since the champion was trained, {text}", "yellow")
+        return found
+
+
+register_evidence(Champion)
+
+
+@task(cache_policy=NO_CACHE, name="champion", task_run_name="champion")
+def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
+    """Registers a cell's model and holds it against the champion.
+
+    Args:
+        run_id: of the cell in MLflow.
+    """
+    digest = challenger.result.digest
+    own = registry.registered(rule.name, run_id, digest)
+    champion = registry.version_of(rule.name, registry.CHAMPION)
+    found = Challenge(
+        challenger.ranker, rule.name, own.number, champion.number if champion else None, "first", "there was no champion", True
+    )
+    if champion is not None and champion.digest == digest:
+        why = f"the champion, version {champion.number}, is this very model"
+        found = replace(found, verdict="same", why=why, promoted=False)
+    elif champion is not None:
+        found = _held_against(champion, rule, challenger, found)
+    if found.verdict != "same":
+        tags = {"verdict": found.verdict, "met": str(found.champion), "promoted": str(found.promoted).lower()}
+        own.note(tags, f"{found.why}{_listed(found.tiers)}")
+    if found.promoted:
+        own.set_alias(registry.CHAMPION)
+    if found.promoted and champion is not None:
+        registry.remove_alias(rule.name, registry.CHALLENGER)
+    elif found.verdict not in ("first", "same"):
+        own.set_alias(registry.CHALLENGER)
+    return found
+
+
+def _held_against(champion: registry.Version, rule: Champion, challenger: Trained, found: Challenge) -> Challenge:
+    """The comparison on the challenger's test queries, and how its training data differ from the champion's."""
+    data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
+    queries, version = open_queries(data.test), f"the champion, version {champion.number}"
+    measures = [ltr.Measure.of(measure) for measure in rule.tiers]
+    older = champion.profile()
+    found = replace(found, drift=drift(Profile.read(older), open_queries(data.train)) if older else ())
+    model = champion.model()
+    missing = [name for name in model.names if name not in queries.names]
+    if missing:
+        why = f"{version}, reads {missing[0]!r}, which these data do not have"
+        return replace(found, verdict="not comparable", why=why, promoted=False)
+    places = [queries.names.index(name) for name in model.names]
+    seen = replace(queries, features=np.ascontiguousarray(queries.features[:, places]), names=model.names)
+    theirs = table(evaluate(model, seen, [str(m) for m in measures], conventions), queries, "test").sort("query")
+    ours = read_values(Path(values_path(challenger)), "test")
+    pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]
+    margins = [rule.margin] * (len(measures) - 1) + [0.0]
+    tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level)
+    why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
+    results = tier_results([measure.key for measure in measures], tiers)
+    return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
+
+
+def _listed(tiers: tuple[TierResult, ...]) -> str:
+    rows = [f"{t.measure} {t.difference:+.4f} [{t.lower_bound:+.4f}, {t.upper_bound:+.4f}] {t.verdict}" for t in tiers]
+    return "".join(f"\n- {row}" for row in rows)

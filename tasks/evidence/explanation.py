@@ -1,0 +1,51 @@
+"""A model's numbers by the rules of another tool, and which rule moves them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+import ltr
+from ltr.data.queries import Queries
+from ltr.metrics.evaluation import Shift, explain
+from ltr.metrics.measure import why_undefined
+from tasks.records import DataError
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A measure's mean by our rules and by another tool's (the same where none is named), and what each rule moves."""
+
+    measure: str
+    value: float
+    theirs: float
+    shifts: tuple[Shift, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def explained(
+    model: ltr.Ranker, queries: Queries, measures: Sequence[str], conventions: ltr.Conventions, tool: str | None = None
+) -> list[Explanation]:
+    """Means of a model on a data set; with `tool`, its number by that tool's rules and what each rule moves.
+
+    Raises:
+        DataError: for a measure that is undefined on every query.
+        ValueError: for an unknown tool or measure.
+    """
+    labels, scores = {"label": queries.labels, **queries.sources}, model.predict(queries.features)
+
+    def mean(measure: ltr.Measure, rules: ltr.Conventions) -> float:
+        values = ltr.evaluate(labels, scores, queries.offsets, [measure], rules, queries.position, queries.documents)[measure.key]
+        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
+
+    rows = []
+    for measure in map(ltr.Measure.of, measures):
+        if np.isnan(mean(measure, conventions)) and measure.source in labels:
+            raise DataError(why_undefined(measure, queries.source(measure.source), conventions))
+        value, shifts = explain(measure, conventions, tool, mean) if tool else (mean(measure, conventions), [])
+        rows.append(Explanation(measure.key, value, shifts[-1].value if shifts else value, tuple(shifts)))
+    return rows

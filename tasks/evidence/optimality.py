@@ -1,0 +1,265 @@
+"""Certificates of local optimality for trained models: kept beside their cells, or made for any model on any data."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from pydantic import Field
+
+import ltr
+from ltr.data.queries import Queries
+from ltr.diagnostics.optimality import COARSE, FINE
+from tasks.config.ranker_section import read_conventions
+from tasks.config.run_config import RunConfig, register_evidence
+from tasks.config.section import Written
+from tasks.evidence.drawing import COLOURS, INK, svg, title_of
+from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
+from tasks.records import Trained
+from tasks.store.cells import CellFolder
+from tasks.store.datasets import open_queries
+from tasks.store.state import core_digest, digest_of, write_json
+
+
+@dataclass(frozen=True)
+class Escape:
+    """How far training went on from a place: the best training measure within so many epochs, and the learning rate that reached it."""
+
+    epochs: int
+    rate: float
+    best: float
+
+
+@dataclass(frozen=True)
+class CertificateRecord:
+    """A certificate (`ltr.Certificate`) as plain values, with what it is of.
+
+    Attributes:
+        ranker: and where it was looked at, and how.
+        escape: of training that went on from there, where it was asked for.
+        curves: of four directions; `envelope`: lowest and highest of all `directions`.
+        key: of the cell, where there is one.
+    """
+
+    ranker: str
+    escape: Escape | None
+    verdict: str
+    measure: str
+    value: float
+    steps: tuple[float, ...]
+    norm: float
+    curves: list[list[float]]
+    rising: int
+    rising_or_tied: int
+    tie_share: float
+    upper_bound: float
+    epsilon: float
+    delta: float
+    envelope: list[list[float]]
+    directions: int
+    key: str | None = None
+
+    @classmethod
+    def of(cls, found: ltr.Certificate, ranker: str, escape: Escape | None) -> "CertificateRecord":
+        """The record of a certificate."""
+        curves = found.curves
+        plain = {**asdict(found), "curves": curves[:4].tolist(), "directions": len(curves)}
+        envelope = [np.min(curves, axis=0).tolist(), np.max(curves, axis=0).tolist()]
+        return cls(ranker=ranker, escape=escape, envelope=envelope, **plain)
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> "CertificateRecord":
+        """The record of plain values, as `as_json` gives them."""
+        escape = written.get("escape")
+        return cls(**{**written, "steps": tuple(written["steps"]), "escape": Escape(**escape) if escape else None})
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: value for name, value in asdict(self).items() if name != "key" or value is not None}
+
+    def text(self) -> str:
+        """What the test found, in one sentence."""
+        steps = f"{len(self.steps)} steps of η from {self.steps[0]:g} to {self.steps[-1]:g} (‖w‖ = {self.norm:.3g})"
+        rise = "direction rises" if self.rising == 1 else "directions rise"
+        found = {
+            "optimum": f"no direction rises: with confidence {1 - self.delta:.0%} fewer than {self.epsilon:.0%} do",
+            "not": f"{self.rising} {rise}; at most {self.upper_bound:.1%} of all do (confidence {1 - self.delta:.0%})",
+            "inconclusive": f"{self.tie_share:.1%} of the evaluations tie, so that nothing rises says little",
+        }[self.verdict]
+        escape = ""
+        if e := self.escape:
+            rises = "rises" if e.best > self.value else "does not rise"
+            escape = f" Trained on for {e.epochs} epochs it {rises}: {e.best:.4f} at best (learning rate {e.rate:g})."
+        at = f"{title_of(self.measure)} {self.value:.4f} on the training queries"
+        return f"{found}. {self.directions} directions, {steps}; {at}.{escape}"
+
+
+TEMPLATE = """<h2>Local optimality</h2>
+{% for c in certificates %}
+<p><b>{{ c.ranker }}</b>: <span class="verdict {{ c.verdict }}">{{ c.verdict }}</span> {{ c.text() }}</p>
+{% endfor %}
+<div class="plots">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>
+"""
+
+
+@dataclass(frozen=True)
+class Certificates(Found):
+    """The certificates of a run; `rankers` are all of the run's, by name."""
+
+    place: ClassVar[int] = 40
+    found: tuple[CertificateRecord, ...]
+    rankers: tuple[str, ...]
+
+    def tags(self) -> dict[str, str]:
+        return {f"optimality.{c.ranker}": c.verdict for c in self.found if c.ranker in self.rankers}
+
+    def column(self) -> Column | None:
+        if not self.found:
+            return None
+        return Column(f"optimum of {title_of(self.found[0].measure)}", {c.ranker: c.verdict for c in self.found})
+
+    def figures(self) -> dict[str, str]:
+        return {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c.ranker)}": optimality_figure(c) for c in self.found}
+
+    def section(self) -> str:
+        figures = [optimality_figure(c) for c in self.found]
+        return render(TEMPLATE, certificates=self.found, figures=figures) if self.found else ""
+
+
+class Optimality(Evidence):
+    """The certificate of local optimality; `rankers` empty: every net and linear model. A ranker trained for another measure is
+    looked at with this one too.
+
+    `fine` also takes the steps η = 0.001, 0.002, …; `one_at_a_time` also moves each weight alone; `early_epochs` are kept of every
+    net and looked at too; `escape` goes on training for the measure, so many epochs, from every place looked at.
+    """
+
+    key: ClassVar[str] = "optimality"
+    measure: str = "ndcg"
+    rankers: list[str] = []
+    epsilon: float = Field(0.01, gt=0, lt=1)
+    delta: float = Field(0.01, gt=0, lt=1)
+    steps: tuple[float, ...] = COARSE
+    fine: bool = False
+    one_at_a_time: bool = False
+    early_epochs: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    escape: int = Field(0, ge=0)
+
+    def check(self, config: RunConfig) -> None:
+        ltr.Measure.maximised(self.measure)
+        config.require_ranker("optimality.rankers", *self.rankers)
+        for name in self.rankers:
+            ranker = config.rankers[name]
+            if not ranker.core.has_weights:
+                raise ValueError(f"optimality.rankers: {name!r} is a {ranker.kind}: it has no weights, and so no certificate")
+
+    def decisive(self) -> list[str]:
+        return [self.measure]
+
+    def adapt(self, config: RunConfig, ranker: str, written: Written) -> None:
+        if kept := config.rankers[ranker].core.snapshots_from:
+            written[kept] = sorted({*written[kept], *self.early_epochs})
+
+    def gather(self, run: Gathering) -> Certificates:
+        certified = [name for name, ranker in run.config.rankers.items() if ranker.core.certified]
+        wanted = self.rankers or certified
+        run.progress.begin("optimality", len(wanted))
+        found: list[CertificateRecord] = []
+        for trained in run.on_first_fold(wanted):
+            own = certify(trained, self, run.config.seed)
+            found += [replace(certificate, key=trained.result.key) for certificate in own]
+            run.progress.done("; ".join(f"{certificate.ranker}: {certificate.verdict}" for certificate in own))
+        return Certificates(tuple(found), tuple(run.config.rankers))
+
+
+register_evidence(Optimality)
+
+
+@task(cache_policy=NO_CACHE, name="optimality", task_run_name="optimality {trained.ranker}")
+def certify(trained: Trained, config: Optimality, seed: int) -> list[CertificateRecord]:
+    """Tests the model of a cell on its training queries, in every way that `config` asks for; the model's own certificate comes first."""
+    cell = trained.cell
+    about = {
+        "certificate": 3,
+        "core": core_digest(),
+        "train": cell.data.train,
+        "conventions": cell.conventions,
+        "seed": seed,
+        "label": cell.ranker,
+    }
+    written = config.model_dump(mode="json", exclude={"rankers"})
+    folder = CellFolder.of(trained.result.key)
+    path = folder.certificates(digest_of({**about, **written}))
+    if not path.is_file():
+        model, rules = ltr.load(folder.model), read_conventions(cell.conventions)
+        found = examine(model, open_queries(cell.data.train), config, rules, seed, cell.ranker)
+        write_json(path, [certificate.as_json() for certificate in found])
+    return [CertificateRecord.read(entry) for entry in json.loads(path.read_text())]
+
+
+def examine(
+    model: ltr.Ranker, queries: Queries, config: Optimality, conventions: ltr.Conventions, seed: int, label: str
+) -> Iterator[CertificateRecord]:
+    """Certificates of a model: at its weights, and where asked for with fine steps, one weight at a time, and at its early epochs.
+
+    With `config.escape`, training for the measure goes on from each place, and the record says how far it got.
+    """
+    options: dict[str, Any] = {"epsilon": config.epsilon, "delta": config.delta, "seed": seed}
+    ways: dict[str, dict[str, Any]] = {"": {"steps": config.steps}}
+    if config.fine:
+        ways[", η from 0.001"] = {"steps": FINE}
+    if config.one_at_a_time:
+        ways[", one weight at a time"] = {"steps": config.steps, "one_at_a_time": True}
+    early = {f"{label}, epoch {epoch}": model.snapshot(epoch) for epoch in config.early_epochs}
+    for place, site in {label: model, **early}.items():
+        if site is None:
+            continue
+        surface = site.surface(queries.features)
+        reached = site.escape(queries, config.measure, config.escape, conventions) if config.escape else None
+        escape = Escape(config.escape, *reached) if reached else None
+        for way, how in ways.items() if place == label else [("", ways[""])]:
+            found = ltr.certify(surface, queries, config.measure, conventions, **how, **options)
+            yield CertificateRecord.of(found, f"{place}{way}", escape if not way else None)
+
+
+def everything(measure: str, epsilon: float, delta: float, escape: int = 0) -> Optimality:
+    """Every way to look at one model."""
+    kept = (7, 12)
+    return Optimality(
+        measure=measure, epsilon=epsilon, delta=delta, steps=COARSE, fine=True, one_at_a_time=True, early_epochs=kept, escape=escape
+    )
+
+
+def optimality_figure(certificate: CertificateRecord) -> str:
+    """The measure against η: four directions drawn, the envelope of all (D figures 1–4)."""
+
+    def draw(axes: Any) -> None:
+        eta = [0.0, *certificate.steps]
+        low, high = ([certificate.value, *line] for line in certificate.envelope)
+        axes.fill_between(
+            eta, low, high, color=COLOURS[0], alpha=0.13, linewidth=0, label=f"all {certificate.directions} directions"
+        )
+        for k, line in enumerate(certificate.curves):
+            axes.plot(eta, [certificate.value, *line], color=COLOURS[k], linewidth=1.1, marker=".", markersize=3)
+        axes.axhline(certificate.value, color=INK, linewidth=0.7, linestyle=":")
+        axes.set(xlabel="step η along a unit direction", ylabel=f"{title_of(certificate.measure)}, training")
+        axes.set_title(certificate.ranker, loc="left", fontweight="bold")
+        axes.legend(frameon=False, loc="lower left")
+
+    return svg(draw)
+
+
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Local optimality</title><style>body { font: 15px/1.5 system-ui, sans-serif; max-width: 760px; margin: 2rem auto; padding: 0 1rem } svg { max-width: 100% }</style><h1>Local optimality</h1><p>{{ title }}</p>{% for c, figure in found %}<h2>{{ c.ranker }}: {{ c.verdict }}</h2><p>{{ c.text() }}</p>{{ figure | safe }}{% endfor %}</html>
+"""
+
+
+def write_certificates(certificates: Sequence[CertificateRecord], title: str, path: Path) -> Path:
+    """A page of certificates alone: verdicts and figures."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render(_PAGE, title=title, found=[(c, optimality_figure(c)) for c in certificates]) + "\n")
+    return path

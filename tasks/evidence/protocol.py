@@ -1,0 +1,145 @@
+"""What every kind of evidence is: a section of the configuration that gathers something about the chosen rankers, and what it found, with
+tags for MLflow, sentences for the terminal, and figures and a section for the page.
+
+The pipeline, the page and the terminal go through whatever kinds are registered and know none of them. A new kind is one file: a subclass
+of `Evidence`, a subclass of `Found`, and a call of `register_evidence`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import jinja2
+
+from tasks.config.run_config import RunConfig
+from tasks.config.section import EvidenceSection
+from tasks.records import Fold, Progress, Trained
+from tasks.store.cells import CellFolder
+from tasks.tracking.tracker import Tracker
+
+_TEMPLATES = jinja2.Environment(autoescape=True, trim_blocks=True)
+
+
+def render(template: str, **values: Any) -> str:
+    """A jinja template with its values, which are escaped unless marked safe."""
+    return _TEMPLATES.from_string(template).render(**values)
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """What evidence may look at.
+
+    Attributes:
+        config: of the run.
+        folds: its data.
+        cells: all that were trained, in the order of the grid.
+        chosen: of each ranker and fold the cell that was chosen.
+        tracker, progress: of the run.
+    """
+
+    config: RunConfig
+    folds: tuple[Fold, ...]
+    cells: tuple[Trained, ...]
+    chosen: tuple[Trained, ...]
+    tracker: Tracker
+    progress: Progress
+
+    def values_of(self, ranker: str) -> list[str]:
+        """Files of the per-query values of a ranker's chosen cells, fold by fold."""
+        return [values_path(trained) for trained in self.chosen if trained.ranker == ranker]
+
+    def on_first_fold(self, rankers: list[str]) -> list[Trained]:
+        """The chosen cells of some rankers on the first fold."""
+        return [trained for trained in self.chosen if trained.ranker in rankers and trained.fold == 0]
+
+
+def values_path(trained: Trained) -> str:
+    """File of a cell's per-query values."""
+    return str(CellFolder.of(trained.result.key).values)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table of rankers: its title, and for some rankers a word with a style (``optimum``, ``not``, ``inconclusive``)."""
+
+    title: str
+    words: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A file for MLflow, by the name it has there."""
+
+    path: Path
+    name: str
+
+
+class Found(ABC):
+    """What a piece of evidence found.
+
+    Attributes:
+        place: of its section on the page and its sentences on the terminal, smaller ones first.
+    """
+
+    place: ClassVar[int] = 100
+
+    def tags(self) -> dict[str, str]:
+        """Tags of the run in MLflow."""
+        return {}
+
+    def sentences(self) -> list[str]:
+        """Lines for the terminal, below the table."""
+        return []
+
+    def column(self) -> Column | None:
+        """A column of the table of rankers."""
+        return None
+
+    def figures(self) -> dict[str, str]:
+        """Figures that are files of their own, SVG by name."""
+        return {}
+
+    def artifacts(self, folder: Path) -> list[Artifact]:
+        """Further files for MLflow; those that do not exist yet are written into `folder`."""
+        return []
+
+    @abstractmethod
+    def section(self) -> str:
+        """The section of the page, as HTML that ends its own headings; empty where there is nothing to show."""
+
+
+class Evidence(EvidenceSection, ABC):
+    """A kind of evidence: its configuration, and how it is gathered.
+
+    Attributes:
+        last: it changes what is in use, and so is gathered when everything else is.
+    """
+
+    last: ClassVar[bool] = False
+
+    def check_data(self, folds: tuple[Fold, ...]) -> None:
+        """Checks that it can be gathered on these data, before anything is trained.
+
+        Raises:
+            DataError: saying why not.
+        """
+
+    def choose(self, run: Gathering) -> tuple[Trained, ...]:
+        """The chosen cells as this evidence wants them; most kinds take the choice as it is."""
+        return run.chosen
+
+    @abstractmethod
+    def gather(self, run: Gathering) -> Found:
+        """Gathers the evidence about a run's chosen cells."""
+
+
+def asked_for(config: RunConfig) -> list[Evidence]:
+    """The evidence that a configuration asks for, in the order in which it is gathered."""
+    asked = [cast(Evidence, section) for section in config.evidence]
+    return sorted(asked, key=lambda evidence: evidence.last)
+
+
+def evidence_of(config: RunConfig, kind: type[Evidence]) -> Evidence | None:
+    """The evidence of one kind that a configuration asks for, None where it does not."""
+    return next((section for section in asked_for(config) if isinstance(section, kind)), None)

@@ -1,0 +1,1 @@
+"""Models for other tools and of other tools, and scores of files."""

@@ -1,0 +1,33 @@
+"""What writers of every format take, and the ensemble of a ranker that is made of trees."""
+
+from collections.abc import Callable
+
+import ltr
+from ltr.trees.ensemble import Trees
+from ltr.trees.tree_ranker import TreeRanker
+
+Writer = Callable[[ltr.Ranker, str, bool], str | bytes]
+"""``writer(ranker, name, complete)``: what the file holds; `name` is that of the file without its suffix."""
+
+
+def trees_of(ranker: ltr.Ranker) -> Trees:
+    """The trees of a fitted ranker whose `export_form` is ``trees``."""
+    assert isinstance(ranker, TreeRanker)
+    return ranker.ensemble
+
+
+def base_of(ranker: ltr.Ranker) -> str | None:
+    """The feature that is added to the trees' scores, where there is one."""
+    assert isinstance(ranker, TreeRanker)
+    return ranker.base_feature
+
+
+def whole_score(ranker: ltr.Ranker, to: str) -> Trees:
+    """The trees of a ranker, which are all of its score.
+
+    Raises:
+        ValueError: for a ranker with a base, which the format `to` cannot say.
+    """
+    if (base := base_of(ranker)) is not None:
+        raise ValueError(f"the scores of base {base!r} are added to the trees', which {to} cannot say; onnx can")
+    return trees_of(ranker)

@@ -1,0 +1,285 @@
+"""Rankers in other tools' formats, checked by the tools' own readers.
+
+A ranker is exported only into a format that can say it; what a format says differently (float32 leaves, a constant that moves no ranking)
+is remarked. `verify` opens the file with the format's own reader and compares scores. A format is one entry of `FORMATS`.
+
+References: ``model/linear`` and ``model/ranklib`` of the Elasticsearch and OpenSearch learning-to-rank plugins; ``LinearModel`` and
+``MultipleAdditiveTreesModel`` of Solr.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ltr
+from ltr.trees import formats
+from ltr.trees.ensemble import Trees
+from tasks.export.ensembles import Writer, trees_of, whole_score
+from tasks.export.onnx_graphs import linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
+from tasks.export.weights import weights_of
+from tasks.records import DataError
+from tasks.store.state import written_whole
+
+Scores = Callable[[Path, NDArray[np.float32], tuple[str, ...]], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write rankers down.
+
+    Attributes:
+        about: what opens it.
+        writers: by the form of a ranker (`form_of`), what the file holds.
+        scores: by the format's own reader, where that is a package of Python: ``(path, features, names) → [documents]``.
+    """
+
+    about: str
+    writers: Mapping[str, Writer]
+    scores: Scores | None = None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How the scores of a file, by the format's own reader, compare with the model's.
+
+    Attributes:
+        documents: how many were scored.
+        largest_difference: max |score of the file − score of the model|; infinity where only one of them is NaN.
+        reordered: queries whose ranking, equal scores as they stand, is another.
+    """
+
+    documents: int
+    largest_difference: float
+    reordered: int
+
+    @property
+    def same_ranking(self) -> bool:
+        """Whether no query is ranked differently."""
+        return self.reordered == 0
+
+
+def form_of(ranker: ltr.Ranker) -> str:
+    """The form that formats tell rankers apart by (`ltr.Ranker.export_form`), or the kind of a ranker that has none."""
+    return ranker.export_form or ranker.kind
+
+
+def export(ranker: ltr.Ranker, path: str | Path, to: str, complete: bool = False) -> None:
+    """Writes a fitted ranker to `path` as the format `to`, a key of `FORMATS`; the file is there whole or not at all.
+
+    Args:
+        complete: there will be no missing values. Formats that do not know any (`ranklib`, `solr`) then leave out what the trees do with
+            them; otherwise they refuse trees that have a rule for them. A node that was grown without missing values has none, unless
+            it was imported or is one of RankBoost's.
+
+    Raises:
+        DataError: for an unknown format, one that cannot hold the ranker, a folder that is not there, or a package that is missing.
+    """
+    path = Path(path)
+    written = _written(ranker, path, to, complete)
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: no such folder {path.parent}")
+    try:
+        with written_whole(path) as partial:
+            partial.write_bytes(written if isinstance(written, bytes) else written.encode())
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+
+
+def _written(ranker: ltr.Ranker, path: Path, to: str, complete: bool) -> str | bytes:
+    if not ranker.names:
+        raise DataError(f"{path}: this model is not fitted")
+    format, form = _format(path, to), form_of(ranker)
+    if form not in format.writers:
+        able = [name for name, other in FORMATS.items() if form in other.writers]
+        raise DataError(
+            f"{path}: {to} holds {', '.join(format.writers)}, and this ranker ({ranker.kind}) is of the form {form!r}; "
+            + (f"formats that hold it: {', '.join(able)}" if able else "no format holds it")
+        )
+    try:
+        return format.writers[form](ranker, path.stem, complete)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _format(path: Path, to: str) -> Format:
+    if to not in FORMATS:
+        raise DataError(f"{path}: unknown format {to!r}; known: {', '.join(FORMATS)}")
+    return FORMATS[to]
+
+
+def verify(
+    ranker: ltr.Ranker, path: str | Path, to: str, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
+) -> Agreement:
+    """Scores ``features float32 [documents, features]`` by the file's own reader and by the model.
+
+    Args:
+        offsets: ``[queries + 1]``, where the queries begin; left out, all documents are one query's.
+
+    Raises:
+        DataError: for a format whose reader is no package of Python, a package that is missing, or a file that it does not open.
+    """
+    path, features = Path(path), np.ascontiguousarray(features, np.float32)
+    reader = _format(path, to).scores
+    if reader is None:
+        raise DataError(f"{path}: {to} is read by {FORMATS[to].about}; there is no reader to verify it with here")
+    try:
+        theirs = np.asarray(reader(path, features, ranker.names), np.float64).ravel()
+    except DataError:
+        raise
+    except Exception as error:  # Each reader has errors of its own.
+        raise DataError(f"{path}: {to}'s reader does not score it: {str(error).splitlines()[0]}") from None
+    ours = ranker.predict(features)
+    starts = np.array([0, len(ours)]) if offsets is None else offsets
+    query = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    differs = np.lexsort((-ours, query)) != np.lexsort((-theirs, query))
+    differences = np.where(np.isnan(ours) & np.isnan(theirs), 0.0, np.nan_to_num(np.abs(ours - theirs), nan=np.inf))
+    return Agreement(len(ours), float(differences.max(initial=0.0)), len(np.unique(query[differs])))
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        path, format: of the file.
+        about: what opens it.
+        kind, form, features: of the ranker.
+        trees: None where there are none.
+        bytes: of the file.
+        remarks: what the format says differently.
+        verified: how the scores of a sample agree, None where there was none or no reader for it.
+    """
+
+    path: str
+    format: str
+    about: str
+    kind: str
+    form: str
+    features: int
+    trees: int | None
+    bytes: int
+    remarks: tuple[str, ...]
+    verified: Agreement | None
+
+
+def export_to(ranker: ltr.Ranker, path: str | Path, to: str, sample: ltr.Queries | None = None, complete: bool = False) -> Exported:
+    """Exports as `export` does, verifies on `sample` where there is a reader, and says what was done.
+
+    Raises:
+        DataError: as `export` and `verify` do.
+    """
+    path = Path(path)
+    export(ranker, path, to, complete)
+    remarks = [rule for rule in (remark(ranker, to, complete) for remark in _REMARKS) if rule]
+    verified = None
+    if sample is not None and FORMATS[to].scores is None:
+        remarks.append(f"not verified: {to} is read by {FORMATS[to].about}")
+    elif sample is not None:
+        verified = verify(ranker, path, to, sample.features, sample.offsets)
+    form = form_of(ranker)
+    return Exported(
+        path=str(path),
+        format=to,
+        about=FORMATS[to].about,
+        kind=ranker.kind,
+        form=form,
+        features=len(ranker.names),
+        trees=trees_of(ranker).n_trees if form == "trees" else None,
+        bytes=path.stat().st_size,
+        remarks=tuple(remarks),
+        verified=verified,
+    )
+
+
+def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    narrow = form_of(ranker) == "trees" and to != "lightgbm"
+    return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
+
+
+def _numbered_features(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    first, last = ranker.names[0], ranker.names[-1]
+    return f"features by number: 1 is {first!r}, {len(ranker.names)} is {last!r}" if to == "ranklib" else ""
+
+
+def _no_missing_values(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    silent = to in ("ranklib", "solr", "linear")
+    return f"{to} knows no missing values: every document must bring every feature" if silent else ""
+
+
+def _without_constant(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    dropped = form_of(ranker) == "linear net" and to in ("linear", "solr")
+    return "the net's scores less a constant, on features as they are: the rankings are the same" if dropped else ""
+
+
+def _moved_thresholds(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    shift = formats.solr_shift(trees_of(ranker)) if form_of(ranker) == "trees" and to == "solr" else 0.0
+    return f"Solr adds 1e-6 to thresholds, which lets it meet these to {shift:.1e} only" if shift else ""
+
+
+_REMARKS = (_narrow_leaves, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
+
+
+def _complete_trees(ranker: ltr.Ranker, to: str, complete: bool) -> Trees:
+    trees = whole_score(ranker, to)
+    if not complete:
+        formats.check_complete(trees, ranker.names, to)
+    return trees
+
+
+def _lightgbm(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return formats.lightgbm_text(whole_score(ranker, "lightgbm"), ranker.names)
+
+
+def _xgboost(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return json.dumps(formats.xgboost_document(whole_score(ranker, "xgboost"), ranker.names), ensure_ascii=False)
+
+
+def _ranklib(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return formats.ranklib_text(_complete_trees(ranker, "ranklib", complete), ranker.names)
+
+
+def _solr_trees(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return json.dumps(formats.solr_trees(_complete_trees(ranker, "solr", complete), ranker.names, name), indent=1)
+
+
+def _solr_linear(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return json.dumps(formats.solr_linear(weights_of(ranker), name), indent=1)
+
+
+def _linear(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return json.dumps(weights_of(ranker), indent=1)
+
+
+def _lightgbm_scores(path: Path, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[Any]:
+    lightgbm = package("lightgbm")
+    return np.asarray(lightgbm.Booster(model_file=str(path)).predict(features, raw_score=True))
+
+
+def _xgboost_scores(path: Path, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[Any]:
+    xgboost = package("xgboost")
+    data = xgboost.DMatrix(features, feature_names=list(names))
+    return np.asarray(xgboost.Booster(model_file=str(path)).predict(data, output_margin=True))
+
+
+_NET, _WEIGHTS = onnx_writer(net_nodes), {"linear": _linear, "linear net": _linear}
+
+FORMATS: dict[str, Format] = {
+    "lightgbm": Format("lightgbm.Booster(model_file=…)", {"trees": _lightgbm}, _lightgbm_scores),
+    "xgboost": Format("xgboost.Booster(model_file=…)", {"trees": _xgboost}, _xgboost_scores),
+    "ranklib": Format("RankLib's -load, and model/ranklib of Elasticsearch and OpenSearch", {"trees": _ranklib}),
+    "solr": Format(
+        "the model store of Solr", {"trees": _solr_trees, "linear": _solr_linear, "linear net": _solr_linear}
+    ),
+    "linear": Format("model/linear of Elasticsearch and OpenSearch", _WEIGHTS),
+    "onnx": Format(
+        "onnxruntime.InferenceSession(…)",
+        {"trees": onnx_writer(tree_nodes), "linear": onnx_writer(linear_nodes), "linear net": _NET, "two-layer net": _NET},
+        onnx_scores,
+    ),
+}  # fmt: skip
+"""Every format by the name `export` calls it."""

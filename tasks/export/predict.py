@@ -1,0 +1,165 @@
+"""A model and a file → scores. The file is read part by part and may be larger than memory; only ids and scores are kept."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import ltr
+from ltr.data import letor
+from tasks.config.data_section import Data
+from tasks.data.ingest import is_table, located, numbers
+from tasks.data.trec import PAIR, RUN, read_trec
+from tasks.records import DataError
+from tasks.store.state import written_whole
+
+ROWS, BYTES = 100_000, 1 << 26
+"""Of a table and of a text that are read at a time."""
+FORMATS = (".parquet", ".csv", ".tsv", ".trec")
+
+
+def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
+    """Scores every row of a file, in its order: columns ``query`` and ``document`` where the file has them, and ``score``. A ``.trec``
+    file is a run: ``query Q0 document rank score lambdaflow``, by query and falling score, equal ones as they stand.
+
+    Args:
+        data: names the columns of tables and the first feature of text; a label is not needed. Features of the names of its `runs` are
+            read from them, by query and document id.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        DataError: for another suffix of `output`, a missing column or feature, a wrong line, runs of other documents; nothing is written
+            then.
+    """
+    if output.suffix not in FORMATS:
+        raise DataError(f"{output}: scores are written as {', '.join(FORMATS)}")
+    found = located(path)
+    runs = {name: read_trec(paths, RUN) for name, paths in data.runs.items() if name in model.names}
+    own = tuple(name for name in model.names if name not in runs)
+    parts = _table(own, found, data) if is_table(found) else _text(own, found, data)
+    if runs:
+        parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
+    scored = [_scored(model, found, ids, features) for ids, features in parts]
+    if not scored:
+        raise DataError(f"{found}: no rows")
+    scores = pl.concat(scored)
+    for name, run in runs.items():
+        if not scores.join(run, on=PAIR, how="semi").height:
+            raise DataError(f"{found}: no document of run {name!r} is in it")
+    with written_whole(output) as partial:
+        if output.suffix == ".trec":
+            _run(scores, path).write_csv(partial, separator=" ", include_header=False)
+        elif output.suffix == ".parquet":
+            scores.write_parquet(partial)
+        else:
+            scores.write_csv(partial, separator="\t" if output.suffix == ".tsv" else ",")
+    return scores.height
+
+
+def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[np.float32]) -> pl.DataFrame:
+    try:
+        return ids.with_columns(score=pl.Series(model.predict(features)))
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _refuse_twice(path: Path, columns: list[str], data: Data) -> None:
+    for name in data.runs:
+        if name in columns:
+            raise DataError(f"{path}: data.runs: the data have a feature {name!r}; name the run otherwise")
+
+
+def _joined(
+    path: Path,
+    ids: pl.DataFrame,
+    columns: dict[str, NDArray[np.float32]],
+    runs: Mapping[str, pl.DataFrame],
+    names: tuple[str, ...],
+) -> NDArray[np.float32]:
+    """The features `names`: columns of the file, and scores of runs, NaN for a document that a run has not."""
+    if not set(PAIR) <= set(ids.columns):
+        raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
+    for name, run in runs.items():
+        scores = ids.join(run, on=PAIR, how="left", maintain_order="left")["score"]
+        columns[name] = scores.fill_null(float("nan")).to_numpy().astype(np.float32)
+    return np.column_stack([columns[name] for name in names])
+
+
+def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
+    """Ids and features of a table, some rows at a time."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            lazy = pl.scan_parquet(path)
+        else:
+            lazy = pl.scan_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema=False)
+        columns = lazy.collect_schema().names()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {str(error).splitlines()[0]}") from None
+    _refuse_twice(path, columns, data)
+    for name in names:
+        if name not in columns:
+            near = difflib.get_close_matches(name, columns, n=2)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            missing = sum(other not in columns for other in names)
+            raise DataError(f"{path}: the model's feature {name!r} is no column{hint} ({missing} of {len(names)} are missing)")
+    ids = {kind: name for kind, name in (("query", data.query), ("document", data.document)) if name in columns}
+    if not (names or ids):
+        raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
+    before = 0
+    for frame in lazy.select(*names, *ids.values()).collect_batches(chunk_size=ROWS, maintain_order=True):
+        features = np.empty((frame.height, len(names)), np.float32)
+        for k, name in enumerate(names):
+            features[:, k] = numbers(path, frame, name, data, before)
+        before += frame.height
+        yield frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()}), features
+
+
+def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
+    """Ids and features of LETOR text, some megabytes of whole lines at a time."""
+    _refuse_twice(path, [name for name in data.runs if name[:1] == "f" and name[1:].isdigit()], data)
+    strange = [name for name in names if not (name[:1] == "f" and name[1:].isdigit())]
+    if strange:
+        raise DataError(
+            f"{path}: text has the features f{data.first_feature}, f{data.first_feature + 1}, …, and the model reads {strange[0]!r}"
+        )
+    columns = np.array([int(name[1:]) - data.first_feature for name in names], np.int64)
+    lines_before = 0
+    with open(path, "rb") as file:
+        while block := file.read(BYTES):
+            text = np.frombuffer(block + file.readline(), np.uint8)
+            try:
+                lines = letor.parse(text, data.first_feature)
+            except letor.LineError as error:
+                raise DataError(f"{path}, line {lines_before + error.line}: {error.text!r}: {error.rule}") from None
+            lines_before += int((text == ord("\n")).sum())
+            wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
+            wide[:, : lines.features.shape[1]] = lines.features
+            ids = {"query": lines.query_spans} if lines.query_keys is not None else {}
+            if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():
+                ids["document"] = lines.document_spans
+            found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "replace") for kind, spans in ids.items()}
+            yield pl.DataFrame(found, height=len(wide)), wide[:, columns]
+
+
+def _run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """The lines of a TREC run."""
+    for kind in ("query", "document"):
+        if kind not in scores.columns:
+            raise DataError(
+                f"{path}: a TREC run names queries and documents, and there is no {kind} id here (data.{kind} names the column)"
+            )
+        spaced = scores.filter(pl.col(kind).str.contains(r"\s"))
+        if spaced.height:
+            raise DataError(
+                f"{path}: a TREC run is separated by spaces, and the {kind} id {spaced[kind][0]!r} has one; write .csv instead"
+            )
+    ranked = scores.with_row_index("row").sort(["query", "score", "row"], descending=[False, True, False])
+    return ranked.select(
+        "query", pl.lit("Q0").alias("q0"), "document", pl.int_range(1, pl.len() + 1).over("query").alias("rank"), "score",
+        pl.lit("lambdaflow").alias("run"),
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""Models of other tools as rankers: LightGBM's text and XGBoost's JSON.
+
+Imported trees are a `ltr.LambdaMART` like any other: certificates, the microscope and comparisons work on them.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import ltr
+from ltr.trees import formats
+from ltr.trees.ensemble import Trees
+from tasks.records import DataError
+
+_BEGINNINGS = {"lightgbm": r"\s*tree\s*\nversion=", "xgboost": r'\s*\{\s*"(learner|version)"\s*:\s*[\[{]'}
+
+
+def _read_document(text: str) -> formats.Ensemble:
+    return formats.read_xgboost(json.loads(text))
+
+
+READERS: dict[str, Callable[[str], formats.Ensemble]] = {"lightgbm": formats.read_lightgbm, "xgboost": _read_document}
+
+
+def source_of(path: str | Path) -> str | None:
+    """The tool (a key of `READERS`) that wrote a file, by its beginning; None for others."""
+    with open(path, "rb") as file:
+        beginning = file.read(200).decode("utf-8", "replace")
+    return next((tool for tool, pattern in _BEGINNINGS.items() if re.match(pattern, beginning)), None)
+
+
+def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
+    """The ensemble in a LightGBM text model or XGBoost JSON as a fitted ranker. Its scores are LightGBM's raw scores to the bit, and
+    XGBoost's margins but for that tool's sums in float32.
+
+    Args:
+        names: of the features it shall read, in their order; found by name, or by place where the file names none and has as many. Left
+            out: those of the file, or else ``f1``, ``f2``, ….
+
+    Raises:
+        DataError: naming the file, for anything else, for what `ltr.trees.formats` refuses, or for a feature that is not among `names`.
+    """
+    path = Path(path)
+    try:
+        tool = source_of(path)
+        if tool is None:
+            raise ValueError("neither LightGBM's text nor XGBoost's JSON (a .ubj file is XGBoost's too: save it as .json)")
+        trees, taken = _on_features(READERS[tool](path.read_text("utf-8")), names)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+    if trees.n_trees == 0:
+        raise DataError(f"{path}: no trees")
+    plain = ltr.LambdaMART(n_trees=trees.n_trees, n_leaves=max(int(np.diff(trees.leaf_starts).max()), 2), stop_on=None)
+    return replace(plain, trees=trees, names=taken, remarks=(f"read from a model of {tool}",))
+
+
+def _on_features(found: formats.Ensemble, names: tuple[str, ...]) -> tuple[Trees, tuple[str, ...]]:
+    """The trees over the features `names`."""
+    if not names:
+        return found.trees, found.names
+    if not found.named:
+        if len(found.names) != len(names):
+            raise ValueError(f"the file names no features and has {len(found.names)} of them; the data have {len(names)}")
+        return found.trees, names
+    place = {name: k for k, name in enumerate(names)}
+    strange = [found.names[f] for f in np.unique(found.trees.feature) if found.names[f] not in place]
+    if strange:
+        raise ValueError(f"trees on features that the data do not have: {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}")
+    places = np.array([place.get(name, -1) for name in found.names], np.int32)
+    return replace(found.trees, feature=places[found.trees.feature]), names

@@ -1,0 +1,178 @@
+"""What travels through a run: frozen records, and the errors that end one. Plain values inside, so that they pass Prefect's serializer.
+
+Ingested ─ Prepared ─ Fold ─ Cell ─ CellResult ─ Trained ─ RunOutcome
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol
+
+
+class DataError(ValueError):
+    """Data that cannot be used: file, line or query, value and rule."""
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; one line a fault."""
+
+
+class ExpectationError(ValueError):
+    """A number that the configuration expects did not come out."""
+
+
+class TrackingError(OSError):
+    """MLflow does not take what is written, and will not soon."""
+
+
+class WorkerError(OSError):
+    """A process that trained a cell is gone."""
+
+
+Level = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the data doctor's report. An ``error`` stops training."""
+
+    level: Level
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """Files as one stored data set.
+
+    Attributes:
+        data: its name in the store.
+        split_queries: queries that stood in several places.
+        read: False where the store had it.
+    """
+
+    data: str
+    split_queries: int
+    read: bool
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A stored data set with its labels, and what was done to it, in sentences."""
+
+    data: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Names in the store of training, validation and test queries."""
+
+    train: str
+    valid: str
+    test: str
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The names by role."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a sweep: a ranker with its parameters set, on one fold.
+
+    Attributes:
+        label: what people call it.
+        ranker: its ranker's name; `fold`, from 0.
+        point: what was set, by dotted path.
+        section: the ranker's parameters, as a configuration has them.
+        data: training queries (those that the ranker is shown), validation and test queries.
+        measures: taken of it.
+        conventions: label rules, as a configuration has them.
+    """
+
+    label: str
+    ranker: str
+    fold: int
+    point: Mapping[str, Any]
+    section: Mapping[str, Any]
+    data: Fold
+    measures: tuple[str, ...]
+    conventions: Mapping[str, Any]
+
+
+def point_title(point: Mapping[str, Any]) -> str:
+    """A point of a grid as people write it: ``learning_rate=0.1, 1.weight=0.3``."""
+    return ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What training a cell gave; model, per-query values and curve are in its folder (`tasks.store.cells.CellFolder`).
+
+    Attributes:
+        key: of the cell, independent of its name and place in a sweep.
+        digest: of the model.
+        metrics: means by ``{split}_{measure}``.
+        seconds: of training.
+        remarks: sentences about it.
+    """
+
+    key: str
+    digest: str
+    metrics: dict[str, float]
+    seconds: float
+    remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "remarks", tuple(self.remarks))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A cell with its result."""
+
+    cell: Cell
+    result: CellResult
+
+    @property
+    def ranker(self) -> str:
+        """The ranker's name."""
+        return self.cell.ranker
+
+    @property
+    def fold(self) -> int:
+        """The fold, from 0."""
+        return self.cell.fold
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """A ranker's model, or the models of its folds: digest, and the mean of their metrics."""
+
+    digest: str
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class LoggedDataset:
+    """A data set as MLflow shows it: name, role in the run, digest, source and profile as JSON."""
+
+    name: str
+    role: str
+    digest: str
+    source: str
+    profile: str
+
+
+class Progress(Protocol):
+    """Where a run says how far it is."""
+
+    def begin(self, text: str, steps: int | None = None) -> None:
+        """A stage begins, of so many steps where they are known."""
+
+    def done(self, text: str) -> None:
+        """A step of the stage is finished."""
+
+    def say(self, text: str, style: str = "") -> None:
+        """Something worth a line."""

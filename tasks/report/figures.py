@@ -1,0 +1,119 @@
+"""Figures of a run: what was swept, curves, effective pairs, importances and objectives. Those of its evidence stand with the evidence."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ltr.objectives.pair_costs import COSTS
+from tasks.evidence.drawing import COLOURS, colour, svg, title_of
+from tasks.records import Trained
+from tasks.report.outcome import ObjectiveShape
+from tasks.store.cells import CellFolder, read_curve, read_importance
+
+
+def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
+    """How scheduled weights grow (S figure 6), and what several pair costs pull with at every distance (S figure 5)."""
+    scheduled = {label: shape.weights for label, shape in objectives.items() if shape.weights}
+    distinct = {weights: label for label, weights in reversed(scheduled.items())}
+    costs = sorted({cost for shape in objectives.values() for cost in shape.costs})
+    distance = np.linspace(-8, 8, 321)
+
+    def draw_weights(axes: Any) -> None:
+        for k, (weights, label) in enumerate(reversed(distinct.items())):
+            last = [row[-1] for row in weights]
+            axes.plot(range(len(last)), last, color=colour(k), linewidth=1.1, label=label)
+        axes.set(xlabel="iteration", ylabel="weight of the last term")
+        if len(distinct) <= 10:
+            axes.legend(frameon=False, fontsize=7)
+
+    def draw_costs(axes: Any) -> None:
+        for k, cost in enumerate(costs):
+            slope, bend = np.empty(len(distance)), np.empty(len(distance))
+            COSTS[cost](0, 1.0, distance, slope, bend)
+            axes.plot(distance, slope, color=colour(k), linewidth=1.2, label=cost)
+        axes.set(xlabel="score of the better document less that of the other", ylabel="pull of a pair, |ΔM| = 1")
+        axes.legend(frameon=False)
+
+    return [*([svg(draw_weights)] if distinct else []), *([svg(draw_costs)] if len(costs) > 1 else [])]
+
+
+def swept_figures(cells: Sequence[Trained], path: str | None, measures: Sequence[str], select: str) -> list[str]:
+    """Each test measure against a swept parameter, of each ranker's cell that is best on validation queries at that value, mean over the
+    folds (S figure 7, C figures 4–6)."""
+    swept = [trained for trained in cells if path in trained.cell.point]
+    rankers = list(dict.fromkeys(trained.ranker for trained in swept))
+
+    def best(ranker: str, value: Any) -> Sequence[Mapping[str, float]]:
+        own = [t for t in swept if t.ranker == ranker and t.cell.point[str(path)] == value]
+        folds = {trained.fold for trained in own}
+        return [
+            max((t.result.metrics for t in own if t.fold == fold), key=lambda m: m[f"valid_{select}"]) for fold in sorted(folds)
+        ]
+
+    def draw(axes: Any, measure: str) -> None:
+        for k, ranker in enumerate(rankers):
+            values = list(dict.fromkeys(t.cell.point[str(path)] for t in swept if t.ranker == ranker))
+            means = [float(np.mean([m[f"test_{measure}"] for m in best(ranker, value)])) for value in values]
+            axes.plot(values, means, color=colour(k), marker="o", markersize=3, linewidth=1.1, label=ranker)
+        axes.set(xlabel=str(path), ylabel=f"{title_of(measure)}, test")
+        axes.legend(frameon=False)
+
+    return [svg(partial(draw, measure=measure)) for measure in measures] if swept else []
+
+
+def pairs_figures(cells: Sequence[Trained], measures: Sequence[str]) -> list[str]:
+    """Effective pairs of a cell, mean over its epochs, against each test measure (D figure 5); none where fewer than two counted."""
+    counted = [trained for trained in cells if "effective_pairs" in trained.result.metrics]
+    rankers = list(dict.fromkeys(trained.ranker for trained in counted))
+
+    def draw(axes: Any, measure: str) -> None:
+        for k, ranker in enumerate(rankers):
+            own = [t.result.metrics for t in counted if t.ranker == ranker and f"test_{measure}" in t.result.metrics]
+            points = sorted((m["effective_pairs"], m[f"test_{measure}"]) for m in own)
+            axes.plot(*zip(*points, strict=True), color=colour(k), marker="o", markersize=4, linewidth=1, label=ranker)
+        axes.set(xscale="log", xlabel="effective pairs per epoch", ylabel=f"{title_of(measure)}, test")
+        axes.legend(frameon=False)
+
+    if len(counted) < 2:
+        return []
+    return [svg(partial(draw, measure=measure)) for measure in measures]
+
+
+def curve_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
+    """The selecting measure along training, a line a fold."""
+    found = [read_curve(folder.curve) for folder in folders]
+    curves = [curve for curve in found if curve is not None and curve.iteration]
+    if not curves:
+        return None
+
+    def draw(axes: Any) -> None:
+        for k, curve in enumerate(curves):
+            for title, values, style in (("training", curve.train, "-"), ("validation", curve.valid, "--")):
+                points = [(i, v) for i, v in zip(curve.iteration, values, strict=True) if v is not None]
+                if points:
+                    label = title if k == 0 else None
+                    axes.plot(*zip(*points, strict=True), style, color=colour(k), linewidth=1.2, label=label)
+        axes.set(xlabel="iteration", ylabel=title_of(str(curves[0].measure)))
+        axes.set_title(name, loc="left", fontweight="bold")
+        axes.legend(frameon=False, loc="lower right")
+
+    return svg(draw)
+
+
+def importance_figure(name: str, folders: Sequence[CellFolder], most: int = 15) -> str | None:
+    """The features that trees gained most by: shares of the gain, mean over the folds."""
+    found = [one for folder in folders if (one := read_importance(folder.importance)) is not None]
+    shares = [{f: g / sum(one.gain) for f, g in zip(one.features, one.gain, strict=True) if g > 0} for one in found]
+    means = {f: sum(share.get(f, 0.0) for share in shares) / len(shares) for f in sorted({f for share in shares for f in share})}
+    if not means:
+        return None
+    top = sorted(means, key=lambda f: -means[f])[:most][::-1]
+
+    def draw(axes: Any) -> None:
+        axes.barh(top, [means[f] for f in top], color=COLOURS[0], height=0.6)
+        axes.set(xlabel="share of the gain")
+        axes.set_title(name, loc="left", fontweight="bold")
+
+    return svg(draw)

@@ -1,0 +1,126 @@
+"""What came of a run, as the report, MLflow, the terminal and ``--json`` show it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import yaml
+
+import ltr
+from ltr.objectives.terms import weights_at
+from tasks.config.run_config import RunConfig
+from tasks.evidence.drawing import title_of
+from tasks.evidence.protocol import Found
+from tasks.evidence.significance import Standings
+from tasks.records import Finding, Fold, ModelSummary, Trained, point_title
+from tasks.store.cells import CellFolder
+from tasks.store.datasets import about_queries
+from tasks.store.state import digest_of
+
+
+@dataclass(frozen=True)
+class ObjectiveShape:
+    """The terms of a ranker's objective at one weight of its grid: pair costs, and weights along its iterations where one is scheduled."""
+
+    costs: tuple[str, ...]
+    weights: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of a run.
+
+    Attributes:
+        config: of the run; `run_id`: in MLflow.
+        folds, findings: its data, and what the doctor found.
+        cells: all that were trained, in the order of the grid; `chosen`: of each ranker and fold the chosen one.
+        standings: rankers on the test queries.
+        evidence: what was found beside.
+    """
+
+    config: RunConfig
+    run_id: str
+    folds: tuple[Fold, ...]
+    findings: tuple[Finding, ...]
+    cells: tuple[Trained, ...]
+    chosen: tuple[Trained, ...]
+    standings: Standings
+    evidence: tuple[Found, ...] = ()
+
+    def chosen_of(self, ranker: str) -> list[Trained]:
+        """The chosen cells of a ranker, fold by fold."""
+        return [trained for trained in self.chosen if trained.ranker == ranker]
+
+    @cached_property
+    def models(self) -> dict[str, ModelSummary]:
+        """Each ranker's model, or the models of its folds in one."""
+        return {name: _summary(self.chosen_of(name)) for name in self.config.rankers}
+
+    @property
+    def best(self) -> str:
+        """The best ranker on validation queries."""
+        return max(self.models, key=lambda name: self.models[name].metrics[f"valid_{self.config.select_key}"])
+
+    @property
+    def keys(self) -> dict[str, list[str]]:
+        """Keys of each ranker's chosen cells, fold by fold."""
+        return {name: [trained.result.key for trained in self.chosen_of(name)] for name in self.config.rankers}
+
+    @property
+    def folders(self) -> dict[str, list[CellFolder]]:
+        """Folders of each ranker's chosen cells, fold by fold."""
+        return {name: [CellFolder.of(key) for key in keys] for name, keys in self.keys.items()}
+
+    @property
+    def facts(self) -> list[str]:
+        """The run's size, in words."""
+        sizes = [about_queries(name).queries for name in self.folds[0].roles.values()]
+        return [
+            f"{len(self.folds)} fold{'s' if len(self.folds) > 1 else ''}",
+            " / ".join(f"{size:,}" for size in sizes) + " training / validation / test queries",
+            f"{len(self.cells)} cells",
+            f"run {self.run_id[:8]}",
+        ]
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        return f"Best on validation {title_of(self.config.select_key)}: {self.best}."
+
+    @property
+    def config_text(self) -> str:
+        """The configuration as resolved, in YAML."""
+        written: str = yaml.safe_dump(self.config.model_dump(mode="json"), sort_keys=False)
+        return written
+
+    def as_json(self) -> Mapping[str, Any]:
+        """What ``--json`` prints."""
+        return {"run_id": self.run_id, "models": {name: vars(model) for name, model in self.models.items()}}
+
+
+def _summary(chosen: Sequence[Trained]) -> ModelSummary:
+    results = [trained.result for trained in chosen]
+    digest = results[0].digest if len(results) == 1 else digest_of([result.digest for result in results])
+    names = sorted({metric for result in results for metric in result.metrics})
+    means = {name: float(np.mean([r.metrics[name] for r in results if name in r.metrics])) for name in names}
+    return ModelSummary(digest, means)
+
+
+def objective_shapes(config: RunConfig) -> dict[str, ObjectiveShape]:
+    """Of each ranker that learns by terms, at every weight of its grid."""
+    found: dict[str, ObjectiveShape] = {}
+    for name in config.rankers:
+        for point in config.cells(name):
+            label = f"{name}, {point_title({p: v for p, v in point.settings.items() if 'weight' in p})}".rstrip(", ")
+            if label not in found:
+                found[label] = _shape(point.section.build())
+    return found
+
+
+def _shape(ranker: ltr.Ranker) -> ObjectiveShape:
+    terms = ranker.terms
+    scheduled = any(isinstance(term.weight, ltr.Schedule) for term in terms)
+    weights = [tuple(weights_at(terms, m).tolist()) for m in range(ranker.n_iterations)] if scheduled else []
+    return ObjectiveShape(tuple(term.cost for term in terms), tuple(weights))

@@ -1,0 +1,144 @@
+"""One page a run, self-contained: who is better and by how much, with what certainty, at an optimum or not, from which data.
+
+The page has a frame of its own (``page.html``) and puts in the sections that the run's evidence brings.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.evidence.drawing import title_of
+from tasks.evidence.protocol import Column
+from tasks.evidence.significance import Mean, best_mean, marks
+from tasks.records import Trained
+from tasks.report.figures import (
+    curve_figure,
+    importance_figure,
+    objective_figures,
+    pairs_figures,
+    swept_figures,
+)
+from tasks.report.outcome import RunOutcome, objective_shapes
+
+
+@task(cache_policy=NO_CACHE, name="report", task_run_name="report")
+def write_report(outcome: RunOutcome, path: Path) -> Path:
+    """Writes the page of a run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(Path(__file__).with_name("page.html").read_text())
+    path.write_text(template.render(**page(outcome)))
+    return path
+
+
+@dataclass(frozen=True)
+class ShownMean:
+    """A mean as the page shows it."""
+
+    mean: str
+    se: str
+    marks: str
+    best: bool
+
+
+@dataclass(frozen=True)
+class ShownCell:
+    """A cell of the sweep as the page shows it."""
+
+    label: str
+    chosen: bool
+    valid: str
+    test: str
+    seconds: str
+    digest: str
+    remarks: str
+
+
+def page(outcome: RunOutcome) -> Mapping[str, Any]:
+    """What the template shows, formatted."""
+    standings, config = outcome.standings, outcome.config
+    best = {m: best_mean(m, [row.cells[m].mean for row in standings.rows.values()]) for m in standings.measures}
+    columns = table_columns(outcome)
+    conventions = config.conventions.model_dump(mode="json")
+    chosen = {trained.cell.label for trained in outcome.chosen}
+    return {
+        "name": config.name,
+        "facts": outcome.facts,
+        "summary": outcome.summary,
+        "measures": [title_of(m) for m in standings.measures],
+        "columns": [column.title for column in columns],
+        "rows": [
+            {
+                "name": name,
+                "letter": row.letter,
+                "words": [column.words.get(name) for column in columns],
+                "cells": [_shown_mean(row.cells[m], best[m]) for m in standings.measures],
+            }
+            for name, row in standings.rows.items()
+        ],
+        "n_folds": len(outcome.folds),
+        "conventions": "Conventions: " + ", ".join(f"{k} {v}" for k, v in conventions.items()) + ".",
+        "sections": [Markup(found.section()) for found in outcome.evidence],
+        "objectives": objective_figures(objective_shapes(config)),
+        "curves": training_figures(outcome),
+        "cells": [_shown_cell(trained, config.select_key, trained.cell.label in chosen) for trained in outcome.cells],
+        "select": title_of(config.select_key),
+        "pairs": standings.pairs,
+        "findings": outcome.findings,
+        "config": outcome.config_text,
+    }
+
+
+def table_columns(outcome: RunOutcome) -> list[Column]:
+    """Columns that the evidence adds to the table of rankers."""
+    return [column for found in outcome.evidence if (column := found.column())]
+
+
+def training_figures(outcome: RunOutcome) -> list[str]:
+    """Measures against what was swept, curves, effective pairs and importances."""
+    config, measures = outcome.config, outcome.standings.measures
+    curves = [curve_figure(name, folders) for name, folders in outcome.folders.items()]
+    importances = [importance_figure(name, folders) for name, folders in outcome.folders.items()]
+    swept = swept_figures(outcome.cells, config.plot_by, measures, config.select_key)
+    drawn = [*swept, *curves, *pairs_figures(outcome.cells, measures), *importances]
+    return [figure for figure in drawn if figure]
+
+
+def write_plots(outcome: RunOutcome, folder: Path) -> list[Path]:
+    """The figures of curves, importances and evidence as files of their own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {f"curve-{name}": curve_figure(name, folders) for name, folders in outcome.folders.items()}
+    figures |= {f"importance-{name}": importance_figure(name, folders) for name, folders in outcome.folders.items()}
+    for found in outcome.evidence:
+        figures |= found.figures()
+    paths = []
+    for name, figure in figures.items():
+        if figure:
+            paths.append(folder / f"{name}.svg")
+            paths[-1].write_text(figure)
+    return paths
+
+
+def _shown_mean(cell: Mean, best: float | None) -> ShownMean:
+    if cell.mean is None:
+        return ShownMean("–", "–", "", False)
+    se = "–" if cell.se is None else f"{cell.se:.4f}"
+    return ShownMean(f"{cell.mean:.4f}", se, marks(cell.beats), cell.mean == best)
+
+
+def _shown_cell(trained: Trained, select: str, chosen: bool) -> ShownCell:
+    result = trained.result
+
+    def shown(split: str) -> str:
+        value = result.metrics.get(f"{split}_{select}")
+        return "–" if value is None else f"{value:.4f}"
+
+    remarks = "; ".join(result.remarks)
+    return ShownCell(
+        trained.cell.label, chosen, shown("valid"), shown("test"), f"{result.seconds:.1f}", result.digest[:12], remarks
+    )

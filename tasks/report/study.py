@@ -1,0 +1,183 @@
+"""One table of several data sets: the best three of each column, micro-averages, wins, and tests against the best baseline."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr.metrics import significance
+from ltr.metrics.measure import fewer_is_better
+from tasks.evidence.drawing import title_of
+from tasks.store.values import read_values, values_of
+
+MICRO = "micro-average"
+
+
+@dataclass(frozen=True)
+class StudyCell:
+    """A ranker on one data set and measure.
+
+    Attributes:
+        mean: of the folds' means; `n`: queries where it is defined.
+        place: in the column, 1 for the best.
+        level: 95 or 90 where significantly better than the best baseline, negative where worse, otherwise 0.
+    """
+
+    mean: float
+    n: int
+    place: int
+    level: int = 0
+
+    @property
+    def mark(self) -> str:
+        """The level as a sign, in brackets at 90 %."""
+        return {95: "+", 90: "(+)", -95: "−", -90: "(−)", 0: ""}[self.level]
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """Rankers × (measure, data set).
+
+    Attributes:
+        cells: by ranker, measure and data set; the micro-average over data sets, the means weighted by queries, is `MICRO`.
+        wins: columns that each ranker is best in.
+    """
+
+    datasets: tuple[str, ...]
+    measures: tuple[str, ...]
+    baselines: tuple[str, ...]
+    cells: dict[str, dict[str, dict[str, StudyCell]]]
+    wins: dict[str, int]
+
+    @property
+    def rankers(self) -> list[str]:
+        """The rankers, in their order."""
+        return list(self.cells)
+
+    def micro_averages(self) -> dict[str, float]:
+        """``{ranker}/{measure}`` → micro-average."""
+        return {f"{r}/{m}": own[m][MICRO].mean for r, own in self.cells.items() for m in self.measures}
+
+    def lines(self, measure: str) -> list[list[StudyCell]]:
+        """The cells of one measure: a line a ranker, a cell a data set, then the micro-average."""
+        return [[own[measure][dataset] for dataset in (*self.datasets, MICRO)] for own in self.cells.values()]
+
+
+@task(cache_policy=NO_CACHE, name="gather", task_run_name="gather")
+def gather(values: Mapping[str, Mapping[str, Sequence[str]]], measures: Sequence[str], baselines: Sequence[str]) -> StudyTable:
+    """The table of a study.
+
+    Args:
+        values: by data set and ranker the per-query values of its folds.
+        measures: keys.
+        baselines: the best of these in a column is what all others are tested against there.
+    """
+    rankers = list(next(iter(values.values())))
+    cells: dict[str, dict[str, dict[str, StudyCell]]] = {ranker: {} for ranker in rankers}
+    wins = dict.fromkeys(rankers, 0)
+    for measure in measures:
+        columns = {dataset: _column(files, measure, baselines) for dataset, files in values.items()}
+        columns[MICRO] = _micro_average(columns, measure)
+        for ranker in rankers:
+            cells[ranker][measure] = {dataset: column[ranker] for dataset, column in columns.items()}
+            wins[ranker] += sum(column[ranker].place == 1 for dataset, column in columns.items() if dataset != MICRO)
+    return StudyTable(tuple(values), tuple(measures), tuple(baselines), cells, wins)
+
+
+def _column(files: Mapping[str, Sequence[str]], measure: str, baselines: Sequence[str]) -> dict[str, StudyCell]:
+    """All rankers on one data set."""
+    sign = -1 if fewer_is_better(measure) else 1
+    taken = {ranker: [_values(path, measure) for path in paths] for ranker, paths in files.items()}
+    means = {ranker: float(np.mean([np.nanmean(part) for part in parts])) for ranker, parts in taken.items()}
+    joined = {ranker: np.concatenate(parts) for ranker, parts in taken.items()}
+    best = max(baselines, key=lambda name: sign * means[name]) if baselines else None
+    return {
+        ranker: StudyCell(
+            means[ranker],
+            int((~np.isnan(own)).sum()),
+            _place(means, ranker, sign),
+            _level(own, joined[best], sign) if best and ranker not in baselines else 0,
+        )
+        for ranker, own in joined.items()
+    }
+
+
+def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str) -> dict[str, StudyCell]:
+    """Means over the data sets, weighted by the queries of each."""
+    rankers = list(next(iter(columns.values())))
+    weights = {dataset: column[rankers[0]].n for dataset, column in columns.items()}
+    total = sum(weights.values())
+    micro = {r: sum(weights[d] * column[r].mean for d, column in columns.items()) / total for r in rankers}
+    sign = -1 if fewer_is_better(measure) else 1
+    return {ranker: StudyCell(mean, total, _place(micro, ranker, sign)) for ranker, mean in micro.items()}
+
+
+def _values(path: str, measure: str) -> NDArray[np.float64]:
+    return values_of(read_values(Path(path), "test"), measure)
+
+
+def _place(means: Mapping[str, float], ranker: str, sign: int) -> int:
+    return 1 + sum(sign * other > sign * means[ranker] for other in means.values())
+
+
+def _level(ours: NDArray[np.float64], theirs: NDArray[np.float64], sign: int) -> int:
+    try:
+        found = significance.paired_t(ours, theirs)
+    except ValueError:
+        return 0
+    return int(np.sign(sign * found.difference)) * found.level
+
+
+def markdown(table: StudyTable) -> str:
+    """The table in Markdown, a part a measure."""
+    parts = []
+    for measure in table.measures:
+        parts += [
+            "| " + " | ".join((title_of(measure), *table.datasets, MICRO)) + " |",
+            "|---" * (len(table.datasets) + 2) + "|",
+        ]
+        for name, cells in zip(table.rankers, table.lines(measure), strict=True):
+            parts.append(f"| {name} | " + " | ".join(f"{_strong(cell)} {cell.mark}".strip() for cell in cells) + " |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _strong(cell: StudyCell) -> str:
+    return f"**{cell.mean:.4f}**" if cell.place == 1 else f"{cell.mean:.4f}"
+
+
+_STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1b2430 }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin-bottom: 1.6rem }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid #dfe4ea; text-align: right } th:first-child, td:first-child { text-align: left }
+.p1 { background: #cfe9d5; font-weight: 600 } .p2 { background: #f6efc3 } .p3 { background: #ecdcc8 } sup { color: #22577a }"""
+
+
+def write_study(table: StudyTable, title: str, path: Path) -> Path:
+    """The table as a page; the best three of each column are shaded."""
+    parts = [f"<h1>{html.escape(title)}</h1>"]
+    for measure in table.measures:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in (title_of(measure), *table.datasets, MICRO))
+        body = "".join(
+            f"<tr><td>{html.escape(name)}</td>"
+            + "".join(f'<td class="p{min(c.place, 4)}">{c.mean:.4f}<sup>{c.mark}</sup></td>' for c in cells)
+            + "</tr>"
+            for name, cells in zip(table.rankers, table.lines(measure), strict=True)
+        )
+        parts.append(f"<table><tr>{head}</tr>{body}</table>")
+    columns = len(table.datasets) * len(table.measures)
+    wins = ", ".join(f"{html.escape(name)} {n}" for name, n in table.wins.items() if n)
+    parts.append(f"<p>Best in a column, of {columns}: {wins}.</p>")
+    against = ", ".join(map(html.escape, table.baselines)) or "none named"
+    parts.append(
+        f"<p>Shaded: the best three of a column. +: better than the best baseline of the column at 95 %, in brackets at 90 %, −: worse "
+        f"(paired t; baselines: {against}). The micro-average weighs data sets by their queries.</p>"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
+    path.write_text(f"{head}{''.join(parts)}</html>\n")
+    return path

@@ -1,0 +1,1 @@
+"""The project's state on disk, below ``.lambdaflow/``."""

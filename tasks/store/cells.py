@@ -1,0 +1,141 @@
+"""The folder of a trained cell: every file name in it stands here."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tasks.records import Cell, CellResult
+from tasks.store import state
+from tasks.store.state import core_digest, digest_of, write_json
+
+
+@dataclass(frozen=True)
+class CellFolder:
+    """Where a cell is kept, by its key.
+
+    Attributes:
+        path: the folder, which may still be in the making.
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, key: str) -> "CellFolder":
+        """The folder of a cell's key."""
+        return cls(state.STATE / "cells" / key)
+
+    @property
+    def model(self) -> Path:
+        """Folder of the model's own files."""
+        return self.path / "model"
+
+    @property
+    def values(self) -> Path:
+        """Per-query values on validation and test queries (`tasks.store.values`)."""
+        return self.path / "values.parquet"
+
+    @property
+    def curve(self) -> Path:
+        """The measure along training, where there is a curve (`CurveFile`)."""
+        return self.path / "curve.json"
+
+    @property
+    def importance(self) -> Path:
+        """Feature importances, where the ranker has some (`ImportanceFile`)."""
+        return self.path / "importance.json"
+
+    @property
+    def pairs(self) -> Path:
+        """Effective pairs along training, where they were counted (`PairsEntry`)."""
+        return self.path / "pairs.json"
+
+    @property
+    def result_file(self) -> Path:
+        """The result, which is written last."""
+        return self.path / "result.json"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the cell was trained to its end."""
+        return self.result_file.is_file()
+
+    def result(self) -> CellResult:
+        """The result of a finished cell."""
+        return CellResult(**json.loads(self.result_file.read_text()))
+
+    def certificates(self, digest: str) -> Path:
+        """Certificates of local optimality, by the digest of how they were made."""
+        return self.path / f"optimality-{digest[:16]}.json"
+
+    def inspection(self, digest: str) -> Path:
+        """Folder of what the microscope saw, by the digest of how it was set."""
+        return self.path / f"microscope-{digest[:16]}"
+
+    def trace(self, digest: str) -> Path:
+        """The trace of a conditional model, by the digest of how it was taken."""
+        return self.path / f"trace-{digest[:16]}.json"
+
+
+@dataclass(frozen=True)
+class CurveFile:
+    """A measure along training, None where it was not taken; `measure` is its key."""
+
+    measure: str | None
+    iteration: list[int]
+    train: list[float | None]
+    valid: list[float | None]
+
+
+@dataclass(frozen=True)
+class ImportanceFile:
+    """How much each feature counts, by its share in all gains and by the number of splits."""
+
+    features: list[str]
+    gain: list[float]
+    splits: list[float]
+
+
+@dataclass(frozen=True)
+class PairsEntry:
+    """Effective pairs of one term at one iteration (`ltr.Ledger`); `bands` of ranks are named by where they end."""
+
+    measure: str
+    construction: str
+    labels: list[float]
+    counts: list[list[list[int]]]
+    multilevel: int
+    binary: int
+    bands: list[int | None]
+    total: int
+    iteration: int
+
+
+def read_curve(path: Path) -> CurveFile | None:
+    """The curve in a file; None where there is none."""
+    return CurveFile(**json.loads(path.read_text())) if path.is_file() else None
+
+
+def read_importance(path: Path) -> ImportanceFile | None:
+    """The importances in a file; None where there are none."""
+    return ImportanceFile(**json.loads(path.read_text())) if path.is_file() else None
+
+
+def read_pairs(path: Path) -> list[PairsEntry]:
+    """The counts in a file; none where there is none."""
+    return [PairsEntry(**entry) for entry in json.loads(path.read_text())] if path.is_file() else []
+
+
+def write_record(path: Path, record: CurveFile | ImportanceFile | CellResult) -> None:
+    """Writes one of the records above."""
+    write_json(path, asdict(record))
+
+
+def write_pairs(path: Path, entries: list[PairsEntry]) -> None:
+    """Writes counts of effective pairs."""
+    write_json(path, [asdict(entry) for entry in entries])
+
+
+def cell_key(cell: Cell) -> str:
+    """Key of a cell: the digest of everything that decides its outcome, and not of its name and place in a sweep."""
+    decides = {"section": cell.section, **cell.data.roles, "measures": list(cell.measures), "conventions": cell.conventions}
+    return digest_of({"cell": 2, "core": core_digest(), **decides})[:32]

@@ -1,0 +1,70 @@
+"""Data sets on disk, by content: each array a file, memory-mapped, so that all cells of a sweep and all processes of a machine share one copy."""
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from ltr.data.queries import Queries, canonical
+from tasks.store import state
+from tasks.store.state import made_whole, write_json
+
+
+def keep_queries(queries: Queries) -> str:
+    """Stores a data set in canonical order; its name in the store.
+
+    The name covers the original positions too: two files with the same rows in another order have one content digest and two
+    names, because the ``stable`` tie rule tells them apart.
+    """
+    queries = canonical(queries)
+    content = queries.digest
+    name = sha256(content.encode() + queries.position.tobytes()).hexdigest()[:32]
+    folder = state.STATE / "data" / name
+    if not folder.is_dir():
+        with made_whole(folder) as partial:
+            arrays: dict[str, Any] = {
+                "features": queries.features,
+                "labels": queries.labels,
+                "offsets": queries.offsets,
+                "keys": queries.keys,
+            }
+            arrays |= {"position": queries.position}
+            arrays |= {"ids": queries.ids} if queries.ids is not None else {}
+            arrays |= {"documents": queries.documents} if queries.documents is not None else {}
+            arrays |= {"weights": queries.weights} if queries.weights is not None else {}
+            arrays |= {f"source.{source}": values for source, values in queries.sources.items()}
+            arrays |= {f"attribute.{attribute}": values for attribute, values in queries.attributes.items()}
+            for key, array in arrays.items():
+                np.save(partial / f"{key}.npy", array, allow_pickle=False)
+            about = {"content": content, "names": queries.names, "queries": queries.n_queries, "documents": queries.n_documents}
+            write_json(partial / "about.json", about)
+    return name
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """A stored data set without its arrays: content digest, feature names and counts."""
+
+    content: str
+    names: tuple[str, ...]
+    queries: int
+    documents: int
+
+
+def about_queries(name: str) -> StoredDataset:
+    """What is known of a stored data set without opening its arrays."""
+    written = json.loads((state.STATE / "data" / name / "about.json").read_text())
+    return StoredDataset(**{**written, "names": tuple(written["names"])})
+
+
+def open_queries(name: str) -> Queries:
+    """A stored data set, memory-mapped (copy on write, so the files cannot be changed through it)."""
+    folder = state.STATE / "data" / name
+    arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in sorted(folder.glob("*.npy"))}
+    named: dict[str, dict[str, Any]] = {
+        kind: {key.removeprefix(f"{kind}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{kind}.")}
+        for kind in ("source", "attribute")
+    }
+    return Queries(**arrays, sources=named["source"], attributes=named["attribute"], names=about_queries(name).names)

@@ -1,0 +1,154 @@
+"""The folder of a project's state, ``.lambdaflow/``: files that are whole or not there, digests, and what was made from what.
+
+Everything is written beside its place and moved there whole, so whoever finds a folder finds all of it, and what a killed process leaves
+behind is only a ``.partial`` that the next one ignores.
+"""
+
+import json
+import os
+import platform
+import re
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import ltr
+from tasks.records import Fold
+
+STATE = Path(".lambdaflow")
+
+
+def use_folder(home: str) -> None:
+    """The state is below the folder `home` from now on, wherever this process was started and whoever it worked for before."""
+    global STATE
+    STATE = Path(".lambdaflow") if Path(home) == Path.cwd() else Path(home) / ".lambdaflow"
+
+
+def digest_of(written: Any) -> str:
+    """sha256 of a plain value, independent of the order of keys."""
+    return sha256(json.dumps(written, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """sha256 of a file's bytes."""
+    with open(path, "rb") as file:
+        hasher = sha256()
+        while block := file.read(1 << 22):
+            hasher.update(block)
+    return hasher.hexdigest()
+
+
+def core_digest() -> str:
+    """sha256 of the sources of ``ltr/``: a result made by other mathematics is another result."""
+    root = Path(ltr.__file__).parent
+    hasher = sha256()
+    for path in sorted(root.glob("**/*.py")):
+        hasher.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return hasher.hexdigest()
+
+
+def _partial_of(path: Path) -> Path:
+    """Where `path` is written before it is whole; the name says by which process."""
+    return path.with_name(f"{path.name}.{platform.node()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.partial")
+
+
+def clear_partials() -> None:
+    """Removes what processes of this machine that have ended left half-written."""
+    for partial in (*STATE.glob("**/*.partial"), *Path("mlruns").glob("*.partial")):
+        named = re.fullmatch(rf".*\.{re.escape(platform.node())}-(\d+)-[0-9a-f]{{8}}\.partial", partial.name)
+        if named and not _is_alive(int(named[1])):
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
+
+
+@contextmanager
+def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
+    """A folder to write into that becomes `folder` at the end, or nothing at all; an existing one stays unless `replace`."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = _partial_of(folder)
+    partial.mkdir()
+    try:
+        yield partial
+        if replace:
+            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            os.rename(partial, folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A file to write that becomes `path` at the end, or nothing at all."""
+    partial = _partial_of(path)
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path, written: Any) -> None:
+    """Writes a plain value as JSON, whole, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as partial:
+        partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
+
+
+Recipe = Mapping[str, Any]
+"""A plain description of how something is made: its digest finds what was made."""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What was made by a recipe.
+
+    Attributes:
+        data: names of data sets in the store, all that were made.
+        split_queries: see `tasks.records.Ingested`.
+        notes: sentences about what was done.
+        folds: where the data sets are cut into folds.
+    """
+
+    data: tuple[str, ...] = ()
+    split_queries: int = 0
+    notes: tuple[str, ...] = ()
+    folds: tuple[Fold, ...] = ()
+
+
+def remembered(recipe: Recipe) -> Noted | None:
+    """What was noted for a recipe, where all the data sets that it names still exist."""
+    path = _recipe_file(recipe)
+    if not path.is_file():
+        return None
+    written = json.loads(path.read_text())
+    if not all((STATE / "data" / name).is_dir() for name in written.get("data", [])):
+        return None
+    folds = tuple(Fold(**fold) for fold in written.get("folds", []))
+    return Noted(tuple(written.get("data", [])), written.get("split_queries", 0), tuple(written.get("notes", [])), folds)
+
+
+def remember(recipe: Recipe, noted: Noted) -> None:
+    """Notes what was made by a recipe."""
+    write_json(_recipe_file(recipe), asdict(noted))
+
+
+def _recipe_file(recipe: Recipe) -> Path:
+    return STATE / "recipes" / f"{digest_of(recipe)[:32]}.json"

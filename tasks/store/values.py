@@ -1,0 +1,49 @@
+"""Per-query values of measures as tables: taken once, kept with a cell, averaged and compared later without scoring again."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+
+
+def table(values: Mapping[str, NDArray[np.float64]], queries: Queries, split: str) -> pl.DataFrame:
+    """One row a query: split, query id and the measures; an undefined value is null."""
+    columns = {key: pl.Series(array).fill_nan(None) for key, array in values.items()}
+    return pl.DataFrame({"split": [split] * queries.n_queries, "query": names_of(queries), **columns})
+
+
+def names_of(queries: Queries) -> list[str]:
+    """What each query is called in a table of values: its id as written, or its key where it has none."""
+    if queries.ids is None:
+        return [f"{key:016x}" for key in queries.keys]
+    return [key.decode("utf-8", "replace") for key in queries.ids.tolist()]
+
+
+def means(frame: pl.DataFrame) -> dict[str, float]:
+    """``{split}_{measure}`` → mean over the queries where it is defined; left out where there is none."""
+    averages = frame.group_by("split", maintain_order=True).agg(pl.exclude("split", "query").mean())
+    return {
+        f"{row['split']}_{key}": value
+        for row in averages.iter_rows(named=True)
+        for key, value in row.items()
+        if key != "split" and value is not None
+    }
+
+
+def read_values(path: str | Path, split: str) -> pl.DataFrame:
+    """The stored per-query values of one split, by query."""
+    return pl.read_parquet(path).filter(pl.col("split") == split).sort("query")
+
+
+def values_of(frame: pl.DataFrame, measure: str) -> NDArray[np.float64]:
+    """A measure's values ``float64 [queries]``; NaN where undefined."""
+    return frame[measure].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def pooled(frames: Sequence[pl.DataFrame], measure: str) -> NDArray[np.float64]:
+    """A measure's values of all folds behind one another, each fold by query id; NaN where undefined."""
+    return values_of(pl.concat([frame.select(pl.col(measure).cast(pl.Float64)) for frame in frames]), measure)

@@ -1,0 +1,117 @@
+"""MLflow's model registry: versions of a named model, and who is its champion."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mlflow
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+
+import ltr
+from tasks.records import DataError
+from tasks.tracking.tracker import PARENT, fluent, opened, patient
+
+CHAMPION, CHALLENGER = "champion", "challenger"
+PROFILE, EVIDENCE = "profile.json", "champion.json"
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a registered model."""
+
+    name: str
+    number: str
+    run_id: str
+    tags: Mapping[str, str]
+    client: MlflowClient
+
+    @property
+    def digest(self) -> str:
+        """Digest of its model, as it was registered."""
+        return self.tags.get("digest", "")
+
+    def model(self) -> ltr.Ranker:
+        """The ranker itself."""
+        return model_of(f"models:/{self.name}/{self.number}")
+
+    def profile(self) -> str | None:
+        """That of the data it was trained on, as text (`tasks.evidence.drift`); None where its run kept none."""
+        parent = self.client.get_run(self.run_id).data.tags.get(PARENT, "")
+        try:
+            with TemporaryDirectory() as folder:
+                return Path(self.client.download_artifacts(parent, PROFILE, folder)).read_text()
+        except (MlflowException, OSError):
+            return None
+
+    @patient
+    def set_alias(self, alias: str) -> None:
+        """Makes the registry call this version by an alias."""
+        self.client.set_registered_model_alias(self.name, alias, self.number)
+
+    @patient
+    def note(self, tags: Mapping[str, str], text: str) -> None:
+        """Attaches evidence: tags, and the description people read."""
+        for key, value in tags.items():
+            self.client.set_model_version_tag(self.name, self.number, key, value)
+        self.client.update_model_version(self.name, self.number, text)
+
+
+@patient
+def registered(name: str, run_id: str, digest: str) -> Version:
+    """The version of the model that a cell's run logged; made once for a digest, found afterwards."""
+    client, _ = opened()
+    try:
+        client.create_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+    for version in client.search_model_versions(f"name = '{name}'"):
+        if version.tags.get("digest") == digest:
+            return _version(version, client)
+    outputs = client.get_run(run_id).outputs
+    assert outputs is not None
+    model_id = outputs.model_outputs[0].model_id
+    with fluent():
+        made = client.create_model_version(name, f"models:/{model_id}", run_id, tags={"digest": digest}, model_id=model_id)
+    return _version(client.get_model_version(name, made.version), client)
+
+
+def model_of(address: str) -> ltr.Ranker:
+    """The model at ``models:/NAME@ALIAS`` or ``models:/NAME/VERSION``.
+
+    Raises:
+        DataError: where the registry has none there.
+    """
+    opened()
+    with TemporaryDirectory() as folder, fluent():
+        try:
+            path = mlflow.artifacts.download_artifacts(address, dst_path=folder)
+        except MlflowException as error:
+            raise DataError(f"{address}: {error.message}") from None
+        return ltr.load(Path(path) / "artifacts" / "model")
+
+
+@patient
+def version_of(name: str, alias: str) -> Version | None:
+    """The version an alias points to."""
+    client, _ = opened()
+    try:
+        return _version(client.get_model_version_by_alias(name, alias), client)
+    except MlflowException as error:
+        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise  # a registry that does not answer is not one without a champion
+        return None
+
+
+@patient
+def remove_alias(name: str, alias: str) -> None:
+    """Takes an alias away from whatever version has it."""
+    client, _ = opened()
+    client.delete_registered_model_alias(name, alias)
+
+
+def _version(found: Any, client: MlflowClient) -> Version:
+    return Version(found.name, str(found.version), found.run_id, dict(found.tags), client)

@@ -1,0 +1,24 @@
+"""The model as MLflow serves it: loaded from code and arrays, fed features (array or frame), answering scores."""
+
+from typing import Any
+
+import numpy as np
+from mlflow.models import set_model
+from mlflow.pyfunc import PythonModel
+
+import ltr
+
+
+class ServedRanker(PythonModel):
+    """Scores of documents, higher is better; a frame is read by feature name, an array by position."""
+
+    def load_context(self, context: Any) -> None:
+        """Opens the model's own files."""
+        self.model = ltr.load(context.artifacts["model"])
+
+    # MLflow makes a schema of most type hints and warns of none; this one it leaves alone. Frames are welcome too.
+    def predict(self, context: Any, model_input: np.ndarray, params: dict[str, object] | None = None) -> Any:
+        return self.model.predict(model_input)
+
+
+set_model(ServedRanker())

@@ -1,0 +1,329 @@
+"""The only room that knows MLflow: one parent run, a child for each cell, the best cell's numbers on the parent.
+
+Runs are found again by tags (`RUN_KEY` on the parent, `CELL_KEY` on a child), so a command that is run again continues where it
+was: finished children are left alone, half-made ones are made anew, nothing appears twice. Curves go in one batch, models as
+code-based pyfuncs without pickle.
+"""
+
+import fcntl
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import mlflow
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunStatus, RunTag
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+from requests import RequestException
+from sqlalchemy.exc import OperationalError
+
+import ltr
+from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
+from tasks.store.cells import CellFolder, read_curve, read_pairs
+from tasks.store.state import written_whole
+
+RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
+EXPERIMENT = "lambdaflow"
+_STORE = Path("mlruns/mlflow.db")
+_SERVED = Path(__file__).with_name("served_model.py")
+
+
+def tracking_uri() -> str:
+    """``MLFLOW_TRACKING_URI`` where set, otherwise SQLite below ``mlruns/`` in the working directory."""
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    if given:
+        return given
+    Path("mlruns").mkdir(exist_ok=True)
+    return _database(_STORE)
+
+
+def _database(path: Path) -> str:
+    return f"sqlite:///{path.absolute()}"
+
+
+def opened() -> tuple[MlflowClient, str]:
+    """The store and the id of the project's experiment in it, made where missing.
+
+    MLflow makes a database's tables at its first use: one process of this folder at a time gets there, and our own database is made beside
+    its place until it has them all. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where set, otherwise where
+    MLflow's server says, or below ``mlruns/`` where there is only a database.
+    """
+    Path("mlruns").mkdir(exist_ok=True)
+    own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
+    with open("mlruns/.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if tracking_uri() == _database(_STORE) and not _STORE.exists():
+            with written_whole(_STORE) as partial:
+                MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
+        return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
+
+
+def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
+    client = MlflowClient(tracking_uri())
+    found = client.get_experiment_by_name(EXPERIMENT)
+    if found:
+        return client, found.experiment_id
+    kind = {"mlflow.experimentKind": "custom_model_development"}
+    try:
+        return client, client.create_experiment(EXPERIMENT, artifacts, tags=kind)
+    except MlflowException:
+        found = client.get_experiment_by_name(EXPERIMENT)
+        if found is None:
+            raise
+        return client, found.experiment_id  # another machine was faster
+
+
+@contextmanager
+def fluent() -> Iterator[None]:
+    """MLflow's fluent calls go to `tracking_uri` inside, and nothing of it stays: MLflow keeps the address in the environment."""
+    given = os.environ.get("MLFLOW_TRACKING_URI")
+    mlflow.set_tracking_uri(tracking_uri())
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(given or "")
+
+
+_PAUSES = (1.0, 2.0, 4.0, 8.0)
+_PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
+
+Written = TypeVar("Written")
+
+
+def patient(write: Callable[..., Written]) -> Callable[..., Written]:
+    """`write`, tried again after a while when the server does not answer or the database is locked by another. Everything that is
+    decorated may be done twice."""
+
+    @wraps(write)
+    def tried(*given: Any, **named: Any) -> Written:
+        for pause in (*_PAUSES, None):
+            try:
+                return write(*given, **named)
+            except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
+                if isinstance(error, MlflowException) and error.error_code not in _PASSING:
+                    raise
+                if pause is None:
+                    why = str(error).splitlines()[0][:300]
+                    raise TrackingError(
+                        f"MLflow at {_without_password(tracking_uri())} does not answer: {why}; what was trained is kept, run the same command again"
+                    ) from error
+                time.sleep(pause)
+        raise AssertionError
+
+    return tried
+
+
+def _without_password(address: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", address)
+
+
+class Tracker:
+    """Writes one run and its cells."""
+
+    @patient
+    def __init__(self, name: str, run_key: str, fresh: bool = False, owner: str = "") -> None:
+        self.client, self.experiment_id = opened()
+        found = None if fresh else self._find(RUN_KEY, run_key)
+        self.resumed = found is not None
+        self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
+        self.client.set_tag(self.run_id, OWNER, owner)
+        self.was_finished = bool(found and found.info.status == "FINISHED")
+        if self.resumed and not self.was_finished:
+            self.client.update_run(self.run_id, RunStatus.to_string(RunStatus.RUNNING))
+
+    def _find(self, tag: str, value: str, parent: str | None = None) -> Any:
+        also = f" and tags.`{PARENT}` = '{parent}'" if parent else ""
+        runs = self.client.search_runs(
+            [self.experiment_id], f"tags.`{tag}` = '{value}'{also}", order_by=["attributes.start_time DESC"]
+        )
+        return runs[0] if runs else None
+
+    def _create(self, name: str, tags: Mapping[str, str]) -> str:
+        source = {"mlflow.source.name": "lambdaflow", "mlflow.source.type": "LOCAL"}
+        return self.client.create_run(self.experiment_id, run_name=name, tags={**source, **tags}).info.run_id
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Whatever happens inside, no run is left RUNNING."""
+        try:
+            yield
+        except BaseException as error:
+            with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
+                self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
+                self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
+            raise
+        patient(self._end)(self.run_id, RunStatus.FINISHED)
+
+    def _end(self, run_id: str, status: int) -> None:
+        self.client.set_terminated(run_id, RunStatus.to_string(status))
+
+    @patient
+    def describe(self, params: Mapping[str, Any], tags: Mapping[str, str], data: Sequence[LoggedDataset]) -> None:
+        """Parameters, tags and data sets of the parent run."""
+        self.client.log_batch(self.run_id, params=_params(params), tags=[RunTag(k, v) for k, v in tags.items()])
+        self.client.log_inputs(self.run_id, [_dataset(entry) for entry in data])
+
+    @patient
+    def cell(self, cell: Cell, result: CellResult, data: Sequence[LoggedDataset], tags: Mapping[str, str]) -> str:
+        """The child run of a finished cell; made once, found afterwards."""
+        found = self._find(CELL_KEY, result.key, self.run_id)
+        if found and found.info.status == "FINISHED":
+            return found.info.run_id
+        if found:
+            self._discard(found.info.run_id)
+        folder = CellFolder.of(result.key)
+        params = {"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}
+        own = {"ranker": cell.ranker, "digest": result.digest, "remarks": "; ".join(result.remarks)[:5000]}
+        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
+        try:
+            now = int(time.time() * 1000)
+            metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
+            metrics.append(Metric("train_seconds", result.seconds, now, 0))
+            lines = _curve(folder, now) + _pairs(folder, now)
+            self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=_params(params))
+            self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
+            for path in (folder.pairs, folder.importance, folder.values):
+                if path.is_file():
+                    self.client.log_artifact(run_id, str(path))
+            self._log_model(run_id, folder.model)
+        except BaseException:
+            with suppress(MlflowException, OSError, OperationalError):
+                self._end(run_id, RunStatus.FAILED)
+            raise
+        self._end(run_id, RunStatus.FINISHED)
+        return run_id
+
+    def run_of(self, key: str) -> str:
+        """The run of a cell."""
+        return str(self._find(CELL_KEY, key, self.run_id).info.run_id)
+
+    def _discard(self, run_id: str) -> None:
+        """Deletes a half-made child run with the models it logged."""
+        for model in self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'"):
+            self.client.delete_logged_model(model.model_id)
+        self.client.delete_run(run_id)
+
+    def _log_model(self, run_id: str, folder: Path) -> None:
+        """The model as a pyfunc made of code and arrays: it carries the core along and needs no pickle."""
+        requirements = ["numpy", "numba", "scipy"]
+        with fluent(), mlflow.start_run(run_id=run_id):
+            mlflow.pyfunc.log_model(
+                name="model",
+                python_model=str(_SERVED),
+                artifacts={"model": str(folder)},
+                code_paths=[str(Path(ltr.__file__).parent)],
+                pip_requirements=requirements,
+            )
+
+    @patient
+    def summary(self, metrics: Mapping[str, float], tags: Mapping[str, str], files: Sequence[tuple[Path, str]]) -> None:
+        """The best cell's numbers, verdicts and files, on the parent run; files by the name that they have there."""
+        now = int(time.time() * 1000)
+        self.client.log_batch(
+            self.run_id, metrics=[Metric(k, v, now, 0) for k, v in metrics.items()], tags=[RunTag(k, v) for k, v in tags.items()]
+        )
+        for path, name in files:
+            folder, _, base = name.rpartition("/")
+            if base == path.name:
+                self.client.log_artifact(self.run_id, str(path), folder or None)
+            else:
+                self.text(path.read_text(), name)
+
+    @patient
+    def text(self, text: str, name: str) -> None:
+        """A text artifact of the parent run."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.write_text(text)
+            self.client.log_artifact(self.run_id, str(path))
+
+
+def _params(params: Mapping[str, Any]) -> list[Param]:
+    return [Param(key, str(value)[:6000]) for key, value in params.items()]
+
+
+def _dataset(entry: LoggedDataset) -> DatasetInput:
+    """MLflow's form of a data set; its digest field holds 36 characters."""
+    dataset = Dataset(entry.name, entry.digest[:36], "local", entry.source, profile=entry.profile)
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", entry.role)])
+
+
+def _curve(folder: CellFolder, now: int) -> list[Metric]:
+    """Points of a training curve, ``curve_train_ndcg_10`` and ``curve_valid_ndcg_10``, thinned to 200 a line."""
+    curve = read_curve(folder.curve)
+    if curve is None:
+        return []
+    step = max(1, len(curve.iteration) // 200)
+    points = []
+    for split, values in (("train", curve.train), ("valid", curve.valid)):
+        taken = [(i, v) for i, v in zip(curve.iteration, values, strict=True) if v is not None]
+        points += [
+            Metric(f"curve_{split}_{curve.measure}", v, now, i)
+            for k, (i, v) in enumerate(taken)
+            if k % step == 0 or k == len(taken) - 1
+        ]
+    return points[:900]
+
+
+def _pairs(folder: CellFolder, now: int) -> list[Metric]:
+    """Effective pairs along training, ``effective_pairs_ndcg_10``, thinned to 80 points."""
+    entries = read_pairs(folder.pairs)
+    step = max(1, len(entries) // 80)
+    return [Metric(f"effective_pairs_{entry.measure}", entry.total, now, entry.iteration) for entry in entries[::step]]
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A run as it stands in the store."""
+
+    id: str
+    name: str
+    tags: Mapping[str, str]
+    client: MlflowClient
+
+    def children(self) -> list["Tracked"]:
+        """The cells of this run."""
+        return [run for run in tracked() if run.tags.get(PARENT) == self.id]
+
+    def download(self, path: str) -> Path:
+        """An artifact as a local file."""
+        return Path(self.client.download_artifacts(self.id, path))
+
+    def download_model(self, folder: Path) -> Path:
+        """The folder of the logged model's own files."""
+        outputs = self.client.get_run(self.id).outputs
+        if outputs is None or len(outputs.model_outputs) != 1:
+            raise ValueError(f"run {self.id[:8]} has no model")
+        with fluent():
+            path = mlflow.artifacts.download_artifacts(f"models:/{outputs.model_outputs[0].model_id}", dst_path=str(folder))
+        return Path(path) / "artifacts" / "model"
+
+
+@patient
+def close_abandoned(is_gone: Callable[[str], bool]) -> None:
+    """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells."""
+    client, experiment = opened()
+    running = client.search_runs([experiment], "attributes.status = 'RUNNING'", max_results=1000)
+    abandoned = {run.info.run_id for run in running if is_gone(run.data.tags.get(OWNER, ""))}
+    for run in running:
+        if run.info.run_id in abandoned or run.data.tags.get(PARENT) in abandoned:
+            client.set_terminated(run.info.run_id, RunStatus.to_string(RunStatus.KILLED))
+
+
+def tracked() -> list[Tracked]:
+    """Every run of the project, newest first."""
+    client, experiment = opened()
+    runs, token = [], None
+    while True:
+        page = client.search_runs([experiment], max_results=1000, page_token=token)
+        runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, client) for run in page]
+        token = page.token
+        if not token:
+            return runs

@@ -1,0 +1,112 @@
+"""One cell of a sweep: a ranker with its parameters set, trained on one fold, its values taken on validation and test.
+
+A cell is known by the digest of everything that decides its outcome (parameters, data, measures, conventions, the core's
+sources), so running a command again finds finished cells and trains only what is missing.
+"""
+
+import threading
+import time
+from dataclasses import asdict
+from typing import Any
+
+import numba
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from prefect import task
+
+import ltr
+from ltr.objectives.effective_pairs import BANDS
+from ltr.rankers.training import Curve
+from tasks.config.ranker_section import read_conventions, read_ranker
+from tasks.records import Cell, CellResult
+from tasks.store import state
+from tasks.store.cells import (
+    CellFolder,
+    CurveFile,
+    ImportanceFile,
+    PairsEntry,
+    cell_key,
+    write_pairs,
+    write_record,
+)
+from tasks.store.datasets import open_queries
+from tasks.store.values import means, table
+from tasks.training.scoring import evaluate
+
+STOP = threading.Event()
+"""Set to end the cells that are being trained, after their current tree or epoch."""
+
+
+def _tick() -> None:
+    if STOP.is_set():
+        raise InterruptedError("training was interrupted")
+
+
+def _cached(_: Any, arguments: dict[str, Any]) -> str | None:
+    """Prefect's cache key; none where the cell's folder is gone, so that it is trained again."""
+    key = cell_key(arguments["cell"])
+    return key if CellFolder.of(key).is_finished else None
+
+
+@task(name="train", task_run_name="train {cell.label}", cache_key_fn=_cached, persist_result=True, result_serializer="json")
+def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = None, shards: int = 1) -> CellResult:
+    """Trains one cell; model, per-query values and curve lie in its folder.
+
+    Args:
+        threads: threads of the kernels, 0 for all; it changes the time and nothing else.
+        fresh: train even if it is there.
+        home: the working directory of the run, where this is a process of its own.
+        shards: of the training queries, each held by a Dask worker, where the ranker can be trained so.
+    """
+    if home is not None:
+        state.use_folder(home)
+    key = cell_key(cell)
+    folder = CellFolder.of(key)
+    if folder.is_finished and not fresh:
+        return folder.result()
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS) if threads else numba.config.NUMBA_NUM_THREADS)
+    conventions = read_conventions(cell.conventions)
+    ranker = read_ranker(cell.section).model(conventions)
+    sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
+    started = time.perf_counter()
+    if shards > 1 and ranker.sharded:
+        from tasks.training.cluster import fit_in_shards
+
+        fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
+    else:
+        fitted = ranker.fit(sets["train"], sets["valid"], _tick)
+    seconds = time.perf_counter() - started
+    values = pl.concat(
+        table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role) for role in ("valid", "test")
+    )
+    pairs = fitted.counted_pairs
+    counted = {"effective_pairs": float(np.mean([sum(found.total for found in terms) for _, terms in pairs]))} if pairs else {}
+    result = CellResult(key, fitted.digest, means(values) | counted, round(seconds, 3), fitted.remarks)
+    with state.made_whole(folder.path, replace=fresh) as partial:
+        _write(CellFolder(partial), fitted, values, result)
+    return result
+
+
+def _write(folder: CellFolder, fitted: ltr.Ranker, values: pl.DataFrame, result: CellResult) -> None:
+    ltr.save(fitted, folder.model)
+    values.write_parquet(folder.values)
+    if fitted.curve is not None:
+        write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
+    if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:
+        write_record(folder.importance, ImportanceFile(list(fitted.names), **counts))
+    if pairs := fitted.counted_pairs:
+        write_pairs(folder.pairs, [_pairs_entry(iteration, found) for iteration, terms in pairs for found in terms])
+    write_record(folder.result_file, result)
+
+
+def _curve_file(curve: Curve, watched: ltr.Measure | None) -> CurveFile:
+    def plain(values: NDArray[np.float64]) -> list[float | None]:
+        return [None if np.isnan(value) else value for value in values.tolist()]
+
+    return CurveFile(watched.key if watched else None, curve.iteration.tolist(), plain(curve.train), plain(curve.valid))
+
+
+def _pairs_entry(iteration: int, found: ltr.Ledger) -> PairsEntry:
+    written = {**asdict(found), "labels": list(found.labels), "counts": found.counts.tolist()}
+    return PairsEntry(**written, bands=[*BANDS, None], total=found.total, iteration=iteration)

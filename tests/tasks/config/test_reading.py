@@ -1,0 +1,254 @@
+"""Configurations: short ones work, wrong ones are told apart in one line each."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import ltr
+import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+from tasks.config.reading import parse, read, read_study
+from tasks.records import ConfigError
+
+SHORT = {"data": {"files": "judged.txt"}}
+
+
+def test_a_first_configuration_names_data_and_nothing_else():
+    config = parse(SHORT)
+    assert set(config.rankers) == {"lambdamart", "linear"}
+    assert config.cells("linear")[0].section.build() == ltr.LambdaRank()
+    assert config.cells("lambdamart")[0].section.build() == ltr.LambdaMART()
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ({"data": {"fils": "a"}}, "unknown key 'data.fils'; did you mean files"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamort"}}}, "rankers.m: input tag 'lambdamort'"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": "many"}}}, r'n_trees: .*valid integer.*given: "many"'),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": 0}}}, "n_trees=0 is out of range"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"measure": "ndgc"}]}}},
+            "objective.0: unknown measure 'ndgc'",
+        ),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"weight": 2}]}}}, "weight"),
+        ({**SHORT, "sweep": {"learnin_rate": [1]}}, "no ranker has a parameter 'learnin_rate'; did you mean learning_rate"),
+        ({**SHORT, "sweep": {"learning_rate": [0.1, -1]}}, "learning_rate=-1"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "lambdamart", "sweep": {"objective.3.weight": [0.1]}}}},
+            "objective.3.weight: there is no",
+        ),
+        ({**SHORT, "select": "ndgc"}, "unknown measure 'ndgc'"),
+        ({**SHORT, "conventions": {"ties": "random"}}, "conventions.ties"),
+        ({"data": {}}, "exactly one of train, parts, files, qrels, generate; given: none"),
+        ({"data": {"files": "a", "parts": ["b", "c", "d"]}}, "given: parts, files"),
+        ({"data": {"train": "a"}}, "train needs valid and test"),
+        ({"data": {"parts": ["a", "b"]}}, "at least 3"),
+        ({"data": {"files": "a", "folds": 2}}, "folds: 2 leaves nothing"),
+        ({"data": {"files": "a", "shares": [0.5, 0.2, 0.2]}}, "sum to 1"),
+        ({"data": {"files": "a", "test": "b"}}, "test goes with train, and the data are named by files"),
+        ({"data": {"parts": ["a", "b", "c"], "folds": 5}}, "folds goes with files or qrels"),
+        ({**SHORT, "rankers": {"a@b": {"kind": "least_squares"}}}, "ranker name 'a@b'"),
+        ({**SHORT, "sweep": {"learning_rate": []}}, "sweep.learning_rate"),
+        ({**SHORT, "sweep": {"n_leaves": [3.5]}}, "sweep at {'n_leaves': 3.5}"),
+        ({**SHORT, "seed": -1}, "seed"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "normalise": "foo"}}}, "normalise"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "stop_on": "foo"}}}, "unknown measure 'foo'"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "sigma": 0}}}, "sigma=0"),
+        ({**SHORT, "expect": {"values": {"linear": {"test_err": 1}}}}, "'test_err' is not reported"),
+        ({**SHORT, "optimality": {"rankers": ["nobody"]}}, "no ranker 'nobody'"),
+        ({**SHORT, "segments": {"baseline": "nobody"}}, "segments.baseline: no ranker 'nobody'; there are: lambdamart, linear"),
+        ({**SHORT, "segments": {"baseline": "linear", "rankers": ["lin"]}}, "segments.rankers: no ranker 'lin'"),
+        ({**SHORT, "segments": {"baseline": "linear", "rankers": ["linear"]}}, "segments: no ranker beside the baseline 'linear'"),
+        (
+            {"data": {"files": "a.csv", "attributes": ["language"]}, "segments": {"baseline": "linear", "by": ["langage"]}},
+            "segments.by: no attribute 'langage'; there are: language, documents",
+        ),
+        ({**SHORT, "segments": {"baseline": "linear", "by": ["popularity"]}}, "no attribute 'popularity'.*data.clicks gives"),
+        ({**SHORT, "segments": {"baseline": "linear", "measure": "ndgc"}}, "unknown measure 'ndgc'"),
+        ({**SHORT, "segments": {"baseline": "linear", "fewest": 1}}, r"segments.fewest: .*greater than or equal to 2 \(given: 1\)"),
+        ({"data": {"files": "a.csv", "attributes": ["label"]}}, "attributes: the column 'label' is named twice"),
+        ({"data": {"files": "a.csv", "attributes": ["a", "a"]}}, "attributes: the column 'a' is named twice"),
+        ({"data": {"files": "a.csv", "attributes": ["a/b"]}}, "attributes: 'a/b': rename the column"),
+        ({"data": {"generate": {}, "attributes": ["a"]}}, "attributes: generated data have no column beside features"),
+        ({**SHORT, "expect": {"values": {"nobody": {}}}}, "no ranker 'nobody'"),
+    ],
+)
+def test_what_is_wrong_is_said(written, says):
+    with pytest.raises(ConfigError, match=says) as caught:
+        parse(written, "x.yaml")
+    assert all(line.startswith("x.yaml: ") for line in str(caught.value).splitlines())
+
+
+def test_several_faults_are_said_at_once():
+    with pytest.raises(ConfigError) as caught:
+        parse({"data": {"files": "a"}, "nam": "x", "sede": 3})
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match="no such file"):
+        read(tmp_path / "none.yaml")
+    path = tmp_path / "c.yaml"
+    path.write_text("data: {files: [a\n")
+    with pytest.raises(ConfigError, match="line 2: not YAML"):
+        read(path)
+    path.write_text("- a\n")
+    with pytest.raises(ConfigError, match="mapping of keys, not list"):
+        read(path)
+
+
+def test_overrides(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump(SHORT))
+    config = read(path, ["sweep.learning_rate=[0.1,0.2]", "scale=0.5", "rankers.m={kind: lambdamart, n_trees: 10}"])
+    assert [point.section.n_trees for point in config.cells("m")] == [5, 5]
+    assert [point.settings for point in config.cells("m")] == [{"learning_rate": 0.1}, {"learning_rate": 0.2}]
+    with pytest.raises(ConfigError, match=r"key.path=value"):
+        read(path, ["scale"])
+    with pytest.raises(ConfigError, match=r"--set name=\[: '\[' is not YAML"):
+        read(path, ["name=["])
+    with pytest.raises(ConfigError, match="not a section"):
+        read(path, ["data.files.x=1"])
+
+
+def test_sweeps_reach_into_terms_and_the_rankers_own_wins():
+    graded = {
+        "kind": "lambdamart",
+        "objective": [{}, {"measure": "cndcg"}],
+        "sweep": {"objective.1.weight": [0.1, 0.5], "n_leaves": [4]},
+    }
+    config = parse(
+        {**SHORT, "rankers": {"g": graded, "ls": {"kind": "least_squares"}}, "sweep": {"n_leaves": [8, 16], "learning_rate": [0.3]}}
+    )
+    built = [point.section.build() for point in config.cells("g")]
+    assert [(m.objective[1].weight, m.n_leaves, m.learning_rate) for m in built] == [(0.1, 4, 0.3), (0.5, 4, 0.3)]
+    assert len(config.cells("ls")) == 1
+
+
+def test_a_schedule_can_be_swept():
+    term = {"measure": "ndcg", "cost": "sigmoid", "weight": {"start": 0.1, "kind": "linear", "eta": 0.01}}
+    ranker = {
+        "kind": "lambdamart",
+        "gain": "least_squares",
+        "leaf": "gradient",
+        "objective": [{}, term],
+        "sweep": {"objective.1.weight.eta": [0.1, 0.01]},
+    }
+    config = parse({**SHORT, "rankers": {"s": ranker}})
+    assert [point.section.build().objective[1].weight.eta for point in config.cells("s")] == [0.1, 0.01]
+
+
+def test_digest_sees_what_matters_and_not_the_workers():
+    a = parse(SHORT)
+    assert a.digest == parse({**SHORT, "workers": 3}).digest
+    assert a.digest != parse({**SHORT, "seed": 2}).digest
+
+
+def test_segments_by_every_column_and_against_all_other_rankers_unless_named():
+    config = parse(
+        {"data": {"files": "a.csv", "attributes": ["language", "text"]}, "segments": {"baseline": "linear", "measure": "err"}}
+    )
+    assert (config.segments.attributes(config), config.segments.contrasted(config)) == (["language", "documents"], ["lambdamart"])
+    assert config.data.known == ["language", "documents", "length"]
+    assert "err" in config.all_measures
+    config = parse({"data": {"files": "a", "clicks": {"log": "b"}}, "segments": {"baseline": "linear", "by": ["popularity"]}})
+    assert (config.segments.attributes(config), config.data.known) == (["popularity"], ["documents", "length", "popularity"])
+
+
+def test_run_seed_and_measure_reach_the_rankers_that_name_none():
+    config = parse(
+        {
+            **SHORT,
+            "seed": 7,
+            "select": "map",
+            "rankers": {"a": {"kind": "lambdarank"}, "b": {"kind": "lambdarank", "seed": 2, "stop_on": "mrr"}},
+        }
+    )
+    a, b = config.cells("a")[0].section, config.cells("b")[0].section
+    assert (a.seed, a.stop_on, b.seed, b.stop_on) == (7, "map", 2, "mrr")
+
+
+def test_data_and_conventions_of_another_configuration(tmp_path):
+    (tmp_path / "table.yaml").write_text("name: table\ndata: {files: a.txt}\nselect: map\n")
+    (tmp_path / "own.yaml").write_text("name: own\ndata: {files: b.txt}\nconventions: {threshold: 1}\nselect: mrr\n")
+    config = read(tmp_path / "table.yaml", ["seed=3"], tmp_path / "own.yaml")
+    assert (config.name, config.select, config.seed, config.conventions.threshold) == ("table-own", "map", 3, 1)
+    assert [str(file) for file in config.data.files] == ["b.txt"]
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: no such file"):
+        read(tmp_path / "table.yaml", data_of=tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "conf").glob("**/*.yaml")), ids=lambda p: p.stem)
+def test_every_configuration_of_the_project_can_be_read(path):
+    several = read_study(path)
+    for config in several.runs.values() if several else [read(path)]:
+        assert all(config.cells(ranker) for ranker in config.rankers)
+
+
+def test_a_study_is_one_run_a_data_set(tmp_path):
+    def study(text, *overrides):
+        (tmp_path / "s.yaml").write_text(text)
+        return read_study(tmp_path / "s.yaml", overrides)
+
+    text = "name: s\ndatasets: {A: {data: {files: a.txt}}, B: {data: {files: b.txt}, conventions: {threshold: 1}}}\nbaselines: [linear]\n"
+    found = study(text, "scale=0.5")
+    assert (found.name, found.baselines, list(found.runs)) == ("s", ("linear",), ["A", "B"])
+    assert [run.name for run in found.runs.values()] == ["s-A", "s-B"]
+    assert [run.scale for run in found.runs.values()] == [0.5, 0.5]
+    assert found.runs["B"].conventions.threshold == 1
+    assert study("data: {files: a.txt}\n") is None
+    for wrong, says in (
+        ("datasets: []", "name each data set, with its data and conventions"),
+        ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data and conventions, not 'files'"),
+        (text.replace("[linear]", "[lineal]"), "baselines: no ranker 'lineal'; there are: lambdamart, linear"),
+        (text.replace("{files: a.txt}", "{}"), "datasets.A: data: name the data by exactly one of"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            study(wrong)
+
+
+@pytest.mark.parametrize(
+    ("ranker", "says"),
+    [
+        (
+            {"objective": [{}, {"weight": 1.5}]},
+            "rankers.a.objective.1.weight: input should be less than or equal to 1 (given: 1.5)",
+        ),
+        (
+            {"objective": [{}, {"weight": {"start": 2, "kind": "linear", "eta": 1}}]},
+            "objective.1.weight: schedule start 2 is outside [0, 1]",
+        ),
+        ({"objective": [{}, {"weight": {"kind": "linear", "eta": 1}}]}, "rankers.a.objective.1.weight.start: field required"),
+        (
+            {"sweep": {"objective.3.weight.start": [0.1]}},
+            "rankers.a.sweep.objective.3.weight.start: there is no rankers.a.objective.3; rankers.a.objective has 1, counted from 0",
+        ),
+        ({"sweep": {"objective.0.weight.start": [0.1]}}, "objective.0.weight.start: rankers.a.objective.0.weight is null"),
+        (
+            {"sweep": {"learing_rate": [0.1]}},
+            "rankers.a.sweep.learing_rate: there is no such parameter; did you mean learning_rate?",
+        ),
+    ],
+)
+def test_weights_and_schedules_that_cannot_be(ranker, says):
+    with pytest.raises(ConfigError) as raised:
+        parse({**SHORT, "rankers": {"a": {"kind": "lambdamart", **ranker}}}, "c.yaml")
+    assert str(raised.value).count("\n") == 0
+    assert says in str(raised.value)
+
+
+def test_a_configuration_cannot_run_code_or_name_a_way_out_of_its_folder(tmp_path):
+    touched = tmp_path / "touched"
+    code = f'!!python/object/apply:os.system ["touch {touched}"]'
+    (tmp_path / "c.yaml").write_text(f"name: x\ndata: {code}\n")
+    with pytest.raises(ConfigError, match="line 2: not YAML: could not determine a constructor for the tag"):
+        read(tmp_path / "c.yaml")
+    (tmp_path / "c.yaml").write_text("data: {files: a.txt}\n")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        read(tmp_path / "c.yaml", [f"data={code}"])
+    for name in ("../../x", "/x", "..", "a/b"):
+        with pytest.raises(ConfigError, match="letters, digits"):
+            read(tmp_path / "c.yaml", [f"name={name}"])
+    assert not touched.exists()

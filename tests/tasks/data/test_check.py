@@ -1,0 +1,89 @@
+"""The doctor sees each fault it names, and nothing in good data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ltr.data.queries import Queries
+from tasks.data.check import findings, refuse, shared_queries
+from tasks.records import DataError
+from tests.conftest import make_queries
+
+
+def says(queries, level, text, **options):
+    return any(f.level == level and text in f.text for f in findings(queries, **options))
+
+
+@pytest.fixture
+def good():
+    return make_queries(30, seed=1, clicks=False)
+
+
+def test_good_data_have_no_error(good):
+    assert not [f for f in findings(good) if f.level == "error"]
+    refuse(findings(good))
+
+
+def test_labels(good):
+    assert says(replace(good, labels=np.zeros(good.n_documents)), "error", "no document anywhere")
+    big = good.labels.copy()
+    big[5] = 31
+    assert says(replace(good, labels=big), "error", "label 31")
+    assert not says(replace(good, labels=big), "error", "label 31", gain="linear")
+    missing = good.labels.copy()
+    missing[3] = np.nan
+    assert says(replace(good, labels=missing), "note", "1 documents have no label")
+
+
+def test_labels_below_the_threshold_are_warned_of(good):
+    low = replace(good, labels=np.minimum(good.labels, 1))
+    assert says(low, "warning", "no label reaches 2")
+    assert not says(low, "warning", "no label reaches", threshold=1)
+
+
+def test_queries_that_teach_nothing():
+    labels = np.array([1.0, 2, 2, 0, 3])
+    queries = Queries(np.arange(10).reshape(5, 2), labels, np.array([0, 1, 3, 5]))
+    assert says(queries, "warning", "1 queries have one document")
+    assert says(queries, "note", "1 queries have one label only")
+    assert says(queries, "warning", "2 queries stood in several places", split_queries=2)
+
+
+def test_features(good):
+    features = good.features.copy()
+    features[:, 1] = 7
+    features[3, 2] = np.nan
+    changed = replace(good, features=features)
+    assert says(changed, "note", "1 features are constant: f2")
+    assert says(changed, "note", "feature values are missing")
+    features = good.features.copy()
+    features[4, 0] = np.inf
+    assert says(replace(good, features=features), "error", "feature f1 is infinite")
+    assert says(Queries(np.zeros((2, 0)), np.array([1.0, 0]), np.array([0, 2])), "error", "no feature")
+
+
+def test_features_that_encode_a_label(good):
+    features = good.features.copy()
+    features[:, 3] = 2 * good.labels + 1e-4 * features[:, 3]
+    assert says(replace(good, features=features), "warning", "(nearly) equal the label: f4")
+    clicks = np.random.default_rng(0).random(good.n_documents)
+    features[:, 3] = clicks
+    assert says(replace(good, features=features, sources={"click": clicks}), "warning", "(nearly) equal the click: f4")
+
+
+def test_duplicates_and_conflicts():
+    features = np.array([[1.0], [1.0], [2.0], [1.0]])
+    queries = Queries(features, np.array([1.0, 2, 0, 1]), np.array([0, 3, 4]))
+    assert says(queries, "warning", "1 documents repeat another one's feature vectors in their query")
+    assert says(queries, "warning", "1 of them with another label")
+    with_ids = replace(queries, documents=np.array([b"x", b"y", b"y", b"x"]))
+    assert says(with_ids, "warning", "document ids")
+
+
+def test_shared_queries_stop_a_run(good):
+    found = shared_queries(good, good, "test", "train")
+    assert found[0].level == "error"
+    with pytest.raises(DataError, match="test: 30 queries are in train too"):
+        refuse(found)
+    assert not shared_queries(good, make_queries(5, seed=9, clicks=False), "test", "train")

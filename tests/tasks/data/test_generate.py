@@ -1,0 +1,33 @@
+"""Generated files go through the same door as a user's own."""
+
+import polars as pl
+
+from tasks.config.data_section import Generate
+from tasks.data.generate import generate
+from tasks.data.ingest import ingest
+from tasks.data.prepare import prepare
+from tasks.store.datasets import open_queries
+
+SMALL = Generate(queries=(10, 5, 6), documents=12, features=8, sessions=20)
+
+
+def test_tables_and_log_are_written_once_and_read_back(workplace):
+    data = generate.fn(SMALL)
+    stamp = data.train[0].stat().st_mtime_ns
+    again = generate.fn(SMALL)
+    assert again == data
+    assert data.train[0].stat().st_mtime_ns == stamp
+    noted = ingest.fn(data.train, data)
+    queries = open_queries(prepare.fn(noted.data, data).data)
+    assert (queries.n_queries, queries.n_documents, queries.n_features) == (10, 120, 8)
+    clicks = queries.sources["click"]
+    assert ((clicks >= 0) & (clicks <= 1))[~(clicks != clicks)].all()
+    assert (clicks > 0).any()
+    log = pl.read_parquet(data.clicks.log)
+    assert log.height == (10 + 5 + 6) * 20 * 10
+    assert log["session"].n_unique() == 21 * 20
+
+
+def test_scale_shrinks_queries(workplace):
+    data = generate.fn(SMALL, 0.5)
+    assert pl.read_parquet(data.train[0])["query"].n_unique() == 5

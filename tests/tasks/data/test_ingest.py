@@ -1,0 +1,260 @@
+"""Files of every kind become the same data set, once; a wrong one is named with file, place, value and rule."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tasks.config.data_section import Data
+from tasks.data.ingest import ingest
+from tasks.records import DataError
+from tasks.store.datasets import open_queries
+
+ROWS = [
+    ("1", "a", 2, 0.5, 0.0),
+    ("1", "b", 0, 0.25, 1.0),
+    ("2", "c", 1, -1.0, 2.0),
+    ("2", "d", 0, 0.0, 0.0),
+    ("2", "e", 0, 3.0, 0.5),
+]
+
+
+def letor(rows=ROWS, end="\n"):
+    return end.join(f"{label} qid:{q} 1:{x} 2:{y} #docid = {d}" for q, d, label, x, y in rows) + end
+
+
+def read(paths, **options):
+    data = Data(files=list(paths), **options)
+    noted = ingest.fn(data.files, data)
+    return open_queries(noted.data), noted
+
+
+def frame():
+    return pl.DataFrame(ROWS, schema=["query", "document", "label", "f1", "f2"], orient="row")
+
+
+def test_text_parquet_csv_and_tsv_are_one_data_set(workplace):
+    frame().write_parquet("a.parquet")
+    frame().write_csv("a.csv")
+    frame().write_csv("a.tsv", separator="\t")
+    (workplace / "a.txt").write_text(letor())
+    (workplace / "b.txt").write_text(letor(end="\r\n"))
+    digests = {read([name])[0].digest for name in ("a.txt", "b.txt", "a.parquet", "a.csv", "a.tsv")}
+    assert len(digests) == 1
+    queries, _ = read(["a.txt"])
+    assert sorted(queries.ids.tolist()) == [b"1", b"2"]
+    assert sorted(queries.documents.tolist()) == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_the_order_of_rows_changes_nothing_and_split_queries_are_told(workplace):
+    (workplace / "a.txt").write_text(letor())
+    (workplace / "b.txt").write_text(letor([ROWS[k] for k in (4, 0, 2, 1, 3)]))
+    a, noted_a = read(["a.txt"])
+    b, noted_b = read(["b.txt"])
+    assert a.digest == b.digest
+    assert (noted_a.split_queries, noted_b.split_queries) == (0, 2)
+    assert a.position.tolist() != b.position.tolist()
+
+
+def test_the_same_bytes_are_read_once(workplace, monkeypatch):
+    (workplace / "a.txt").write_text(letor())
+    assert read(["a.txt"])[1].read
+    monkeypatch.setattr("tasks.data.ingest._read", lambda *_: pytest.fail("read again"))
+    assert not read(["a.txt"])[1].read
+
+
+def test_several_files_are_one_data_set_of_the_widest(workplace):
+    (workplace / "a.txt").write_text("1 qid:1 1:1\n0 qid:1 2:1\n")
+    (workplace / "b.txt").write_text("1 qid:2 4:1\n0 qid:2 1:1\n")
+    queries, _ = read(["a.txt", "b.txt"])
+    assert (queries.n_queries, queries.n_features) == (2, 4)
+    (workplace / "c.txt").write_text("1 qid:1 4:1\n0 qid:1 1:1\n")
+    with pytest.raises(DataError, match="a query is in two of the parts"):
+        read(["a.txt", "c.txt"])
+
+
+def test_group_sizes_beside_a_text_without_qid(workplace):
+    (workplace / "rank.train").write_text("1 1:1\n0 1:2\n2 1:3\n0 1:4\n0 1:5\n")
+    with pytest.raises(DataError, match=r"no line has a qid and there is no rank.train.query"):
+        read(["rank.train"])
+    sizes = workplace / "rank.train.query"
+    sizes.write_text("2\n3\n")
+    assert sorted(np.diff(read(["rank.train"])[0].offsets).tolist()) == [2, 3]
+    sizes.write_text("2\n2\n")
+    with pytest.raises(DataError, match=r"sum to 4, but rank\.train has 5"):
+        read(["rank.train"])
+    sizes.write_text("2\nx\n")
+    with pytest.raises(DataError, match=r"line 2: 'x'"):
+        read(["rank.train"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.txt", "1 qid:1 1:1\n1 qid:1 1:abc\n", r"a.txt, line 2: '1 qid:1 1:abc': a field reads FEATURE:VALUE"),
+        ("a.txt", "good qid:1 1:1\n", "a line starts with the label"),
+        ("a.txt", "-2 qid:1 1:1\n", "must not be negative"),
+        ("a.txt", "", "a.txt: the file is empty"),
+        ("a.txt", "# nothing\n", "no document in it"),
+        ("a.csv", "query,label,f\n1,good,2\n", "row 1: column 'label' has 'good': labels and features are numbers"),
+        ("a.csv", "query,label,f\n1,1,2\n1,0,x\n", "row 2: column 'f' has 'x'"),
+        ("a.csv", "query,label,f\n1,-1,2\n", "row 1: label -1"),
+        (
+            "a.csv",
+            "qid,label,f\n1,1,2\n",
+            "no column 'query'.*data.query, data.label, data.weight, data.sources and data.attributes name the columns",
+        ),
+        ("a.csv", "query,label,f\n", "no document"),
+        ("a.parquet", "not parquet", "cannot be read as parquet"),
+    ],
+)
+def test_a_wrong_file_is_named(workplace, name, content, says):
+    (workplace / name).write_text(content)
+    with pytest.raises(DataError, match=says):
+        read([name])
+    assert not list((workplace / ".lambdaflow").glob("data/*")), "nothing half-written"
+
+
+def test_a_missing_file_says_where_public_data_are_looked_for(workplace, monkeypatch):
+    with pytest.raises(DataError, match=r"none\.txt: no such file"):
+        read(["none.txt"])
+    monkeypatch.delenv("LAMBDAFLOW_DATA", raising=False)
+    with pytest.raises(DataError, match="set LAMBDAFLOW_DATA"):
+        read(["$LAMBDAFLOW_DATA/none.txt"])
+    (workplace / "d").mkdir()
+    (workplace / "d" / "a.txt").write_text(letor())
+    monkeypatch.setenv("LAMBDAFLOW_DATA", str(workplace / "d"))
+    assert read(["$LAMBDAFLOW_DATA/a.txt"])[0].n_queries == 2
+
+
+def test_dropped_features_are_gone_and_unknown_ones_an_error(workplace):
+    (workplace / "a.txt").write_text(letor())
+    queries, _ = read(["a.txt"], drop=["f1"])
+    assert queries.names == ("f2",)
+    with pytest.raises(DataError, match="no feature 'f9'"):
+        read(["a.txt"], drop=["f9"])
+
+
+def test_missing_values_stay_missing(workplace):
+    (workplace / "a.csv").write_text("query,label,f,g\n1,1,NULL,2\n1,,3,\n")
+    queries, _ = read(["a.csv"])
+    assert np.isnan(queries.features).sum() == 2
+    assert np.isnan(queries.labels).sum() == 1
+
+
+def test_ids_are_text_and_never_empty(workplace):
+    (workplace / "a.csv").write_text("query,label,f\n001,1,2\n1,0,3\nNA,1,1\n")
+    assert sorted(read(["a.csv"])[0].ids.tolist()) == [b"001", b"1", b"NA"]
+    (workplace / "b.csv").write_text("query,label,f\n1,1,2\n,0,3\n")
+    with pytest.raises(DataError, match="row 2: column 'query' is empty"):
+        read(["b.csv"])
+
+
+def test_late_floats_text_numbers_capital_suffixes_and_byte_order_marks(workplace):
+    (workplace / "a.CSV").write_text("query,label,f\n" + "1,1,2\n" * 11_000 + "1,0,0.5\n")
+    assert read(["a.CSV"])[0].features.min() == 0.5
+    pl.DataFrame({"query": ["a", "b"], "label": ["1", "2"], "f": [True, False]}).write_parquet("b.parquet")
+    assert sorted(read(["b.parquet"])[0].labels.tolist()) == [1, 2]
+    (workplace / "c.txt").write_bytes(b"\xef\xbb\xbf" + letor().encode())
+    assert read(["c.txt"])[0].n_queries == 2
+
+
+def test_a_text_column_that_may_be_the_document_id_is_named(workplace):
+    (workplace / "a.csv").write_text("query,label,doc_id,f\n1,1,x7,2\n")
+    with pytest.raises(DataError, match=r"set data.document: doc_id"):
+        read(["a.csv"])
+    (workplace / "b.csv").write_text("query,label,f\n2,1,2\n")
+    (workplace / "c.csv").write_text("query,label,g\n1,1,2\n")
+    with pytest.raises(DataError, match="different columns"):
+        read(["b.csv", "c.csv"])
+
+
+TABLE = """query,document,label,weight,freshness,f
+7,a,1,2,0.5,1
+7,b,0,2,,2
+8,c,2,1,1,3
+8,d,0,1,0,5
+"""
+
+
+def test_weights_and_further_labels_are_columns(workplace):
+    (workplace / "a.csv").write_text(TABLE)
+    queries = read(["a.csv"], weight="weight", sources=["freshness"])[0]
+    assert queries.names == ("f",)
+    of = {query: k for k, query in enumerate(queries.ids.tolist())}
+    assert queries.weights[[of[b"7"], of[b"8"]]].tolist() == [2.0, 1.0]
+    fresh = dict(zip(queries.documents.tolist(), queries.sources["freshness"].tolist(), strict=True))
+    assert np.isnan(fresh.pop(b"b"))
+    assert fresh == {b"a": 0.5, b"c": 1.0, b"d": 0.0}
+    assert read(["a.csv"])[0].names == ("weight", "freshness", "f")
+    assert set(read(["a.csv"], sources=["weight"])[0].sources) == {"weight"}
+    assert read(["a.csv"], weight="weight")[0].weights is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("7,b,0,2,", "7,b,0,3,"), "query 7: weight 3: all rows of a query name one weight"),
+        (("7,b,0,2,", "7,b,0,,"), "query 7: weight nan"),
+        (("8,d,0,1,0,", "8,d,0,1,-1,"), "row 4: freshness -1: a label is a finite number"),
+        (("freshness", "fresh"), "no column 'freshness'; did you mean fresh"),
+    ],
+)
+def test_wrong_weights_and_labels_are_named(workplace, change, says):
+    (workplace / "a.csv").write_text(TABLE.replace(*change))
+    with pytest.raises(DataError, match=says):
+        read(["a.csv"], weight="weight", sources=["freshness"])
+    (workplace / "a.txt").write_text(letor())
+    with pytest.raises(DataError, match="name columns, and LETOR text has none"):
+        read(["a.txt"], sources=["freshness"])
+
+
+ASKED = """query,document,label,language,year,f
+7,a,1,de,2001,1
+8,c,2,,2002,3
+7,b,0, de,2001,2
+8,d,0,,2002,5
+"""
+
+
+def test_attributes_are_columns_of_a_query_and_no_features(workplace):
+    (workplace / "a.csv").write_text(ASKED)
+    queries = read(["a.csv"], attributes=["language", "year"])[0]
+    assert queries.names == ("f",)
+    known = {name: dict(zip(queries.ids.tolist(), values.tolist(), strict=True)) for name, values in queries.attributes.items()}
+    assert known == {"language": {b"7": "de", b"8": ""}, "year": {b"7": "2001", b"8": "2002"}}
+    assert read(["a.csv"], attributes=["language"], drop=["year"])[0].names == ("f",)
+
+
+def test_attributes_of_parquet_are_written_as_text(workplace):
+    from datetime import date
+
+    rows = {"query": [1, 1, 2], "label": [1, 0, 1], "f": [0.5, 1.5, 2.5], "share": [0.5, 0.5, float("nan")]}
+    pl.DataFrame({**rows, "head": [True, True, None], "day": [date(2024, 5, 1)] * 3}).write_parquet("a.parquet")
+    queries = read(["a.parquet"], attributes=["share", "head", "day"])[0]
+    at = queries.ids.tolist().index(b"1")
+    assert {name: (values[at], values[1 - at]) for name, values in queries.attributes.items()} == {
+        "share": ("0.5", ""), "head": ("true", ""), "day": ("2024-05-01", "2024-05-01"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            ("7,b,0, de", "7,b,0,en"),
+            r"a\.csv: query 7: language 'de' and 'en': all rows of a query name one value of an attribute \(data\.attributes\)",
+        ),
+        (("8,d,0,,", "8,d,0,cs,"), "query 8: language '' and 'cs'"),
+        (("language", "langage"), "no column 'language'; did you mean langage"),
+    ],
+)
+def test_wrong_attributes_are_named(workplace, change, says):
+    (workplace / "a.csv").write_text(ASKED.replace(*change))
+    with pytest.raises(DataError, match=says):
+        read(["a.csv"], attributes=["language"])
+    (workplace / "a.txt").write_text(letor())
+    with pytest.raises(DataError, match=r"a\.txt: .*data\.attributes name columns, and LETOR text has none"):
+        read(["a.txt"], attributes=["language"])
+    pl.DataFrame({"query": [1], "label": [1], "f": [0.5], "tags": [["a"]]}).write_parquet("a.parquet")
+    with pytest.raises(DataError, match="column 'tags' holds List"):
+        read(["a.parquet"], attributes=["tags"])

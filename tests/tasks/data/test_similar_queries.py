@@ -1,0 +1,46 @@
+"""Similar queries against all pairs compared one by one."""
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tasks.data.similar_queries import normalised, similar_clicks, similar_words
+
+
+def test_normalised():
+    assert pl.DataFrame({"q": ["  C++\t Primer ", "ﬁne", 7]}, strict=False).select(normalised("q"))["q"].to_list() == [
+        "c++ primer",
+        "fine",
+        "7",
+    ]
+
+
+@pytest.mark.parametrize("threshold", [0.34, 0.5, 0.6, 0.75, 1.0])
+def test_words_as_by_all_pairs(threshold):
+    rng = np.random.default_rng(5)
+    texts = [" ".join(f"w{w}" for w in rng.choice(9, rng.integers(1, 7), replace=False)) for _ in range(60)]
+    frame = pl.DataFrame({"query": [str(k // 2) for k in range(60)], "text": texts})
+    known = pl.Series([str(k) for k in range(10)])
+    want = set()
+    for (a, one), (b, two) in itertools.product(frame.rows(), repeat=2):
+        s, t = set(one.split()), set(two.split())
+        if a != b and int(a) < 10 and len(s & t) / len(s | t) >= threshold - 1e-12:
+            want.add((a, b))
+    assert len(want) > 3
+    assert set(similar_words(frame, known, threshold).rows()) == want
+
+
+def test_clicks_as_by_all_pairs():
+    rng = np.random.default_rng(6)
+    counts = rng.poisson(0.7, (12, 6))
+    query, document = np.nonzero(counts >= 0)
+    frame = pl.DataFrame({"query": query.astype(str), "document": document.astype(str), "clicks": counts.ravel()})
+    want = {
+        (str(a), str(b))
+        for a, b in itertools.permutations(range(12), 2)
+        if a < 5 and counts[a] @ counts[b] >= 0.6 * np.linalg.norm(counts[a]) * np.linalg.norm(counts[b]) > 0
+    }
+    assert len(want) > 3
+    assert set(similar_clicks(frame, pl.Series([str(k) for k in range(5)]), 0.6).rows()) == want

@@ -1,0 +1,172 @@
+"""TREC runs and judgments: scores find their documents, what does not match is counted, a wrong line is named."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ltr
+from ltr.data.queries import concatenate
+from tasks.config.data_section import Data
+from tasks.config.reading import parse
+from tasks.data.ingest import ingest
+from tasks.data.prepare import prepare
+from tasks.data.trec import QRELS, RUN, pool, read_trec
+from tasks.records import ConfigError, DataError, Prepared
+from tasks.store.datasets import open_queries
+
+JUDGED = "1 qid:q1 1:5 #docid = a\n0 qid:q1 1:6 2:1 #docid = b\n2 qid:q2 1:7 #docid = a\n0 qid:q2 1:8 #docid = c\n"
+BM25 = "q1 Q0 b 1 9.5 bm25\nq1 Q0 x 2 9.25 bm25\nq2\tQ0\ta  7 -1.5 bm25\n\nq3 Q0 a 1 2e0 bm25\nq3 Q0 b 2 1 bm25\n"
+
+
+def prepared(**options):
+    data = Data(files=["a.txt"], **options)
+    noted = prepare.fn(ingest.fn(data.files, data).data, data)
+    return open_queries(noted.data), list(noted.notes)
+
+
+def by_document(queries, name):
+    ids = np.repeat(queries.ids, np.diff(queries.offsets))
+    values = queries.features[:, queries.names.index(name)].tolist()
+    return {f"{q.decode()}/{d.decode()}": v for q, d, v in zip(ids, queries.documents, values, strict=True)}
+
+
+@pytest.fixture
+def folder(workplace):
+    (workplace / "a.txt").write_text(JUDGED)
+    (workplace / "bm25.run").write_text(BM25)
+    return workplace
+
+
+def test_a_run_is_a_feature_and_what_does_not_match_is_counted(folder):
+    queries, notes = prepared(runs={"bm25": "bm25.run"})
+    assert queries.names == ("bm25", "f1", "f2")
+    found = by_document(queries, "bm25")
+    assert (found["q1/b"], found["q2/a"]) == (9.5, -1.5)
+    assert np.isnan([found["q1/a"], found["q2/c"]]).all()
+    assert by_document(queries, "f1") == {"q1/a": 5, "q1/b": 6, "q2/a": 7, "q2/c": 8}
+    assert notes == [
+        "run 'bm25': 2 of 4 documents have a score; 1 documents of the run, of 1 queries here, are not in these data; "
+        "2 documents of the run, of 1 other queries, are not in these data"
+    ]
+    scores = ltr.Column("bm25").fit(queries).predict(queries.features)
+    assert sorted(scores.tolist())[2:] == [-1.5, 9.5]
+
+
+def test_several_runs_and_several_files_of_one(folder):
+    (folder / "q1.run").write_text("q1 Q0 a 1 3 t\n")
+    (folder / "q2.run").write_text("q2 Q0 a 1 4 t\n")
+    queries, notes = prepared(runs={"bm25": "bm25.run", "dense": ["q1.run", "q2.run"]})
+    assert queries.names == ("bm25", "dense", "f1", "f2")
+    assert by_document(queries, "dense")["q2/a"] == 4
+    assert notes[1] == "run 'dense': 2 of 4 documents have a score"
+
+
+def test_data_without_runs_are_what_they_were(folder):
+    data = Data(files=["a.txt"])
+    name = ingest.fn(data.files, data).data
+    assert prepare.fn(name, data) == Prepared(name)
+
+
+def test_a_changed_run_is_read_again(folder):
+    first, _ = prepared(runs={"bm25": "bm25.run"})
+    (folder / "bm25.run").write_text(BM25.replace("9.5", "8.5"))
+    assert by_document(prepared(runs={"bm25": "bm25.run"})[0], "bm25")["q1/b"] == 8.5
+    assert by_document(first, "bm25")["q1/b"] == 9.5
+
+
+def test_parts_of_different_widths_still_fit_together(folder):
+    wide = prepared(runs={"bm25": "bm25.run"})[0]
+    (folder / "a.txt").write_text("1 qid:q3 1:1 #docid = a\n0 qid:q3 1:2 #docid = b\n")
+    narrow = prepared(runs={"bm25": "bm25.run"})[0]
+    joined = concatenate([wide, narrow])
+    assert joined.names == ("bm25", "f1", "f2")
+    assert by_document(joined, "bm25")["q3/a"] == 2
+
+
+def test_scores_that_a_feature_cannot_tell_apart_are_counted(folder):
+    (folder / "bm25.run").write_text("q1 Q0 a 1 1000.00002 t\nq1 Q0 b 2 1000.00001 t\n")
+    assert prepared(runs={"bm25": "bm25.run"})[1][0].endswith(
+        "1 scores differ from another of their query by less than a feature holds (float32), and tie with it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "says"),
+    [
+        ("q1 Q0 a 1 2 t\nq1 Q0 b 2 1\n", RUN, r"x, line 2: 'q1 Q0 b 2 1': a line is 'query Q0 document rank score tag'"),
+        ("\nq1 Q0 a 1 high t\n", RUN, "x, line 2: 'q1 Q0 a 1 high t': the score is a finite number"),
+        ("q1 Q0 a 1 nan t\n", RUN, "line 1: .*the score is a finite number"),
+        ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", RUN, "line 2: .*named before"),
+        ("\n", RUN, "x: no document in it"),
+        ("q1 0 a 1\nq1 0 b\n", QRELS, "x, line 2: 'q1 0 b': a line is 'query 0 document label'"),
+        ("q1 0 a good\n", QRELS, "line 1: 'q1 0 a good': the label is a finite number"),
+    ],
+)
+def test_a_wrong_line_is_named(workplace, text, form, says):
+    (workplace / "x").write_text(text)
+    with pytest.raises(DataError, match=says):
+        read_trec([workplace / "x"], form)
+
+
+def test_runs_that_do_not_fit_the_data_are_refused(folder):
+    with pytest.raises(DataError, match="the data have a feature 'f1'; name the run otherwise"):
+        prepared(runs={"f1": "bm25.run"})
+    (folder / "bm25.run").write_text("Q1 Q0 a 1 2 t\n")
+    with pytest.raises(DataError, match=r"no document of run 'bm25' is in the data; query/document there: Q1/a; here: q"):
+        prepared(runs={"bm25": "bm25.run"})
+    with pytest.raises(DataError, match=r"none\.run: no such file"):
+        prepared(runs={"bm25": "none.run"})
+    (folder / "a.txt").write_text("1 qid:q1 1:5\n")
+    with pytest.raises(DataError, match="the documents have no id"):
+        prepared(runs={"bm25": "bm25.run"})
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"qrels": "q"}, "qrels needs runs beside it"),
+        ({"generate": {}, "runs": {"bm25": "r"}}, "runs goes with files of data"),
+        ({"files": "a", "runs": {"label": "r"}}, "runs.label: .*a name that is not"),
+        ({"files": "a", "runs": {"bm25": []}}, "runs.bm25: a run has at least one file"),
+        ({"files": "a", "qrels": "q", "runs": {"bm25": "r"}}, "given: files, qrels"),
+    ],
+)
+def test_what_does_not_go_together_is_said(data, says):
+    with pytest.raises(ConfigError, match=says):
+        parse({"data": data})
+
+
+def test_a_column_gets_no_certificate():
+    rankers = {"bm25": {"kind": "column", "feature": "bm25"}, "linear": {"kind": "lambdarank"}}
+    with pytest.raises(ConfigError, match="'bm25' is a column: it has no weights"):
+        parse({"data": {"files": "a"}, "rankers": rankers, "optimality": {"rankers": ["bm25"]}})
+
+
+def test_judgments_and_runs_are_a_data_set(workplace):
+    (workplace / "qrels").write_text("q1 0 a 2\nq1 0 b -2\nq1 0 n 1\nq2 0 a 1\nq9 0 a 1\n")
+    (workplace / "r").write_text("q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq1 Q0 u 3 1 t\nq2 Q0 a 1 1 t\nq3 Q0 a 1 1 t\n")
+    (workplace / "s").write_text("q1 Q0 b 1 9 t\n")
+    noted = data, notes = pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3))
+    assert (data.query, data.folds, data.qrels) == ("qid", 3, [])
+    assert pl.read_parquet(data.files[0]).rows() == [
+        ("q1", "a", 2.0, 3.0, None),
+        ("q1", "b", 0.0, 2.0, 9.0),
+        ("q1", "n", 1.0, None, None),
+        ("q1", "u", None, 1.0, None),
+        ("q2", "a", 1.0, 1.0, None),
+    ]
+    assert notes == [
+        "1 queries are judged and in no run: left out",
+        "1 queries of the runs are not judged: left out",
+        "1 judged documents are in no run: kept, without a score",
+        "1 retrieved documents are not judged: kept, without a label",
+        "1 judgments are below 0: read as 0",
+        "1 documents are not in run 'bm25'",
+        "4 documents are not in run 'dense'",
+    ]
+    queries = open_queries(ingest.fn(data.files, data).data)
+    assert (queries.names, queries.n_queries, queries.n_documents) == (("bm25", "dense"), 2, 5)
+    assert pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3)) == noted
+    (workplace / "s").write_text("q7 Q0 b 1 9 t\n")
+    with pytest.raises(DataError, match="no judged query is in a run; queries there: q7; judged: q1, q2, q9"):
+        pool.fn(Data(qrels=["qrels"], runs={"dense": ["s"]}))

@@ -1,0 +1,96 @@
+"""Three runs and one registered model: the first is champion, a better one takes its place, a worse one stays challenger."""
+
+import numpy as np
+import pytest
+from mlflow.tracking import MlflowClient
+
+from flows.pipeline import run
+from tasks.config.reading import parse
+from tasks.records import ConfigError
+from tasks.report.publish import report_page
+from tasks.tracking.lookup import find_model
+from tasks.tracking.tracker import tracking_uri
+
+CONFIG = {
+    "name": "nightly",
+    "data": {"generate": {"queries": [60, 30, 120], "documents": 15, "features": 8, "sessions": 5}},
+    "measures": ["ndcg_10", "map"],
+    "champion": {"name": "search", "tiers": ["ndcg_10"]},
+}
+GOOD = {"trees": {"kind": "lambdamart", "n_trees": 30, "n_leaves": 8, "min_docs_in_leaf": 5}}
+POOR = {"trees": {"kind": "lambdamart", "n_trees": 1, "n_leaves": 2}}
+
+
+def configured(rankers, **changes):
+    return parse({**CONFIG, "rankers": rankers, **changes})
+
+
+def challenge(rankers, **changes):
+    """What became of the best model of a run."""
+    (found,) = run(configured(rankers, **changes)).evidence
+    return found
+
+
+def test_only_a_better_model_becomes_champion(prefect_server, workplace):
+    first = challenge(POOR)
+    assert (first.verdict, first.promoted, first.champion, first.version) == ("first", True, None, "1")
+    better = run(configured(GOOD))
+    (found,) = better.evidence
+    assert found.verdict == "better"
+    assert found.promoted
+    (tier,) = found.tiers
+    assert tier.lower_bound > 0
+    worse = challenge(POOR, seed=2)
+    assert (worse.verdict, worse.promoted) == ("worse", False)
+    client = MlflowClient(tracking_uri())
+    assert client.get_model_version_by_alias("search", "champion").version == 2
+    assert client.get_model_version_by_alias("search", "challenger").version == 1
+    noted = client.get_model_version("search", "2")
+    assert noted.tags["verdict"] == "better"
+    assert "ndcg_10 +" in noted.description
+    assert "is champion now: better than the champion, version 1" in (workplace / report_page(better)).read_text()
+    assert find_model("models:/search@champion").digest == better.models["trees"].digest
+    again = challenge(GOOD)
+    assert (again.verdict, again.version) == ("same", "2")
+
+
+def test_what_ranks_today_may_be_the_champion_to_beat(prefect_server, workplace):
+    today = challenge({"today": {"kind": "column", "feature": "f2"}})
+    assert (today.verdict, today.promoted) == ("first", True)
+    new = challenge({"today": {"kind": "column", "feature": "f2"}, **GOOD})
+    assert (new.verdict, new.champion, new.promoted) == ("better", "1", True)
+    assert find_model("models:/search@champion").kind == "lambdamart"
+
+
+def test_data_that_have_moved_are_reported_and_a_model_that_cannot_read_them_is_not_compared(prefect_server, workplace):
+    rng = np.random.default_rng(0)
+
+    def write(folder, shift, width):
+        folder.mkdir(exist_ok=True)
+        for role in ("train", "valid", "test"):
+            rows = [
+                f"{rng.integers(0, 3)} qid:{role}{q} " + " ".join(f"{k + 1}:{rng.normal() + shift:.4f}" for k in range(width))
+                for q in range(20)
+                for _ in range(8)
+            ]
+            (folder / f"{role}.txt").write_text("\n".join(rows) + "\n")
+        return {role: [str(folder / f"{role}.txt")] for role in ("train", "valid", "test")}
+
+    run(configured(POOR, data=write(workplace / "a", 0.0, 3)))
+    moved = challenge(POOR, data=write(workplace / "b", 5.0, 3))
+    assert {entry.name for entry in moved.drift[:3]} == {"f1", "f2", "f3"}
+    assert moved.drift[2].index > 1
+    narrow = challenge(POOR, data=write(workplace / "c", 0.0, 2))
+    assert narrow.verdict == "not comparable"
+    assert not narrow.promoted
+    assert "reads 'f3', which these data do not have" in narrow.why
+
+
+def test_a_champion_is_one_model(prefect_server, workplace):
+    parts = [workplace / f"S{k}.txt" for k in range(1, 6)]
+    for k, part in enumerate(parts):
+        part.write_text("".join(f"{d % 2} qid:{k}{q} 1:{d} 2:{q}\n" for q in range(6) for d in range(6)))
+    with pytest.raises(ValueError, match="5 folds"):
+        run(configured(POOR, data={"parts": [str(part) for part in parts]}))
+    with pytest.raises(ConfigError, match=r"champion\.name"):
+        configured(POOR, champion={"name": "../search"})

@@ -1,0 +1,47 @@
+"""Drift: the index is its formula, and what came or went is named."""
+
+import numpy as np
+import pytest
+
+from ltr.data.queries import Queries
+from tasks.evidence.drift import SHIFTED, Profile, drift, profile, shifted
+
+
+def data(features, labels=None, names=("a", "b")):
+    n = len(features)
+    labels = np.zeros(n) if labels is None else labels
+    return Queries(np.asarray(features, np.float32), np.asarray(labels, float), np.array([0, n]), names=names)
+
+
+def test_the_index_is_its_formula():
+    """Deciles of 1 … 10 have a document in each bin; the newer data stand in two of them."""
+    before = data(np.column_stack([np.arange(1, 11), np.zeros(10)]))
+    now = data(np.column_stack([np.r_[np.ones(5), np.full(5, 10.0)], np.zeros(10)]))
+    (first, second, *_) = drift(profile(before), now)
+    q, p = np.r_[np.full(10, 1.5), 0.5], np.r_[5.5, np.full(8, 0.5), 5.5, 0.5]
+    q, p = q / q.sum(), p / p.sum()
+    assert first.name == "a"
+    assert first.index == pytest.approx(((p - q) * np.log(p / q)).sum())
+    assert second.index == 0
+
+
+def test_missing_values_and_labels_are_seen_and_the_same_data_have_not_moved():
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(500, 2)), rng.integers(0, 5, 500).astype(float)
+    older = profile(data(features, labels))
+    assert not shifted(drift(older, data(features, labels)))
+    assert not shifted(drift(older, data(rng.normal(size=(500, 2)), rng.integers(0, 5, 500))))
+    gone = features.copy()
+    gone[:250, 0] = np.nan
+    moved = drift(older, data(gone, np.minimum(labels, 1)))
+    assert {entry.name for entry in moved if entry.index >= SHIFTED} == {"a", "label"}
+
+
+def test_features_that_come_and_go_are_named():
+    older = profile(data(np.zeros((4, 2))))
+    assert shifted(drift(older, data(np.zeros((4, 2)), names=("a", "c")))) == ["b is gone", "c is new"]
+
+
+def test_a_profile_is_read_as_it_was_written():
+    kept = profile(data(np.arange(8.0).reshape(4, 2), [0, 1, 2, np.nan]))
+    assert Profile.read(kept.as_json()) == kept

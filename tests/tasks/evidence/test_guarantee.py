@@ -1,0 +1,130 @@
+"""The guarantee: by hand, by draws whose truth is known, and by models of simulated users (long)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import ltr
+from ltr.data.synthetic import World
+from ltr.objectives.terms import Term
+from tasks.evidence.guarantee import Guarantee, Guarantees, choice, frontier, frontier_figure, kept, promise
+from tests.tasks.evidence.samples import GUARANTEE, GUARANTEES, PROMISE
+
+RULE = Guarantee(baseline="b", margin=0.02)
+
+
+def values(first, second, n=200, seed=0, spread=0.05):
+    noise = np.random.default_rng(seed).normal(size=(2, n))
+    return [mean + spread * (row - row.mean()) for mean, row in zip((first, second), noise, strict=True)]
+
+
+def test_the_harmless_cell_that_gains_most():
+    base = [np.full(200, 0.5), np.full(200, 0.5)]
+    cells = {"low": values(0.5, 0.51), "high": values(0.495, 0.55, seed=1), "harmful": values(0.45, 0.7, seed=2)}
+    found = choice(cells, base, RULE)
+    assert (found.chosen, found.promised) == ("high", True)
+    assert [cell.admissible for cell in found.cells] == [True, True, False]
+    assert found.cells[1].differences == pytest.approx([-0.005, 0.05])
+    found = choice({"harmful": cells["harmful"], "worse": values(0.3, 0.9, seed=3)}, base, RULE)
+    assert (found.chosen, found.promised) == ("harmful", False)
+
+
+def test_all_tiers_but_the_last_are_protected():
+    base = [np.full(200, 0.5)] * 3
+    harmless, harmful = values(0.5, 0.5)[0], values(0.4, 0.5)[0]
+    found = choice({"a": [harmless, harmful, harmless + 0.2], "b": [harmless, harmless, harmless + 0.1]}, base, RULE)
+    assert found.chosen == "b"
+
+
+def test_promises_are_broken_no_more_often_than_stated():
+    """At the edge, where every cell truly loses the margin and gain goes with harm."""
+    rng = np.random.default_rng(1)
+    broken = 0
+    for _ in range(600):
+        shared = rng.normal(size=60)
+        harm = 0.1 * (shared + rng.normal(size=(6, 60)))
+        cells = {str(k): [-0.02 + harm[k], -harm[k]] for k in range(6)}
+        broken += choice(cells, [np.zeros(60), np.zeros(60)], RULE).promised
+    assert 5 <= broken <= stats.binom.ppf(0.999, 600, 0.05)
+
+
+def stored(path, arrays):
+    import polars as pl
+
+    frames = []
+    for split, (first, second) in arrays.items():
+        n = len(first)
+        frames.append(
+            pl.DataFrame({"split": [split] * n, "query": [f"q{k}" for k in range(n)], "ndcg_3": first, "cndcg_3": second})
+        )
+    pl.concat(frames).write_parquet(path)
+    return str(path)
+
+
+def test_kept_on_test_queries_of_all_folds_and_the_frontier(tmp_path):
+    base = stored(tmp_path / "base.parquet", {s: [np.full(200, 0.5)] * 2 for s in ("valid", "test")})
+    cell = stored(tmp_path / "cell.parquet", {"valid": values(0.495, 0.55), "test": values(0.47, 0.6)})
+    good = stored(tmp_path / "good.parquet", {"valid": values(0.495, 0.55), "test": values(0.5, 0.6)})
+    assert promise({"cell": cell}, base, RULE).promised
+    assert kept.fn([good, good], [base, base], RULE).held == "yes"
+    broken = kept.fn([cell, cell], [base, base], RULE)
+    assert (broken.held, broken.comparison, broken.tiers[0].measure) == ("no", "worse", "ndcg_3")
+    edge = stored(tmp_path / "edge.parquet", {"valid": values(0.5, 0.5), "test": values(0.48, 0.6)})
+    assert kept.fn([edge], [base], RULE).held == "open"
+    found = frontier({"w=1": [cell, cell]}, {"w=1"}, [base, base], RULE)
+    assert found.points[0].mean == pytest.approx([0.495, 0.55])
+    assert np.array(found.points[0].covariance) == pytest.approx(np.cov(np.hstack([values(0, 0)] * 2)) / 400)
+    assert (found.tiers, found.points[0].taken) == (("ndcg_3", "cndcg_3"), True)
+
+
+def test_what_a_promise_came_to():
+    assert GUARANTEE.text() == (
+        "no loss above 0.01 on NDCG@3 (95%): promised; shown on test queries (NDCG@3 -0.0010, at least -0.0040). CNDCG@3 +0.0200: better."
+    )
+    no = replace(PROMISE, promised=False)
+    assert "promised in 1 of 2 folds" in replace(GUARANTEE, promises=(PROMISE, no)).text()
+    assert "not promised, no cell" in replace(GUARANTEE, promises=(no,)).text()
+    broken = replace(GUARANTEE, outcome=replace(GUARANTEE.outcome, held="no"))
+    assert "broken on test queries" in broken.text()
+    assert Guarantees((broken,)).tags() == {"guarantee.graded": "no"}
+    assert Guarantees((replace(broken, promises=(no,)),)).tags() == {"guarantee.graded": "not promised"}
+
+
+def test_the_frontier_is_drawn_the_same_twice():
+    assert "w=1" in frontier_figure(GUARANTEE)
+    assert GUARANTEES.figures() == {"frontier-graded": frontier_figure(GUARANTEE)}
+
+
+@pytest.mark.long
+def test_models_of_simulated_users_keep_their_promises():
+    """Fifty times: train with several w, promise on validation queries, and see the truth on many test queries."""
+    weights = (0.0, 0.3, 0.6, 0.8, 0.9, 1.0)
+    made = broken = 0
+    for seed in range(50):
+        world = World(n_features=20, active=10, seed=seed)
+        sets = {}
+        for stream, (role, n) in enumerate({"train": 100, "valid": 600, "test": 2000}.items()):
+            data, users = world.queries(n, 20, stream)
+            sets[role] = replace(data, sources={"click": np.clip(1 / (1 + np.exp(1 - users)), 0.01, 1)})
+        rule = Guarantee(baseline="b", margin=0.02)
+
+        def measured(w, sets=sets, rule=rule):
+            terms = [Term("ndcg"), Term("cndcg", weight=w, pairs="same_label")]
+            model = ltr.LambdaMART(n_trees=30, n_leaves=7, objective=terms, stop_on=None).fit(sets["train"])
+            found = {}
+            for role in ("valid", "test"):
+                queries = sets[role]
+                labels = {"label": queries.labels, **queries.sources}
+                taken = ltr.evaluate(labels, model.predict(queries.features), queries.offsets, rule.tiers)
+                found[role] = [taken[m] for m in rule.tiers]
+            return found
+
+        cells = {w: measured(w) for w in weights}
+        found = choice({str(w): cells[w]["valid"] for w in weights[1:]}, cells[0.0]["valid"], rule)
+        loss = np.nanmean(cells[0.0]["test"][0] - cells[float(found.chosen)]["test"][0])
+        made += found.promised
+        broken += found.promised and loss > rule.margin
+    assert made >= 25, made
+    assert broken <= stats.binom.ppf(0.99, 50, 0.05), broken

@@ -1,0 +1,75 @@
+"""Certificates: what they say in words and pages, and how they are kept beside their cells."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tasks.config.ranker_section import SECTIONS, Conventions
+from tasks.evidence.optimality import CertificateRecord, Escape, Optimality, certify, optimality_figure, write_certificates
+from tasks.records import Cell, Fold, Trained
+from tasks.store.cells import CellFolder
+from tasks.store.datasets import keep_queries
+from tasks.training.cell import train
+from tests.conftest import make_queries
+from tests.tasks.evidence.samples import CERTIFICATE, CERTIFICATES
+
+
+def test_what_a_certificate_says():
+    assert "no direction rises: with confidence 99% fewer than 1% do" in CERTIFICATE.text()
+    assert "1 direction rises" in replace(CERTIFICATE, verdict="not", rising=1).text()
+    assert "40.0% of the evaluations tie" in replace(CERTIFICATE, verdict="inconclusive", tie_share=0.4).text()
+    escaped = replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81))
+    assert escaped.text().endswith("Trained on for 10 epochs it rises: 0.8100 at best (learning rate 0.001).")
+
+
+def test_a_certificate_is_read_as_it_was_written():
+    for certificate in (CERTIFICATE, replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81), key="k")):
+        assert CertificateRecord.read(certificate.as_json()) == certificate
+
+
+def test_only_certificates_of_a_rankers_own_weights_are_tags():
+    early = replace(CERTIFICATE, ranker="linear, epoch 7", verdict="not")
+    found = replace(CERTIFICATES, found=(CERTIFICATE, early))
+    assert found.tags() == {"optimality.linear": "optimum"}
+    assert set(found.figures()) == {"optimality-linear", "optimality-linear-epoch-7"}
+
+
+def test_the_figure_and_the_page_alone(tmp_path):
+    assert optimality_figure(CERTIFICATE).count("<path") > 5
+    text = write_certificates([CERTIFICATE], "m on <a>", tmp_path / "p" / "page.html").read_text()
+    assert "<h2>linear: optimum</h2>" in text
+    assert "m on &lt;a&gt;" in text
+
+
+@pytest.fixture
+def cell(workplace):
+    fold = Fold(*(keep_queries(make_queries(30, seed=seed)) for seed in range(3)))
+    section = SECTIONS["lambdarank"](kind="lambdarank", epochs=3).model_dump(mode="json", exclude={"sweep"})
+    return Cell("x", "x", 0, {}, section, fold, ("ndcg@10",), Conventions().model_dump(mode="json"))
+
+
+def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
+    result = train.fn(replace(cell, section={**cell.section, "keep_epochs": [1]}))
+    config = Optimality(measure="ndcg", epsilon=0.1, delta=0.1, fine=True, one_at_a_time=True, early_epochs=(1,), escape=2)
+    found = certify.fn(Trained(cell, result), config, 1)
+    assert [c.ranker for c in found] == ["x", "x, η from 0.001", "x, one weight at a time", "x, epoch 1"]
+    assert found[0].directions == 22
+    assert len(found[0].envelope[0]) == 10
+    assert found[0].escape.epochs == found[3].escape.epochs == 2
+    assert found[3].value != found[0].value
+    for certificate in (found[0], found[3]):
+        assert certificate.escape.best > certificate.value - 0.01, "by the same rules"
+    assert certify.fn(Trained(cell, result), config, 1) == found
+
+
+def test_trees_have_a_certificate_over_their_leaves(cell):
+    config = Optimality(measure="ndcg", epsilon=0.1, delta=0.1)
+    section = SECTIONS["lambdamart"](kind="lambdamart", n_trees=2, min_docs_in_leaf=3).model_dump(mode="json", exclude={"sweep"})
+    trees = train.fn(replace(cell, section=section))
+    (found,) = certify.fn(Trained(cell, trees), config, 1)
+    assert found.directions == 22
+    assert found.escape is None
+    split = json.loads(CellFolder.of(trees.key).importance.read_text())
+    assert sum(split["splits"]) > 0
+    assert [s > 0 for s in split["splits"]] == [g > 0 for g in split["gain"]]

@@ -1,0 +1,54 @@
+"""Standings by hand: fold means, standard errors, and who beats whom."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tasks.evidence.significance import marks, standings
+
+
+def write(path, values, queries=None):
+    n = len(values)
+    frame = pl.DataFrame(
+        {"split": ["test"] * n, "query": queries or [f"q{k:03}" for k in range(n)], "ndcg_10": values, "map": values}
+    )
+    frame.write_parquet(path)
+    return str(path)
+
+
+def test_standings(tmp_path):
+    rng = np.random.default_rng(0)
+    base = rng.random(60)
+    paths = {
+        "a": [write(tmp_path / "a1", base[:40]), write(tmp_path / "a2", base[40:])],
+        "b": [write(tmp_path / "b1", base[:40] + 0.1 + 0.01 * rng.normal(size=40)), write(tmp_path / "b2", base[40:] + 0.1)],
+        "c": [write(tmp_path / "c1", base[:40]), write(tmp_path / "c2", base[40:])],
+    }
+    table = standings.fn(paths, ["ndcg_10", "map"])
+    cell = table.rows["b"].cells["ndcg_10"]
+    assert cell.beats == {"a": 95, "c": 95}
+    assert marks(cell.beats) == "ac"
+    assert table.rows["a"].cells["map"].beats == {}
+    assert table.rows["a"].cells["map"].mean == pytest.approx((base[:40].mean() + base[40:].mean()) / 2)
+    assert table.rows["a"].cells["map"].se == pytest.approx(base.std(ddof=1) / np.sqrt(60))
+    assert len(table.pairs) == 6
+    assert all(pair.holm_p >= pair.p for pair in table.pairs)
+
+
+def test_undefined_queries_and_rows_in_another_order(tmp_path):
+    values = [0.1, None, 0.9, 0.4]
+    names = ["q1", "q2", "q3", "q4"]
+    paths = {"a": [write(tmp_path / "a", values, names)], "b": [write(tmp_path / "b", values[::-1], names[::-1])]}
+    table = standings.fn(paths, ["map"])
+    assert table.pairs[0].difference == 0
+    assert table.pairs[0].n == 3
+    assert table.rows["a"].cells["map"].n == 3
+
+
+def test_a_measure_nowhere_defined_is_blank(tmp_path):
+    table = standings.fn({"a": [write(tmp_path / "a", pl.Series([None, None], dtype=pl.Float64))]}, ["map"])
+    assert table.rows["a"].cells["map"].mean is None
+
+
+def test_marks():
+    assert marks({"b": 90, "a": 95}) == "a(b)"

@@ -1,0 +1,318 @@
+"""Every format by its own reader, on thresholds and with missing values; ensembles of LightGBM and XGBoost as rankers; what is refused."""
+
+import importlib
+import json
+from dataclasses import asdict, replace
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+
+import ltr
+from ltr.trees.ensemble import join
+from tasks.export.formats import export, export_to, verify
+from tasks.export.readers import READERS, read_model
+from tasks.export.weights import weights_of
+from tasks.records import DataError
+from tasks.tracking.lookup import find_model
+from tests.conftest import make_queries
+from tests.ltr.trees.test_formats import stump
+
+TREE_FORMATS = ("lightgbm", "xgboost", "onnx")
+TOLERANCE = {"lightgbm": 0.0, "xgboost": 1e-5, "onnx": 1e-5}
+LIGHTGBM_ZERO = np.float32(1e-35)
+"""Sizes up to this are zero to LightGBM."""
+
+
+def data(missing=0.0, seed=4, n_features=4) -> ltr.Queries:
+    """Whole tenths, so that values meet thresholds and each other; some of them missing."""
+    queries = make_queries(80, seed=seed, largest=20, n_features=n_features)
+    features = np.round(queries.features, 1)
+    features[np.random.default_rng(seed).random(features.shape) < missing] = np.nan
+    return replace(queries, features=features)
+
+
+def grown(queries, **parameters) -> ltr.LambdaMART:
+    return ltr.LambdaMART(**{"n_trees": 12, "n_leaves": 8, "min_docs_in_leaf": 4, "stop_on": None, **parameters}).fit(queries)
+
+
+def on_thresholds(trees, features):
+    """Rows with a feature on each threshold, and next to it on both sides."""
+    edges = trees.threshold
+    with np.errstate(over="ignore"):
+        beside = [np.nextafter(edges, np.float32(to)) for to in (-np.inf, np.inf)]
+    rows = features[np.arange(3 * len(edges)) % len(features)].copy()
+    rows[np.arange(len(rows)), np.tile(trees.feature, 3)] = np.concatenate((edges, *beside))
+    return np.concatenate((features, rows[np.isfinite(np.where(np.isnan(rows), 0, rows)).all(axis=1)]))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.15])
+@pytest.mark.parametrize("to", TREE_FORMATS)
+def test_trees_score_alike_in_the_formats_own_reader(workplace, to, missing):
+    """Splits at 0 and −0, between the smallest numbers, and of all values from the missing ones are among the nodes."""
+    queries = data(missing)
+    odd = [stump(0.0), stump(-0.0, True), stump(1e-45), stump(np.inf), stump(np.inf, True), stump(3.4028235e38), stump(-1e-30)]
+    model = grown(queries)
+    model = replace(model, trees=join([model.trees, *odd, model.trees.first(1)]))
+    features = on_thresholds(model.trees, queries.features)
+    if to == "lightgbm":
+        features[np.abs(features) <= LIGHTGBM_ZERO] = 0.0
+    export(model, "m.json", to)
+    agreement = verify(model, "m.json", to, features)
+    assert agreement.largest_difference <= TOLERANCE[to]
+    assert agreement.documents == len(features)
+    assert np.isnan(features).any() == (missing > 0)
+
+
+@pytest.mark.parametrize("to", ["lightgbm", "xgboost"])
+def test_names_and_shapley_values_come_along(workplace, to):
+    queries = replace(data(0.1), names=("alpha", "b", "ß", "d.4"))
+    model = grown(queries)
+    export(model, "m.json", to)
+    booster = lightgbm.Booster(model_file="m.json") if to == "lightgbm" else xgboost.Booster(model_file="m.json")
+    assert tuple(booster.feature_name() if to == "lightgbm" else booster.feature_names) == queries.names
+    again = find_model("m.json", queries.names)
+    assert again.names == read_model("m.json").names == queries.names
+    assert again.explain(queries.features) == pytest.approx(model.explain(queries.features), abs=1e-6)
+    if to == "lightgbm":
+        theirs = booster.predict(queries.features, pred_contrib=True)
+    else:
+        theirs = booster.predict(xgboost.DMatrix(queries.features, feature_names=list(queries.names)), pred_contribs=True)
+    assert theirs == pytest.approx(model.explain(queries.features), abs=1e-5)
+
+
+def trained_lightgbm(queries, **parameters):
+    given = {"objective": "lambdarank", "num_leaves": 9, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, **parameters}
+    sizes = np.diff(queries.offsets)
+    return lightgbm.train(
+        given, lightgbm.Dataset(queries.features, queries.labels, group=sizes, feature_name=list(queries.names)), 15
+    )
+
+
+def trained_xgboost(queries, **parameters):
+    query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    matrix = xgboost.DMatrix(queries.features, queries.labels, qid=query, feature_names=list(queries.names))
+    return xgboost.train({"objective": "rank:ndcg", "max_depth": 4, "nthread": 1, **parameters}, matrix, 15)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.15])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"objective": "regression"}, {"objective": "binary", "boosting": "dart"}, {"num_leaves": 90}]
+)
+def test_lightgbm_is_read(workplace, parameters, missing):
+    """To the bit, on thresholds too; missing values may come where there were none in training."""
+    queries = data(missing)
+    if parameters.get("objective") == "binary":
+        queries = replace(queries, labels=(queries.labels > 1).astype(float))
+    booster = trained_lightgbm(queries, **parameters)
+    booster.save_model("theirs.txt")
+    model = find_model("theirs.txt", queries.names)
+    features = on_thresholds(model.trees, np.concatenate((queries.features, data(0.3, seed=5).features)))
+    features[np.abs(features) <= LIGHTGBM_ZERO] = 0.0
+    assert np.array_equal(model.predict(features), booster.predict(features, raw_score=True))
+    assert verify(model, "theirs.txt", "lightgbm", features).same_ranking
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.15])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"objective": "reg:squarederror", "base_score": 1.5},
+        {"booster": "dart", "rate_drop": 0.5},
+        {"gamma": 1.0, "max_depth": 8},
+    ],
+)
+def test_xgboost_is_read(workplace, parameters, missing):
+    """With its base score, dart's weights and what it pruned."""
+    queries = data(missing)
+    booster = trained_xgboost(queries, **parameters)
+    booster.save_model("theirs.json")
+    model = find_model("theirs.json", queries.names)
+    features = on_thresholds(model.trees, np.concatenate((queries.features, data(0.3, seed=5).features)))
+    theirs = booster.predict(xgboost.DMatrix(features, feature_names=list(queries.names)), output_margin=True)
+    assert np.abs(model.predict(features) - theirs).max() < 1e-5
+    explained = model.explain(queries.features)
+    assert explained.sum(axis=1) == pytest.approx(model.predict(queries.features))
+
+
+def test_an_imported_ranker_is_one_like_any_other(workplace):
+    """Saved, loaded, resumed, certified, and exported again."""
+    queries = data()
+    trained_lightgbm(queries).save_model("theirs.txt")
+    model = read_model("theirs.txt")
+    ltr.save(model, "saved")
+    assert find_model("saved").digest == model.digest
+    more = replace(model, n_trees=20, min_docs_in_leaf=5).fit(queries, start=model)
+    assert np.array_equal(more.trees.first(15).value, model.trees.value)
+    certificate = ltr.certify(model.surface(queries.features), queries, "ndcg_10", epsilon=0.5, delta=0.1, steps=(1e-3,))
+    assert certificate.verdict
+    export(model, "again.json", "xgboost")
+    assert verify(model, "again.json", "xgboost", queries.features).largest_difference < 1e-5
+
+
+def test_features_are_found_by_name_or_by_place(workplace):
+    queries = data()
+    named = replace(queries, names=("a", "b", "c", "d"))
+    trained_lightgbm(named).save_model("named.txt")
+    model = find_model("named.txt", ("z", "d", "c", "b", "a"))
+    turned = np.column_stack((np.zeros(len(queries.features)), queries.features[:, ::-1])).astype(np.float32)
+    assert model.names == ("z", "d", "c", "b", "a")
+    assert np.array_equal(model.predict(turned), read_model("named.txt").predict(queries.features))
+    with pytest.raises(DataError, match=r"named.txt: trees on features that the data do not have: d"):
+        find_model("named.txt", ("a", "b", "c"))
+    nameless = xgboost.train({"objective": "reg:squarederror"}, xgboost.DMatrix(queries.features, queries.labels), 2)
+    nameless.save_model("nameless.json")
+    assert read_model("nameless.json").names == ("f1", "f2", "f3", "f4")
+    assert find_model("nameless.json", named.names).names == named.names
+    with pytest.raises(DataError, match=r"nameless.json: the file names no features and has 4 of them; the data have 3"):
+        find_model("nameless.json", ("a", "b", "c"))
+
+
+def test_files_that_are_no_model(workplace):
+    queries = data()
+    trained_xgboost(queries).save_model("m.ubj")
+    (workplace / "weights").write_text("1:0.5\n")
+    (workplace / "broken.json").write_text('{"learner": {}}')
+    (workplace / "cut.json").write_text('{"learner": {')
+    for name, rule in (
+        ("m.ubj", "save it as .json"),
+        ("weights", "neither LightGBM's text nor XGBoost's JSON"),
+        ("nowhere", "No such file"),
+        ("broken.json", "no XGBoost model: KeyError 'gradient_booster'"),
+        ("cut.json", "Expecting"),
+    ):
+        with pytest.raises(DataError, match=f"{name}: .*{rule}"):
+            read_model(name)
+    with pytest.raises(DataError, match=r"save it as \.json"):
+        find_model("m.ubj")
+    categorical = lightgbm.Dataset(np.arange(200.0)[:, None] % 7, np.arange(200) % 3 == 0, categorical_feature=[0])
+    lightgbm.train({"verbose": -1, "min_data_per_group": 1, "min_data_in_leaf": 5}, categorical, 2).save_model("c.txt")
+    with pytest.raises(DataError, match=r"c.txt: tree 0, split 0 is categorical"):
+        find_model("c.txt")
+    trained_lightgbm(queries, zero_as_missing=True).save_model("z.txt")
+    with pytest.raises(DataError, match=r"z.txt: tree 0, split \d counts zeros as missing"):
+        find_model("z.txt")
+
+
+def test_linear_rankers(workplace):
+    queries = data()
+    for ranker in (ltr.LeastSquares(), ltr.AdaRank(rounds=5)):
+        model = ranker.fit(queries)
+        weights = np.array([weights_of(model)[name] for name in queries.names])
+        assert queries.features.astype(np.float64) @ weights == pytest.approx(model.predict(queries.features))
+        export(model, "w.json", "linear")
+        assert json.loads((workplace / "w.json").read_text()) == dict(zip(queries.names, weights, strict=True))
+        assert np.array_equal(find_model("w.json", queries.names).predict(queries.features), model.predict(queries.features))
+        export(model, "solr.json", "solr")
+        solr = json.loads((workplace / "solr.json").read_text())
+        assert (solr["class"], solr["name"]) == ("org.apache.solr.ltr.model.LinearModel", "solr")
+        assert solr["params"]["weights"] == weights_of(model)
+        export(model, "m.onnx", "onnx")
+        agreement = verify(model, "m.onnx", "onnx", queries.features, queries.offsets)
+        assert agreement.largest_difference < 1e-12
+        assert agreement.same_ranking
+
+
+def test_nets(workplace):
+    """Missing values are the mean in the graph as here; a linear net's weights rank as the net does, its constant aside."""
+    complete, broken = data(), data(0.15)
+    for hidden in (0, 5):
+        model = ltr.LambdaRank(hidden=hidden, epochs=3).fit(broken)
+        export(model, "m.onnx", "onnx")
+        assert verify(model, "m.onnx", "onnx", broken.features).largest_difference < 1e-5
+    linear = ltr.LambdaRank(epochs=3).fit(complete)
+    found = export_to(linear, "w.json", "linear")
+    assert any("less a constant" in remark for remark in found.remarks)
+    differences = find_model("w.json", complete.names).predict(complete.features) - linear.predict(complete.features)
+    assert np.ptp(differences) < 1e-5
+    with pytest.raises(
+        DataError, match=r"m: linear holds linear, linear net, and this ranker \(lambdarank\) is .*'two-layer net'; .*: onnx"
+    ):
+        export(model, "m", "linear")
+
+
+def test_a_combination_is_linear(workplace):
+    rng = np.random.default_rng(0)
+    queries = data(n_features=2)
+    model = ltr.Combination().fit(replace(queries, features=rng.normal(size=(queries.n_documents, 2)).astype(np.float32)))
+    assert list(weights_of(model).values()) == [1 - model.alpha, model.alpha]
+
+
+def test_a_base_is_said_by_onnx_only(workplace):
+    queries = data()
+    model = grown(queries, base="f2")
+    export(model, "m.onnx", "onnx")
+    assert verify(model, "m.onnx", "onnx", queries.features).largest_difference < 1e-5
+    for to in ("lightgbm", "xgboost", "ranklib", "solr"):
+        with pytest.raises(DataError, match=rf"m: the scores of base 'f2' are added to the trees', which {to} cannot say"):
+            export(model, "m", to)
+    assert not list(workplace.glob("m"))
+
+
+def test_missing_values_are_refused_where_they_cannot_be_said(workplace):
+    broken, complete = grown(data(0.2)), grown(data())
+    for to in ("ranklib", "solr"):
+        with pytest.raises(DataError, match=rf"{to} knows no missing values, and tree \d+ has a rule for those of 'f\d'"):
+            export(broken, "m", to)
+        export(broken, "m", to, complete=True)
+        export(complete, "m", to)
+    assert [path.name for path in workplace.iterdir()] == ["m"]
+
+
+def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
+    model = grown(data(), n_trees=1)
+    for path, to, rule in (
+        ("m", "pmml", "unknown format 'pmml'; known: lightgbm, xgboost, ranklib, solr, linear, onnx"),
+        (
+            "m",
+            "linear",
+            r"linear holds linear, linear net, and this ranker \(lambdamart\) is of the form 'trees'; formats that hold it: li",
+        ),
+        ("no/m", "xgboost", "no such folder no"),
+    ):
+        with pytest.raises(DataError, match=f"{path}: {rule}"):
+            export(model, path, to)
+    with pytest.raises(DataError, match="m: this model is not fitted"):
+        export(ltr.LambdaMART(), "m", "xgboost")
+    (workplace / "cut").write_text("tree\nversion=v4\n")
+    for to in TREE_FORMATS:
+        with pytest.raises(DataError, match=f"cut: {to}'s reader does not score it: "):
+            verify(model, "cut", to, data().features)
+    (workplace / "cut").unlink()
+    with pytest.raises(DataError, match=r"m: ranklib is read by .*no reader"):
+        verify(model, "m", "ranklib", data().features)
+
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(DataError, match=r"the package onnx is not installed: pip install lambdaflow\[export\]"):
+        export(model, "m", "onnx")
+    assert not list(workplace.iterdir())
+
+
+def test_what_the_command_prints(workplace):
+    queries = data()
+    model = grown(queries)
+    found = export_to(model, "m.xml", "ranklib", queries)
+    assert found.verified is None
+    assert found.remarks[1] == "features by number: 1 is 'f1', 4 is 'f4'"
+    assert "not verified" in found.remarks[-1]
+    found = export_to(model, "m.json", "xgboost", queries)
+    assert (found.format, found.form, found.features, found.trees) == ("xgboost", "trees", 4, 12)
+    assert found.verified.documents == queries.n_documents
+    assert found.verified.largest_difference < 1e-5
+    assert found.verified.reordered == 0
+    assert found.bytes == (workplace / "m.json").stat().st_size
+    json.dumps(asdict(found))
+
+
+def test_a_file_of_another_model_does_not_agree(workplace):
+    queries = data()
+    export(grown(queries, n_trees=3), "m.txt", "lightgbm")
+    agreement = verify(grown(queries), "m.txt", "lightgbm", queries.features, queries.offsets)
+    assert agreement.largest_difference > 0.01
+    assert 0 < agreement.reordered <= queries.n_queries
+    assert set(READERS) == {"lightgbm", "xgboost"}

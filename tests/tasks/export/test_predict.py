@@ -1,0 +1,122 @@
+"""Scores of files, part by part, are those of the model on all of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ltr
+from flows.cli import main
+from ltr.data.queries import Queries
+from tasks.config.data_section import Data
+from tasks.export import predict as module
+from tasks.export.predict import predict
+from tasks.records import DataError
+from tests.conftest import make_queries
+
+
+@pytest.fixture
+def fitted():
+    queries = replace(make_queries(40, n_features=3, seed=1), names=("f1", "f2", "f3"))
+    return ltr.LambdaMART(n_trees=5, n_leaves=4, min_docs_in_leaf=5).fit(queries), queries
+
+
+def frame_of(queries: Queries) -> pl.DataFrame:
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    columns = {name: queries.features[:, k] for k, name in enumerate(queries.names)}
+    return pl.DataFrame({"query": [f"q{q}" for q in of_query], "document": [f"d{k}" for k in range(len(of_query))], **columns})
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv"])
+def test_tables_in_parts_score_as_in_one(workplace, fitted, monkeypatch, suffix):
+    model, queries = fitted
+    frame = frame_of(queries).select(pl.all().reverse()).select("f3", "document", "f1", "query", "f2")
+    if suffix == "parquet":
+        frame.write_parquet("a.parquet")
+    else:
+        frame.write_csv(f"a.{suffix}", separator="\t" if suffix == "tsv" else ",")
+    monkeypatch.setattr(module, "ROWS", 7)
+    assert predict(model, workplace / f"a.{suffix}", workplace / f"s.{suffix}", Data(files=["a"])) == queries.n_documents
+    reader = {"parquet": pl.read_parquet, "csv": pl.read_csv, "tsv": lambda path: pl.read_csv(path, separator="\t")}[suffix]
+    scores = reader(workplace / f"s.{suffix}")
+    assert scores.columns == ["query", "document", "score"]
+    assert np.array_equal(scores["score"].to_numpy(), model.predict(queries.features)[::-1])
+    assert scores["document"].to_list() == frame["document"].to_list()
+
+
+def test_text_in_parts_and_a_trec_run(workplace, fitted, monkeypatch):
+    model, queries = fitted
+    lines = [
+        f"0 qid:{q} 1:{a:.9g} 2:{b:.9g} 3:{c:.9g} # docid = d{k}"
+        for k, (q, (a, b, c)) in enumerate(
+            zip(np.repeat(np.arange(40), np.diff(queries.offsets)), queries.features.tolist(), strict=True)
+        )
+    ]
+    (workplace / "a.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(module, "BYTES", 500)
+    ltr.save(model, workplace / "m")
+    assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "run.trec"]) == 0
+    run = [line.split() for line in (workplace / "run.trec").read_text().splitlines()]
+    assert {len(line) for line in run} == {6}
+    scores = dict(zip([f"d{k}" for k in range(queries.n_documents)], model.predict(queries.features), strict=True))
+    assert {line[2]: float(line[4]) for line in run} == scores
+    for query in {line[0] for line in run}:
+        own = [line for line in run if line[0] == query]
+        assert [int(line[3]) for line in own] == list(range(1, len(own) + 1))
+        assert [float(line[4]) for line in own] == sorted((float(line[4]) for line in own), reverse=True)
+
+
+def test_scores_of_runs_are_features_by_query_and_document(workplace, fitted, monkeypatch):
+    model, queries = fitted
+    frame = frame_of(queries)
+    kept = frame.filter(pl.int_range(pl.len()) % 3 != 0)
+    lines = [f"{q} Q0 {d} 0 {score!r} r" for q, d, score in kept.select("query", "document", "f2").rows()]
+    (workplace / "r.trec").write_text("\n".join(reversed(lines)))
+    frame.drop("f2").write_parquet("a.parquet")
+    monkeypatch.setattr(module, "ROWS", 7)
+    data = Data(files=["a"], runs={"f2": [workplace / "r.trec"], "unread": [workplace / "r.trec"]})
+    predict(model, workplace / "a.parquet", workplace / "s.parquet", data)
+    features = queries.features.copy()
+    features[::3, 1] = np.nan
+    assert np.array_equal(pl.read_parquet("s.parquet")["score"].to_numpy(), model.predict(features))
+    frame.drop("f2", "document").write_parquet("anonymous.parquet")
+    frame.drop("f2").with_columns(document=pl.lit("x")).write_parquet("others.parquet")
+    frame.write_parquet("twice.parquet")
+    frame.drop("f2").head(0).write_parquet("empty.parquet")
+    for name, says in (
+        ("anonymous", "joined by query and document id"),
+        ("others", "no document of run 'f2' is in it"),
+        ("twice", "the data have a feature 'f2'; name the run otherwise"),
+        ("empty", "no rows"),
+    ):
+        with pytest.raises(DataError, match=says):
+            predict(model, workplace / f"{name}.parquet", workplace / f"{name}.csv", data)
+        assert not (workplace / f"{name}.csv").exists()
+
+
+def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatch):
+    model, queries = fitted
+    frame = frame_of(queries)
+    frame.rename({"f2": "f_2"}).write_parquet("renamed.parquet")
+    frame.with_columns(f1=pl.when(pl.int_range(pl.len()) == 9).then(pl.lit("x")).otherwise(pl.lit("1"))).write_csv("text.csv")
+    frame.drop("document").write_parquet("anonymous.parquet")
+    frame.with_columns(query=pl.col("query").str.replace("q", "q ")).sort("query").write_parquet("spaced.parquet")
+    frame.with_columns(f1=pl.lit(float("inf"))).write_parquet("infinite.parquet")
+    (workplace / "bad.txt").write_text("0 qid:1 1:2\n" * 60 + "0 qid:1 1:x\n")
+    monkeypatch.setattr(module, "ROWS", 4)
+    monkeypatch.setattr(module, "BYTES", 100)
+    named = replace(model, names=("slope", "f2", "f3"))
+    for one, data, output, says in (
+        (model, "renamed.parquet", "s.parquet", r"the model's feature 'f2' is no column; did you mean f_2.*1 of 3 are missing"),
+        (model, "text.csv", "s.csv", "text.csv, row 10: column 'f1' has 'x'"),
+        (model, "anonymous.parquet", "s.trec", "there is no document id here"),
+        (model, "spaced.parquet", "s.trec", "separated by spaces, and the query id 'q 0' has one"),
+        (model, "infinite.parquet", "s.csv", "infinite"),
+        (model, "bad.txt", "s.csv", "bad.txt, line 61"),
+        (named, "bad.txt", "s.csv", "text has the features f1, f2, …, and the model reads 'slope'"),
+        (model, "text.csv", "s.json", "scores are written as .parquet, .csv, .tsv, .trec"),
+    ):
+        with pytest.raises(DataError, match=says):
+            predict(one, workplace / data, workplace / output, Data(files=["a"]))
+    assert not [path for path in workplace.iterdir() if path.name.startswith("s.")]

@@ -1,0 +1,62 @@
+"""Figures: what they show of their numbers, and when there is none."""
+
+import json
+
+from tasks.records import Cell, CellResult, Fold, Trained
+from tasks.report.figures import curve_figure, importance_figure, objective_figures, pairs_figures, swept_figures
+from tasks.report.outcome import ObjectiveShape
+from tasks.store.cells import CellFolder
+
+
+def trained(ranker, point, metrics, fold=0):
+    return Trained(Cell("x", ranker, fold, point, {}, Fold("", "", ""), (), {}), CellResult("k", "", metrics, 0.0))
+
+
+def test_features_by_their_mean_share_of_the_gain(tmp_path):
+    folders = [CellFolder(tmp_path / k) for k in "01"]
+    for folder, gain in zip(folders, ([1.0, 3.0, 0.0], [0.0, 0.0, 0.0]), strict=True):
+        folder.path.mkdir()
+        written = {"features": ["slope", "bm25", "unused"], "gain": gain, "splits": gain}
+        folder.importance.write_text(json.dumps(written))
+    figure = importance_figure("trees", folders)
+    assert figure.index("slope") < figure.index("bm25")
+    assert "unused" not in figure
+    assert importance_figure("trees", folders[1:]) is None
+    assert importance_figure("net", [CellFolder(tmp_path)]) is None
+
+
+def test_a_curve_has_a_line_a_split_and_none_where_nothing_was_taken(tmp_path):
+    folder = CellFolder(tmp_path)
+    assert curve_figure("trees", [folder]) is None
+    folder.curve.write_text(json.dumps({"measure": "map", "iteration": [1, 2], "train": [None, None], "valid": [0.1, 0.2]}))
+    figure = curve_figure("trees", [folder])
+    assert "validation" in figure
+    assert "training" not in figure
+    assert "MAP" in figure
+
+
+def test_effective_pairs_are_drawn_where_two_cells_counted():
+    counted = [trained("net", {}, {"effective_pairs": n, "test_map": 0.5}) for n in (10.0, 100.0)]
+    assert pairs_figures(counted[:1], ["map"]) == []
+    (figure,) = pairs_figures(counted, ["map"])
+    assert "effective pairs per epoch" in figure
+
+
+def test_schedules_and_costs_are_drawn_where_there_are_several():
+    one = ObjectiveShape(("logistic",), ())
+    two = ObjectiveShape(("logistic", "sigmoid"), ((0.9, 0.1), (0.8, 0.2)))
+    assert objective_figures({"plain": one}) == []
+    weights, costs = objective_figures({"plain": one, "growing, 1.weight.eta=0.1": two})
+    assert "growing, 1.weight.eta=0.1" in weights
+    assert "sigmoid" in costs
+
+
+def test_measures_by_a_swept_parameter():
+    def cell(share, valid, test):
+        return trained("a", {"train_share": share}, {"valid_map": valid, "test_map": test})
+
+    cells = [cell(0.1, 0.3, 0.2), cell(0.1, 0.2, 0.9), cell(1.0, 0.5, 0.4)]
+    (figure,) = swept_figures(cells, "train_share", ["map"], "map")
+    assert "train_share" in figure
+    assert ">0.9<" not in figure
+    assert swept_figures([trained("a", {}, {})], "train_share", ["map"], "map") == []

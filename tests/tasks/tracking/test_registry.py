@@ -1,0 +1,29 @@
+"""Addresses of the registry that lead nowhere; what leads somewhere is in test_champion."""
+
+import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import INTERNAL_ERROR
+from mlflow.tracking import MlflowClient
+
+from tasks.records import DataError
+from tasks.tracking import tracker
+from tasks.tracking.lookup import find_model
+from tasks.tracking.registry import CHAMPION, version_of
+
+
+def test_what_is_not_registered_is_one_line(workplace):
+    assert version_of("nobody", CHAMPION) is None
+    for address in ("models:/nobody@champion", "models:/nobody/3"):
+        with pytest.raises(DataError, match=f"^{address}: ") as caught:
+            find_model(address)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_registry_that_does_not_answer_is_not_one_without_a_champion(workplace, monkeypatch):
+    def down(*_):
+        raise MlflowException("connection refused", INTERNAL_ERROR)
+
+    monkeypatch.setattr(tracker, "_PAUSES", ())
+    monkeypatch.setattr(MlflowClient, "get_model_version_by_alias", down)
+    with pytest.raises(tracker.TrackingError, match="does not answer: connection refused"):
+        version_of("search", CHAMPION)

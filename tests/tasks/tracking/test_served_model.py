@@ -1,0 +1,85 @@
+"""The logged model behind MLflow's own server: what `mlflow models serve` answers is what the model says, bit for bit."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ltr
+from tasks.records import Cell, CellResult, Fold, LoggedDataset
+from tasks.store.cells import CellFolder
+from tasks.store.values import table
+from tasks.tracking.tracker import Tracker, tracking_uri
+from tests.conftest import make_queries
+
+
+@pytest.fixture
+def logged(workplace):
+    """A tree model of features f1–f3 in MLflow, and the address of its logged model."""
+    queries = make_queries(20, n_features=3, seed=3)
+    model = ltr.LambdaMART(n_trees=4, n_leaves=5, min_docs_in_leaf=4, stop_on=None).fit(queries)
+    folder = CellFolder.of("k")
+    ltr.save(model, folder.model)
+    table({"map": queries.labels[: queries.n_queries]}, queries, "test").write_parquet(folder.values)
+    cell = Cell("cell", "trees", 0, {}, {}, Fold("", "", ""), ("map",), {})
+    data = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
+    tracker = Tracker("x", "key")
+    run = tracker.cell(cell, CellResult("k", model.digest, {"test_map": 0.5}, 1.0), data, {})
+    (output,) = tracker.client.get_run(run).outputs.model_outputs
+    return model, queries, f"models:/{output.model_id}"
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def asked(port, body):
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/invocations", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read())["predictions"]
+
+
+def test_mlflows_server_answers_the_same_scores(logged):
+    model, queries, address = logged
+    port = free_port()
+    command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", address, "--env-manager", "local", "--host", "127.0.0.1"]
+    server = subprocess.Popen(
+        [*command, "--port", str(port)],
+        env={**os.environ, "MLFLOW_TRACKING_URI": tracking_uri(), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        for _ in range(240):
+            assert server.poll() is None
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=5)
+                break
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.25)
+        expected = model.predict(queries.features)
+        rows = queries.features.tolist()
+        assert np.array_equal(asked(port, {"inputs": rows}), expected)
+        by_name = {"columns": list(queries.names)[::-1], "data": [row[::-1] for row in rows]}
+        assert np.array_equal(asked(port, {"dataframe_split": by_name}), expected)
+        with pytest.raises(urllib.error.HTTPError):
+            asked(port, {"dataframe_split": {"columns": ["f1"], "data": [[1.0]]}})
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)

@@ -1,0 +1,111 @@
+"""MLflow: found again, never twice, never left running."""
+
+import json
+import sqlite3
+import threading
+import time
+
+import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
+from mlflow.tracking import MlflowClient
+
+import ltr
+from tasks.records import Cell, CellResult, Fold, LoggedDataset
+from tasks.store.cells import CellFolder
+from tasks.store.values import table
+from tasks.tracking.tracker import Tracker, TrackingError, tracking_uri
+from tests.conftest import make_queries
+
+DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
+
+
+@pytest.fixture
+def cell(workplace):
+    queries = make_queries(10)
+    folder = CellFolder.of("k1")
+    ltr.save(ltr.LeastSquares().fit(queries), folder.model)
+    table({"map": queries.labels[: queries.n_queries]}, queries, "test").write_parquet(folder.values)
+    points = {"measure": "map", "iteration": list(range(1000)), "train": [None] * 1000, "valid": [0.5] * 1000}
+    folder.curve.write_text(json.dumps(points))
+    cell = Cell("cell", "ridge", 0, {}, {"a": 1}, Fold("", "", ""), ("map",), {})
+    return cell, CellResult("k1", "d1", {"test_map": 0.5}, 1.0), DATA, {}
+
+
+def runs(status=None):
+    client = MlflowClient(tracking_uri())
+    experiment = client.get_experiment_by_name("lambdaflow").experiment_id
+    return client.search_runs([experiment], f"attributes.status = '{status}'" if status else "")
+
+
+def test_a_run_is_found_by_its_key_and_a_fresh_one_is_another(cell):
+    first = Tracker("x", "key")
+    assert Tracker("x", "key").run_id == first.run_id
+    assert Tracker("x", "key", fresh=True).run_id != first.run_id
+    assert Tracker("x", "other").run_id != first.run_id
+
+
+def test_a_finished_cell_is_logged_once_and_a_half_made_one_again(cell):
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    assert tracker.cell(*cell) == run_id
+    assert len(tracker.client.get_metric_history(run_id, "curve_valid_map")) <= 201
+    tracker.client.update_run(run_id, "RUNNING")
+    again = tracker.cell(*cell)
+    assert again != run_id
+    assert {r.info.run_id for r in runs()} == {tracker.run_id, again}
+
+
+@pytest.mark.parametrize(("error", "status"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
+def test_whatever_happens_no_run_is_left_running(cell, error, status):
+    tracker = Tracker("x", "key")
+    with pytest.raises(type(error)), tracker.running():
+        raise error
+    assert not runs("RUNNING")
+    assert runs(status)[0].info.run_id == tracker.run_id
+    with Tracker("x", "key").running():
+        pass
+    assert not runs(status)
+
+
+def test_a_cell_that_cannot_be_logged_is_failed_not_running(cell, monkeypatch):
+    tracker = Tracker("x", "key")
+    monkeypatch.setattr(Tracker, "_log_model", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        tracker.cell(*cell)
+    assert [r.info.run_id for r in runs("RUNNING")] == [tracker.run_id]
+    assert len(runs("FAILED")) == 1
+
+
+def test_the_environment_chooses_the_server(workplace, monkeypatch):
+    assert tracking_uri().startswith("sqlite:///")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    assert tracking_uri() == "http://127.0.0.1:1"
+
+
+def test_a_store_that_another_writer_has_locked_is_waited_for(workplace):
+    Tracker("first", "1")
+    other = sqlite3.connect("mlruns/mlflow.db", isolation_level=None, check_same_thread=False)
+    other.execute("begin exclusive")
+    threading.Timer(8, lambda: other.execute("rollback")).start()
+    started = time.monotonic()
+    tracker = Tracker("second", "2")
+    assert time.monotonic() - started > 5
+    tracker.describe({"a": 1}, {}, [])
+    assert tracker.client.get_run(tracker.run_id).data.params == {"a": "1"}
+
+
+def test_what_stays_locked_is_told_in_one_line_without_the_password(workplace, monkeypatch):
+    tracker = Tracker("first", "1")
+    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", ())
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:secret@db/mlflow")
+
+    def locked(*_, **__):
+        raise MlflowException("database is locked\nmore", TEMPORARILY_UNAVAILABLE)
+
+    monkeypatch.setattr(tracker.client, "log_batch", locked)
+    with pytest.raises(TrackingError) as caught:
+        tracker.describe({"a": 1}, {}, [])
+    assert str(caught.value) == (
+        "MLflow at postgresql://db/mlflow does not answer: database is locked; what was trained is kept, run the same command again"
+    )

@@ -1,0 +1,70 @@
+"""A cell is trained once, known by what decides it, and whole or not there."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ltr
+from tasks.config.ranker_section import SECTIONS, Conventions
+from tasks.records import Cell, Fold
+from tasks.store import state
+from tasks.store.cells import CellFolder, cell_key
+from tasks.store.datasets import keep_queries, open_queries
+from tasks.store.values import read_values
+from tasks.training.cell import train
+from tests.conftest import make_queries
+
+
+@pytest.fixture
+def cell(workplace):
+    fold = Fold(*(keep_queries(make_queries(30, seed=seed)) for seed in range(3)))
+    section = SECTIONS["lambdarank"](kind="lambdarank", epochs=3).model_dump(mode="json", exclude={"sweep"})
+    conventions = Conventions().model_dump(mode="json")
+    return Cell("x", "net", 0, {}, section, fold, ("ndcg@10", "map", "cndcg@3"), conventions)
+
+
+def test_a_cell_leaves_model_values_and_curve(cell):
+    result = train.fn(cell)
+    folder = CellFolder.of(result.key)
+    model = ltr.load(folder.model)
+    assert model.digest == result.digest
+    test = open_queries(cell.data.test)
+    values = read_values(folder.values, "test")
+    mine = ltr.evaluate({"label": test.labels, **test.sources}, model.predict(test.features), test.offsets, ["ndcg_10"])["ndcg_10"]
+    assert values.height == test.n_queries
+    assert result.metrics["test_ndcg_10"] == pytest.approx(np.nanmean(mine))
+    assert set(result.metrics) == {f"{split}_{m}" for split in ("valid", "test") for m in ("ndcg_10", "map", "cndcg_3")}
+    assert len(json.loads(folder.curve.read_text())["iteration"]) == 3
+
+
+def test_a_finished_cell_is_not_trained_again(cell, monkeypatch):
+    first = train.fn(cell)
+    monkeypatch.setattr(ltr.LambdaRank, "fit", lambda *_: pytest.fail("trained again"))
+    assert train.fn(cell) == first
+    assert train.fn(replace(cell, label="another name")) == first
+
+
+def test_fresh_gives_the_same_bytes_and_threads_do_not_matter(cell):
+    first = train.fn(cell)
+    for options in ({"fresh": True}, {"fresh": True, "threads": 1}):
+        again = train.fn(cell, **options)
+        assert replace(again, seconds=0) == replace(first, seconds=0)
+
+
+def test_the_key_is_what_decides(cell, monkeypatch):
+    key = cell_key(cell)
+    assert cell_key(replace(cell, label="y", fold=3)) == key
+    assert cell_key(replace(cell, data=replace(cell.data, train=cell.data.valid))) != key
+    assert cell_key(replace(cell, measures=("map",))) != key
+    monkeypatch.setattr("tasks.store.cells.core_digest", lambda: "another core")
+    assert cell_key(cell) != key
+
+
+def test_a_failed_cell_leaves_nothing(cell, monkeypatch):
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        train.fn(cell)
+    assert not list((state.STATE / "cells").iterdir())
