@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test test-nojit test-long bench api lint ui clean
+.PHONY: help install demo test test-nojit test-long bench docs lint ui clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,10 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[benchmark]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
 install: $(VENV)/.installed  ## .venv with the pinned dependencies
@@ -49,8 +53,9 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scale.py
 
-api: $(VENV)/.installed-dev  ## pages from the docstrings, docs/api/index.html
-	PDOC_ALLOW_EXEC=1 $(BIN)/python -m pdoc -d google -o docs/api ltr $(subst /,.,$(basename $(filter-out %/__init__.py,$(wildcard ltr/*/*.py tasks/*.py flows/*.py))))
+# Sphinx takes Markdown pages and docstrings alike and is well kept; pdoc has no pages of its own, and MkDocs 1 is kept no longer.
+docs: $(VENV)/.installed-docs  ## pages and the reference from the docstrings, site/index.html
+	$(BIN)/python -m sphinx --fail-on-warning --quiet -d build/doctrees docs site
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -61,5 +66,5 @@ ui: $(VENV)/.installed  ## MLflow and Prefect on loopback
 	$(BIN)/lambdaflow ui
 
 clean:  ## remove the environment and caches, never mlruns/ or .lambdaflow/
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build site docs/api *.egg-info
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
