@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test test-nojit test-long bench docs lint ui clean
+.PHONY: help install demo test test-nojit test-long bench results docs lint ui clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,7 +43,7 @@ test-nojit: $(VENV)/.installed-dev  ## the core's tests once more without compil
 test-long: $(VENV)/.installed-dev  ## the heavy cases too
 	$(BIN)/python -m pytest -m "long or not long"
 
-bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
+bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/results.md
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/clicks.py
 	$(BIN)/python benchmarks/measures.py
@@ -52,6 +52,10 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/results.py
+
+results: $(BIN)/python  ## the tables of docs/results.md anew, from docs/benchmarks.json
+	$(BIN)/python benchmarks/results.py
 
 # Sphinx takes Markdown pages and docstrings alike and is well kept; pdoc has no pages of its own, and MkDocs 1 is kept no longer.
 docs: $(VENV)/.installed-docs  ## pages and the reference from the docstrings, site/index.html

@@ -3,6 +3,7 @@
 python benchmarks/clicks.py
 """
 
+import json
 import resource
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.pairs import machine
+from benchmarks.results import Table
 
 LABELS: dict[str, dict[str, dict[str, object]]] = {
     "last clicks": {},
@@ -46,19 +47,22 @@ def measure(path: str, name: str) -> None:
     started = time.perf_counter()
     tables, _ = click_tables(ClickLog(log=path, more=LABELS[name]))
     seconds, peak = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"| {name} | {tables['click'].height:,} | {seconds:.1f} | {peak:.2f} |", flush=True)
+    print(json.dumps([name, f"{tables['click'].height:,}", f"{seconds:.1f}", f"{peak:.2f}"]))
 
 
 def main() -> None:
     if len(sys.argv) == 3:
         measure(*sys.argv[1:])
         return
-    print(f"{machine()}\n\n| labels of 10,000,000 impressions | pairs | seconds | peak memory, GB |\n|---|---|---|---|", flush=True)
+    columns = ("labels of 10,000,000 impressions", "pairs", "seconds", "peak memory, GB")
+    table = Table("clicks.labels", "Click labels of a log of ten million impressions", columns, ("polars",))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
         write_log(path)
         for name in LABELS:
-            subprocess.run([sys.executable, __file__, str(path), name], check=True)
+            done = subprocess.run([sys.executable, __file__, str(path), name], check=True, stdout=subprocess.PIPE, text=True)
+            table.add(*json.loads(done.stdout.splitlines()[-1]))
+    table.record()
 
 
 if __name__ == "__main__":

@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
-from benchmarks.pairs import HEAD, alternate, machine
+from benchmarks.pairs import alternate, columns
+from benchmarks.results import Table
 from ltr.data import letor
 from ltr.data.queries import Queries, canonical
 from ltr.linear.conditional import sampled_cost
 from ltr.linear.linear_ranker import products, transposed
 from ltr.linear.sampler import draw
+
+TITLES = {"mq2008": "MQ2008", "ohsumed": "OHSUMED", "generated": "generated"}
 
 
 def data(name: str = "mq2008") -> tuple[str, Queries]:
@@ -41,7 +44,7 @@ def data(name: str = "mq2008") -> tuple[str, Queries]:
     return "generated", Queries(features, labels, np.concatenate(([0], np.cumsum(sizes))))
 
 
-def objective(queries: Queries) -> None:
+def objective(name: str, queries: Queries) -> None:
     binary = canonical(replace(queries, labels=(queries.labels >= 1).astype(float), keys=None))
     started = time.perf_counter()
     sample = draw(binary, "ndcg", samples=100)
@@ -59,11 +62,14 @@ def objective(queries: Queries) -> None:
         once()
         times.append(time.perf_counter() - started)
     kept, rankings = len(sample.queries), len(sample.losses)
-    print(f"objective and gradient of ConvexLoss, {kept} queries, {rankings:,} rankings: {1000 * statistics.median(times):.1f} ms ")
-    print(f"({1000 * min(times):.1f}–{1000 * max(times):.1f}); drawing them, with compilation: {drawn:.1f} s\n")
+    head = ("data", "queries", "rankings", "ms: median (min–max)", "drawing them, with compilation, s")
+    table = Table("conditional.objective", "Objective and gradient of ConvexLoss", head, keep=name == "mq2008")
+    span = f"{1000 * statistics.median(times):.1f} ({1000 * min(times):.1f}–{1000 * max(times):.1f})"
+    table.add(TITLES[name], f"{kept}", f"{rankings:,}", span, f"{drawn:.1f}")
+    table.record()
 
 
-def ranksvm(name: str, queries: Queries) -> None:
+def ranksvm(table: Table, name: str, queries: Queries) -> None:
     from sklearn.svm import LinearSVC
 
     queries = canonical(queries)
@@ -86,20 +92,22 @@ def ranksvm(name: str, queries: Queries) -> None:
     found, theirs = ours.fit(queries).weights, peer(pairs).coef_[0]
     assert found is not None
     apart = np.abs(found - theirs).max() / np.abs(theirs).max()
-    what = f"RankSVM, {name}, {len(pairs[1]):,} pairs"
-    print(alternate(lambda: ours.fit(queries), lambda: peer(pairs)).row(f"{what}; weights differ by {apart:.1e}"))
-    print(alternate(lambda: ours.fit(queries), lambda: peer(differences())).row(f"{what}, and making them"))
+    title = TITLES[name]
+    table.add(f"{title}, {len(pairs[1]):,} pairs", *alternate(lambda: ours.fit(queries), lambda: peer(pairs)).cells)
+    table.add(f"{title}, and making them", *alternate(lambda: ours.fit(queries), lambda: peer(differences())).cells)
+    table.note(f"On {title} the weights differ by {apart:.1e} of the largest.")
 
 
 def main() -> None:
-    print(f"{machine()}\n")
     name, queries = data()
-    print(f"{name}: {queries.n_queries} queries, {queries.n_documents:,} documents\n")
-    objective(queries)
-    print(HEAD)
-    ranksvm(name, queries)
-    if name == "mq2008":
-        ranksvm(*data("ohsumed"))
+    objective(name, queries)
+    other = data("ohsumed")
+    title, keep = "RankSVM beside LinearSVC on explicit pairs", (name, other[0]) == ("mq2008", "ohsumed")
+    table = Table("conditional.ranksvm", title, columns("LinearSVC"), ("scikit-learn",), keep=keep)
+    ranksvm(table, name, queries)
+    if other[0] == "ohsumed":
+        ranksvm(table, *other)
+    table.record()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.pairs import HEAD, alternate, machine
+from benchmarks.pairs import alternate, columns
+from benchmarks.results import Table
 from ltr.data import letor
 
 
@@ -35,22 +36,22 @@ def ours(path: Path) -> letor.Lines:
 def main() -> None:
     from sklearn.datasets import load_svmlight_file
 
-    print(f"{machine()}\n\n{HEAD}")
+    mq2008 = Path(os.environ.get("LAMBDAFLOW_DATA", "../shared/data")) / "mq2008" / "S2.txt"
+    title, head = "Reading LETOR text beside load_svmlight_file", columns("scikit-learn")
+    table = Table("ingest.letor", title, head, ("scikit-learn",), keep=mq2008.is_file())
     with tempfile.TemporaryDirectory() as folder:
         generated = Path(folder) / "generated.txt"
         write_generated(generated)
-        mq2008 = Path(os.environ.get("LAMBDAFLOW_DATA", "../shared/data")) / "mq2008" / "S2.txt"
-        for path in (generated, *([mq2008] if mq2008.is_file() else [])):
+        files = {"generated, 40,000 documents × 136": generated} | ({"MQ2008 S2": mq2008} if mq2008.is_file() else {})
+        for name, path in files.items():
             size = path.stat().st_size / 1e6
             features, labels, _ = load_svmlight_file(str(path), query_id=True)
             lines = ours(path)
             assert np.array_equal(lines.labels, labels)
             assert np.array_equal(lines.features[:, : features.shape[1]], features.toarray().astype(np.float32))
-            print(
-                alternate(lambda path=path: ours(path), lambda path=path: load_svmlight_file(str(path), query_id=True)).row(
-                    f"{path.stem}, {size:.0f} MB"
-                )
-            )
+            timing = alternate(lambda path=path: ours(path), lambda path=path: load_svmlight_file(str(path), query_id=True))
+            table.add(f"{name}, {size:.0f} MB", *timing.cells)
+    table.record()
 
 
 if __name__ == "__main__":

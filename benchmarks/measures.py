@@ -12,7 +12,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
-from benchmarks.pairs import HEAD, alternate, machine
+from benchmarks.pairs import alternate, columns
+from benchmarks.results import Table
 
 QUERIES, DOCUMENTS = 10_000, 100
 RULES = ltr.Conventions(threshold=1, gain="linear", empty="zero")
@@ -34,7 +35,9 @@ def main() -> None:
     trec = {"ndcg@10": "ndcg_cut_10", "map": "map", "mrr": "recip_rank"}
     for threads in (1, numba.config.NUMBA_NUM_THREADS):
         numba.set_num_threads(threads)
-        print(f"{machine()}; {QUERIES:,} queries × {DOCUMENTS} documents; {threads} thread{'s' if threads > 1 else ''}\n\n{HEAD}")
+        key, what = ("one_thread", "what, one thread") if threads == 1 else ("all_threads", "what, all threads")
+        title = f"Evaluating {QUERIES:,} queries × {DOCUMENTS} documents"
+        table = Table(f"measures.{key}", title, columns("peer", what), ("ranx", "pytrec_eval-terrier"), threads)
         for name, trec_name in trec.items():
             evaluator = pytrec_eval.RelevanceEvaluator(qrels, {trec_name.replace("_10", ".10")})
 
@@ -50,10 +53,10 @@ def main() -> None:
 
             assert abs(ours() - by_ranx()) < 1e-9, (ours(), by_ranx())
             assert abs(ours() - by_trec()) < 1e-5, (ours(), by_trec())
-            print(alternate(ours, by_ranx).row(f"{name} and ranx"))
+            table.add(f"{name.upper()} and ranx", *alternate(ours, by_ranx).cells)
             if threads == 1:
-                print(alternate(ours, by_trec).row(f"{name} and pytrec_eval"))
-        print()
+                table.add(f"{name.upper()} and pytrec_eval", *alternate(ours, by_trec).cells)
+        table.record()
 
 
 if __name__ == "__main__":

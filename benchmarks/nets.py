@@ -11,7 +11,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
-from benchmarks.pairs import HEAD, alternate, machine
+from benchmarks.pairs import alternate, columns
+from benchmarks.results import Table
 from ltr.nets.network import Weights, random_weights
 from ltr.objectives.lambda_objective import Objective
 
@@ -58,7 +59,8 @@ def main() -> None:
                 parameter.copy_(torch.from_numpy(part))
         return net
 
-    print(f"{machine()}, PyTorch {torch.__version__}; {QUERIES:,} queries × {DOCUMENTS} × {FEATURES}, NDCG, float32\n\n{HEAD}")
+    title = f"An epoch over {QUERIES:,} queries × {DOCUMENTS} documents × {FEATURES} features, NDCG, float32"
+    table = Table("nets.epoch", title, columns("PyTorch"), ("torch",))
     for hidden, name in ((0, "linear"), (10, "two layers, 10 units")):
         start = random_weights(FEATURES, hidden, np.random.default_rng(1))
         model = ltr.LambdaRank(hidden=hidden, learning_rate=RATE)
@@ -84,7 +86,8 @@ def main() -> None:
         ):
             moved, wanted = after - before, parameter.detach().numpy().reshape(before.shape) - before
             assert np.abs(moved - wanted).max() < 2e-3 * np.abs(wanted).max() + 1e-7, name
-        print(alternate(ours, theirs, 5).row(name))
+        table.add(name, *alternate(ours, theirs, 5).cells)
+    table.record()
 
 
 if __name__ == "__main__":

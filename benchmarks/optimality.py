@@ -14,7 +14,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
-from benchmarks.pairs import HEAD, alternate, machine
+from benchmarks.pairs import alternate, columns
+from benchmarks.results import Table
 from ltr.diagnostics.optimality import random_directions
 from ltr.rankers.surface import linear_surface
 
@@ -47,11 +48,13 @@ def main() -> None:
             for first in range(0, len(features), 2 * rows):
                 list(pool.map(piece, [product(first, dtype), product(first + rows, dtype)]))
 
-    print(f"{machine()}; {DIRECTIONS} directions × {STEPS} steps, {QUERIES:,} queries × {DOCUMENTS} × {FEATURES}, linear\n\n{HEAD}")
+    title = f"{DIRECTIONS} directions × {STEPS} steps, {QUERIES:,} queries × {DOCUMENTS} × {FEATURES}, linear"
+    table = Table("optimality.certificate", title, columns("product and sorts")[:-1])
     for name, dtype in (("float64", np.float64), ("float32", np.float32)):
-        for measure in ("ndcg_10", "map"):
+        for measure, shown in (("ndcg_10", "NDCG@10"), ("map", "MAP")):
             timing = alternate(lambda measure=measure: ours(measure), lambda dtype=dtype: least(dtype), 3)
-            print(timing.row(f"{measure}, and product and sorts in {name}"))
+            table.add(f"{shown}, {name}", *timing.cells[:-1])
+    table.record()
 
 
 if __name__ == "__main__":

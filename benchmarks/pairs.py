@@ -1,13 +1,10 @@
 """Timing two functions in turn, A B A B …, so that a machine whose speed drifts slows both."""
 
-import platform
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
-import numba
 
 
 @dataclass(frozen=True)
@@ -21,16 +18,17 @@ class Timing:
     def ratios(self) -> list[float]:
         return sorted(a / b for a, b in zip(self.ours, self.peer, strict=True))
 
-    def row(self, name: str) -> str:
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """Of a table with the `columns`."""
         ratios = self.ratios
         middle = statistics.median(ratios)
-        return (
-            f"| {name} | {statistics.median(self.ours):.4f} | {statistics.median(self.peer):.4f} | "
-            f"{middle:.3f} ({ratios[0]:.3f}–{ratios[-1]:.3f}) | {1 / middle:.1f}× |"
-        )
+        seconds = (f"{statistics.median(times):.4f}" for times in (self.ours, self.peer))
+        return (*seconds, f"{middle:.3f} ({ratios[0]:.3f}–{ratios[-1]:.3f})", f"{1 / middle:.1f}×")
 
 
-HEAD = "| what | ours, s | peer, s | ours / peer: median (min–max) | faster |\n|---|---|---|---|---|"
+def columns(peer: str, what: str = "what") -> tuple[str, str, str, str, str]:
+    return (what, "ours, s", f"{peer}, s", "ours / peer: median (min–max)", "faster")
 
 
 def alternate(ours: Callable[[], Any], peer: Callable[[], Any], runs: int = 7) -> Timing:
@@ -44,8 +42,3 @@ def alternate(ours: Callable[[], Any], peer: Callable[[], Any], runs: int = 7) -
             function()
             kept.append(time.perf_counter() - started)
     return Timing(*times)
-
-
-def machine() -> str:
-    """What the figures were measured on."""
-    return f"{platform.machine()}, {numba.config.NUMBA_NUM_THREADS} threads, Python {platform.python_version()}, numba {numba.__version__}"

@@ -15,7 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
-from benchmarks.pairs import machine
+from benchmarks.results import Table
 from ltr.data.queries import row_digests
 
 FEATURES, DOCUMENTS, TREES = 136, 125, 5
@@ -65,12 +65,12 @@ class Highest:
 
 def main() -> None:
     sizes = [int(given) for given in sys.argv[1:]] or [10**5, 10**6, 10**7]
-    print(f"{machine()}; {FEATURES} features, {DOCUMENTS} documents a query, {TREES} trees of 31 leaves\n")
-    print(
-        "| documents | features, MB | before the first tree, s | a tree, ms | a tree and a million documents, ms | memory, MB |\n"
-        + "|---" * 6
-        + "|"
+    title = f"{FEATURES} features, {DOCUMENTS} documents a query, {TREES} trees of 31 leaves"
+    head = (
+        *("documents", "features, MB", "before the first tree, s", "a tree, ms"),
+        *("a tree and a million documents, ms", "memory of its own, MB"),
     )
+    table = Table("scale.trees", title, head, keep=not sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         model = ltr.LambdaMART(n_trees=TREES, stop_on=None)
         model.fit(stored(Path(folder), 40))
@@ -81,11 +81,11 @@ def main() -> None:
                 model.fit(queries, tick=lambda ticks=ticks: ticks.append(time.perf_counter()))
             tree = float(np.median(np.diff(ticks[1:])))
             before = ticks[1] - ticks[0] - tree
-            print(
-                f"| {size:,} | {queries.features.nbytes / 1e6:,.0f} | {before:.2f} | {1e3 * tree:.1f} | {1e9 * tree / size:.0f} | "
-                f"{highest.megabytes:,.0f} |",
-                flush=True,
+            table.add(
+                *(f"{size:,}", f"{queries.features.nbytes / 1e6:,.0f}", f"{before:.2f}", f"{1e3 * tree:.1f}"),
+                *(f"{1e9 * tree / size:.0f}", f"{highest.megabytes:,.0f}"),
             )
+    table.record()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
-from benchmarks.pairs import HEAD, Timing, machine
+from benchmarks.pairs import Timing
+from benchmarks.results import Table
 from ltr.data.queries import canonical
 from ltr.trees.partition import BinnedDataset
 
@@ -133,10 +134,19 @@ def catboost(train: ltr.Queries, test: ltr.Queries, n_trees: int) -> Run:
 
 CONTESTS: dict[str, tuple[dict[str, Any], Callable[..., Run], dict[str, Any], int]] = {
     "LightGBM, all pairs, norm off": ({}, lightgbm, {"lambdarank_truncation_level": 10_000, "lambdarank_norm": False}, 3),
-    "LightGBM as it comes; ours: ndcg@10, logistic_near": ({"measure": "ndcg@10", "cost": "logistic_near"}, lightgbm, {}, 3),
+    "LightGBM as it comes; ours: `ndcg@10`, `logistic_near`": ({"measure": "ndcg@10", "cost": "logistic_near"}, lightgbm, {}, 3),
     "XGBoost, all pairs": ({}, xgboost, {}, 2),
-    "CatBoost": ({}, catboost, {}, 1),
+    "CatBoost, lossguide (one run)": ({}, catboost, {}, 1),
 }
+PARTS = ("train", "construct", "predict")
+
+
+def contest(timing: Timing) -> str:
+    """Median seconds of both, the median of their ratios, and its range where there are several."""
+    ratios = timing.ratios
+    span = f" ({ratios[0]:.3f}–{ratios[-1]:.3f})" if len(ratios) > 1 else ""
+    medians = statistics.median(timing.ours), statistics.median(timing.peer)
+    return f"{medians[0]:.3g} / {medians[1]:.3g} = **{statistics.median(ratios):.3f}**{span}"
 
 
 def memory(contestant: str, n_queries: int) -> float:
@@ -167,20 +177,20 @@ def main() -> None:
         return
     n_queries, n_trees = (int(given) for given in (sys.argv[1:] + ["6000", "50"][len(sys.argv) - 1 :]))
     train, test = data(n_queries, 1), data(n_queries // 4, 2)
-    print(f"{machine()}; {train.n_documents:,} × {FEATURES}, {n_trees} trees of {LEAVES} leaves\n")
+    title = f"{train.n_documents:,} documents × {FEATURES} features, {n_trees} trees of {LEAVES} leaves"
+    head = ("against", "train, s", "construct, s", "predict, s", "memory above the data, MB", "NDCG@10, ours / peer (SE)")
+    table = Table("trees.peers", title, head, ("lightgbm", "xgboost-cpu", "catboost"), keep=not sys.argv[1:])
     for name, (own, peer, options, runs) in CONTESTS.items():
         small = data(100, 3)
         ours(small, small, 2, **own), peer(small, small, 2, **options)
         pairs = [(ours(train, test, n_trees, **own), peer(train, test, n_trees, **options)) for _ in range(runs)]
         a, b = ndcg(test, pairs[0][0][1]), ndcg(test, pairs[0][1][1])
         error = np.nanstd(a - b) / np.sqrt(len(a))
-        print(
-            f"{name}: held-out NDCG@10 ours {np.nanmean(a):.4f}, peer {np.nanmean(b):.4f}, SE of the difference {error:.4f}\n\n{HEAD}"
-        )
-        for part in ("train", "construct", "predict"):
-            print(Timing([x[0][part] for x, _ in pairs], [y[0][part] for _, y in pairs]).row(part))
+        parts = [contest(Timing([x[0][part] for x, _ in pairs], [y[0][part] for _, y in pairs])) for part in PARTS]
         used = memory("ours", n_queries), memory(peer.__name__, n_queries)
-        print(f"| memory above the data, MB | {used[0]:.0f} | {used[1]:.0f} | {used[0] / used[1]:.3f} | |\n", flush=True)
+        kept = f"{used[0]:.0f} / {used[1]:.0f} = **{used[0] / used[1]:.3f}**"
+        table.add(name, *parts, kept, f"{np.nanmean(a):.4f} / {np.nanmean(b):.4f} ({error:.4f})")
+    table.record()
 
 
 if __name__ == "__main__":
