@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install demo test test-nojit test-long bench results docs lint ui clean
+.PHONY: help install demo test test-nojit test-long bench results docs wheel lint ui clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,13 @@ results: $(BIN)/python  ## the tables of docs/results.md anew, from docs/benchma
 docs: $(VENV)/.installed-docs  ## pages and the reference from the docstrings, site/index.html
 	$(BIN)/python -m sphinx --fail-on-warning --quiet -d build/doctrees docs site
 
+wheel: $(BIN)/python  ## dist/, a wheel, tried in an empty environment
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python -m venv build/empty
+	build/empty/bin/python -m pip install --quiet --constraint constraints.txt dist/lambdaflow-*.whl
+	cd build/empty && bin/lambdaflow run $(CURDIR)/conf/demo.yaml --set scale=0.05
+
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -70,5 +77,5 @@ ui: $(VENV)/.installed  ## MLflow and Prefect on loopback
 	$(BIN)/lambdaflow ui
 
 clean:  ## remove the environment and caches, never mlruns/ or .lambdaflow/
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build site docs/api *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist site docs/api *.egg-info
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
