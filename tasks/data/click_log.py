@@ -64,13 +64,18 @@ def shown_results(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> pl.Dat
     """One row a shown (query, document, rank): ``impressions``, and how many clicks there are by each way of counting (`CLICKS`).
     A document that a page shows twice was shown once, where it first stood."""
     once = frame.group_by([*page, log.document]).agg(pl.col("_order").max(), pl.col("_rank").min())
-    named = once.with_columns(order=pl.col("_order"), last_of_page=pl.col("_order").max().over(page))
+    named = once.select(
+        query=pl.col(log.query),
+        document=pl.col(log.document),
+        rank=pl.col("_rank"),
+        order=pl.col("_order"),
+        last_of_page=pl.col("_order").max().over(page),
+    )
     counted = (
-        named.with_columns(**{f"_clicks_{name}": counts for name, counts in CLICKS.items()})
-        .group_by(pl.col(log.query).alias("query"), pl.col(log.document).alias("document"), pl.col("_rank").alias("rank"))
+        named.group_by("query", "document", "rank")
         .agg(
             pl.len().cast(pl.Int64).alias("impressions"),
-            *(pl.col(f"_clicks_{name}").sum().cast(pl.Int64).alias(name) for name in CLICKS),
+            *(counts.sum().cast(pl.Int64).alias(name) for name, counts in CLICKS.items()),
         )
         .collect(engine="streaming")
     )

@@ -180,7 +180,7 @@ def test_data_and_conventions_of_another_configuration(tmp_path):
         read(tmp_path / "table.yaml", data_of=tmp_path / "nowhere.yaml")
 
 
-@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "conf").glob("**/*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "conf").glob("**/*.yaml")), ids=lambda p: p.stem)
 def test_every_configuration_of_the_project_can_be_read(path):
     several = read_study(path)
     for config in several.runs.values() if several else [read(path)]:

@@ -1,0 +1,26 @@
+"""Ways of counting clicks: the known ones are listed, and another is one call."""
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from tasks.config.click_labels import CLICKS, ClickLabel, ClickLog, register_clicks
+
+
+def test_unknown_ways_are_refused_with_the_known_ones():
+    with pytest.raises(ValidationError, match="'frist' is not one of last, all"):
+        ClickLabel(clicks="frist")
+
+
+def test_names_that_are_taken(monkeypatch):
+    for name in ("last", "impressions"):
+        with pytest.raises(ValueError, match=f"named '{name}' already"):
+            register_clicks(name, pl.col("order") > 0)
+
+
+def test_every_label_of_a_log_by_its_name():
+    log = ClickLog(log="a.csv", clicks="all", more={"debiased": {"debias": True}})
+    assert {name: (label.clicks, label.debias) for name, label in log.labels.items()} == {
+        "click": ("all", False), "debiased": ("last", True),
+    }  # fmt: skip
+    assert set(CLICKS) >= {"last", "all"}

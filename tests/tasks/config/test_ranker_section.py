@@ -1,0 +1,34 @@
+"""A section for every kind of ranker: its parameters and defaults are the core's."""
+
+from dataclasses import replace
+
+import pytest
+
+import ltr
+from ltr.rankers.base import parameters_of
+from tasks.config.ranker_section import SECTIONS, Conventions, read_conventions, read_ranker
+
+REQUIRED = {"column": {"feature": "f1"}}
+
+
+@pytest.mark.parametrize("kind", ltr.KINDS)
+def test_a_section_builds_the_ranker_that_its_defaults_are(kind):
+    core, given = ltr.KINDS[kind], REQUIRED.get(kind, {})
+    section = SECTIONS[kind](kind=kind, **given)
+    assert section.build() == core(**given)
+    own = {"kind", "train_share", "sweep", "on"}
+    assert set(type(section).model_fields) - own == set(parameters_of(core)) - {"conventions"}
+    rules = ltr.Conventions(threshold=1)
+    assert section.model(rules) == replace(core(**given), conventions=rules)
+    assert read_ranker(section.model_dump(mode="json")) == section
+
+
+def test_conventions_are_read_as_they_are_written():
+    rules = Conventions(ties="stable", threshold=1)
+    assert read_conventions(rules.model_dump(mode="json")) == ltr.Conventions(ties="stable", threshold=1)
+
+
+def test_terms_and_schedules():
+    term = {"measure": "cndcg", "weight": {"start": 0.1, "kind": "linear", "eta": 0.01}, "pairs": "same_label"}
+    built = SECTIONS["lambdamart"](kind="lambdamart", objective=[{"measure": "ndcg"}, term]).build()
+    assert built.objective == (ltr.Term(), ltr.Term("cndcg", ltr.Schedule(0.1, "linear", 0.01), "same_label"))

@@ -1,0 +1,50 @@
+"""Runs: what is registered is known, grids, and what evidence adds to a ranker's parameters."""
+
+import pytest
+
+import ltr
+import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+from tasks.config.reading import parse
+from tasks.config.run_config import EVIDENCE, RunConfig, register_evidence, register_ranker
+from tasks.evidence import Segments
+
+NETS = {"data": {"files": "x"}, "rankers": {"net": {"kind": "lambdarank", "epochs": 30}, "ridge": {"kind": "least_squares"}}}
+
+
+def test_every_kind_of_evidence_and_of_ranker_is_in_the_schema():
+    schema = RunConfig.model_json_schema()
+    assert set(EVIDENCE) == {"guarantee", "champion", "segments", "optimality", "microscope", "trace"} <= set(schema["properties"])
+    assert {f"{core.__name__}Section" for core in ltr.KINDS.values()} <= set(schema["$defs"])
+
+
+def test_what_is_registered_already_is_refused():
+    with pytest.raises(ValueError, match="a run has a key 'segments' already"):
+        register_evidence(Segments)
+    with pytest.raises(ValueError, match="a kind of ranker 'lambdamart' already"):
+        register_ranker(ltr.LambdaMART)
+
+
+def test_a_grid_is_every_combination_and_scale_shrinks_what_the_ranker_says():
+    written = {**NETS, "sweep": {"learning_rate": [0.1, 0.2], "seed": [1, 2]}, "scale": 0.5}
+    config = parse(written)
+    assert [dict(point.settings) for point in config.cells("net")] == [
+        {"learning_rate": rate, "seed": seed} for rate in (0.1, 0.2) for seed in (1, 2)
+    ]
+    assert config.cells("net")[0].section.epochs == 15
+    assert len(config.cells("ridge")) == 1
+
+
+def test_evidence_has_what_it_needs_kept_while_a_ranker_is_trained():
+    config = parse({**NETS, "optimality": {"early_epochs": [3]}, "microscope": {"every": 10, "rankers": ["net"]}})
+    assert config.cells("net")[0].section.keep_epochs == (3, 10, 20)
+    assert config.evidence == (config.optimality, config.microscope)
+    tiers = parse(
+        {**NETS, "guarantee": {"baseline": "ridge", "tiers": ["err", "mrr"]}, "champion": {"name": "m", "tiers": ["p@7"]}}
+    )
+    assert tiers.all_measures[-2:] == ["err", "p@7"]
+
+
+def test_a_configuration_of_before_a_kind_was_registered_has_none_of_it(monkeypatch):
+    config = parse(NETS)
+    monkeypatch.setitem(EVIDENCE, "later", Segments)
+    assert config.evidence == ()

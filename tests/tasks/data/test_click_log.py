@@ -1,0 +1,41 @@
+"""Logs as tables: pages, ranks, ways of counting clicks, and what was typed."""
+
+import polars as pl
+import pytest
+
+from tasks.config.click_labels import ClickLog
+from tasks.data.click_log import open_log, shown_results, typed_queries
+from tasks.records import DataError
+
+
+def write(path, rows, columns=("session", "query", "document", "click", "rank")):
+    pl.DataFrame(rows, schema=list(columns), orient="row").write_csv(path)
+    return path
+
+
+def test_a_document_shown_twice_on_a_page_was_shown_once_where_it_first_stood(tmp_path):
+    rows = [("s", "q", "a", "2", 1), ("s", "q", "b", "1,3", 2), ("s", "q", "a", "", 3), ("t", "q", "a", "", 1)]
+    log = ClickLog(log=write(tmp_path / "l.csv", rows), more={"debiased": {"debias": True}})
+    shown = shown_results(log, *open_log(log)).sort("document")
+    assert shown.select("document", "rank", "impressions", "last", "all").rows() == [("a", 1, 2, 0, 1), ("b", 2, 1, 1, 1)]
+
+
+def test_columns_may_have_the_names_that_are_used_inside(tmp_path):
+    rows = [("s", "q", "a", 2), ("s", "q", "b", 1)]
+    path = write(tmp_path / "l.csv", rows, ("last_of_page", "rank", "order", "clicked"))
+    log = ClickLog(log=path, session="last_of_page", query="rank", document="order", click="clicked")
+    shown = shown_results(log, *open_log(log)).sort("document")
+    assert shown.select("query", "document", "last", "all").rows() == [("q", "a", 1, 1), ("q", "b", 0, 1)]
+
+
+def test_what_was_typed_most_often(tmp_path):
+    rows = [("1", "Q", "cheap"), ("2", "q ", "cheap"), ("3", "q", "dear")]
+    shown = [(*row, document, 0) for row in rows for document in "ab"]
+    log = ClickLog(log=write(tmp_path / "l.csv", shown, ("session", "query", "text", "document", "click")), text="text")
+    assert typed_queries(log).rows() == [("q", "cheap", 3)]
+
+
+def test_a_missing_column_is_named_with_what_is_near(tmp_path):
+    log = ClickLog(log=write(tmp_path / "l.csv", [("s", "q", "a", 0)], ("session", "query", "documnt", "click")))
+    with pytest.raises(DataError, match="no column 'document'; did you mean documnt"):
+        open_log(log)

@@ -1,0 +1,70 @@
+"""From a configuration to folds, and what is refused before anything is trained."""
+
+import numpy as np
+import pytest
+
+import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+from tasks.config.reading import parse
+from tasks.data.ready import ready_data, require_sources
+from tasks.records import DataError
+from tasks.store.datasets import open_queries
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+
+def letor(queries, labels=(0, 1, 2), missing=False):
+    rows = [(label, q) for q in queries for label in labels]
+    return "".join(f"{label} qid:{q} 1:{label + q}" + ("" if missing else f" 2:{q}") + "\n" for label, q in rows)
+
+
+def table(path, queries, labels=(0, 1, 2), hole=False):
+    lines = [
+        "query,label,a,b",
+        *(f"q{q},{label},{label * 2 + q},{'' if hole and label else q}" for q in queries for label in labels),
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_files_are_read_checked_and_cut(workplace):
+    (workplace / "a.txt").write_text(letor(range(20)))
+    data = ready_data(parse({"data": {"files": "a.txt"}}))
+    (fold,) = data.folds
+    assert [open_queries(name).n_queries for name in fold.roles.values()] == [12, 4, 4]
+    assert data.findings[0].text.startswith("20 queries, 60 documents, 2 features")
+
+
+def test_parts_are_rotated_and_shared_queries_refused(workplace):
+    for k in range(3):
+        (workplace / f"S{k}.txt").write_text(letor(range(10 * k, 10 * k + 5)))
+    files = [f"S{k}.txt" for k in range(3)]
+    assert len(ready_data(parse({"data": {"parts": files}})).folds) == 3
+    (workplace / "S2.txt").write_text(letor(range(3, 8)))
+    with pytest.raises(DataError, match="part 3: 2 queries are in part 1 too"):
+        ready_data(parse({"data": {"parts": files}}))
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ({"measures": ["cndcg_3"]}, "cndcg_3 reads the label source 'click', but the data have: label"),
+        ({"conventions": {"max_label": 1}, "measures": ["err"]}, "label 2 is above max_label 1"),
+        ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b"),
+        ({"rankers": {"c": {"kind": "ranksvm"}}}, "ranksvm needs complete features; 'b' has missing values"),
+        ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
+        ({"parts": 99}, "parts: 99 of 12 training queries"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_refused(workplace, more, rule):
+    table(workplace / "a.csv", range(20), hole=True)
+    config = parse({"data": {"files": "a.csv"}, **more})
+    with pytest.raises((DataError, ValueError), match=rule):
+        require_sources(config, ready_data(config).folds)
+
+
+def test_what_can_be_trained_on_is_not(workplace):
+    table(workplace / "a.csv", range(20))
+    config = parse({"data": {"files": "a.csv"}, "optimality": {"measure": "ndcg_3"}})
+    data = ready_data(config)
+    require_sources(config, data.folds)
+    assert np.isfinite(open_queries(data.folds[0].train).features).all()

@@ -1,0 +1,34 @@
+"""ONNX graphs by another reader than onnxruntime: onnx's own reference evaluator."""
+
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import ltr
+from tasks.export.onnx_graphs import linear_nodes, net_nodes, onnx_writer, package, tree_nodes
+from tasks.records import DataError
+from tests.conftest import make_queries
+
+CASES = [
+    (ltr.LambdaMART(n_trees=5, min_docs_in_leaf=3, stop_on=None), tree_nodes, 1e-5),
+    (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3, stop_on=None, base="f1"), tree_nodes, 1e-5),
+    (ltr.LeastSquares(), linear_nodes, 1e-12),
+    (ltr.LambdaRank(epochs=2), net_nodes, 1e-4),
+    (ltr.LambdaRank(hidden=3, epochs=2), net_nodes, 1e-4),
+]
+
+
+@pytest.mark.parametrize(("ranker", "nodes", "tolerance"), CASES, ids=["trees", "base", "linear", "net", "two layers"])
+def test_a_graph_scores_like_the_ranker(ranker, nodes, tolerance):
+    queries = make_queries(20)
+    fitted = ranker.fit(queries)
+    graph = onnx.load_from_string(onnx_writer(nodes)(fitted, "m", False))
+    (scores,) = ReferenceEvaluator(graph).run(None, {"features": queries.features})
+    assert scores.ravel() == pytest.approx(fitted.predict(queries.features), abs=tolerance)
+    kept = {entry.key: entry.value for entry in graph.metadata_props}
+    assert kept["digest"] == fitted.digest
+
+
+def test_a_package_that_is_missing_is_said_with_how_to_get_it():
+    with pytest.raises(DataError, match="the package no_such_package is not installed: pip install no_such_package"):
+        package("no_such_package")

@@ -1,0 +1,134 @@
+"""Models of LightGBM and XGBoost as rankers: their scores are the tools' own."""
+
+from dataclasses import replace
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+
+import ltr
+from tasks.export.formats import export, verify
+from tasks.export.readers import read_model
+from tasks.records import DataError
+from tasks.tracking.lookup import find_model
+from tests.tasks.export.test_formats import data, on_thresholds
+
+TREE_FORMATS = ("lightgbm", "xgboost", "onnx")
+TOLERANCE = {"lightgbm": 0.0, "xgboost": 1e-5, "onnx": 1e-5}
+LIGHTGBM_ZERO = np.float32(1e-35)
+"""Sizes up to this are zero to LightGBM."""
+
+
+def trained_lightgbm(queries, **parameters):
+    given = {"objective": "lambdarank", "num_leaves": 9, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, **parameters}
+    sizes = np.diff(queries.offsets)
+    return lightgbm.train(
+        given, lightgbm.Dataset(queries.features, queries.labels, group=sizes, feature_name=list(queries.names)), 15
+    )
+
+
+def trained_xgboost(queries, **parameters):
+    query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    matrix = xgboost.DMatrix(queries.features, queries.labels, qid=query, feature_names=list(queries.names))
+    return xgboost.train({"objective": "rank:ndcg", "max_depth": 4, "nthread": 1, **parameters}, matrix, 15)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.15])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"objective": "regression"}, {"objective": "binary", "boosting": "dart"}, {"num_leaves": 90}]
+)
+def test_lightgbm_is_read(workplace, parameters, missing):
+    """To the bit, on thresholds too; missing values may come where there were none in training."""
+    queries = data(missing)
+    if parameters.get("objective") == "binary":
+        queries = replace(queries, labels=(queries.labels > 1).astype(float))
+    booster = trained_lightgbm(queries, **parameters)
+    booster.save_model("theirs.txt")
+    model = find_model("theirs.txt", queries.names)
+    features = on_thresholds(model.trees, np.concatenate((queries.features, data(0.3, seed=5).features)))
+    features[np.abs(features) <= LIGHTGBM_ZERO] = 0.0
+    assert np.array_equal(model.predict(features), booster.predict(features, raw_score=True))
+    assert verify(model, "theirs.txt", "lightgbm", features).same_ranking
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.15])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"objective": "reg:squarederror", "base_score": 1.5},
+        {"booster": "dart", "rate_drop": 0.5},
+        {"gamma": 1.0, "max_depth": 8},
+    ],
+)
+def test_xgboost_is_read(workplace, parameters, missing):
+    """With its base score, dart's weights and what it pruned."""
+    queries = data(missing)
+    booster = trained_xgboost(queries, **parameters)
+    booster.save_model("theirs.json")
+    model = find_model("theirs.json", queries.names)
+    features = on_thresholds(model.trees, np.concatenate((queries.features, data(0.3, seed=5).features)))
+    theirs = booster.predict(xgboost.DMatrix(features, feature_names=list(queries.names)), output_margin=True)
+    assert np.abs(model.predict(features) - theirs).max() < 1e-5
+    explained = model.explain(queries.features)
+    assert explained.sum(axis=1) == pytest.approx(model.predict(queries.features))
+
+
+def test_an_imported_ranker_is_one_like_any_other(workplace):
+    """Saved, loaded, resumed, certified, and exported again."""
+    queries = data()
+    trained_lightgbm(queries).save_model("theirs.txt")
+    model = read_model("theirs.txt")
+    ltr.save(model, "saved")
+    assert find_model("saved").digest == model.digest
+    more = replace(model, n_trees=20, min_docs_in_leaf=5).fit(queries, start=model)
+    assert np.array_equal(more.trees.first(15).value, model.trees.value)
+    certificate = ltr.certify(model.surface(queries.features), queries, "ndcg_10", epsilon=0.5, delta=0.1, steps=(1e-3,))
+    assert certificate.verdict
+    export(model, "again.json", "xgboost")
+    assert verify(model, "again.json", "xgboost", queries.features).largest_difference < 1e-5
+
+
+def test_features_are_found_by_name_or_by_place(workplace):
+    queries = data()
+    named = replace(queries, names=("a", "b", "c", "d"))
+    trained_lightgbm(named).save_model("named.txt")
+    model = find_model("named.txt", ("z", "d", "c", "b", "a"))
+    turned = np.column_stack((np.zeros(len(queries.features)), queries.features[:, ::-1])).astype(np.float32)
+    assert model.names == ("z", "d", "c", "b", "a")
+    assert np.array_equal(model.predict(turned), read_model("named.txt").predict(queries.features))
+    with pytest.raises(DataError, match=r"named.txt: trees on features that the data do not have: d"):
+        find_model("named.txt", ("a", "b", "c"))
+    nameless = xgboost.train({"objective": "reg:squarederror"}, xgboost.DMatrix(queries.features, queries.labels), 2)
+    nameless.save_model("nameless.json")
+    assert read_model("nameless.json").names == ("f1", "f2", "f3", "f4")
+    assert find_model("nameless.json", named.names).names == named.names
+    with pytest.raises(DataError, match=r"nameless.json: the file names no features and has 4 of them; the data have 3"):
+        find_model("nameless.json", ("a", "b", "c"))
+
+
+def test_files_that_are_no_model(workplace):
+    queries = data()
+    trained_xgboost(queries).save_model("m.ubj")
+    (workplace / "weights").write_text("1:0.5\n")
+    (workplace / "broken.json").write_text('{"learner": {}}')
+    (workplace / "cut.json").write_text('{"learner": {')
+    for name, rule in (
+        ("m.ubj", "save it as .json"),
+        ("weights", "neither LightGBM's text nor XGBoost's JSON"),
+        ("nowhere", "No such file"),
+        ("broken.json", "no XGBoost model: KeyError 'gradient_booster'"),
+        ("cut.json", "Expecting"),
+    ):
+        with pytest.raises(DataError, match=f"{name}: .*{rule}"):
+            read_model(name)
+    with pytest.raises(DataError, match=r"save it as \.json"):
+        find_model("m.ubj")
+    categorical = lightgbm.Dataset(np.arange(200.0)[:, None] % 7, np.arange(200) % 3 == 0, categorical_feature=[0])
+    lightgbm.train({"verbose": -1, "min_data_per_group": 1, "min_data_in_leaf": 5}, categorical, 2).save_model("c.txt")
+    with pytest.raises(DataError, match=r"c.txt: tree 0, split 0 is categorical"):
+        find_model("c.txt")
+    trained_lightgbm(queries, zero_as_missing=True).save_model("z.txt")
+    with pytest.raises(DataError, match=r"z.txt: tree 0, split \d counts zeros as missing"):
+        find_model("z.txt")

@@ -1,0 +1,30 @@
+"""Weights by feature name: of rankers, and read from three ways to write them."""
+
+import numpy as np
+import pytest
+
+import ltr
+from tasks.export.weights import read_weights, weights_of
+from tests.conftest import make_queries
+
+
+@pytest.mark.parametrize("text", ['{"f1": 0.5, "f3": -1}', "f1,0.5\nf3,-1\n", "# a comment\n1:0.5 3:-1 # more\n"])
+def test_three_ways_to_write_weights(tmp_path, text):
+    (tmp_path / "w.txt").write_text(text)
+    assert read_weights(tmp_path / "w.txt") == {"f1": 0.5, "f3": -1.0}
+
+
+def test_a_wrong_line_is_named(tmp_path):
+    (tmp_path / "w.txt").write_text("f1,0.5\nf2,many\n")
+    with pytest.raises(ValueError, match="line 2: 'f2,many' is no weight; write name,weight or number:weight"):
+        read_weights(tmp_path / "w.txt")
+
+
+def test_a_linear_nets_weights_rank_as_it_does():
+    queries = make_queries(30)
+    net = ltr.LambdaRank(epochs=3).fit(queries)
+    weights = np.array(list(weights_of(net).values()))
+    difference = net.predict(queries.features) - queries.features @ weights
+    assert np.ptp(difference) < 1e-5
+    with pytest.raises(ValueError, match="a ranker of the kind lambdamart has no weights"):
+        weights_of(ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3).fit(queries))

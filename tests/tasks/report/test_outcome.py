@@ -1,0 +1,60 @@
+"""What came of a run: means over folds, one digest for the models of several, and the shapes of objectives."""
+
+import pytest
+
+from tasks.config.reading import parse
+from tasks.evidence.significance import Standings
+from tasks.records import Cell, CellResult, Fold, Trained
+from tasks.report.outcome import RunOutcome, objective_shapes
+from tasks.store.datasets import keep_queries
+from tasks.store.state import digest_of
+from tests.conftest import make_queries
+
+CONFIG = parse(
+    {"name": "r", "data": {"files": "x"}, "rankers": {"a": {"kind": "ranksvm"}, "b": {"kind": "least_squares"}}, "select": "map"}
+)
+
+
+@pytest.fixture
+def outcome(workplace):
+    folds = tuple(Fold(*(keep_queries(make_queries(n, seed=n)) for n in (k + 6, k + 3, k + 4))) for k in range(2))
+
+    def trained(ranker, fold, value, **more):
+        result = CellResult(f"{ranker}{fold}", f"d{ranker}{fold}", {"valid_map": value, **more}, 1.0)
+        return Trained(Cell(ranker, ranker, fold, {}, {}, folds[fold], (), {}), result)
+
+    chosen = (trained("a", 0, 0.2), trained("a", 1, 0.4, test_err=0.5), trained("b", 0, 0.1), trained("b", 1, 0.2))
+    return RunOutcome(CONFIG, "0123456789", folds, (), chosen, chosen, Standings(("map",), {}, ()))
+
+
+def test_models_of_folds_are_one_summary(outcome):
+    models = outcome.models
+    assert models["a"].metrics == {"valid_map": pytest.approx(0.3), "test_err": 0.5}
+    assert models["a"].digest == digest_of(["da0", "da1"])
+    assert outcome.best == "a"
+    assert outcome.keys == {"a": ["a0", "a1"], "b": ["b0", "b1"]}
+    assert outcome.summary == "Best on validation MAP: a."
+    assert outcome.facts == ["2 folds", "6 / 3 / 4 training / validation / test queries", "4 cells", "run 01234567"]
+    assert outcome.as_json() == {
+        "run_id": "0123456789",
+        "models": {n: {"digest": m.digest, "metrics": m.metrics} for n, m in models.items()},
+    }
+
+
+def test_the_configuration_is_read_back_as_it_was(outcome):
+    import yaml
+
+    assert parse(yaml.safe_load(outcome.config_text)) == CONFIG
+
+
+def test_objectives_have_weights_where_one_is_scheduled():
+    graded = {
+        "kind": "lambdamart", "n_trees": 3,
+        "objective": [{"measure": "ndcg"}, {"measure": "cndcg", "cost": "logistic_near", "weight": {"start": 0.2, "kind": "linear", "eta": 0.1}}],
+        "sweep": {"objective.1.weight.eta": [0.1, 0.2]},
+    }  # fmt: skip
+    shapes = objective_shapes(parse({"data": {"files": "x"}, "rankers": {"g": graded, "s": {"kind": "ranksvm"}}}))
+    assert list(shapes) == ["g, 1.weight.eta=0.1", "g, 1.weight.eta=0.2", "s"]
+    assert shapes["g, 1.weight.eta=0.1"].weights == tuple(pytest.approx((1 - w, w)) for w in (0.2, 0.3, 0.4))
+    assert shapes["g, 1.weight.eta=0.1"].costs == ("logistic", "logistic_near")
+    assert shapes["s"].costs == ()

@@ -1,0 +1,39 @@
+"""Records: plain, frozen, and the same after Prefect's serializer."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+from prefect.serializers import JSONSerializer
+
+from tasks.records import Cell, CellResult, Finding, Fold, Ingested, Prepared, Trained, point_title
+
+FOLD = Fold("a", "b", "c")
+CELL = Cell("x", "net", 1, {"objective.1.weight": 0.1}, {"kind": "lambdarank"}, FOLD, ("map",), {"ties": "expected"})
+RESULT = CellResult("k", "d", {"valid_map": 0.5}, 1.5, ("a remark",))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [FOLD, CELL, RESULT, Trained(CELL, RESULT), Finding("note", "train", "fine"), Ingested("a", 2, True), Prepared("a", ("n",))],
+)
+def test_a_record_passes_prefects_serializer(record):
+    serializer = JSONSerializer()
+    again = serializer.loads(serializer.dumps(record))
+    assert type(again) is type(record)
+    assert again == record
+
+
+def test_records_are_frozen():
+    with pytest.raises(FrozenInstanceError):
+        FOLD.train = "z"
+
+
+def test_roles_and_places():
+    assert FOLD.roles == {"train": "a", "valid": "b", "test": "c"}
+    assert (Trained(CELL, RESULT).ranker, Trained(CELL, RESULT).fold) == ("net", 1)
+    assert CellResult("k", "d", {}, 0.0, ["listed"]).remarks == ("listed",), "as JSON gives them"
+
+
+def test_points_as_people_write_them():
+    assert point_title({"learning_rate": 0.1, "objective.1.weight": 0.3}) == "learning_rate=0.1, 1.weight=0.3"
+    assert point_title({}) == ""

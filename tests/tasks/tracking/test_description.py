@@ -1,0 +1,28 @@
+"""How runs and data sets are described in MLflow."""
+
+import json
+
+from tasks.config.reading import parse
+from tasks.records import Fold
+from tasks.store.datasets import about_queries, keep_queries
+from tasks.tracking.description import describe_fold, describe_run, prefect_tags
+from tests.conftest import make_queries
+
+
+def test_data_sets_by_role_and_fold(workplace):
+    name = keep_queries(make_queries(7))
+    fold = Fold(name, name, name)
+    entries = list(describe_fold(fold, " 2"))
+    assert [(entry.name, entry.role) for entry in entries] == [("train 2", "train"), ("valid 2", "valid"), ("test 2", "test")]
+    assert entries[0].digest == about_queries(name).content
+    assert json.loads(entries[0].profile)["queries"] == 7
+    assert json.loads(entries[0].source) == {"store": name}
+    params, tags, data = describe_run(parse({"data": {"files": "x"}, "conventions": {"threshold": 1}}), (fold, fold))
+    assert (params["folds"], params["conventions.threshold"], params["rankers"]) == (2, 1.0, "lambdamart, linear")
+    assert {"config_digest", "core_digest"} <= set(tags)
+    assert [entry.name for entry in data][:4] == ["train 1", "valid 1", "test 1", "train 2"]
+    assert [entry.name for entry in describe_run(parse({"data": {"files": "x"}}), (fold,))[2]] == ["train", "valid", "test"]
+
+
+def test_outside_of_a_flow_there_is_no_run_to_name():
+    assert prefect_tags() == {}
