@@ -5,10 +5,10 @@ of `register_clicks` from outside.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field
 
 from tasks.config.section import Strict
 
@@ -38,7 +38,11 @@ def _known(name: str) -> str:
     return name
 
 
-Counted = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(CLICKS)})]
+def _listed(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(CLICKS)
+
+
+Counted = Annotated[str, AfterValidator(_known), Field(json_schema_extra=_listed)]
 
 
 class ClickLabel(Strict):
