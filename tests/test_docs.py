@@ -31,9 +31,9 @@ def folder(prefect_server, tmp_path_factory):
         patch.chdir(place)
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         made = generate.fn(Generate(queries=(80, 40, 40), documents=12, features=8, sessions=20))
-        tables = [pl.read_parquet(made[role][0]) for role in ("train", "valid", "test")]
+        tables = [pl.read_parquet(file) for file in (*made.train, *made.valid, *made.test)]
         pl.concat(tables).write_parquet("judged.parquet")
-        Path("sessions.parquet").write_bytes(Path(made["clicks"]["log"]).read_bytes())
+        Path("sessions.parquet").write_bytes(made.clicks.log.read_bytes())
         yield place
 
 

@@ -14,9 +14,14 @@ import ltr
 from flows.cli import main
 from flows.pipeline import run
 from tasks.config.reading import parse
+from tasks.evidence.guarantee import Guarantee, Guarantees
+from tasks.evidence.optimality import Certificates
+from tasks.evidence.protocol import evidence_of
 from tasks.evidence.significance import compare_stored, scorecards
 from tasks.records import DataError
-from tasks.store.cells import folder_of
+from tasks.report.outcome import RunOutcome
+from tasks.report.publish import report_page
+from tasks.store.cells import CellFolder
 from tasks.tracking.lookup import find_model, find_values
 from tasks.tracking.tracker import CELL_KEY, EXPERIMENT, fluent, tracking_uri
 from tests.conftest import make_queries
@@ -46,13 +51,21 @@ def finished(prefect_server, tmp_path_factory):
         folder = tmp_path_factory.mktemp("run")
         patch.chdir(folder)
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        yield folder, run(parse(CONFIG))
+        outcome = run(parse(CONFIG))
+        assert isinstance(outcome, RunOutcome)
+        yield folder, outcome
 
 
 def children(outcome):
     client = MlflowClient(tracking_uri())
     experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
-    return client, client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{outcome['run_id']}'")
+    return client, client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{outcome.run_id}'")
+
+
+def found(outcome, kind):
+    """What the run's evidence of one kind found."""
+    (one,) = [one for one in outcome.evidence if isinstance(one, kind)]
+    return one
 
 
 def test_every_cell_is_a_finished_child_with_numbers_curve_values_and_data(finished):
@@ -71,13 +84,13 @@ def test_every_cell_is_a_finished_child_with_numbers_curve_values_and_data(finis
 def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     client, _ = children(finished[1])
     outcome = finished[1]
-    parent = client.get_run(outcome["run_id"])
-    best = outcome["models"][parent.data.tags["best"]]
+    parent = client.get_run(outcome.run_id)
+    best = outcome.models[parent.data.tags["best"]]
     assert parent.info.status == "FINISHED"
-    assert parent.data.metrics["test_ndcg_10"] == pytest.approx(best["metrics"]["test_ndcg_10"])
-    assert best["metrics"]["valid_ndcg_10"] == max(m["metrics"]["valid_ndcg_10"] for m in outcome["models"].values())
+    assert parent.data.metrics["test_ndcg_10"] == pytest.approx(best.metrics["test_ndcg_10"])
+    assert best.metrics["valid_ndcg_10"] == max(m.metrics["valid_ndcg_10"] for m in outcome.models.values())
     assert parent.data.tags["prefect.flow_run_id"]
-    assert {a.path for a in client.list_artifacts(outcome["run_id"])} == {
+    assert {a.path for a in client.list_artifacts(outcome.run_id)} == {
         "report.html",
         "config.yaml",
         "plots",
@@ -100,13 +113,13 @@ NAMES = (
 
 def test_plots_are_artifacts(finished):
     client, _ = children(finished[1])
-    names = {a.path for a in client.list_artifacts(finished[1]["run_id"], "plots")}
+    names = {a.path for a in client.list_artifacts(finished[1].run_id, "plots")}
     assert names == {f"plots/{name}.svg" for name in NAMES}
 
 
 def test_lost_causes_are_a_table_of_training_documents(finished):
     client, _ = children(finished[1])
-    table = pl.read_csv(client.download_artifacts(finished[1]["run_id"], "lost-causes-trees.csv"))
+    table = pl.read_csv(client.download_artifacts(finished[1].run_id, "lost-causes-trees.csv"))
     assert table.columns == ["query", "document", "label", "rank", "force", "smallest"]
     assert table.height == 7
     assert table["smallest"].is_sorted(descending=True)
@@ -120,13 +133,13 @@ def test_models_in_mlflow_are_code_and_arrays_and_score_the_same(finished):
         (output,) = child.outputs.model_outputs
         with fluent():
             loaded = mlflow.pyfunc.load_model(f"models:/{output.model_id}")
-        ours = ltr.load(folder_of(child.data.tags[CELL_KEY]) / "model")
+        ours = ltr.load(CellFolder.of(child.data.tags[CELL_KEY]).model)
         assert np.array_equal(loaded.predict(features), ours.predict(features))
     assert not [p for p in Path("mlruns").glob("**/*") if p.suffix in (".pkl", ".pickle")]
 
 
 def test_the_report_is_one_page_with_every_part(finished):
-    page = Path(finished[1]["report"]).read_text()
+    page = report_page(finished[1]).read_text()
     for part in (
         "<h1>small</h1>",
         "NDCG@10",
@@ -152,9 +165,10 @@ def test_running_again_finds_everything_and_adds_nothing(finished, monkeypatch):
         monkeypatch.setattr(kind, "fit", lambda *_: pytest.fail("trained again"))
     again = run(parse(CONFIG))
     _, after = children(again)
-    assert again["run_id"] == finished[1]["run_id"]
-    assert again["models"] == finished[1]["models"]
+    assert again.run_id == finished[1].run_id
+    assert again.models == finished[1].models
     assert {r.info.run_id for r in after} == {r.info.run_id for r in before}
+    assert again == finished[1]
 
 
 def test_an_interrupted_sweep_goes_on_where_it_was(prefect_server, workplace, monkeypatch):
@@ -180,7 +194,7 @@ def test_numbers_are_the_same_with_two_workers(finished, workplace, prefect_serv
     from prefect.task_runners import ThreadPoolTaskRunner
 
     outcome = run.with_options(task_runner=ThreadPoolTaskRunner(max_workers=2))(parse({**CONFIG, "workers": 2}))
-    assert outcome["models"] == finished[1]["models"]
+    assert outcome.models == finished[1].models
 
 
 def test_expectations_fail_the_run_with_the_number(prefect_server, workplace, capsys):
@@ -228,10 +242,10 @@ def test_clicks_are_asked_for_where_a_measure_needs_them(prefect_server, workpla
 def test_models_are_found_by_run_even_without_their_cell_folder(finished):
     _, runs = children(finished[1])
     outcome = finished[1]
-    best = find_model(outcome["run_id"])
-    assert best.digest == MlflowClient(tracking_uri()).get_run(outcome["run_id"]).data.tags["digest"]
+    best = find_model(outcome.run_id)
+    assert best.digest == MlflowClient(tracking_uri()).get_run(outcome.run_id).data.tags["digest"]
     cell = runs[0]
-    folder = folder_of(cell.data.tags[CELL_KEY])
+    folder = CellFolder.of(cell.data.tags[CELL_KEY]).path
     moved = folder.with_name("moved")
     folder.rename(moved)
     try:
@@ -242,12 +256,12 @@ def test_models_are_found_by_run_even_without_their_cell_folder(finished):
 
 def test_compare_reads_stored_values_and_scores_nothing(finished, capsys, monkeypatch):
     monkeypatch.setattr(ltr, "evaluate", lambda *_, **__: pytest.fail("scored again"))
-    run_id = finished[1]["run_id"]
+    run_id = finished[1].run_id
     assert main(["compare", f"{run_id}:trees", f"{run_id}:linear", "--measure", "ndcg@10", "--json"]) == 0
     out, err = capsys.readouterr()
     (pair,) = json.loads(out.splitlines()[-1])["pairs"]
-    known = next(p for p in finished[1]["standings"]["pairs"] if (p["measure"], p["a"], p["b"]) == ("ndcg_10", "trees", "linear"))
-    assert pair["p"] == pytest.approx(known["p"])
+    known = next(p for p in finished[1].standings.pairs if (p.measure, p.a, p.b) == ("ndcg_10", "trees", "linear"))
+    assert pair["p"] == pytest.approx(known.p)
     assert 0 < pair["randomisation_p"] <= 1
     assert "Paired tests" in err
     assert main(["compare", f"{run_id}:trees", f"{run_id}:trees"]) == 1
@@ -258,11 +272,11 @@ def test_compare_reads_stored_values_and_scores_nothing(finished, capsys, monkey
 def test_evaluate_gives_the_runs_number_and_explains_another_tools(finished, capsys):
     outcome = finished[1]
     (folder,) = Path(".lambdaflow/generated").iterdir()
-    best = outcome["models"][MlflowClient(tracking_uri()).get_run(outcome["run_id"]).data.tags["best"]]
-    command = ["evaluate", "--model", outcome["run_id"], "--data", str(folder / "test.parquet"), "--measure", "ndcg_10", "--json"]
+    best = outcome.models[MlflowClient(tracking_uri()).get_run(outcome.run_id).data.tags["best"]]
+    command = ["evaluate", "--model", outcome.run_id, "--data", str(folder / "test.parquet"), "--measure", "ndcg_10", "--json"]
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]["value"] == pytest.approx(
-        best["metrics"]["test_ndcg_10"]
+        best.metrics["test_ndcg_10"]
     )
     assert main([*command, "--convention", "sklearn"]) == 0
     row = json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]
@@ -273,7 +287,7 @@ def test_evaluate_gives_the_runs_number_and_explains_another_tools(finished, cap
 
 
 def test_optimality_of_a_stored_net(finished, capsys):
-    run_id = finished[1]["run_id"]
+    run_id = finished[1].run_id
     _, runs = children(finished[1])
     linear = next(r for r in runs if r.data.tags["ranker"] == "linear").info.run_id
     (folder,) = Path(".lambdaflow/generated").iterdir()
@@ -281,8 +295,9 @@ def test_optimality_of_a_stored_net(finished, capsys):
     assert main([*command, "--model", linear, "-o", "page.html", "--json"]) == 0
     certificates = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [c["directions"] for c in certificates] == [22, 22, 24]
-    assert certificates[0]["verdict"] == finished[1]["certificates"][0]["verdict"]
-    assert certificates[0]["value"] == pytest.approx(finished[1]["certificates"][0]["value"], abs=1e-12)
+    own = found(finished[1], Certificates).found[0]
+    assert certificates[0]["verdict"] == own.verdict
+    assert certificates[0]["value"] == pytest.approx(own.value, abs=1e-12)
     assert Path("page.html").read_text().count("<svg") == 3
     Path("weights.csv").write_text("f1,0.5\nf2,-1  # two features\n")
     assert main([*command, "--model", "weights.csv", "--json"]) == 0
@@ -314,13 +329,11 @@ def test_rankers_on_the_scores_of_others(prefect_server, workplace):
     assert stacked.names == ("trees", "linear")
     assert mixed.names == ("linear", "trees")
     assert 0 <= mixed.alpha <= 1
-    assert "crossings" in Path(outcome["report"]).read_text()
-    assert (
-        outcome["standings"]["rows"]["mixed"]["cells"]["ndcg_3"]["n"]
-        == outcome["standings"]["rows"]["trees"]["cells"]["ndcg_3"]["n"]
-    )
+    assert "crossings" in report_page(outcome).read_text()
+    rows = outcome.standings.rows
+    assert rows["mixed"].cells["ndcg_3"].n == rows["trees"].cells["ndcg_3"].n
     again = run(parse({"name": "stack", "data": CONFIG["data"], "rankers": rankers, "measures": ["ndcg_3"], "seed": 3}))
-    assert again["models"] == outcome["models"]
+    assert again.models == outcome.models
 
 
 def write_asked(path, n=90):
@@ -393,7 +406,8 @@ def test_what_may_stand_on_what():
         with pytest.raises(ValueError, match=says):
             parse({"data": data, "rankers": rankers})
     stacked = {"a": trees, "b": trees, "s": {"kind": "lambdarank", "on": ["a", "b"]}}
-    assert parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a"}}).guaranteed == ["b"]
+    config = parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a"}})
+    assert evidence_of(config, Guarantee).guaranteed(config) == ["b"]
     with pytest.raises(ValueError, match="guarantee: 's' is chosen on half of the validation queries"):
         parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a", "rankers": ["s"]}})
 
@@ -420,15 +434,15 @@ def test_a_run_is_a_row_a_baseline_and_comparable(prefect_server, workplace):
     guarantee = {"baseline": "bm25", "rankers": ["trees"], "tiers": ["ndcg_3", "map"], "margin": 0.1}
     common = {"rankers": rankers, "guarantee": guarantee, "measures": ["ndcg_3", "map"]}
     outcome = run(parse({"name": "beside", "data": {"files": "a.txt", "runs": {"bm25": "bm25.run"}}, **common}))
-    assert set(outcome["standings"]["rows"]) == {"bm25", "trees", "mixed"}
-    assert outcome["promises"][0]["baseline"] == "bm25"
-    assert "documents have a score" in Path(outcome["report"]).read_text()
-    champion, challenger = (find_values(f"{outcome['run_id'][:8]}:{name}") for name in ("bm25", "trees"))
-    assert compare_stored([champion, challenger], ["ndcg_3"], 0.05)["rows"]
+    assert set(outcome.standings.rows) == {"bm25", "trees", "mixed"}
+    assert found(outcome, Guarantees).rankers[0].baseline == "bm25"
+    assert "documents have a score" in report_page(outcome).read_text()
+    champion, challenger = (find_values(f"{outcome.run_id[:8]}:{name}") for name in ("bm25", "trees"))
+    assert compare_stored([champion, challenger], ["ndcg_3"], 0.05).rows
     assert scorecards([champion, challenger], ["ndcg_3", "map"], 0.05, 0.95)
     alone = run(parse({"name": "alone", "data": {"qrels": "qrels", "runs": {"bm25": "bm25.run"}}, **common}))
-    assert "judged documents are in no run: kept, without a score" in Path(alone["report"]).read_text()
-    beside, by_itself = (one["standings"]["rows"]["bm25"]["cells"] for one in (outcome, alone))
-    assert [beside[m]["mean"] for m in ("ndcg_3", "map")] == [by_itself[m]["mean"] for m in ("ndcg_3", "map")]
+    assert "judged documents are in no run: kept, without a score" in report_page(alone).read_text()
+    beside, by_itself = (one.standings.rows["bm25"].cells for one in (outcome, alone))
+    assert [beside[m].mean for m in ("ndcg_3", "map")] == [by_itself[m].mean for m in ("ndcg_3", "map")]
     with pytest.raises(DataError, match=r"rankers\.bm25: no feature 'bm25' in the data; there are: f1, f2"):
         run(parse({"name": "without", "data": {"files": "a.txt"}, **common}))

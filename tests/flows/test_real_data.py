@@ -9,6 +9,7 @@ from ltr.data.queries import concatenate
 from tasks.config.data_section import Data
 from tasks.config.reading import read
 from tasks.data.ingest import ingest
+from tasks.evidence.optimality import Certificates
 from tasks.store.datasets import open_queries
 
 pytestmark = pytest.mark.usefixtures("real_data", "workplace")
@@ -57,11 +58,12 @@ def test_ohsumed_configuration(real_data, monkeypatch, request):
     less = ["rankers.lambdamart.sweep={learning_rate: [0.05], n_leaves: [5]}", "rankers.linear.sweep={learning_rate: [0.001]}"]
     config = read(request.config.rootpath / "conf" / "ohsumed.yaml", less)
     outcome = run(config)
-    rows = outcome["standings"]["rows"]
-    assert rows["least_squares"]["cells"]["map"]["mean"] == pytest.approx(0.4220, abs=1e-4)
-    assert rows["lambdamart"]["cells"]["map"]["mean"] > 0.43
-    assert rows["linear"]["cells"]["map"]["mean"] > 0.435
-    assert outcome["certificates"][0]["directions"] == 459
+    rows = outcome.standings.rows
+    assert rows["least_squares"].cells["map"].mean == pytest.approx(0.4220, abs=1e-4)
+    assert rows["lambdamart"].cells["map"].mean > 0.43
+    assert rows["linear"].cells["map"].mean > 0.435
+    (certificates,) = [found for found in outcome.evidence if isinstance(found, Certificates)]
+    assert certificates.found[0].directions == 459
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -70,8 +72,8 @@ def test_session_configuration(real_data, monkeypatch, request):
     config = read(request.config.rootpath / "conf" / "trec-session.yaml", ["scale=0.5", "sweep={}"])
     outcome = run(config)
     for ranker in ("judged", "graded"):
-        cells = outcome["standings"]["rows"][ranker]["cells"]
-        assert all(0 < cells[m]["mean"] < 1 for m in ("ndcg_3", "cndcg_3", "map_binary"))
+        cells = outcome.standings.rows[ranker].cells
+        assert all(0 < cells[m].mean < 1 for m in ("ndcg_3", "cndcg_3", "map_binary"))
 
 
 def test_eligible_click_pairs_of_the_session_log(real_data):
