@@ -25,7 +25,8 @@ class Steps:
     def begin(self, text: str, steps: int | None = None) -> None:
         """A stage begins, of so many steps where they are known."""
         if self._progress is not None and self._task is not None:
-            self._progress.reset(self._task, total=steps, description=text)
+            self._progress.remove_task(self._task)
+            self._task = self._progress.add_task(text, total=steps)
         else:
             _print(f"{text}{f' ({steps})' if steps else ''}")
 

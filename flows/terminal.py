@@ -154,7 +154,7 @@ def show_comparison(table: Standings) -> None:
         low, high = p.interval or (float("nan"), float("nan"))
         tests.add_row(
             title_of(p.measure),
-            f"{p.a} − {p.b}",
+            escape(f"{p.a} − {p.b}"),
             f"{p.difference:+.4f}",
             f"{p.se:.4f}",
             "∞" if p.z is None else f"{p.z:.2f}",
@@ -162,6 +162,6 @@ def show_comparison(table: Standings) -> None:
             f"{p.holm_p:.2g}",
             f"{p.randomisation_p:.2g}",
             f"{low:+.4f} … {high:+.4f}",
-            *([" and ".join(p.not_worse) or "neither"] if p.not_worse is not None else []),
+            *([escape(" and ".join(p.not_worse)) or "neither"] if p.not_worse is not None else []),
         )
     console.print(tests)
