@@ -1,4 +1,8 @@
-"""What a person sees in a browser: MLflow's runs, a comparison of cells, the registered model, Prefect's run, and our report."""
+"""What a person sees in a browser: MLflow's runs, a comparison of cells, the registered model, Prefect's run, and our report.
+
+What stays in the normal suite: test_pipeline reads the same runs, artifacts and report where they are stored, test_servers sees that both
+pages answer.
+"""
 
 import html
 import json
@@ -16,6 +20,8 @@ from tests.conftest import own_environment
 from tests.flows.test_kill import rows
 from tests.flows.test_neighbours import answering
 from tests.flows.test_schedule import QUIET, free_port
+
+pytestmark = pytest.mark.long
 
 CONFIG = {
     "name": "seen",
@@ -39,7 +45,7 @@ def chromium():
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(chromium, tmp_path_factory):
     """A finished run with MLflow's and Prefect's pages up: folder, outcome and the two addresses."""
     folder = tmp_path_factory.mktemp("seen")
     (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))

@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 import yaml
 
+from flows.pipeline import run
+from tasks.config.reading import parse
 from tests.conftest import own_environment
 
 CONFIG = {
@@ -36,14 +38,18 @@ def prepared(folder):
     return folder
 
 
+def values_in(folder):
+    """Per-query values of every cell."""
+    return {
+        path.parent.name: pl.read_parquet(path).to_dicts() for path in sorted(folder.glob(".lambdaflow/cells/*/values.parquet"))
+    }
+
+
 def finish(folder, environment=None):
     """The outcome: models with metrics, and per-query values of every cell."""
     done = subprocess.run(COMMAND, cwd=folder, env=environment or own_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    values = {
-        path.parent.name: pl.read_parquet(path).to_dicts() for path in sorted(folder.glob(".lambdaflow/cells/*/values.parquet"))
-    }
-    return json.loads(done.stdout.splitlines()[-1])["models"], values
+    return json.loads(done.stdout.splitlines()[-1])["models"], values_in(folder)
 
 
 def at_work_in(folder):
@@ -67,11 +73,39 @@ def still_running(folder):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    """What comes out, and how long it takes."""
-    folder = prepared(tmp_path_factory.mktemp("clean"))
+def uninterrupted(prefect_server, tmp_path_factory):
+    """What comes out of the same configuration here, as `finish` gives it."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("clean")
+        patch.chdir(folder)
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        models = json.loads(json.dumps(run(parse(CONFIG)).as_json()))["models"]
+        return models, values_in(folder)
+
+
+@pytest.fixture(scope="module")
+def seconds(tmp_path_factory):
+    """How long the command takes."""
+    folder = prepared(tmp_path_factory.mktemp("timed"))
     started = time.monotonic()
-    return finish(folder), time.monotonic() - started
+    finish(folder)
+    return time.monotonic() - started
+
+
+def finished_cells(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.glob(".lambdaflow/cells/*/result.json")}
+
+
+def kill_after_a_cell(folder):
+    """Starts the run, kills its process alone as soon as it says that a cell is done."""
+    run = subprocess.Popen(COMMAND, cwd=folder, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for line in run.stderr:
+        if "learning_rate=" in line:
+            break
+    run.send_signal(signal.SIGKILL)
+    run.wait(30)
+    run.stderr.close()
+    return finished_cells(folder)
 
 
 def kill_at_random(folder, seconds, seed):
@@ -82,11 +116,11 @@ def kill_at_random(folder, seconds, seed):
     except subprocess.TimeoutExpired:
         run.send_signal(signal.SIGKILL)
     run.wait(30)
-    return {path: path.stat().st_mtime_ns for path in folder.glob(".lambdaflow/cells/*/result.json")}
+    return finished_cells(folder)
 
 
 def assert_as_if_nothing_had_happened(folder, uninterrupted, finished_before):
-    assert finish(folder) == uninterrupted[0]
+    assert finish(folder) == uninterrupted
     for path, written in finished_before.items():
         assert path.stat().st_mtime_ns == written, "a finished cell was trained again"
     active = rows(folder, "mlflow", "select name, status from runs where lifecycle_stage = 'active'")
@@ -102,22 +136,35 @@ def assert_as_if_nothing_had_happened(folder, uninterrupted, finished_before):
     assert not at_work_in(folder)
 
 
-def test_sigkill_at_three_random_moments(tmp_path, uninterrupted):
+def test_sigkill_after_a_cell(tmp_path, uninterrupted):
+    folder = prepared(tmp_path / "run")
+    before = kill_after_a_cell(folder)
+    assert 1 <= len(before) <= 4
+    prefect_runs, _, *in_mlflow = still_running(folder)
+    assert prefect_runs, "a killed run stands as running until the next one clears it away"
+    assert in_mlflow
+    assert_as_if_nothing_had_happened(folder, uninterrupted, before)
+
+
+@pytest.mark.long
+def test_sigkill_at_three_random_moments(tmp_path, uninterrupted, seconds):
+    """`test_sigkill_after_a_cell` stays in the normal suite: one kill, while there is something to clear away."""
     folder, before = prepared(tmp_path / "run"), {}
     for seed in range(3):
-        before = kill_at_random(folder, uninterrupted[1], seed)
+        before = kill_at_random(folder, seconds, seed)
     assert_as_if_nothing_had_happened(folder, uninterrupted, before)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(5400)
-def test_sigkill_at_a_hundred_random_moments(tmp_path, uninterrupted):
-    """A folder for every three kills, so that most of them find something unfinished; counts go to standard output."""
+def test_sigkill_at_a_hundred_random_moments(tmp_path, uninterrupted, seconds):
+    """A folder for every three kills, so that most of them find something unfinished; counts go to standard output. One kill, in
+    `test_sigkill_after_a_cell`, stays in the normal suite."""
     moments = []
     for third in range(34):
         folder, before = prepared(tmp_path / f"run{third}"), {}
         for seed in range(3 * third, 3 * third + 3):
-            before = kill_at_random(folder, uninterrupted[1], seed)
+            before = kill_at_random(folder, seconds, seed)
             moments.append(len(before))
         assert_as_if_nothing_had_happened(folder, uninterrupted, before)
     print({cells: moments.count(cells) for cells in sorted(set(moments))}, "kills by finished cells")

@@ -1,5 +1,7 @@
-"""What a run depends on fails: MLflow's or Prefect's server stops, a worker is killed. One clear line, and the next run goes on."""
+"""What a run depends on fails: MLflow's or Prefect's server stops, a worker is killed, the disk is full. One clear line, and the next run
+goes on. Here the failure is put in place of a client's answer; the long tests stop real servers and fill a real disk."""
 
+import errno
 import json
 import os
 import signal
@@ -9,9 +11,20 @@ import time
 import urllib.request
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
+from mlflow.tracking import MlflowClient
+from prefect import flow, task
+from prefect.task_runners import ProcessPoolTaskRunner
 
+import ltr
+from flows.cli import main
+from flows.progress import Steps
+from flows.sweep import cells_of, train_all
+from tasks.config.reading import parse
+from tasks.records import Fold, WorkerError
+from tasks.tracking import tracker
 from tests.conftest import own_environment
 from tests.flows.test_schedule import QUIET, free_port
 
@@ -22,7 +35,135 @@ CONFIG = {
     "sweep": {"learning_rate": [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]},
     "measures": ["ndcg_10"],
 }
+SMALL = {
+    "name": "neighbours",
+    "data": {"generate": {"queries": [30, 15, 20], "documents": 10, "features": 8, "sessions": 5}},
+    "rankers": {"linear": {"kind": "lambdarank", "epochs": 2, "sweep": {"learning_rate": [0.001, 0.002, 0.003]}}},
+    "measures": ["ndcg_10"],
+}
 COMMAND = [sys.executable, "-m", "flows.cli", "run", "c.yaml", "--json"]
+
+
+def finished_cells(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.glob(".lambdaflow/cells/*/result.json")}
+
+
+@pytest.fixture
+def small(workplace, prefect_server):
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    return workplace
+
+
+@pytest.fixture
+def first_cell_done(monkeypatch):
+    """Set as soon as the first cell of a run is done."""
+    seen = []
+    done = Steps.done
+    monkeypatch.setattr(Steps, "done", lambda self, text: (seen.append(text), done(self, text))[1])
+    return seen
+
+
+def fails_with_one_line(capsys):
+    assert main(["run", "c.yaml", "--json"]) == 1
+    said = capsys.readouterr().err
+    (line,) = [line for line in said.splitlines() if line.startswith("error:")]
+    assert "Traceback" not in said
+    assert "the same command again" in line
+    return line
+
+
+def goes_on_here(folder, capsys, trained):
+    """The same command again finishes, and trains no finished cell again."""
+    before = finished_cells(folder)
+    assert len(before) == trained
+    assert main(["run", "c.yaml", "--json"]) == 0
+    assert all(path.stat().st_mtime_ns == written for path, written in before.items())
+    assert len(finished_cells(folder)) == 3
+    outcome = json.loads(capsys.readouterr().out.splitlines()[-1])
+    client, experiment = tracker.opened()
+    runs = client.search_runs([experiment])
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    assert len(runs) == 4
+    return outcome
+
+
+def test_mlflow_does_not_answer(small, first_cell_done, monkeypatch, capsys):
+    monkeypatch.setattr(tracker, "_PAUSES", (0.0, 0.0))
+    tries = []
+    with monkeypatch.context() as stopped:
+        for name in ("search_runs", "create_run", "log_batch", "log_inputs", "set_tag", "set_terminated"):
+            answer = getattr(MlflowClient, name)
+
+            def ask(self, *given, name=name, answer=answer, **named):
+                if first_cell_done:
+                    tries.append(name)
+                    raise ConnectionError("connection refused")
+                return answer(self, *given, **named)
+
+            stopped.setattr(MlflowClient, name, ask)
+        line = fails_with_one_line(capsys)
+    assert f"MLflow at {tracker.tracking_uri()} does not answer: connection refused; what was trained is kept" in line
+    assert tries[:3] == ["search_runs"] * 3, "it is asked as often as there are pauses, and once more"
+    goes_on_here(small, capsys, trained=2)
+
+
+def test_prefect_does_not_answer(small, monkeypatch, capsys):
+    def refused(*_, **__):
+        raise httpx.ConnectError("connection refused")
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr("tasks.report.publish.create_markdown_artifact", refused)
+        stopped.setenv("PREFECT_API_URL", "http://127.0.0.1:4200/api")
+        line = fails_with_one_line(capsys)
+    assert line.startswith(
+        "error: Prefect at http://127.0.0.1:4200/api does not answer: connection refused; what was trained is kept"
+    )
+    goes_on_here(small, capsys, trained=3)
+
+
+def test_no_room_for_a_cell(small, first_cell_done, monkeypatch, capsys):
+    save = ltr.save
+
+    def full(model, folder):
+        if first_cell_done:
+            Path(folder).mkdir()
+            (Path(folder) / "model.npz").write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device", "model.npz")
+        save(model, folder)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(ltr, "save", full)
+        line = fails_with_one_line(capsys)
+    assert line == (
+        "error: no space left on the device for model.npz: what was trained is kept, make room and run the same command again"
+    )
+    assert not list(small.glob(".lambdaflow/**/*.partial"))
+    goes_on_here(small, capsys, trained=1)
+
+
+@task(name="train")
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_worker_process_is_killed(workplace, monkeypatch):
+    """A real pool of processes, whose only worker is killed as if for want of memory."""
+    monkeypatch.setattr("flows.sweep.train", killed)
+    config = parse(SMALL)
+    cell = cells_of(config, ["linear"], (Fold("train", "valid", "test"),))[0]
+
+    @flow(task_runner=ProcessPoolTaskRunner(max_workers=1))
+    def alone():
+        train_all(config, [cell], False, lambda *_: pytest.fail("nothing is finished"))
+
+    with pytest.raises(
+        WorkerError, match=r"a worker process ended while it trained linear · learning_rate=0\.001, perhaps for want"
+    ):
+        alone()
+
+
+# --- long: real servers, a real disk ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -56,7 +197,7 @@ def mlflow_server(folder, port):
     return server
 
 
-def prefect_server(folder, port):
+def own_prefect_server(folder, port):
     environment = own_environment() | {"PREFECT_HOME": str(folder / "prefect")}
     command = [sys.executable, "-m", "prefect", "server", "start", "--port", str(port), "--no-services"]
     server = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **QUIET)
@@ -92,7 +233,7 @@ def interrupted(folder, environment, act, *more):
 
 def goes_on(folder, environment):
     """The same command again finishes, and trains no finished cell again."""
-    before = {path: path.stat().st_mtime_ns for path in folder.glob(".lambdaflow/cells/*/result.json")}
+    before = finished_cells(folder)
     assert before
     done = subprocess.run(COMMAND, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -100,7 +241,9 @@ def goes_on(folder, environment):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_mlflows_server_stops(folder):
+    """`test_mlflow_does_not_answer` stays in the normal suite: MLflow's client fails after the first cell."""
     port = free_port()
     environment = own_environment() | {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}"}
     server = mlflow_server(folder, port)
@@ -116,23 +259,27 @@ def test_mlflows_server_stops(folder):
         stop(server)
 
 
-@pytest.mark.long  # Prefect's client tries again for two minutes
+@pytest.mark.long
 def test_prefects_server_stops(folder):
+    """Prefect's client tries again for two minutes. `test_prefect_does_not_answer` stays in the normal suite."""
     port = free_port()
     environment = own_environment() | {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_CLIENT_MAX_RETRIES": "2"}
-    server = prefect_server(folder, port)
+    server = own_prefect_server(folder, port)
     code, errors, said = interrupted(folder, environment, lambda _: stop(server))
     assert code == 1, said
     assert len(errors) == 1, said
     assert f"Prefect at http://127.0.0.1:{port}/api does not answer" in errors[0]
-    server = prefect_server(folder, port)
+    server = own_prefect_server(folder, port)
     try:
         goes_on(folder, environment)
     finally:
         stop(server)
 
 
+@pytest.mark.long
 def test_a_worker_is_killed_as_for_want_of_memory(folder):
+    """`test_a_worker_process_is_killed` stays in the normal suite: a pool of one process, and no run around it."""
+
     def kill_a_worker(run):
         for child in " ".join(path.read_text() for path in Path(f"/proc/{run}/task").glob("*/children")).split():
             command = (Path("/proc") / child / "cmdline").read_bytes()
@@ -147,8 +294,10 @@ def test_a_worker_is_killed_as_for_want_of_memory(folder):
     goes_on(folder, own_environment())
 
 
+@pytest.mark.long
 def test_the_disk_is_full(folder):
-    """Cells lie on a file system of their own with room for one and a half; then it is made larger."""
+    """Cells lie on a file system of their own with room for one and a half; then it is made larger. `test_no_room_for_a_cell` stays in
+    the normal suite: a cell cannot be written for the same error."""
     cells = folder / ".lambdaflow" / "cells"
     cells.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", str(cells)]

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import shutil
+import sqlite3
 from pathlib import Path
 
 import mlflow
@@ -96,6 +98,30 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
         "plots",
         "lost-causes-trees.csv",
     }
+
+
+def test_stores_are_named_by_the_environment_alone(prefect_server, workplace, monkeypatch, capsys):
+    small = {"linear": {"kind": "lambdarank", "epochs": 2, "sweep": {"learning_rate": [0.001, 0.002]}}}
+    config = {"name": "team", "data": CONFIG["data"], "rankers": small, "measures": ["ndcg_10"]}
+    at_home = run(parse(config))
+    (workplace / "team").mkdir()
+    monkeypatch.chdir(workplace / "team")
+    database, kept = workplace / "shared.db", workplace / "kept"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
+    monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", kept.as_uri())
+    for _ in range(2):
+        outcome = run(parse({**config, "champion": {"name": "search"}}))
+        assert outcome.models == at_home.models
+    with sqlite3.connect(database) as store:
+        assert store.execute("select status from runs").fetchall() == [("FINISHED",)] * 3
+    assert not Path("mlruns/mlflow.db").exists()
+    assert list(kept.glob("*/artifacts/report.html"))
+    assert len(list(kept.glob("**/model.npz"))) == 2
+    assert not list(Path("mlruns").glob("**/report.html"))
+    shutil.rmtree(".lambdaflow/cells")
+    Path("new.txt").write_text("".join(f"0 qid:1 {' '.join(f'{f + 1}:{k * f}' for f in range(12))}\n" for k in range(5)))
+    assert main(["predict", "--model", "models:/search@champion", "--data", "new.txt", "-o", "scores.csv"]) == 0
+    assert len(Path("scores.csv").read_text().splitlines()) == 6
 
 
 NAMES = (
@@ -275,9 +301,7 @@ def test_evaluate_gives_the_runs_number_and_explains_another_tools(finished, cap
     best = outcome.models[MlflowClient(tracking_uri()).get_run(outcome.run_id).data.tags["best"]]
     command = ["evaluate", "--model", outcome.run_id, "--data", str(folder / "test.parquet"), "--measure", "ndcg_10", "--json"]
     assert main(command) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]["value"] == pytest.approx(
-        best.metrics["test_ndcg_10"]
-    )
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]["value"] == pytest.approx(best.metrics["test_ndcg_10"])
     assert main([*command, "--convention", "sklearn"]) == 0
     row = json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]
     assert {shift["rule"] for shift in row["shifts"]} == {"gain", "empty", "threshold"}

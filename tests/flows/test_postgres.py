@@ -49,7 +49,9 @@ def postgres():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.long
 def test_a_run_on_postgres_is_a_run_on_sqlite(postgres, tmp_path):
+    """`test_pipeline.test_stores_are_named_by_the_environment_alone` stays in the normal suite, with another SQLite file and a folder."""
     folder = tmp_path / "team"
     folder.mkdir()
     (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))

@@ -11,7 +11,11 @@ import pytest
 import yaml
 from distributed import Client
 
-from flows.runners import runner_of
+from flows.cli import main
+from flows.pipeline import run
+from flows.progress import Steps
+from flows.runners import one_server, runner_of
+from tasks.config.reading import parse
 from tasks.records import ConfigError
 from tests.conftest import own_environment
 from tests.flows.test_kill import rows
@@ -42,11 +46,13 @@ def models(done):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    folder = prepared(tmp_path_factory.mktemp("threads") / "run")
-    done = subprocess.run(command("threads=2"), cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return models(done.stdout)
+def expected(prefect_server, tmp_path_factory):
+    """What two threads of this process give."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("threads"))
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        outcome = runner_of("threads=2").start(run, parse(CONFIG), False)
+    return json.loads(json.dumps(outcome.as_json()))["models"]
 
 
 def test_processes_give_what_threads_give(tmp_path, expected):
@@ -57,9 +63,9 @@ def test_processes_give_what_threads_give(tmp_path, expected):
     assert models(done.stdout) == expected
 
 
-def test_a_cluster_that_loses_a_worker_gives_what_threads_give(tmp_path, expected):
+def test_a_cluster_that_loses_a_worker_gives_what_threads_give(workplace, expected, monkeypatch, capsys):
     """A real scheduler and two workers that were started in another folder; one is killed while cells are being trained."""
-    elsewhere = tmp_path / "elsewhere"
+    elsewhere = workplace / "elsewhere"
     elsewhere.mkdir()
     quiet = {"cwd": elsewhere, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     dask = [sys.executable, "-m", "dask", "scheduler"]
@@ -79,42 +85,40 @@ def test_a_cluster_that_loses_a_worker_gives_what_threads_give(tmp_path, expecte
             workers.append(subprocess.Popen([sys.executable, "-m", "dask", *arguments], env=environment, **quiet))
         with Client(address) as client:
             client.wait_for_workers(2, timeout=60)
-        run = subprocess.Popen(
-            command(f"dask={address}"),
-            cwd=prepared(tmp_path / "run"),
-            env=own_environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for line in run.stderr:
-            if "linear · learning_rate" in line:
-                break
-        workers[0].send_signal(signal.SIGKILL)
-        out, err = run.communicate(timeout=300)
-        assert run.returncode == 0, err
-        assert models(out) == expected
+        done = Steps.done
+        monkeypatch.setattr(Steps, "done", lambda self, text: (workers[0].send_signal(signal.SIGKILL), done(self, text))[1])
+        monkeypatch.chdir(prepared(workplace / "run"))
+        assert main(["run", "c.yaml", "--json", "--runner", f"dask={address}"]) == 0
+        assert workers[0].wait(30) == -signal.SIGKILL
+        assert models(capsys.readouterr().out) == expected
     finally:
         for process in (*workers, scheduler):
             process.kill()
             process.wait()
 
 
-def test_models_in_parts_are_the_models_of_one_machine(tmp_path, expected):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "c.yaml").write_text(yaml.safe_dump({**CONFIG, "parts": 3}))
-    done = subprocess.run(command("dask=2"), cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert models(done.stdout) == expected
-    assert done.stderr.count("a tree cost") == 2
-    assert rows(folder, "mlflow", "select count(*) from tags where key = 'remarks' and value like '%a tree cost%'") == [(2,)]
-    refused = subprocess.run(command("threads"), cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300)
-    assert refused.returncode == 1
-    assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in refused.stderr
+def test_models_in_parts_are_the_models_of_one_machine(workplace, expected, capsys):
+    (workplace / "c.yaml").write_text(yaml.safe_dump({**CONFIG, "parts": 3}))
+    assert main(["run", "c.yaml", "--json", "--runner", "dask=2"]) == 0
+    out, err = capsys.readouterr()
+    assert models(out) == expected
+    assert err.count("a tree cost") == 2
+    assert rows(workplace, "mlflow", "select count(*) from tags where key = 'remarks' and value like '%a tree cost%'") == [(2,)]
+    assert main(["run", "c.yaml", "--runner", "threads"]) == 1
+    assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in capsys.readouterr().err
 
 
-def test_what_is_no_runner_is_refused():
+@pytest.mark.usefixtures("prefect_server")
+def test_where_the_environment_names_a_server_no_other_is_started():
+    from prefect.settings import PREFECT_API_URL
+
+    named = PREFECT_API_URL.value()
+    with one_server():
+        assert PREFECT_API_URL.value() == named
+
+
+def test_what_is_no_runner_is_refused(monkeypatch):
+    monkeypatch.setattr("distributed.Client", lambda address, timeout: Client(address, timeout=0.5))
     for text in ("fibres", "threads=0", "processes=x", "dask=two"):
         with pytest.raises(ConfigError, match=r"threads\[=N\], processes"):
             runner_of(text)

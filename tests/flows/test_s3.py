@@ -37,7 +37,9 @@ def bucket():
         server.wait(30)
 
 
+@pytest.mark.long
 def test_models_and_reports_go_to_the_bucket_and_are_found_there(bucket, tmp_path):
+    """`test_pipeline.test_stores_are_named_by_the_environment_alone` stays in the normal suite, with a folder in place of the bucket."""
     objects, address = bucket
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({**CONFIG, "champion": {"name": "search"}}))
     environment = own_environment() | ACCESS | {"LAMBDAFLOW_ARTIFACTS": "s3://team/ranking", "MLFLOW_S3_ENDPOINT_URL": address}

@@ -1,4 +1,5 @@
-"""Runs that begin by the clock, on a real Prefect server: served by the command line, and by a worker of a process work pool."""
+"""Runs that begin by the clock, on a real Prefect server: what is deployed, and in the long suite, that it runs when its minute comes,
+served by the command line and by a worker of a process work pool."""
 
 import json
 import signal
@@ -12,7 +13,18 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prefect import Flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.flows import load_flow_from_entrypoint
+from prefect.settings import PREFECT_API_URL
 
+import flows.pipeline
+from flows.cli import main
+from tasks.config.reading import parse
+from tasks.config.run_config import RunConfig
+from tasks.report.outcome import RunOutcome
 from tests.conftest import own_environment
 
 SMALL = {
@@ -21,6 +33,7 @@ SMALL = {
     "rankers": {"linear": {"kind": "lambdarank", "epochs": 3}},
     "measures": ["ndcg_10"],
 }
+ROOT = Path(__file__).parents[2]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -46,15 +59,63 @@ def scheduled(folder, name):
         return store.execute(query, (name,)).fetchall()
 
 
+@pytest.fixture
+def address(prefect_server, workplace, monkeypatch):
+    """The session's server in the environment, where `serve` looks for it; what it writes there is taken back."""
+    known = PREFECT_API_URL.value()
+    monkeypatch.setenv("PREFECT_API_URL", known)
+    monkeypatch.setenv("PREFECT_SERVER_UI_API_URL", known)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield known
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, workplace, monkeypatch, capsys):
+    """Deployed as `serve` asks for it, read back from the server, and run with the parameters and the entry point that stand there."""
+    asked = {}
+    monkeypatch.setattr(Flow, "serve", lambda self, **options: asked.update(options, flow=self))
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+    assert f"every-minute: 15 3 * * *, at {address.removesuffix('/api')}" in capsys.readouterr().out
+    assert asked["flow"] is flows.pipeline.run
+    named = {name: asked[name] for name in ("name", "cron", "parameters", "entrypoint_type")}
+    deployment = flows.pipeline.run.to_deployment(**named, concurrency_limit=asked["global_limit"])
+    number = deployment.apply()
+    with get_client(sync_client=True) as client:
+        stored = client.read_deployment(number)
+    assert [str(schedule.schedule.cron) for schedule in stored.schedules] == ["15 3 * * *"]
+    assert stored.global_concurrency_limit.limit == 1
+    assert stored.concurrency_options.collision_strategy == ConcurrencyLimitStrategy.ENQUEUE
+    assert stored.parameter_openapi_schema["definitions"]["RunConfig"]["properties"]["scale"]["maximum"] == 1
+    outcome = load_flow_from_entrypoint(stored.entrypoint)(**stored.parameters)
+    assert isinstance(outcome, RunOutcome)
+    with sqlite3.connect(workplace / "mlruns" / "mlflow.db") as store:
+        statuses = store.execute("select name, status from runs").fetchall()
+    assert sorted(statuses) == [("every-minute", "FINISHED"), ("linear", "FINISHED")]
+
+
+def test_the_nightly_deployment_is_of_the_flow_and_a_configuration():
+    (deployed,) = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    assert load_flow_from_entrypoint(deployed["entrypoint"]).fn is flows.pipeline.run.fn
+    assert isinstance(parse(deployed["parameters"]["config"]), RunConfig)
+    assert deployed["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
+    (schedule,) = deployed["schedules"]
+    assert CronSchedule(cron=schedule["cron"]).cron == "0 3 * * *"
+
+
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_scheduled_run_completes_served_and_in_a_work_pool(tmp_path):
+    """The two tests above stay in the normal suite: what `serve` deploys is run from what the server stores, without waiting for a
+    minute to come."""
     port = free_port()
     environment = own_environment() | {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PWD": str(tmp_path)}
     environment["PREFECT_HOME"] = str(tmp_path / ".lambdaflow" / "prefect")
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    environment["PYTHONPATH"] = str(ROOT)
     Path(environment["PREFECT_HOME"]).mkdir(parents=True)
     how = {"cwd": tmp_path, "env": environment}
-    deployed = yaml.safe_load((Path(__file__).parents[2] / "prefect.yaml").read_text())
+    deployed = yaml.safe_load((ROOT / "prefect.yaml").read_text())
     deployed["deployments"][0]["schedules"] = [{"cron": "* * * * *"}]
     (tmp_path / "prefect.yaml").write_text(yaml.safe_dump(deployed))
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(SMALL))
@@ -98,9 +159,8 @@ def test_a_scheduled_run_completes_served_and_in_a_work_pool(tmp_path):
                 process.wait()
 
 
-def test_what_is_no_time_is_refused(tmp_path):
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(SMALL))
-    command = [sys.executable, "-m", "flows.cli", "serve", "c.yaml", "--cron", "at noon"]
-    done = subprocess.run(command, cwd=tmp_path, env=own_environment(), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert done.stderr == "error: --cron 'at noon': five fields, minute hour day month weekday, such as '0 3 * * *'\n"
+def test_what_is_no_time_is_refused(address, workplace, capsys):
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    assert main(["serve", "c.yaml", "--cron", "at noon"]) == 1
+    error = "error: --cron 'at noon': five fields, minute hour day month weekday, such as '0 3 * * *'\n"
+    assert capsys.readouterr().err == error

@@ -1,0 +1,77 @@
+"""Certificates of a model on files, from the command's configuration to the page."""
+
+from pathlib import Path
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+import ltr
+from flows.certify import Certified, certify_model
+from tasks.config.reading import parse
+from tasks.evidence.optimality import CertificateRecord
+from tasks.records import DataError
+from tests.conftest import make_queries
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+
+@pytest.fixture
+def config(workplace):
+    """Judged documents in a file, and a net that was trained on others of their kind."""
+    queries = make_queries(30, seed=1)
+    lines = [
+        f"{queries.labels[row]:g} qid:{query} " + " ".join(f"{f + 1}:{value}" for f, value in enumerate(queries.features[row]))
+        for query, (first, last) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:], strict=True))
+        for row in range(first, last)
+    ]
+    Path("judged.txt").write_text("\n".join(lines))
+    ltr.save(ltr.LambdaRank(epochs=8, keep_epochs=(7,)).fit(make_queries(30)), Path("net"))
+    return parse({"data": {"files": "judged.txt"}})
+
+
+def certified(config, **more):
+    return certify_model("net", config, "ndcg", epsilon=0.1, delta=0.1, **more)
+
+
+def test_every_way_to_look_at_a_model_is_a_certificate_and_a_figure(config):
+    found = certified(config, escape=2)
+    assert isinstance(found, Certified)
+    assert all(isinstance(certificate, CertificateRecord) for certificate in found.certificates)
+    names = [certificate.ranker for certificate in found.certificates]
+    assert names == ["lambdarank", "lambdarank, η from 0.001", "lambdarank, one weight at a time", "lambdarank, epoch 7"]
+    assert [certificate.directions for certificate in found.certificates] == [22, 22, 8, 22]
+    assert {certificate.measure for certificate in found.certificates} == {"ndcg"}
+    assert [bool(certificate.escape) for certificate in found.certificates] == [True, False, False, True]
+    assert found.certificates[0].escape.epochs == 2
+    page = found.page.read_text()
+    assert found.page == Path(f".lambdaflow/reports/optimality-{ltr.load('net').digest[:12]}-ndcg.html")
+    assert page.count("<svg") == 4
+    assert "net on judged.txt" in page
+    assert all(f"<h2>{certificate.ranker}: {certificate.verdict}</h2>" in page for certificate in found.certificates)
+
+
+def test_the_seed_and_nothing_else_draws_the_directions(config):
+    first = certified(config)
+    assert certified(config) == first
+    other = certified(config, seed=2).certificates
+    assert other[0].value == first.certificates[0].value
+    assert other[0].curves != first.certificates[0].curves
+
+
+def test_verdicts_are_an_artifact_in_prefect(config):
+    found = certified(config)
+    with get_client(sync_client=True) as client:
+        artifacts = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=["optimality"])))
+    written = max(artifacts, key=lambda artifact: artifact.created).data
+    assert written.startswith("# net, ndcg\n")
+    assert f"- **lambdarank**: {found.certificates[0].verdict}. " in written
+    assert f"Figures: `{found.page}`" in written
+
+
+def test_what_has_no_weights_or_is_nowhere_is_refused(config):
+    ltr.save(ltr.Column("f1").fit(make_queries(30)), Path("column"))
+    with pytest.raises(ValueError, match="weights"):
+        certify_model("column", config, "ndcg")
+    with pytest.raises(DataError, match="nothing: no folder with a model and no run of that name"):
+        certify_model("nothing", config, "ndcg")

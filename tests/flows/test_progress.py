@@ -1,0 +1,60 @@
+"""What a person sees while a flow runs: lines where nobody watches a terminal, a bar with counts where somebody does."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from flows import progress
+from flows.progress import LEVELS, steps
+
+
+def test_off_a_terminal_every_stage_and_step_is_a_line(capsys):
+    with steps() as shown:
+        shown.begin("data")
+        shown.say("train: 40 queries, [12] documents each", LEVELS["note"])
+        shown.begin("training", 2)
+        shown.done("trees · learning_rate=0.1: validation NDCG@10 0.7000 (0.1 s)")
+        shown.done("trees · learning_rate=0.3: validation NDCG@10 0.7100 (0.1 s)")
+        shown.begin("report")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "data",
+        "  train: 40 queries, [12] documents each",
+        "training (2)",
+        "  trees · learning_rate=0.1: validation NDCG@10 0.7000 (0.1 s)",
+        "  trees · learning_rate=0.3: validation NDCG@10 0.7100 (0.1 s)",
+        "report",
+    ]
+
+
+def test_a_long_line_is_not_wrapped_off_a_terminal(capsys):
+    with steps() as shown:
+        shown.say("word " * 100)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """What is written to a terminal of 80 columns."""
+    written = io.StringIO()
+    monkeypatch.setattr(progress, "console", Console(file=written, force_terminal=True, width=80, color_system=None))
+    return written
+
+
+def test_a_terminal_has_a_bar_that_counts_the_steps_of_a_stage(terminal):
+    with steps() as shown:
+        shown.begin("training", 3)
+        shown.done("first cell")
+        shown.done("second cell")
+        (bar,) = shown._progress.tasks
+        assert (bar.description, bar.completed, bar.total) == ("training", 2, 3)
+        shown._progress.refresh()
+        shown.begin("significance")
+        (bar,) = shown._progress.tasks
+        assert (bar.description, bar.completed, bar.total) == ("significance", 0, None)
+    said = terminal.getvalue()
+    assert "first cell" in said
+    assert "second cell" in said
+    assert "2/3" in said
