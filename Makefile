@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests in two processes, a file in one of them; `make test PARALLEL=` runs them one after another.
+PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install demo test test-nojit test-long bench results docs wheel lint ui clean
 
@@ -35,13 +37,13 @@ demo: $(VENV)/.installed  ## the whole flow on generated data with clicks
 	$(BIN)/lambdaflow run conf/demo.yaml
 
 test: $(VENV)/.installed-dev lint  ## ruff, mypy and the test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-nojit: $(VENV)/.installed-dev  ## the core's tests once more without compilation
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/ltr
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/ltr
 
 test-long: $(VENV)/.installed-dev  ## the heavy cases too
-	$(BIN)/python -m pytest -m "long or not long"
+	$(BIN)/python -m pytest $(PARALLEL) -m "long or not long"
 
 bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/results.md
 	$(BIN)/python benchmarks/ingest.py

@@ -15,6 +15,15 @@ import flows  # noqa: F401  (quiet settings, before Prefect is imported)
 from ltr.data.queries import Queries, canonical
 
 JIT = not numba.config.DISABLE_JIT
+LONGEST = (
+    "test_pipeline.py",
+    "test_kernel.py",
+    "test_runners.py",
+    "test_docs.py",
+    "test_kill.py",
+    "test_servers.py",
+    "test_real_data.py",
+)
 
 
 def own_environment() -> dict[str, str]:
@@ -53,6 +62,12 @@ def prefect_server(tmp_path_factory):
 
     with prefect_test_harness(server_startup_timeout=120):
         yield
+
+
+def pytest_collection_modifyitems(items):
+    """The files that take longest begin, so that no process is left alone with one at the end; within a file the order stays."""
+    last = len(LONGEST)
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else last)
 
 
 def make_queries(n_queries=12, n_features=4, seed=0, largest=9, levels=5, clicks=True) -> Queries:
