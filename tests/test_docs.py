@@ -1,16 +1,12 @@
-"""The guide's commands, run as they stand there, page by page in one folder on small data of the reader's; the reference's pages."""
+"""The guide's commands, run as they stand there, page by page in one folder on small data of the reader's."""
 
-import importlib
 import re
 import shlex
-import warnings
 from pathlib import Path
 
-import pdoc
 import polars as pl
 import pytest
 
-import ltr
 from flows.cli import main
 from tasks.config.data_section import Generate
 from tasks.data.generate import generate
@@ -53,20 +49,3 @@ def test_every_page_of_the_guide_is_run_and_linked():
     assert {path.stem for path in GUIDE.glob("*.md")} == set(PAGES)
     readme = (GUIDE.parents[1] / "README.md").read_text()
     assert all(f"docs/guide/{page}.md" in readme for page in PAGES)
-
-
-def test_the_reference_has_a_page_a_module_and_a_word_on_everything_public(tmp_path):
-    root = GUIDE.parents[1]
-    files = [path.relative_to(root) for package in ("ltr", "tasks", "flows") for path in sorted((root / package).glob("**/*.py"))]
-    modules = [".".join(path.with_suffix("").parts) for path in files if path.name != "__init__.py"]
-    warnings.filterwarnings("ignore", category=UserWarning)
-    pdoc.render.configure(docformat="google")
-    pdoc.pdoc("ltr", *modules, output_directory=tmp_path)
-    for module in modules:
-        assert importlib.import_module(module).__doc__, module
-        assert (tmp_path / f"{module.replace('.', '/')}.html").is_file()
-    described = pdoc.doc.Module(ltr)
-    silent = [name for name in ltr.__all__ if callable(getattr(ltr, name)) and not described.members[name].docstring]
-    assert silent == []
-    page = (tmp_path / "ltr" / "trees" / "lambdamart.html").read_text()
-    assert "documents in a leaf at least, exact" in page
