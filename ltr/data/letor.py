@@ -17,6 +17,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from ltr.data.queries import mix
+from ltr.kernels.kernel import Bytes, Floats, Floats32, Ints, Words
 
 _POWERS = np.array([10.0**k for k in range(23)])
 _PIECE = 1 << 18
@@ -48,17 +49,17 @@ class LineError(ValueError):
 class Lines:
     """What a text says, a row a document, in file order."""
 
-    features: NDArray[np.float32]
-    labels: NDArray[np.float64]
-    query_keys: NDArray[np.uint64] | None
+    features: Floats32
+    labels: Floats
+    query_keys: Words | None
     """Digest of the query id of each row; None where no line has a qid."""
-    query_spans: NDArray[np.int64]
+    query_spans: Ints
     """``[rows, 2]``: where the query id stands in the text."""
-    document_spans: NDArray[np.int64]
+    document_spans: Ints
     """``[rows, 2]``: where the document id stands in the text; empty spans where there is none."""
 
 
-def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
+def parse(text: Bytes, first_feature: int = 1) -> Lines:
     """Reads a whole text.
 
     Args:
@@ -93,16 +94,16 @@ def key_of(query: bytes) -> np.uint64:
     digest = int(_FNV_OFFSET)
     for byte in query:
         digest = ((digest ^ byte) * int(_FNV_PRIME)) & 0xFFFFFFFFFFFFFFFF
-    return mix(np.array([digest], np.uint64))[0]
+    return np.uint64(mix(np.array([digest], np.uint64))[0])
 
 
-def _line_error(text: NDArray[np.uint8], start: int, rule: str) -> LineError:
+def _line_error(text: Bytes, start: int, rule: str) -> LineError:
     number = int(np.count_nonzero(text[:start] == _NEWLINE)) + 1
     line = bytes(text[start : start + 200]).split(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     return LineError(number, line if len(line) <= 80 else line[:77] + "...", rule)
 
 
-def _pieces(text: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _pieces(text: Bytes) -> Ints:
     """Starts of the pieces, each at a line start, then the length of the text."""
     n_pieces = max(1, len(text) // _PIECE)
     cuts = [0]
@@ -118,31 +119,31 @@ def _pieces(text: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 @njit(cache=True, inline="always")
-def _blank(byte):
+def _blank(byte: int) -> bool:
     return byte == _SPACE or byte == _TAB or byte == _RETURN
 
 
 @njit(cache=True, inline="always")
-def _digit(byte):
+def _digit(byte: int) -> np.int64:
     return np.int64(byte) - 48
 
 
 @njit(cache=True)
-def _line_end(text, at, stop):
+def _line_end(text: Bytes, at: int, stop: int) -> int:
     while at < stop and text[at] != _NEWLINE:
         at += 1
     return at
 
 
 @njit(cache=True)
-def _skip_blanks(text, at, end):
+def _skip_blanks(text: Bytes, at: int, end: int) -> int:
     while at < end and _blank(text[at]):
         at += 1
     return at
 
 
 @njit(cache=True, parallel=True)
-def _count(text, starts, first_feature):
+def _count(text: Bytes, starts: Ints, first_feature: int) -> tuple[Ints, Ints, Ints]:
     """Documents, widest feature and lines with a qid of each piece: a line's last feature stands before its end or ``#``."""
     n_pieces = len(starts) - 1
     counts = np.zeros(n_pieces, np.int64)
@@ -176,7 +177,7 @@ def _count(text, starts, first_feature):
 
 
 @njit(cache=True)
-def _number(text, at, end):
+def _number(text: Bytes, at: int, end: int) -> tuple[float, int]:
     """The number at `at`: (value, the byte behind it); nothing read where the byte is `at`."""
     start = at
     negative = False
@@ -203,7 +204,8 @@ def _number(text, at, end):
                 exponent -= 1
             at += 1
     if not any_digit:
-        return _word(text, start, at, end, negative)
+        word: tuple[float, int] = _word(text, start, at, end, negative)
+        return word
     if at < end and (text[at] == 101 or text[at] == 69):
         sign, power, k = 1, 0, at + 1
         if k < end and (text[k] == 45 or text[k] == 43):
@@ -228,7 +230,7 @@ def _number(text, at, end):
 
 
 @njit(cache=True)
-def _word(text, start, at, end, negative):
+def _word(text: Bytes, start: int, at: int, end: int, negative: bool) -> tuple[float, int]:
     """NULL, nan, inf (any case) at `at`, as `_number` answers."""
     if at + 3 <= end:
         a, b, c = text[at] | 32, text[at + 1] | 32, text[at + 2] | 32
@@ -242,7 +244,7 @@ def _word(text, start, at, end, negative):
 
 
 @njit(cache=True)
-def _document_span(text, at, end, span):
+def _document_span(text: Bytes, at: int, end: int, span: Ints) -> None:
     """Finds ``docid = NAME`` (or ``docid=NAME``) in the comment at `at`."""
     while at + 5 <= end:
         if text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99 and text[at + 3] == 105 and text[at + 4] == 100:
@@ -258,7 +260,18 @@ def _document_span(text, at, end, span):
 
 
 @njit(cache=True)
-def _line(text, at, end, first_feature, has_qid, features, labels, keys, spans, row):
+def _line(
+    text: Bytes,
+    at: int,
+    end: int,
+    first_feature: int,
+    has_qid: bool,
+    features: Floats32,
+    labels: Floats,
+    keys: Words,
+    spans: Ints,
+    row: int,
+) -> int:
     """Reads one line into `row`; the number of the broken rule, or 0."""
     label, behind = _number(text, at, end)
     if behind == at or (behind < end and not _blank(text[behind]) and text[behind] != _HASH):
@@ -308,7 +321,17 @@ def _line(text, at, end, first_feature, has_qid, features, labels, keys, spans, 
 
 
 @njit(cache=True, parallel=True)
-def _fill(text, starts, first_rows, first_feature, has_qid, features, labels, keys, spans):
+def _fill(
+    text: Bytes,
+    starts: Ints,
+    first_rows: Ints,
+    first_feature: int,
+    has_qid: bool,
+    features: Floats32,
+    labels: Floats,
+    keys: Words,
+    spans: Ints,
+) -> Ints:
     n_pieces = len(starts) - 1
     wrong = np.zeros((n_pieces, 2), np.int64)
     for piece in prange(n_pieces):
@@ -325,7 +348,7 @@ def _fill(text, starts, first_rows, first_feature, has_qid, features, labels, ke
     return wrong
 
 
-def cut(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.bytes_]:
+def cut(text: Bytes, spans: Ints) -> NDArray[np.bytes_]:
     """The texts at `spans` ``[rows, 2]`` as an array of bytes."""
     width = int((spans[:, 1] - spans[:, 0]).max(initial=1))
     letters = np.zeros((len(spans), max(width, 1)), np.uint8)
@@ -334,7 +357,7 @@ def cut(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.bytes_]
 
 
 @njit(cache=True, parallel=True)
-def _cut(text, spans, letters):
+def _cut(text: Bytes, spans: Ints, letters: Bytes) -> None:
     for row in prange(len(spans)):
         for k in range(spans[row, 1] - spans[row, 0]):
             letters[row, k] = text[spans[row, 0] + k]

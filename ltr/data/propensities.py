@@ -9,15 +9,14 @@ the expected clicks have no such bias, however few impressions a document has (H
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ltr.kernels.kernel import Floats, Ints
 
 TOLERANCE = 1e-10
 """Propensities are final when none moves by more."""
 
 
-def propensities(
-    document: NDArray[np.int64], rank: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64], rounds: int = 10_000
-) -> NDArray[np.float64]:
+def propensities(document: Ints, rank: Ints, shown: Ints, clicked: Ints, rounds: int = 10_000) -> Floats:
     """How often each rank is looked at, beside the rank most looked at, ``float64 [ranks]`` in (0, 1].
 
     Solves θ_r = Σ_d c_dr / Σ_d n_dr·γ_d and γ_d = Σ_r c_dr / Σ_r n_dr·θ_r, by turns.

@@ -15,11 +15,16 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Array, Bools, Floats, Floats32, Ints, Words
+
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _NAN_BITS = np.uint64(np.float32(np.nan).view(np.uint32))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+LEFT_OUT: Any = None
+"""Default of an array that is made where the caller gives none: never None on an instance."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +52,16 @@ class Queries:
         ValueError: naming the array, the value and the rule, when shapes or values do not fit.
     """
 
-    features: NDArray[np.float32]
-    labels: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    keys: NDArray[np.uint64] = None  # type: ignore[assignment]
-    sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    position: NDArray[np.int64] = None  # type: ignore[assignment]
+    features: Floats32
+    labels: Floats
+    offsets: Ints
+    keys: Words = LEFT_OUT
+    sources: Mapping[str, Floats] = field(default_factory=dict)
+    position: Ints = LEFT_OUT
     names: tuple[str, ...] = ()
     ids: NDArray[np.bytes_] | None = None
     documents: NDArray[np.bytes_] | None = None
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
     attributes: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,7 +112,7 @@ class Queries:
 
     @property
     def n_features(self) -> int:
-        return self.features.shape[1]
+        return int(self.features.shape[1])
 
     @property
     def digest(self) -> str:
@@ -123,11 +128,11 @@ class Queries:
         return hasher.hexdigest()
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """The weights ``float64 [queries]``, ones where there are none."""
         return np.ones(self.n_queries) if self.weights is None else self.weights
 
-    def source(self, name: str) -> NDArray[np.float64]:
+    def source(self, name: str) -> Floats:
         """Labels of one source; ``label`` is the judged relevance.
 
         Raises:
@@ -142,20 +147,20 @@ class Queries:
         return self.sources[name]
 
 
-def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(values: Words) -> Words:
     """Finalizer of splitmix64: every input bit reaches every output bit."""
     values = (values ^ (values >> _SHIFTS[0])) * _MIX[0]
     values = (values ^ (values >> _SHIFTS[1])) * _MIX[1]
     return values ^ (values >> _SHIFTS[2])
 
 
-def chosen(keys: NDArray[np.uint64], share: float, seeds: tuple[int, ...]) -> NDArray[np.bool_]:
+def chosen(keys: Words, share: float, seeds: tuple[int, ...]) -> Bools:
     """A random share of the queries, ``bool [queries]``: each by its own key and the seeds, whatever the others are."""
     (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
     return mix(keys ^ salt) < np.uint64(share * 2.0**53) << np.uint64(11)
 
 
-def _told_apart(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _told_apart(keys: Words) -> Words:
     """Distinct keys: of queries with equal content, the second and later ones get their number mixed in."""
     order = np.argsort(keys, kind="stable")
     firsts = np.flatnonzero(np.concatenate(([True], keys[order][1:] != keys[order][:-1])))
@@ -164,7 +169,7 @@ def _told_apart(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mix(keys + number * _MULTIPLIER)
 
 
-def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
+def row_digests(features: Floats32) -> Words:
     """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal."""
     digests = np.empty(len(features), np.uint64)
     _digest_rows(np.ascontiguousarray(features, np.float32), digests)
@@ -172,14 +177,14 @@ def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
 
 
 @njit(cache=True)
-def _mixed_in(digest, x):
+def _mixed_in(digest: np.uint64, x: np.float32) -> np.uint64:
     bits = np.uint64(np.float32(x + np.float32(0)).view(np.uint32)) if x == x else _NAN_BITS
     digest = np.uint64((digest ^ bits) * _MULTIPLIER)
     return digest ^ (digest >> _HALF)
 
 
 @njit(cache=True, parallel=True)
-def _digest_rows(features, digests):
+def _digest_rows(features: Floats32, digests: Words) -> None:
     """Four rows side by side: each digest waits for its own last multiplication, not for the others'."""
     for four in prange((len(features) + 3) // 4):
         first, last = 4 * four, min(4 * four + 4, len(features)) - 1
@@ -203,14 +208,14 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
-def _queries(queries: Queries, selected: NDArray[Any]) -> dict[str, Any]:
+def _queries(queries: Queries, selected: Array) -> dict[str, Any]:
     """Every array that has one entry a query but the offsets, at the `selected` ones."""
     arrays = {name: getattr(queries, name) for name in ("keys", "ids", "weights")}
     known = {name: values[selected] for name, values in queries.attributes.items()}
     return {"attributes": known, **{name: None if array is None else array[selected] for name, array in arrays.items()}}
 
 
-def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(sizes: Ints) -> Ints:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
 
@@ -232,7 +237,7 @@ def canonical(queries: Queries) -> Queries:
 
 
 @njit(cache=True)
-def _in_order(first, second, third):
+def _in_order(first: Words, second: Words, third: Words) -> bool:
     for k in range(1, len(first)):
         if first[k] != first[k - 1]:
             rising = first[k] > first[k - 1]
@@ -256,7 +261,7 @@ def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:
     )
 
 
-def keep(queries: Queries, documents: NDArray[np.bool_]) -> Queries:
+def keep(queries: Queries, documents: Bools) -> Queries:
     """The data set without the documents where the mask is False, and without the queries that are left empty."""
     sizes = np.add.reduceat(documents.astype(np.int64), queries.offsets[:-1]) if queries.n_queries else np.empty(0, np.int64)
     alive = sizes > 0
@@ -286,7 +291,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     if len(np.unique(keys)) < len(keys):
         raise ValueError("a query is in two of the parts to be joined")
 
-    def joined(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    def joined(arrays: Sequence[Array | None]) -> Array | None:
         present = [array for array in arrays if array is not None]
         return np.concatenate(present) if len(present) == len(arrays) else None
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.lambda_objective import Objective
@@ -41,16 +42,16 @@ class Looks:
         gradient, rank: λ^L and the rank (from 1) at the last look, ``[documents]``.
     """
 
-    iteration: NDArray[np.int64]
-    labels: NDArray[np.float64]
-    agreement: dict[str, NDArray[np.float64]]
-    partners: NDArray[np.float64]
-    top_labels: NDArray[np.float64]
-    moved: NDArray[np.float64]
-    moved_top: NDArray[np.float64]
-    lost: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    rank: NDArray[np.int64]
+    iteration: Ints
+    labels: Floats
+    agreement: dict[str, Floats]
+    partners: Floats
+    top_labels: Floats
+    moved: Floats
+    moved_top: Floats
+    lost: Floats
+    gradient: Floats
+    rank: Ints
 
     def lost_causes(self, n: int) -> NDArray[np.intp]:
         """The `n` documents that stay pushed hardest, the hardest first."""
@@ -58,7 +59,7 @@ class Looks:
 
 
 def look(
-    stages: Iterable[tuple[int, NDArray[np.float64]]],
+    stages: Iterable[tuple[int, Floats]],
     queries: Queries,
     first: Term = Term("ndcg"),  # noqa: B008 (a frozen value)
     second: str = "cndcg",
@@ -87,7 +88,7 @@ def look(
     levels = np.unique(queries.labels[~np.isnan(queries.labels)])
     iterations, gradients, rows = [], [], []
     agreement: dict[str, list[float]] = {name: [] for name in clicks}
-    before: NDArray[np.int64] | None = None
+    before: Ints | None = None
     for iteration, scores in stages:
         gradient = judged(scores, iteration)[0]
         rank = ranks(scores, queries.offsets)
@@ -110,7 +111,7 @@ def look(
     )  # fmt: skip
 
 
-def ranks(scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranks(scores: Floats, offsets: Ints) -> Ints:
     """Rank of each document within its query, from 1; equal scores as they stand."""
     of_query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((np.arange(len(scores)), -scores, of_query))
@@ -120,9 +121,9 @@ def ranks(scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np
 
 
 def _partners(
-    objective: Objective, queries: Queries, levels: NDArray[np.float64], scores: NDArray[np.float64], gradient: NDArray[np.float64],
+    objective: Objective, queries: Queries, levels: Floats, scores: Floats, gradient: Floats,
     iteration: int,
-) -> NDArray[np.float64]:  # fmt: skip
+) -> Floats:  # fmt: skip
     """Mean share of each partner's label in the gradients on highly relevant documents (S eq. 11).
 
     The gradients between labels l and v alone are those of an objective whose other documents keep their ranks and form no pairs.
@@ -141,7 +142,7 @@ def _partners(
     return shares / len(pushed)
 
 
-def _moved(before: NDArray[np.int64] | None, rank: NDArray[np.int64], top: int) -> tuple[float, float]:
+def _moved(before: Ints | None, rank: Ints, top: int) -> tuple[float, float]:
     """Share of the documents with another rank than before, and of the places at the top with another document."""
     if before is None:
         return np.nan, np.nan

@@ -12,11 +12,10 @@ from typing import Literal
 
 import numpy as np
 from numba import njit, prange, types
-from numpy.typing import NDArray
 from scipy import stats
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import F8_1D, F8_2D, I8, I8_1D, ready
+from ltr.kernels.kernel import F8_1D, F8_2D, I8, I8_1D, Floats, Ints, Kernel, ready
 from ltr.kernels.ranking import COUNTED, by_score, count_above, lanes_for
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import steady
@@ -66,7 +65,7 @@ class Certificate:
     value: float
     steps: tuple[float, ...]
     norm: float
-    curves: NDArray[np.float64]
+    curves: Floats
     rising: int
     rising_or_tied: int
     tie_share: float
@@ -130,20 +129,21 @@ def certify(
     )
 
 
-def random_directions(n: int, n_weights: int, seed: int) -> NDArray[np.float64]:
+def random_directions(n: int, n_weights: int, seed: int) -> Floats:
     """Unit vectors ``float64 [n, weights]``, uniform on the sphere."""
     directions = np.random.default_rng(seed).normal(size=(n, n_weights))
-    return directions / np.sqrt((directions**2).sum(axis=1, keepdims=True))
+    lengths: Floats = np.sqrt((directions**2).sum(axis=1, keepdims=True))
+    return directions / lengths
 
 
 def _walk(
     surface: Surface,
-    directions: NDArray[np.float64],
+    directions: Floats,
     queries: Queries,
     measure: Measure,
     conventions: Conventions,
     steps: tuple[float, ...],
-) -> tuple[float, NDArray[np.float64]]:
+) -> tuple[float, Floats]:
     """Mean of the measure at the weights, and at every step along every direction ``[directions, steps]``.
 
     Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and at unchanged ranking
@@ -162,9 +162,9 @@ def _walk(
         n_blocks = -(-(last - first) // _BLOCK)
 
         def summed(
-            origin: NDArray[np.float64], slopes: NDArray[np.float64], ladder: NDArray[np.float64],
-            own: NDArray[np.int64] = own, n_blocks: int = n_blocks,
-        ) -> tuple[NDArray[np.float64], int]:  # fmt: skip
+            origin: Floats, slopes: Floats, ladder: Floats,
+            own: Ints = own, n_blocks: int = n_blocks,
+        ) -> tuple[Floats, int]:  # fmt: skip
             sums, counts = np.zeros((n_blocks, len(slopes) * len(ladder))), np.zeros(n_blocks, np.int64)
             climb(origin, slopes, ladder, own, gains, curve, cutoff, value, sums, counts)
             return sums.sum(axis=0), int(counts.sum())
@@ -184,7 +184,7 @@ def _walk(
     return base / defined, total / defined
 
 
-def _cuts(offsets: NDArray[np.int64], at_once: int) -> list[int]:
+def _cuts(offsets: Ints, at_once: int) -> list[int]:
     """Queries at which to cut so that some `at_once` documents are held at a time; all pieces are whole blocks but the last."""
     cuts = [0]
     while cuts[-1] < len(offsets) - 1:
@@ -194,15 +194,27 @@ def _cuts(offsets: NDArray[np.int64], at_once: int) -> list[int]:
 
 
 @njit(cache=True)
-def _value_at(scores, gains, curve, cutoff, value):
+def _value_at(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel) -> float:
     """The measure with ties in expectation."""
     order = by_score(scores)
     ends = np.empty(len(scores), np.int64)
-    return value(gains[order], ends[: tie_groups(scores, order, ends)], curve, cutoff)
+    found: float = value(gains[order], ends[: tie_groups(scores, order, ends)], curve, cutoff)
+    return found
 
 
 @njit(cache=True, parallel=True)
-def _climb(origin, slopes, ladder, offsets, gains, curve, cutoff, value, sums, counts):
+def _climb(
+    origin: Floats,
+    slopes: Floats,
+    ladder: Floats,
+    offsets: Ints,
+    gains: Floats,
+    curve: Floats,
+    cutoff: int,
+    value: Kernel,
+    sums: Floats,
+    counts: Ints,
+) -> None:
     """Adds up, block by block, the value of each query at the scores ``origin + ladder[e] · slopes[k]``.
 
     Ranks are counted on rounded scores. If no two are equal there, their sum is 0 + 1 + … + (n − 1), the order is that of the

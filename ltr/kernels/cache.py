@@ -8,12 +8,14 @@ the user's cache folder.
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Self
 
 import numba
-from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
+from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator, _CacheLocator
 
 CORE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^\s*(?:from ltr\.([\w.]+) import ([\w, ]+)|from ltr import ([\w, ]+)|import ltr\.([\w.]+))", re.M)
@@ -51,19 +53,20 @@ def digest_of_sources(path: Path) -> str:
     return hasher.hexdigest()[:16]
 
 
-class _BySources:
+class _BySources(_CacheLocator):
     """A locator of numba's with a folder a digest, for kernels of the core only."""
 
     _cache_path: str
 
-    def __init__(self, py_func, py_file):
+    def __init__(self, py_func: Callable[..., object], py_file: str) -> None:
         super().__init__(py_func, py_file)
         self._cache_path = str(Path(self._cache_path) / digest_of_sources(Path(py_file)))
 
     @classmethod
-    def from_function(cls, py_func, py_file):
+    def from_function(cls, py_func: Callable[..., object], py_file: str) -> Self | None:
         inside = Path(py_file).is_file() and CORE in Path(py_file).parents
-        return super().from_function(py_func, py_file) if inside else None
+        locator: Self | None = super().from_function(py_func, py_file) if inside else None
+        return locator
 
 
 class GivenFolder(_BySources, UserProvidedCacheLocator):

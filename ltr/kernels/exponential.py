@@ -16,7 +16,7 @@ _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy")
-def exp(x):
+def exp(x: float) -> float:
     """e^x of one float64, −708 and 708 standing for all beyond."""
     x = -708.0 if x < -708.0 else x
     x = 708.0 if x > 708.0 else x
@@ -36,10 +36,12 @@ def exp(x):
     p = p * r + 1.0 / 6.0
     p = p * r + 0.5
     p = np.float64(p * r * r + r + 1.0)
-    return np.int64(p.view(np.int64) + (shifted.view(np.int64) << np.int64(52))).view(np.float64)
+    power: float = np.int64(p.view(np.int64) + (shifted.view(np.int64) << np.int64(52))).view(np.float64)
+    return power
 
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy")
-def tanh(x):
+def tanh(x: float) -> float:
     """tanh x = 1 − 2/(1 + e^{2x})."""
-    return 1.0 - 2.0 / (1.0 + exp(2.0 * x))
+    power: float = exp(2.0 * x)
+    return 1.0 - 2.0 / (1.0 + power)

@@ -9,6 +9,8 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from ltr.kernels.kernel import Floats32, Ints, Kernel, Llvm, NumbaType, Words, Words32
+
 ROWS, LANES = 64, 16
 """Rows that go through a tree together, and those of one vector."""
 
@@ -17,42 +19,49 @@ _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 
 
-def _data(context, builder, signature, arguments, which):
+def _data(
+    context: NumbaType, builder: Llvm, signature: NumbaType, arguments: tuple[Llvm, ...], which: tuple[int, ...]
+) -> list[Llvm]:
+    """Pointers to the elements of those arguments that are arrays."""
     return [context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in which]
 
 
-def _vector(builder, data, index, kind):
+def _vector(builder: Llvm, data: Llvm, index: Llvm, kind: Llvm) -> Llvm:
+    """A pointer to a vector of that kind, from an element on."""
     return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
 
 
-def _chosen(builder, a, b, lanes):
+def _chosen(builder: Llvm, a: Llvm, b: Llvm, lanes: list[int]) -> Llvm:
     """A vector of lanes 0–15 of a and 16–31 of b."""
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, LANES), lanes))
 
 
-def _everywhere(builder, number, kind):
+def _everywhere(builder: Llvm, number: Llvm, kind: Llvm) -> Llvm:
+    """A vector of that kind with one number in all lanes."""
     none = ir.Constant(kind, ir.Undefined)
     return _chosen(builder, builder.insert_element(none, number, _I32(0)), none, [0] * LANES)
 
 
-def _over_lanes(builder, name, kind, *options):
+def _over_lanes(builder: Llvm, name: str, kind: Llvm, *options: Llvm) -> Llvm:
     """LLVM's function of that name on each lane."""
     suffix = "f32" if kind == _FLOATS else f"i{kind.element.width}"
     return cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, *options]), f"llvm.{name}.v{LANES}{suffix}")
 
 
-def _turn_by_numpy(features, at, width, columns, to):
+def _turn_by_numpy(features: Floats32, at: int, width: int, columns: Floats32, to: int) -> bool:
     infinite = False
     for lane in range(LANES):
         column = features[at + lane :][: (LANES - 1) * width + 1 : width]
         columns[to + lane * ROWS :][:LANES] = column
-        infinite |= np.isinf(column).any()
+        infinite |= bool(np.isinf(column).any())
     return infinite
 
 
 @intrinsic
-def _turn(typing, features, at, width, columns, to):
-    def generate(context, builder, signature, arguments):
+def _turn(
+    typing: NumbaType, features: NumbaType, at: NumbaType, width: NumbaType, columns: NumbaType, to: NumbaType
+) -> tuple[NumbaType, Kernel]:
+    def generate(context: NumbaType, builder: Llvm, signature: NumbaType, arguments: tuple[Llvm, ...]) -> Llvm:
         source, target = _data(context, builder, signature, arguments, (0, 3))
         _, at, width, _, to = arguments
         starts = [builder.add(at, builder.mul(width, _I64(row))) for row in range(LANES)]
@@ -86,7 +95,16 @@ turn = _turn_by_numpy if numba.config.DISABLE_JIT else _turn
 """
 
 
-def _walk_by_numpy(columns, place, threshold, kept, begin, middle, end, leaf):
+def _walk_by_numpy(
+    columns: Floats32,
+    place: Ints,
+    threshold: Floats32,
+    kept: Words | Words32,
+    begin: int,
+    middle: int,
+    end: int,
+    leaf: Words | Words32,
+) -> None:
     alive = np.full(ROWS, ~kept.dtype.type(0))
     for node in range(begin, end):
         x = columns[place[node] :][:ROWS]
@@ -96,8 +114,18 @@ def _walk_by_numpy(columns, place, threshold, kept, begin, middle, end, leaf):
 
 
 @intrinsic
-def _walk(typing, columns, place, threshold, kept, begin, middle, end, leaf):
-    def generate(context, builder, signature, arguments):
+def _walk(
+    typing: NumbaType,
+    columns: NumbaType,
+    place: NumbaType,
+    threshold: NumbaType,
+    kept: NumbaType,
+    begin: NumbaType,
+    middle: NumbaType,
+    end: NumbaType,
+    leaf: NumbaType,
+) -> tuple[NumbaType, Kernel]:
+    def generate(context: NumbaType, builder: Llvm, signature: NumbaType, arguments: tuple[Llvm, ...]) -> Llvm:
         x, places, edges, masks, out = _data(context, builder, signature, arguments, (0, 1, 2, 3, 7))
         _, _, _, _, begin, middle, end, _ = arguments
         word = context.get_data_type(signature.args[3].dtype)

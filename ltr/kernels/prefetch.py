@@ -1,19 +1,25 @@
 """A hint to the processor that a place in memory will soon be read: no effect on any number."""
 
+from typing import SupportsIndex
+
 import numba
+import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from ltr.kernels.kernel import Kernel, Llvm, NumbaType
 
 ir = cgutils.ir
 
 
-def _ignored(array, index):
+def _ignored(array: NDArray[np.generic], index: SupportsIndex) -> None:
     """What `prefetch` is where nothing is compiled."""
 
 
 @intrinsic
-def _prefetch(typing, array, index):
-    def generate(context, builder, signature, arguments):
+def _prefetch(typing: NumbaType, array: NumbaType, index: NumbaType) -> tuple[NumbaType, Kernel]:
+    def generate(context: NumbaType, builder: Llvm, signature: NumbaType, arguments: tuple[Llvm, ...]) -> Llvm:
         struct = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer = builder.bitcast(builder.gep(struct.data, [arguments[1]]), ir.IntType(8).as_pointer())
         i32 = ir.IntType(32)

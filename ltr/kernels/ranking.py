@@ -10,6 +10,8 @@ Kernels of other files inline this one, and numba's cache does not notice an edi
 import numpy as np
 from numba import njit
 
+from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
+
 COUNTED = 1000
 """Documents up to which counting is faster than sorting."""
 _LANES = 8
@@ -17,13 +19,13 @@ _LOWEST = np.float32(-np.inf)
 
 
 @njit(cache=True)
-def lanes_for(n):
+def lanes_for(n: int) -> Floats32:
     """Scratch ``float32 [lanes]`` for `count_above`, filled with what ranks below every score."""
     return np.full((n + _LANES - 1) // _LANES * _LANES, _LOWEST, np.float32)
 
 
 @njit(cache=True)
-def count_above(rounded, ranks):
+def count_above(rounded: Floats32, ranks: Ints32) -> None:
     """ranks[j] = number of scores above rounded[j], both ``[lanes]``. Four scores at a time are held against all."""
     one, none = np.int32(1), np.int32(0)
     lanes = np.uint64(len(rounded))
@@ -36,7 +38,7 @@ def count_above(rounded, ranks):
 
 
 @njit(cache=True)
-def rank(scores, order):
+def rank(scores: Floats, order: Ints) -> bool:
     """Writes the places ``int64 [documents]`` by score, descending, equal scores in the order given; whether all were seen to differ.
 
     Scores that differ as float32 fill every rank. Otherwise a rank stays empty, which is NaN and above nothing."""
@@ -72,7 +74,7 @@ def rank(scores, order):
 
 
 @njit(cache=True)
-def by_score(scores):
+def by_score(scores: Floats) -> Ints:
     """Places ``int64 [documents]`` by score, descending, equal scores in the order given."""
     order = np.empty(len(scores), np.int64)
     rank(scores, order)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.linear_ranker import LinearRanker, Watch, products
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure
@@ -40,10 +40,10 @@ class AdaRank(LinearRanker):
     def trained_for(self) -> tuple[Measure, ...]:
         return (Measure.of(self.measure),)
 
-    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         labels, key = {"label": queries.labels, **queries.sources}, Measure.of(self.measure).key
 
-        def values(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        def values(scores: Floats) -> Floats:
             return evaluate(labels, scores, queries.offsets, [self.measure], self.conventions)[key]
 
         n = features.shape[1]

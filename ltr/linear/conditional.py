@@ -19,9 +19,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
+from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise, products, standardised
 from ltr.linear.sampler import Sample, binary_labels, draw
 from ltr.metrics.measure import Measure
@@ -32,7 +32,7 @@ _CLOSED = ("mle", "convex", "exp_gain")
 
 
 @njit(cache=True)
-def query_cost(kind, margins, losses, shares):
+def query_cost(kind: int, margins: Floats, losses: Floats, shares: Floats) -> float:
     """Cost of one query over its rankings, and in `shares` its derivative by each −w·δφ(y).
 
     Args:
@@ -48,7 +48,7 @@ def query_cost(kind, margins, losses, shares):
         shares[s] = np.exp(margins[s] - top)
         total += shares[s]
     shares /= total
-    partition = top + np.log(total)
+    partition: float = top + np.log(total)
     if kind == 0 or kind == 3:
         return partition
     expected = 0.0
@@ -62,11 +62,24 @@ def query_cost(kind, margins, losses, shares):
         return partition + expected
     gain = max(1.0 - expected, 1e-300)
     shares *= 1.0 - (1.0 - losses) / gain
-    return -np.log(gain)
+    cost: float = -np.log(gain)
+    return cost
 
 
 @njit(cache=True, parallel=True)
-def _sampled(kind, scores, documents, document_starts, starts, cells, counts, losses, scales, values, factors):
+def _sampled(
+    kind: int,
+    scores: Floats,
+    documents: Ints,
+    document_starts: Ints,
+    starts: Ints,
+    cells: Ints,
+    counts: Ints32,
+    losses: Floats,
+    scales: Floats,
+    values: Floats,
+    factors: Floats,
+) -> None:
     for q in prange(len(values)):
         first, last = document_starts[q], document_starts[q + 1]
         n, begin, end = last - first, starts[q], starts[q + 1]
@@ -95,7 +108,7 @@ def sampled_cost(loss: str, sample: Sample, n_documents: int, scaled: bool = Fal
     scales = 1.0 / sample.pairs if scaled else np.ones(len(sample.queries))
     values = np.empty(len(sample.queries))
 
-    def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def cost(scores: Floats) -> tuple[float, Floats]:
         factors = np.zeros(n_documents)
         _sampled(
             LOSSES[loss],
@@ -116,7 +129,9 @@ def sampled_cost(loss: str, sample: Sample, n_documents: int, scaled: bool = Fal
 
 
 @njit(cache=True, parallel=True)
-def _closed(kind, scores, rows, starts, goods, scaled, values, factors):
+def _closed(
+    kind: int, scores: Floats, rows: Ints, starts: Ints, goods: Ints, scaled: bool, values: Floats, factors: Floats
+) -> None:
     for q in prange(len(values)):
         first, last = starts[q], starts[q + 1]
         good = goods[q]
@@ -142,7 +157,7 @@ def _closed(kind, scores, rows, starts, goods, scaled, values, factors):
                 factors[rows[i]] /= max(total, 1e-300)
 
 
-def closed_cost(loss: str, queries: Queries, labels: NDArray[np.float64], scaled: bool = False) -> Cost:
+def closed_cost(loss: str, queries: Queries, labels: Floats, scaled: bool = False) -> Cost:
     """The closed form for AUC: over all sign vectors of the pairs (C section 2.3).
 
     Args:
@@ -160,7 +175,7 @@ def closed_cost(loss: str, queries: Queries, labels: NDArray[np.float64], scaled
     starts = np.concatenate(([0], np.cumsum([len(rows) for rows in ordered])))
     flat, values = np.concatenate(ordered), np.empty(len(both))
 
-    def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def cost(scores: Floats) -> tuple[float, Floats]:
         factors = np.zeros(queries.n_documents)
         _closed(LOSSES[loss], scores, flat, starts, goods, scaled, values, factors)
         return float(np.cumsum(values)[-1]), factors
@@ -179,18 +194,18 @@ class Trace:
         smear: by the share of bad documents on top where walks begin, the losses of the rankings drawn (C figure 7).
     """
 
-    sampled: NDArray[np.float64]
-    closed: NDArray[np.float64]
-    products: NDArray[np.float64]
-    losses: NDArray[np.float64]
-    smear: dict[float, NDArray[np.float64]]
+    sampled: Floats
+    closed: Floats
+    products: Floats
+    losses: Floats
+    smear: dict[float, Floats]
 
 
 def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
     """Fits the model once more and looks on."""
     queries = canonical(queries)
     features = standardised(queries.features)[0] if model.standardise else queries.features
-    visited: list[NDArray[np.float64]] = []
+    visited: list[Floats] = []
     replace(model, starts=1).learn(queries, features, lambda weights: visited.append(weights.copy()))
     costs = [model.cost(queries)]
     if Measure.of(model.measure).name == "auc" and model.loss in _CLOSED:
@@ -280,7 +295,7 @@ class ConditionalModel(LinearRanker):
         )
         return sampled_cost(self.loss, sample, queries.n_documents, self.scaled)
 
-    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         cost, found = self.cost(queries), []
         for k in range(1 if self.loss in _CONVEX else self.starts):
             start = np.random.default_rng([self.seed, k]).normal(0.0, 0.1 * min(k, 1), size=(features.shape[1],))

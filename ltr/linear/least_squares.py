@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.linear_ranker import LinearRanker, Watch
 
 
@@ -28,7 +28,7 @@ class LeastSquares(LinearRanker):
         if self.ridge < 0:
             raise ValueError(f"LeastSquares: ridge={self.ridge} is negative")
 
-    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """Documents without a label are left out."""
         judged = ~np.isnan(queries.labels)
         design = np.column_stack((features[judged].astype(np.float64), np.ones(int(judged.sum()))))

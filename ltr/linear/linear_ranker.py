@@ -11,10 +11,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 from scipy import optimize
 
 from ltr.data.queries import Queries, canonical
+from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, learned
 from ltr.rankers.surface import Surface, linear_surface
@@ -24,7 +24,7 @@ _BLOCK = 256
 
 
 @njit(cache=True, parallel=True)
-def _products(features, weights, scores):
+def _products(features: Floats32, weights: Floats, scores: Floats) -> None:
     for row in prange(len(features)):
         total = 0.0
         for k in range(np.uint64(features.shape[1])):
@@ -33,7 +33,7 @@ def _products(features, weights, scores):
 
 
 @njit(cache=True, parallel=True)
-def _transposed(features, factors, parts):
+def _transposed(features: Floats32, factors: Floats, parts: Floats) -> None:
     for block in prange(len(parts)):
         parts[block] = 0.0
         for row in range(block * _BLOCK, min(block * _BLOCK + _BLOCK, len(features))):
@@ -41,36 +41,37 @@ def _transposed(features, factors, parts):
                 parts[block, k] += factors[row] * features[row, k]
 
 
-def products(features: NDArray[np.float32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def products(features: Floats32, weights: Floats) -> Floats:
     """X·w, ``float64 [documents]``."""
     scores = np.empty(len(features))
     _products(features, weights, scores)
     return scores
 
 
-def transposed(features: NDArray[np.float32], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+def transposed(features: Floats32, factors: Floats) -> Floats:
     """Xᵀ·factors, ``float64 [features]``, summed block by block."""
     parts = np.empty((-(-len(features) // _BLOCK), features.shape[1]))
     _transposed(features, factors, parts)
-    return np.cumsum(parts, axis=0)[-1]
+    sums: Floats = np.cumsum(parts, axis=0)[-1]
+    return sums
 
 
-Cost = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+Cost = Callable[[Floats], tuple[float, Floats]]
 """``cost(scores) → (value, derivative)``: the sum over the queries and ``float64 [documents]``."""
-Watch = Callable[[NDArray[np.float64]], None]
+Watch = Callable[[Floats], None]
 
 
 def minimise(
     cost: Cost,
-    features: NDArray[np.float32],
+    features: Floats32,
     C: float,
-    start: NDArray[np.float64],
+    start: Floats,
     iterations: int,
     watch: Watch | None = None,
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Floats, float]:
     """Weights that minimise cost(X·w) + ‖w‖²/C by L-BFGS from `start`, and the value there. `watch` sees the weights of each iteration."""
 
-    def value(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def value(weights: Floats) -> tuple[float, Floats]:
         loss, factors = cost(products(features, weights))
         return loss + (weights**2).sum() / C, transposed(features, factors) + 2 * weights / C
 
@@ -85,7 +86,7 @@ def minimise(
     return np.asarray(found.x, np.float64), float(found.fun)
 
 
-def standardised(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+def standardised(features: Floats32) -> tuple[Floats32, Floats]:
     """Features of mean 0 and deviation 1, and what they were multiplied by; a constant one becomes 0."""
     mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
@@ -104,10 +105,10 @@ class LinearRanker(Ranker):
     complete_features: ClassVar[bool] = True
     standardise: bool = True
     stop_on: str = "ndcg_10"
-    weights: NDArray[np.float64] | None = learned(None)
+    weights: Floats | None = learned(None)
 
     @abstractmethod
-    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The weights for `features`, which are those of the queries, scaled; and remarks."""
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
@@ -126,7 +127,7 @@ class LinearRanker(Ranker):
         features, scale = standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
         rows: list[tuple[float, float]] = []
 
-        def watch(weights: NDArray[np.float64]) -> None:
+        def watch(weights: Floats) -> None:
             if tick is not None:
                 tick()
             taken = [
@@ -142,11 +143,11 @@ class LinearRanker(Ranker):
         curve = Curve(np.arange(1, len(rows) + 1), train, values)
         return replace(self, weights=weights * scale, names=queries.names, curve=curve, remarks=remarks)
 
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _scores(self, features: Floats32) -> Floats:
         assert self.weights is not None
         return products(features, self.weights)
 
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
+    def _surface(self, features: Floats32) -> Surface:
         assert self.weights is not None
         return linear_surface(self.weights.copy(), features)
 
@@ -164,7 +165,7 @@ class LinearRanker(Ranker):
         return "linear"
 
     @property
-    def linear_weights(self) -> NDArray[np.float64] | None:
+    def linear_weights(self) -> Floats | None:
         return self.weights
 
     @property

@@ -16,15 +16,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numba import njit, prange, types
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import F8, F8_1D, I8_1D, I8_2D, ready
+from ltr.kernels.kernel import F8, F8_1D, I8_1D, I8_2D, Floats, Floats32, Ints, Kernel, ready
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise
 
 
 @njit(cache=True)
-def listnet(scores, labels, extra, factors):
+def listnet(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
     n = len(scores)
     target = np.exp(labels - labels.max())
     target /= target.sum()
@@ -39,7 +38,7 @@ def listnet(scores, labels, extra, factors):
 
 
 @njit(cache=True)
-def listmle(scores, labels, extra, factors):
+def listmle(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
     n = len(scores)
     order = np.argsort(-labels, kind="mergesort")
     top = scores.max()
@@ -57,7 +56,7 @@ def listmle(scores, labels, extra, factors):
 
 
 @njit(cache=True)
-def rankcosine(scores, labels, extra, factors):
+def rankcosine(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
     s, y = scores - scores.mean(), labels - labels.mean()
     norm, size = np.sqrt((s * s).sum()), np.sqrt((y * y).sum())
     if norm < 1e-12 or size < 1e-12:
@@ -66,13 +65,13 @@ def rankcosine(scores, labels, extra, factors):
             factors[:] = -0.5 * y / size
             return 0.5
         return 0.0
-    cosine = (s * y).sum() / (norm * size)
+    cosine: float = (s * y).sum() / (norm * size)
     factors[:] = -0.5 * (y / (norm * size) - cosine * s / (norm * norm))
     return 0.5 - 0.5 * cosine
 
 
 @njit(cache=True)
-def softrank(scores, labels, extra, factors):
+def softrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
     """1 − SoftNDCG. The rank of j is a sum of independent coins, one for each other i, that falls with p_ij = Pr(s_i > s_j): its distribution
     is built coin by coin, and unbuilt by one coin for the derivative."""
     n, tau = len(scores), extra[0]
@@ -125,7 +124,7 @@ def softrank(scores, labels, extra, factors):
 
 
 @njit(cache=True)
-def boltzrank(scores, labels, extra, factors):
+def boltzrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
     """`extra`: a uniform number for each document of each permutation, whose order is the permutation."""
     n = len(scores)
     m = len(extra) // n
@@ -150,7 +149,7 @@ def boltzrank(scores, labels, extra, factors):
             value[s] += gains[order[r]] / np.log2(2.0 + r) / ideal
     share = np.exp(energy - energy.max())
     share /= share.sum()
-    expected = (share * value).sum()
+    expected: float = (share * value).sum()
     for s in range(m):
         slope = share[s] * (value[s] - expected) * weight
         for i in range(n):
@@ -159,12 +158,20 @@ def boltzrank(scores, labels, extra, factors):
 
 
 _LOSS = F8(F8_1D, F8_1D, F8_1D, F8_1D)
-LOSSES = {"listnet": listnet, "listmle": listmle, "rankcosine": rankcosine, "softrank": softrank, "boltzrank": boltzrank}
+LOSSES: dict[str, Kernel] = {
+    "listnet": listnet,
+    "listmle": listmle,
+    "rankcosine": rankcosine,
+    "softrank": softrank,
+    "boltzrank": boltzrank,
+}
 _CONVEX = ("listnet", "listmle")
 
 
 @njit(cache=True, parallel=True)
-def _all(scores, labels, offsets, extra, places, loss, values, factors):
+def _all(
+    scores: Floats, labels: Floats, offsets: Ints, extra: Floats, places: Ints, loss: Kernel, values: Floats, factors: Floats
+) -> None:
     for q in prange(len(values)):
         a, b = offsets[q], offsets[q + 1]
         values[q] = loss(scores[a:b], labels[a:b], extra[places[q, 0] : places[q, 1]], factors[a:b])
@@ -192,7 +199,7 @@ def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 
     kernel, pointer = ready(LOSSES[loss], _LOSS), types.FunctionType(_LOSS)
     drive = ready(_all, types.void(F8_1D, F8_1D, I8_1D, F8_1D, I8_2D, pointer, F8_1D, F8_1D))
 
-    def cost(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def cost(scores: Floats) -> tuple[float, Floats]:
         factors = np.zeros(queries.n_documents)
         drive(scores, labels, queries.offsets, extra, places, kernel, values, factors)
         return float(np.cumsum(values)[-1]), factors
@@ -232,7 +239,7 @@ class Listwise(LinearRanker):
             if not holds:
                 raise ValueError(f"Listwise: {name}={getattr(self, name)!r} is out of range")
 
-    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         cost, found = listwise_cost(self.loss, queries, self.tau, self.samples, self.seed), []
         for k in range(1 if self.loss in _CONVEX else self.starts):
             start = np.random.default_rng([self.seed, k]).normal(0.0, 0.01, size=(features.shape[1],))

@@ -8,7 +8,7 @@ minimum, for small C and large. The Hessian takes features² operations a docume
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numba import njit, prange
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.kernels.ranking import by_score
 from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
 
@@ -30,7 +31,7 @@ _RIDGE = 1e-12
 
 
 @njit(cache=True, parallel=True)
-def _hinge(scores, offsets, lower, values, factors):
+def _hinge(scores: Floats, offsets: Ints, lower: Ints, values: Floats, factors: Floats) -> None:
     """Σ max(0, 1 − s_i + s_j)² of each query, and its derivative by each score; documents i stand by label, those of lower ones from
     ``lower[i]`` on."""
     for q in prange(len(values)):
@@ -48,7 +49,7 @@ def _hinge(scores, offsets, lower, values, factors):
 
 
 @njit(cache=True)
-def _differences(features, scores, lower, sums):
+def _differences(features: Floats, scores: Floats, lower: Ints, sums: Floats) -> None:
     """sums[i] = Σ (x_i − x_j) over the pairs of document i that cost, ``float64 [documents, features]``, for one query.
 
     A pair costs where the upper score is less than 1 above the lower one. So, met by falling score, the documents of a label have partners
@@ -80,7 +81,7 @@ def _differences(features, scores, lower, sums):
 
 
 @njit(cache=True, fastmath={"contract"}, forceinline=True)
-def _add_products(features, sums, part):
+def _add_products(features: Floats, sums: Floats, part: Floats) -> None:
     """part += Σ x·sumᵀ, its upper triangle, four documents and two of its rows at a time: both are even."""
     n_features, two = np.uint64(len(part)), np.uint64(2)
     for d in range(np.uint64(0), np.uint64(len(features)), np.uint64(4)):
@@ -96,7 +97,7 @@ def _add_products(features, sums, part):
 
 
 @njit(cache=True)
-def _curvature_of(first, last, features, scores, offsets, lower, part):
+def _curvature_of(first: int, last: int, features: Floats32, scores: Floats, offsets: Ints, lower: Ints, part: Floats) -> None:
     """`_hessian` of the queries from `first` to before `last`."""
     part[:] = 0.0
     for begin in range(first, last, _QUERIES):
@@ -112,7 +113,7 @@ def _curvature_of(first, last, features, scores, offsets, lower, part):
 
 
 @njit(cache=True, parallel=True)
-def _hessian(features, scores, offsets, lower, parts):
+def _hessian(features: Floats32, scores: Floats, offsets: Ints, lower: Ints, parts: Floats) -> None:
     """Σ (x_i − x_j)(x_i − x_j)ᵀ over the pairs that cost, its upper triangle, a part for every so many queries, a column wider where
     features are odd. With S the sums of `_differences` it is Xᵀ·S, so that nothing is done pair by pair and feature by feature."""
     n_queries = len(offsets) - 1
@@ -121,7 +122,7 @@ def _hessian(features, scores, offsets, lower, parts):
         _curvature_of(first, last, features, scores, offsets, lower, parts[block])
 
 
-def _by_label(queries: Queries) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+def _by_label(queries: Queries) -> tuple[NDArray[np.intp], Ints, Ints]:
     """Rows of the judged documents of queries with two labels, by query and falling label; offsets of these queries; and for each
     document the place of the first of its query with a lower label."""
     of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
@@ -153,7 +154,7 @@ class RankSVM(LinearRanker):
         if not self.C > 0 or self.iterations < 1:
             raise ValueError(f"RankSVM: C={self.C} must be above 0 and iterations={self.iterations} at least 1")
 
-    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         order, offsets, lower = _by_label(queries)
         if len(order) == 0:
             raise ValueError("RankSVM: no query has documents of different labels")
@@ -162,18 +163,19 @@ class RankSVM(LinearRanker):
         n_features = features.shape[1]
         parts = np.empty((_PARTS, n_features + n_features % 2, n_features + n_features % 2))
 
-        def value(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def value(w: Floats) -> tuple[float, Floats]:
             _hinge(products(features, w), offsets, lower, values, factors)
             return 0.5 * float((w * w).sum()) + self.C * float(np.cumsum(values)[-1]), w + self.C * transposed(features, factors)
 
-        def hessian(w: NDArray[np.float64]) -> NDArray[np.float64]:
+        def hessian(w: Floats) -> Floats:
             _hessian(features, products(features, w), offsets, lower, parts)
             upper = 2.0 * self.C * np.add.reduce(parts)[:n_features, :n_features]
-            return np.triu(upper) + np.triu(upper, 1).T + (1.0 + _RIDGE * np.trace(upper)) * np.eye(len(w))
+            whole: Floats = np.triu(upper) + np.triu(upper, 1).T + (1.0 + _RIDGE * np.trace(upper)) * np.eye(len(w))
+            return whole
 
         start = np.zeros(n_features)
         steepest = float(np.sqrt((value(start)[1] ** 2).sum()))
-        options: dict[str, Any] = {"maxiter": self.iterations, "gtol": 1e-5 * steepest, **_RADIUS}
+        options: dict[str, float] = {"maxiter": self.iterations, "gtol": 1e-5 * steepest, **_RADIUS}
         found = optimize.minimize(value, start, jac=True, hess=hessian, method="dogleg", options=options)
         watch(found.x)
         ended = "" if found.success else f": {found.message}"

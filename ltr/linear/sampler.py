@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Ints, Ints32, Words
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure
@@ -46,17 +46,17 @@ class Sample:
         losses: ``float64 [rankings]``: Δ, the measure of the best ranking less that of this one.
     """
 
-    queries: NDArray[np.int64]
-    documents: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    cells: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    losses: NDArray[np.float64]
-    pairs: NDArray[np.float64]
+    queries: Ints
+    documents: Ints
+    sizes: Ints
+    starts: Ints
+    cells: Ints
+    counts: Ints32
+    losses: Floats
+    pairs: Floats
 
 
-def binary_labels(queries: Queries, source: str) -> NDArray[np.float64]:
+def binary_labels(queries: Queries, source: str) -> Floats:
     """The labels of a source as 0 and 1; NaN stays.
 
     Raises:
@@ -75,7 +75,7 @@ def binary_labels(queries: Queries, source: str) -> NDArray[np.float64]:
 
 
 @njit(cache=True)
-def _drawn(state):
+def _drawn(state: Words) -> float:
     """The next uniform number in [0, 1) of a splitmix64 stream."""
     state[0] += _GOLDEN
     x = state[0]
@@ -86,7 +86,7 @@ def _drawn(state):
 
 
 @njit(cache=True)
-def _restart(order, good, share):
+def _restart(order: Ints, good: int, share: float) -> None:
     """Puts that share of the bad documents above all good ones, the rest below them."""
     n, place = len(order), 0
     n_bad = n - good
@@ -103,7 +103,7 @@ def _restart(order, good, share):
 
 
 @njit(cache=True)
-def flip(order, good, upper, lower):
+def flip(order: Ints, good: int, upper: int, lower: int) -> bool:
     """Flips the documents at two places, of which one is good (numbered below `good`) and one bad, where they stand in adjacent
     blocks; whether they did."""
     first_is_good = order[upper] < good
@@ -123,7 +123,7 @@ def flip(order, good, upper, lower):
 
 
 @njit(cache=True)
-def _step(order, place, good, state):
+def _step(order: Ints, place: Ints, good: int, state: Words) -> None:
     """One accepted step of a walk (C figure 2): pairs are drawn until one flips into a ranking."""
     n = len(order)
     n_bad = n - good
@@ -145,7 +145,7 @@ def _step(order, place, good, state):
 
 
 @njit(cache=True)
-def counts_of(order, good, counts):
+def counts_of(order: Ints, good: int, counts: Ints32) -> None:
     """δφ's whole number of each document, good ones first: 2(n⁻ − n_g) and −2n_b."""
     bad_above, good_above = 0, 0
     for k in range(len(order)):
@@ -158,7 +158,18 @@ def counts_of(order, good, counts):
 
 
 @njit(cache=True, parallel=True)
-def _walks(keys, goods, sizes, cells, n_samples, length, mix, skewed, weights, counts):
+def _walks(
+    keys: Words,
+    goods: Ints,
+    sizes: Ints,
+    cells: Ints,
+    n_samples: int,
+    length: int,
+    mix: float,
+    skewed: bool,
+    weights: Floats,
+    counts: Ints32,
+) -> None:
     """Draws the rankings of every query; the first is the best one."""
     for q in prange(len(keys)):
         n, good = sizes[q], goods[q]
@@ -236,7 +247,7 @@ def draw(
     return gathered(queries, measure, kept, orders, goods * (sizes - goods), drawn, conventions)
 
 
-def _restarts(n: int, good: int) -> NDArray[np.int32]:
+def _restarts(n: int, good: int) -> Ints32:
     """δφ's whole numbers of the restart states, ``int32 [states, n]``, good documents first."""
     counts, order = np.empty((_STATES, n), np.int32), np.empty(n, np.int64)
     for k in range(_STATES):
@@ -245,9 +256,7 @@ def _restarts(n: int, good: int) -> NDArray[np.int32]:
     return counts
 
 
-def _prepared(
-    queries: Queries, measure: str | Measure
-) -> tuple[Measure, NDArray[np.int64], list[NDArray[np.int64]], NDArray[np.int64]]:
+def _prepared(queries: Queries, measure: str | Measure) -> tuple[Measure, Ints, list[Ints], Ints]:
     """The measure, the queries with both classes, their judged documents (rows, good ones first) and numbers of good ones."""
     measure = Measure.of(measure)
     labels = binary_labels(queries, measure.source)
@@ -265,7 +274,7 @@ def _prepared(
 
 
 def gathered(
-    queries: Queries, measure: Measure, kept: NDArray[np.int64], orders: list[NDArray[np.int64]], pairs: NDArray[np.int64], drawn: list[NDArray[np.int32]],
+    queries: Queries, measure: Measure, kept: Ints, orders: list[Ints], pairs: Ints, drawn: list[Ints32],
     conventions: Conventions | None,
 ) -> Sample:  # fmt: skip
     """The rankings of each query without repetition, the best one first, with their losses; documents in the data set's order."""
@@ -290,9 +299,7 @@ def gathered(
     )  # fmt: skip
 
 
-def _losses(
-    queries: Queries, measure: Measure, rows: NDArray[np.int64], table: NDArray[np.int32], conventions: Conventions | None
-) -> NDArray[np.float64]:
+def _losses(queries: Queries, measure: Measure, rows: Ints, table: Ints32, conventions: Conventions | None) -> Floats:
     """Δ of each ranking: the best one's value less its own. A good document's place is the number of bad ones above it and of the
     good ones above these, and so for bad ones."""
     labels = queries.source(measure.source)[rows]
@@ -303,4 +310,5 @@ def _losses(
     tiled = np.tile(labels, len(table))
     offsets = np.arange(len(table) + 1) * len(rows)
     values = evaluate({"label": tiled, measure.source: tiled}, -places.ravel(), offsets, [measure], conventions)[measure.key]
-    return values[0] - values
+    worse: Floats = values[0] - values
+    return worse

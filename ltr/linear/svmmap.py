@@ -11,16 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 from scipy import optimize
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
 from ltr.metrics.measure import Measure, gains_of
 
 
 @njit(cache=True)
-def most_violated(scores, relevant, factors):
+def most_violated(scores: Floats, relevant: Floats, factors: Floats) -> float:
     """Δ of the ranking that maximises Δ(y) + w·Ψ(y), and in `factors` Ψ(y_q) − Ψ(y) as a weight of each document."""
     order = np.argsort(-scores, kind="mergesort")
     good, bad = order[relevant[order] > 0], order[relevant[order] == 0]
@@ -47,7 +47,7 @@ def most_violated(scores, relevant, factors):
 
 
 @njit(cache=True, parallel=True)
-def _planes(scores, relevant, offsets, losses, factors):
+def _planes(scores: Floats, relevant: Floats, offsets: Ints, losses: Floats, factors: Floats) -> None:
     for q in prange(len(losses)):
         a, b = offsets[q], offsets[q + 1]
         losses[q] = most_violated(scores[a:b], relevant[a:b], factors[a:b])
@@ -82,7 +82,7 @@ class SVMmap(LinearRanker):
     def trained_for(self) -> tuple[Measure, ...]:
         return (Measure.of(self.measure),)
 
-    def learn(self, queries: Queries, features: NDArray[np.float32], watch: Watch) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         measure = Measure.of(self.measure)
         relevant = np.nan_to_num(gains_of(measure, queries.source(measure.source), self.conventions))
         found = np.add.reduceat((relevant > 0).astype(np.int64), queries.offsets[:-1])
@@ -108,16 +108,14 @@ class SVMmap(LinearRanker):
         return weights, (f"{len(heights)} planes; slack {slack:.4f}",)
 
 
-def _dual(
-    gram: NDArray[np.float64], heights: NDArray[np.float64], largest: float, start: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _dual(gram: Floats, heights: Floats, largest: float, start: Floats) -> Floats:
     """max heights·α − ½ αᵀ·gram·α with α ≥ 0 and Σ α ≤ largest."""
 
-    def value(a: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def value(a: Floats) -> tuple[float, Floats]:
         along = (gram * a).sum(axis=1)
         return float((0.5 * along * a - heights * a).sum()), along - heights
 
     room = {"type": "ineq", "fun": lambda a: largest - a.sum(), "jac": lambda a: -np.ones(len(a))}
     bounds, options = [(0.0, largest)] * len(heights), {"maxiter": 200, "ftol": 1e-12}
     found = optimize.minimize(value, start, jac=True, method="SLSQP", bounds=bounds, constraints=room, options=options)
-    return np.maximum(found.x, 0.0)
+    return np.maximum(np.asarray(found.x, np.float64), 0.0)

@@ -3,12 +3,13 @@
 import numpy as np
 from numba import njit
 
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.gains import binary, reciprocal_rank_discount
 from ltr.metrics.measure import Definition, register
 
 
 @njit(cache=True)
-def auc_value(gains, ends, curve, cutoff):
+def auc_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """Share of (relevant, not relevant) pairs in order; a tie is half a pair."""
     pairs, above, start = 0.0, 0.0, 0
     for end in ends:
@@ -23,7 +24,7 @@ def auc_value(gains, ends, curve, cutoff):
 
 
 @njit(cache=True)
-def auc_prepare(gains, curve, cutoff, aux):
+def auc_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
     relevant = gains.sum()
     total = relevant * (len(gains) - relevant)
     aux[0, 0] = 1.0 / total if total > 0.0 else 0.0
@@ -31,7 +32,7 @@ def auc_prepare(gains, curve, cutoff, aux):
 
 
 @njit(cache=True)
-def auc_row(t, gains, curve, cutoff, aux, out):
+def auc_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out: Floats) -> None:
     """(b − t)/(n⁺ n⁻)."""
     for b in range(t + 1, len(gains)):
         out[b] = (b - t) * aux[0, 0] if gains[t] != gains[b] else 0.0

@@ -3,12 +3,13 @@
 import numpy as np
 from numba import njit
 
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.gains import binary, relevant_counted
 from ltr.metrics.measure import Definition, register
 
 
 @njit(cache=True)
-def ap_value(gains, ends, curve, cutoff):
+def ap_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it. What is divided
     by for R relevant documents stands in ``curve[R − 1]``."""
     total, found, start = 0.0, 0.0, 0
@@ -38,7 +39,7 @@ def ap_value(gains, ends, curve, cutoff):
 
 
 @njit(cache=True)
-def ap_prepare(gains, curve, cutoff, aux):
+def ap_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
     """aux[0, k]: relevant in the top k. aux[1, k]: Σ l(r)/r over the top k, no further than the cutoff. aux[2, 0]: 1/R by the rules."""
     for k in range(len(gains)):
         aux[0, k + 1] = aux[0, k] + gains[k] if k else gains[0]
@@ -51,7 +52,7 @@ def ap_prepare(gains, curve, cutoff, aux):
 
 
 @njit(cache=True)
-def ap_row(t, gains, curve, cutoff, aux, out):
+def ap_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out: Floats) -> None:
     """(1/R)·[(n + 1)/t − m/b + Σ_{t<k<b} l(k)/k], either of the two on top (D eq. 9); b beyond the cutoff loses its own term."""
     for b in range(t + 1, len(gains)):
         if gains[t] == gains[b]:

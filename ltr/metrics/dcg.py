@@ -4,19 +4,16 @@ clicks. They share their kernels and differ in gain and discount (`ltr.metrics.g
 Ties are in expectation: a tied document counts the mean gain of its group (McSherry & Najork 2008).
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from ltr.kernels.kernel import ready
+from ltr.kernels.kernel import Floats, Ints, Kernel, ready
 from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount
 from ltr.metrics.measure import VALUE, Definition, Measure, register
 
 
 @njit(cache=True)
-def _gain_sum(gains, ends, curve):
+def _gain_sum(gains: Floats, ends: Ints, curve: Floats) -> float:
     """Σ gain · curve, a tied document counting the mean gain of its group."""
     total, start = 0.0, 0
     for end in ends:
@@ -38,14 +35,14 @@ _LEVELS = 12
 
 
 @njit(cache=True)
-def _ideal(gains, curve):
+def _ideal(gains: Floats, curve: Floats) -> float:
     """Σ gain · curve of the best ranking. Labels have few levels, so the highest gain left is looked for level by level; a query
     with many different gains is sorted. Floats ≥ 0 are ordered as their bits are, and integers have a maximum that runs in vector
     lanes."""
     bits = gains.view(np.int64)
     level = np.array([np.inf])
     highest = level.view(np.int64)
-    total, rank = 0.0, 0
+    total, rank = 0.0, np.int64(0)
     for _ in range(_LEVELS):
         if rank == len(gains) or curve[rank] == 0.0:
             return total
@@ -67,7 +64,7 @@ def _ideal(gains, curve):
 
 
 @njit(cache=True)
-def any_positive(gains):
+def any_positive(gains: Floats) -> bool:
     """Whether any document gains something."""
     for gain in gains:
         if gain > 0.0:
@@ -76,40 +73,38 @@ def any_positive(gains):
 
 
 @njit(cache=True)
-def dcg_share_value(gains, ends, curve, cutoff):
+def dcg_share_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """DCG over ideal DCG (D eq. 3, S eq. 1 and 9)."""
     ideal = _ideal(gains, curve)
     return _gain_sum(gains, ends, curve) / ideal if ideal > 0.0 else np.nan
 
 
 @njit(cache=True)
-def dcg_share_prepare(gains, curve, cutoff, aux):
+def dcg_share_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
     ideal = _ideal(gains, curve)
     aux[0, 0] = 1.0 / ideal if ideal > 0.0 else 0.0
     return min(cutoff, len(gains)) if ideal > 0.0 else 0
 
 
 @njit(cache=True)
-def gain_row(t, gains, curve, cutoff, aux, out):
+def gain_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out: Floats) -> None:
     """|(g_t − g_b)(D_t − D_b)| / ideal (D eq. 7)."""
     for b in range(t + 1, len(gains)):
         out[b] = abs((gains[t] - gains[b]) * (curve[t] - curve[b])) * aux[0, 0]
 
 
 @njit(cache=True)
-def gain_mean_value(gains, ends, curve, cutoff):
+def gain_mean_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     return _gain_sum(gains, ends, curve) if any_positive(gains) else np.nan
 
 
 @njit(cache=True)
-def gain_mean_prepare(gains, curve, cutoff, aux):
+def gain_mean_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
     aux[0, 0] = 1.0
     return min(cutoff, len(gains))
 
 
-def steady(
-    measure: Measure, gains: NDArray[np.float64], offsets: NDArray[np.int64], curve: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Any]:
+def steady(measure: Measure, gains: Floats, offsets: Ints, curve: Floats) -> tuple[Floats, Kernel]:
     """Gains and value kernel for many rankings of the same queries: what no ranking changes, the ideal of an NDCG, is taken once
     and divided into the gains."""
     if measure.definition.value is not dcg_share_value:
@@ -120,7 +115,7 @@ def steady(
 
 
 @njit(cache=True)
-def _divide_by_ideal(gains, offsets, curve):
+def _divide_by_ideal(gains: Floats, offsets: Ints, curve: Floats) -> None:
     for q in range(len(offsets) - 1):
         own = gains[offsets[q] : offsets[q + 1]]
         ideal = _ideal(own, curve)

@@ -3,13 +3,14 @@
 import numpy as np
 from numba import njit
 
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.dcg import any_positive
 from ltr.metrics.gains import reciprocal_rank_discount, stop_probability
 from ltr.metrics.measure import Definition, register
 
 
 @njit(cache=True)
-def err_value(gains, ends, curve, cutoff):
+def err_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """Σ_r (1/r) R_r Π_{i<r} (1 − R_i) (B section 3).
 
     In a tied group, E[Π of the first k factors 1 − R] is the mean over all k-subsets, built up one document at a time.
@@ -33,7 +34,7 @@ def err_value(gains, ends, curve, cutoff):
 
 
 @njit(cache=True)
-def err_prepare(gains, curve, cutoff, aux):
+def err_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
     """aux[0, k]: ERR down to rank k. aux[1, k]: Π over the top k of 1 − R."""
     aux[0, 0], aux[1, 0] = 0.0, 1.0
     for k in range(len(gains)):
@@ -43,7 +44,7 @@ def err_prepare(gains, curve, cutoff, aux):
 
 
 @njit(cache=True)
-def err_row(t, gains, curve, cutoff, aux, out):
+def err_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out: Floats) -> None:
     """The three places where ERR changes: at t, between the two by the factor (1 − R_b)/(1 − R_t), and at b (B section 3)."""
     for b in range(t + 1, len(gains)):
         factor = (1.0 - gains[b]) / (1.0 - gains[t])

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.kernels.kernel import F8_1D, I8, I8_1D, ready
+from ltr.kernels.kernel import F8_1D, I8, I8_1D, Floats, Ints, Kernel, ready
 from ltr.kernels.ranking import by_score, rank
 from ltr.metrics.conventions import PRESETS, Conventions
 from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of
@@ -22,7 +22,7 @@ _CHUNK = 1 << 18
 
 
 @njit(cache=True)
-def _in_order(values):
+def _in_order(values: Floats) -> bool:
     for k in range(1, len(values)):
         if values[k] < values[k - 1]:
             return False
@@ -30,7 +30,7 @@ def _in_order(values):
 
 
 @njit(cache=True)
-def tie_groups(scores, order, ends):
+def tie_groups(scores: Floats, order: Ints, ends: Ints) -> int:
     """Writes the ends of the groups of equal scores in ranked order; their number."""
     groups = 0
     for k in range(len(order)):
@@ -41,7 +41,7 @@ def tie_groups(scores, order, ends):
 
 
 @njit(cache=True, parallel=True)
-def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
+def _rank(scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, order: Ints, ends: Ints, n_groups: Ints) -> None:
     """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied, where there are
     such groups.
 
@@ -63,7 +63,18 @@ def _rank(scores, tie_breaker, offsets, group_ties, order, ends, n_groups):
 
 
 @njit(cache=True, parallel=True)
-def _values(gains, offsets, order, ends, n_groups, singles, curve, cutoff, value, values):
+def _values(
+    gains: Floats,
+    offsets: Ints,
+    order: Ints,
+    ends: Ints,
+    n_groups: Ints,
+    singles: Ints,
+    curve: Floats,
+    cutoff: int,
+    value: Kernel,
+    values: Floats,
+) -> None:
     for q in prange(len(offsets) - 1):
         first, last = offsets[q] - offsets[0], offsets[q + 1] - offsets[0]
         own_ends = ends[first : first + n_groups[q]] if n_groups[q] else singles[: last - first]
@@ -81,7 +92,7 @@ def evaluate(
     conventions: Conventions | None = None,
     position: ArrayLike | None = None,
     documents: NDArray[np.bytes_] | None = None,
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Measures of each query.
 
     Args:
@@ -121,7 +132,7 @@ def evaluate(
         if measure.source not in sources:
             raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
         by_source.setdefault(measure.source, []).append(measure)
-    found: dict[str, NDArray[np.float64]] = {}
+    found: dict[str, Floats] = {}
     for source, wanted in by_source.items():
         found |= _of_source(wanted, sources[source], scores, offsets, conventions, position, documents)
     return found
@@ -129,13 +140,13 @@ def evaluate(
 
 def _of_source(
     measures: Sequence[Measure],
-    labels: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    offsets: NDArray[np.int64],
+    labels: Floats,
+    scores: Floats,
+    offsets: Ints,
     conventions: Conventions,
     position: ArrayLike | None,
     documents: NDArray[np.bytes_] | None,
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Measures that read one label source. Queries are ranked and measured chunk by chunk, so that a ranking is still in the
     processor's cache when it is looked at."""
     if conventions.unlabelled == "condensed":
@@ -162,9 +173,7 @@ def _of_source(
     return {measure.key: _empty_ruled(measure, row, sizes, conventions) for measure, row in zip(measures, values, strict=True)}
 
 
-def _empty_ruled(
-    measure: Measure, values: NDArray[np.float64], sizes: NDArray[np.int64], conventions: Conventions
-) -> NDArray[np.float64]:
+def _empty_ruled(measure: Measure, values: Floats, sizes: Ints, conventions: Conventions) -> Floats:
     if measure.cutoff and conventions.short in measure.definition.short_rules:
         if conventions.short == "zero":
             values[sizes < measure.cutoff] = 0.0
@@ -173,9 +182,7 @@ def _empty_ruled(
     return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
 
 
-def _tie_breaker(
-    ties: str, labels: NDArray[np.float64], position: ArrayLike | None, documents: NDArray[np.bytes_] | None
-) -> NDArray[np.float64]:
+def _tie_breaker(ties: str, labels: Floats, position: ArrayLike | None, documents: NDArray[np.bytes_] | None) -> Floats:
     if ties == "expected":
         return np.empty(0)
     if ties == "worst":

@@ -5,22 +5,22 @@ length of the longest query and the cutoff to one weight a rank, ``float64 [long
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Floats
 from ltr.metrics.conventions import Conventions
 
 
-def graded(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+def graded(labels: Floats, conventions: Conventions) -> Floats:
     """2^label − 1, or the label itself with ``gain="linear"``; ``labels float64 [documents]``, none missing."""
     return np.exp2(labels) - 1.0 if conventions.gain == "exp2" else labels
 
 
-def plain(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+def plain(labels: Floats, conventions: Conventions) -> Floats:
     """The label itself."""
     return labels
 
 
-def clicked(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+def clicked(labels: Floats, conventions: Conventions) -> Floats:
     """2^(4·label) − 1 of a click label in [0, 1] (Svore 2011 eq. 9).
 
     Raises:
@@ -31,12 +31,12 @@ def clicked(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np
     return np.exp2(4.0 * labels) - 1.0
 
 
-def binary(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+def binary(labels: Floats, conventions: Conventions) -> Floats:
     """1 for a label of at least the conventions' threshold, 0 otherwise."""
     return (labels >= conventions.threshold).astype(np.float64)
 
 
-def stop_probability(labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+def stop_probability(labels: Floats, conventions: Conventions) -> Floats:
     """(2^label − 1)/2^max_label, the probability that a reader stops there (Burges 2010 section 3).
 
     Raises:
@@ -44,39 +44,39 @@ def stop_probability(labels: NDArray[np.float64], conventions: Conventions) -> N
     """
     if labels.max(initial=0.0) > conventions.max_label:
         raise ValueError(f"ERR: label {labels.max():g} is above max_label {conventions.max_label:g}, the top of the label scale")
-    return (np.exp2(labels) - 1.0) / np.exp2(conventions.max_label)
+    return (np.exp2(labels) - 1.0) / float(np.exp2(conventions.max_label))
 
 
-def ranks_to(longest: int) -> NDArray[np.float64]:
+def ranks_to(longest: int) -> Floats:
     """1, 2, …, `longest`."""
     return np.arange(1.0, longest + 1.0)
 
 
-def log_discount(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
+def log_discount(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """1/log₂(1 + rank) down to the cutoff, then 0; ``float64 [longest]``."""
     return np.where(ranks_to(longest) <= cutoff, 1.0 / np.log2(1.0 + ranks_to(longest)), 0.0)
 
 
-def jarvelin_kekalainen_discount(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
+def jarvelin_kekalainen_discount(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """1/log₂ max(rank, 2) down to the cutoff, then 0: ranks 1 and 2 count alike (Dubey 2009 section 1.6.3)."""
     return np.where(ranks_to(longest) <= cutoff, 1.0 / np.log2(np.maximum(ranks_to(longest), 2.0)), 0.0)
 
 
-def share_of_cutoff(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
+def share_of_cutoff(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """1/cutoff down to the cutoff, then 0: the mean of the top ranks."""
     return np.where(ranks_to(longest) <= cutoff, 1.0 / cutoff, 0.0)
 
 
-def relevant_counted(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
+def relevant_counted(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """No discount: what average precision divides by when R documents are relevant, in place R − 1."""
     return ranks_to(longest) if conventions.ap_base == "relevant" else np.minimum(ranks_to(longest), cutoff)
 
 
-def first_rank(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
+def first_rank(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """1 at the first rank, 0 below."""
-    return (ranks_to(longest) == 1.0).astype(np.float64)
+    return np.equal(ranks_to(longest), 1.0).astype(np.float64)
 
 
-def reciprocal_rank_discount(longest: int, cutoff: int, conventions: Conventions) -> NDArray[np.float64]:
+def reciprocal_rank_discount(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """1/rank down to the cutoff, then 0."""
     return np.where(ranks_to(longest) <= cutoff, 1.0 / ranks_to(longest), 0.0)

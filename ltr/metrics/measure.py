@@ -11,13 +11,11 @@ A query on which a measure is undefined (no relevant document) yields NaN inside
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from ltr.kernels.kernel import F8, F8_1D, F8_2D, I8, I8_1D
+from ltr.kernels.kernel import F8, F8_1D, F8_2D, I8, I8_1D, Floats, Kernel
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.gains import binary
 
@@ -30,8 +28,8 @@ ROW = types.void(I8, F8_1D, F8_1D, I8, F8_2D, F8_1D)
 N_AUX = 3
 """Rows of the scratch array ``aux [N_AUX, documents + 1]`` that `prepare` fills for `row`."""
 
-Gain = Callable[[NDArray[np.float64], Conventions], NDArray[np.float64]]
-Discount = Callable[[int, int, Conventions], NDArray[np.float64]]
+Gain = Callable[[Floats, Conventions], Floats]
+Discount = Callable[[int, int, Conventions], Floats]
 
 
 @dataclass(frozen=True)
@@ -57,9 +55,9 @@ class Definition:
     paper: str
     gain: Gain
     curve: Discount
-    value: Any
-    prepare: Any
-    row: Any
+    value: Kernel
+    prepare: Kernel
+    row: Kernel
     labels: str = "graded"
     source: str = "label"
     whole: bool = False
@@ -156,7 +154,7 @@ def fewer_is_better(key: str) -> bool:
     return any(d.fewer_is_better and f"{key}_".startswith(f"{name}_") for name, d in MEASURES.items())
 
 
-def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+def gains_of(measure: Measure, labels: Floats, conventions: Conventions) -> Floats:
     """Gains ``float64 [documents]`` of a measure; a document without a label gains nothing."""
     if measure.source != "label":
         conventions = replace(conventions, threshold=float(np.finfo(np.float64).tiny))
@@ -165,7 +163,7 @@ def gains_of(measure: Measure, labels: NDArray[np.float64], conventions: Convent
     return np.ascontiguousarray(measure.definition.gain(given, conventions), np.float64)
 
 
-def why_undefined(measure: Measure, labels: NDArray[np.float64], conventions: Conventions) -> str:
+def why_undefined(measure: Measure, labels: Floats, conventions: Conventions) -> str:
     """Why a measure is undefined on every query of these labels, in words."""
     given = np.unique(labels[~np.isnan(labels)])
     shown = ", ".join(f"{label:g}" for label in given[:6]) + (", …" if len(given) > 6 else "")
@@ -180,7 +178,7 @@ def why_undefined(measure: Measure, labels: NDArray[np.float64], conventions: Co
     return f"{measure.key} is undefined on every query: {rule}"
 
 
-def curve_of(measure: Measure, longest: int, conventions: Conventions) -> tuple[NDArray[np.float64], int]:
+def curve_of(measure: Measure, longest: int, conventions: Conventions) -> tuple[Floats, int]:
     """Discount by rank ``float64 [longest]`` and the cutoff as a number (`longest` where there is none)."""
     cutoff = longest if measure.cutoff is None else measure.cutoff
     return measure.definition.curve(longest, cutoff, conventions), cutoff

@@ -3,12 +3,13 @@
 import numpy as np
 from numba import njit
 
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.gains import plain, reciprocal_rank_discount
 from ltr.metrics.measure import Definition, register
 
 
 @njit(cache=True)
-def _pairs(gains, ends):
+def _pairs(gains: Floats, ends: Ints) -> tuple[float, float]:
     """Pairs of different gain, and how many of them are out of order; a tie is half an error. O(documents × levels)."""
     levels = np.unique(gains)
     level = np.searchsorted(levels, gains)
@@ -30,21 +31,21 @@ def _pairs(gains, ends):
 
 
 @njit(cache=True)
-def errors_value(gains, ends, curve, cutoff):
+def errors_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """Pairs of different label in the wrong order (B figure 1); fewer is better."""
     pairs, errors = _pairs(gains, ends)
     return errors if pairs > 0.0 else np.nan
 
 
 @njit(cache=True)
-def tau_value(gains, ends, curve, cutoff):
+def tau_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """Kendall's τ over the pairs of different label: (pairs in order − pairs out of order) / pairs."""
     pairs, errors = _pairs(gains, ends)
     return 1.0 - 2.0 * errors / pairs if pairs > 0.0 else np.nan
 
 
 @njit(cache=True)
-def errors_prepare(gains, curve, cutoff, aux):
+def errors_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
     """aux[0, k]: number of the gain's level, from the lowest. aux[1, 0]: levels. aux[2, 0]: what an error counts."""
     levels = np.unique(gains)
     aux[0, : len(gains)] = np.searchsorted(levels, gains)
@@ -53,15 +54,15 @@ def errors_prepare(gains, curve, cutoff, aux):
 
 
 @njit(cache=True)
-def tau_prepare(gains, curve, cutoff, aux):
-    rows = errors_prepare(gains, curve, cutoff, aux)
+def tau_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
+    rows: int = errors_prepare(gains, curve, cutoff, aux)
     if rows > 0:
         aux[2, 0] = 2.0 / _pairs(gains, np.arange(1, len(gains) + 1))[0]
     return rows
 
 
 @njit(cache=True)
-def errors_row(t, gains, curve, cutoff, aux, out):
+def errors_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out: Floats) -> None:
     """|2·[s(t, b) + Σ_{t<k<b} (s(t, k) + s(k, b))]| / 2 with s the sign of the difference in gain: the pairs that turn."""
     between = np.zeros(int(aux[1, 0]))
     lower = higher = 0

@@ -3,12 +3,13 @@
 import numpy as np
 from numba import njit
 
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.gains import binary, reciprocal_rank_discount
 from ltr.metrics.measure import Definition, register
 
 
 @njit(cache=True)
-def rr_value(gains, ends, curve, cutoff):
+def rr_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """1 / rank of the first relevant document (D eq. 2); in a tied group, its expectation."""
     start = 0
     for end in ends:
@@ -29,7 +30,7 @@ def rr_value(gains, ends, curve, cutoff):
 
 
 @njit(cache=True)
-def rr_prepare(gains, curve, cutoff, aux):
+def rr_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
     """aux[0, 0] and aux[0, 1]: ranks (from 0) of the first two relevant documents, the number of documents where missing."""
     first = second = len(gains)
     for k in range(len(gains)):
@@ -44,7 +45,7 @@ def rr_prepare(gains, curve, cutoff, aux):
 
 
 @njit(cache=True)
-def rr_seed_row(t, gains, curve, cutoff, aux, out):
+def rr_seed_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out: Floats) -> None:
     """1/t − 1/r where a relevant document at b climbs over the first relevant rank r, t < r ≤ b (D eq. 11); else 0."""
     first = int(aux[0, 0])
     before = 1.0 / (first + 1.0) if first < cutoff else 0.0
@@ -53,7 +54,7 @@ def rr_seed_row(t, gains, curve, cutoff, aux, out):
 
 
 @njit(cache=True)
-def rr_exact_row(t, gains, curve, cutoff, aux, out):
+def rr_exact_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out: Floats) -> None:
     """`rr_seed_row`, and what D eq. 11 leaves out: the first relevant document itself sinks, to b or below the second."""
     rr_seed_row(t, gains, curve, cutoff, aux, out)
     if t == int(aux[0, 0]):

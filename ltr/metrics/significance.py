@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
+
+from ltr.kernels.kernel import Floats
 
 Z_95, Z_90 = 1.96, 1.645
 
@@ -33,7 +35,7 @@ class Comparison:
         return 95 if abs(self.z) > Z_95 else 90 if abs(self.z) > Z_90 else 0
 
 
-def differences(challenger: ArrayLike, baseline: ArrayLike) -> NDArray[np.float64]:
+def differences(challenger: ArrayLike, baseline: ArrayLike) -> Floats:
     """Paired differences ``[queries]``; a query where either is NaN (undefined) is left out.
 
     Raises:
@@ -79,7 +81,7 @@ def bootstrap(
     return float(low), float(high)
 
 
-def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
+def holm(p_values: Sequence[float]) -> Floats:
     """Holm's step-down adjusted p-values, in the order given."""
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p)

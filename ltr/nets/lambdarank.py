@@ -10,14 +10,13 @@ Features are standardised by the training data (a missing value becomes the mean
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
-from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8_1D, ready
+from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8_1D, Array, Floats, Floats32, Ints, ready
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
@@ -52,15 +51,15 @@ class State:
     best_epoch: int = 0
     flat_value: float = -np.inf
     flat_since: int = 0
-    rows: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
+    rows: Floats = field(default_factory=lambda: np.empty((0, 3)))
 
     @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         both = {f"best_{name}": array for name, array in self.best.arrays.items()} | self.weights.arrays
         return {**both, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> Self:
+    def restored(cls, arrays: Mapping[str, Array], hidden: int) -> Self:
         best = {name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")}
         numbers = {name: arrays[name].item() for name in _NUMBERS}
         return cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
@@ -111,7 +110,7 @@ class LambdaRank(Ranker):
     count_pairs: int = 0
     seed: int = 1
     weights: Weights | None = learned(None)
-    scaling: NDArray[np.float64] | None = learned(None)
+    scaling: Floats | None = learned(None)
     states: Mapping[int, State] = field(default_factory=dict, repr=False, compare=False, metadata={"learned": True})
     pairs: tuple[tuple[int, list[Ledger]], ...] = learned((), compare=False)
 
@@ -238,8 +237,8 @@ class LambdaRank(Ranker):
         return after
 
     def epoch(
-        self, weights: Weights, features: NDArray[np.float32], queries: Queries, objective: QueryObjective, epoch: int, rate: float,
-        visits: NDArray[np.int64],
+        self, weights: Weights, features: Floats32, queries: Queries, objective: QueryObjective, epoch: int, rate: float,
+        visits: Ints,
     ) -> Weights:  # fmt: skip
         """Weights after one pass over the queries in the order `visits`; ``features`` as the net sees them."""
         inner, bias, outer = weights.inner.copy(), weights.bias.copy(), weights.outer.copy()
@@ -256,26 +255,26 @@ class LambdaRank(Ranker):
             step(features, queries.offsets, visits, plan, objective.gradients, inner, bias, outer, self.hidden > 0, rate)
         return Weights(inner, bias, outer, self.hidden)
 
-    def standardised(self, features: Features) -> NDArray[np.float32]:
+    def standardised(self, features: Features) -> Floats32:
         """Features as the net sees them, ``float32 [documents, features]``."""
         return self._standardised(checked_features(features, self.names))
 
-    def _standardised(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _standardised(self, features: Floats32) -> Floats32:
         assert self.scaling is not None
         return _standardised(features, self.scaling)
 
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _scores(self, features: Floats32) -> Floats:
         assert self.weights is not None
         return self.weights.scores(self._standardised(features))
 
-    def stages(self, features: Features, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """The scores after every so many epochs of those that were kept (`keep_epochs`), and after the last."""
         standardised = self.standardised(features)
         for epoch, state in sorted(self.states.items()):
             if epoch % every == 0 or epoch == max(self.states):
                 yield epoch, state.weights.scores(standardised)
 
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
+    def _surface(self, features: Floats32) -> Surface:
         assert self.weights is not None
         return surface_of(self.weights, self._standardised(features))
 
@@ -316,11 +315,11 @@ class LambdaRank(Ranker):
         return "linear net" if self.hidden == 0 else "two-layer net"
 
     @property
-    def linear_weights(self) -> NDArray[np.float64] | None:
+    def linear_weights(self) -> Floats | None:
         """The constant that standardising leaves moves no ranking and is not among them."""
         if self.hidden or self.weights is None or self.scaling is None:
             return None
-        weights: NDArray[np.float64] = self.weights.outer[0] * self.weights.inner[0] / self.scaling[1]
+        weights: Floats = self.weights.outer[0] * self.weights.inner[0] / self.scaling[1]
         return weights
 
     @property
@@ -340,7 +339,7 @@ class LambdaRank(Ranker):
         return Measure.of(self.stop_on)
 
 
-def _scaling(features: NDArray[np.float32]) -> NDArray[np.float64]:
+def _scaling(features: Floats32) -> Floats:
     """Mean and standard deviation of each feature, ``float64 [2, features]``; a constant one gets deviation 1."""
     infinite = np.flatnonzero(np.isinf(features).any(axis=0))
     if len(infinite):
@@ -352,6 +351,7 @@ def _scaling(features: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.stack((mean, np.where(deviation > 0, deviation, 1.0)))
 
 
-def _standardised(features: NDArray[np.float32], scaling: NDArray[np.float64]) -> NDArray[np.float32]:
-    array = ((features - scaling[0]) / scaling[1]).astype(np.float32)
-    return np.nan_to_num(array, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
+def _standardised(features: Floats32, scaling: Floats) -> Floats32:
+    array: Floats32 = ((features - scaling[0]) / scaling[1]).astype(np.float32)
+    np.nan_to_num(array, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return array

@@ -5,13 +5,12 @@ Compiled loops over documents; two of them run dot products in vector lanes, alw
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
 from ltr.kernels.exponential import tanh
+from ltr.kernels.kernel import Array, Floats, Floats32, Ints, Kernel
 from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turned
 
 _SUMS = {"reassoc", "nsz", "contract"}
@@ -23,17 +22,17 @@ class Weights:
     """Weights of a net. Linear: ``inner [1, features]``, ``outer [1] = 1`` fixed, no bias. Two layers with H units: ``inner [H,
     features]``, ``bias [H]``, ``outer [H]``; score = Σ_h outer_h · tanh(inner_h · x + bias_h)."""
 
-    inner: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    outer: NDArray[np.float64]
+    inner: Floats
+    bias: Floats
+    outer: Floats
     hidden: int
 
     @property
-    def flat(self) -> NDArray[np.float64]:
+    def flat(self) -> Floats:
         """All free weights as one vector."""
         return self.inner.ravel().copy() if self.hidden == 0 else np.concatenate((self.inner.ravel(), self.bias, self.outer))
 
-    def moved(self, flat: NDArray[np.float64]) -> "Weights":
+    def moved(self, flat: Floats) -> "Weights":
         """A net of this shape with the weights `flat`."""
         if self.hidden == 0:
             return replace(self, inner=flat.reshape(1, -1).copy())
@@ -42,18 +41,18 @@ class Weights:
         return replace(self, inner=inner.reshape(self.hidden, -1).copy(), bias=bias.copy(), outer=outer.copy())
 
     @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {"inner": self.inner, "bias": self.bias, "outer": self.outer}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]], hidden: int) -> "Weights":
+    def restored(cls, arrays: Mapping[str, Array], hidden: int) -> "Weights":
         inner, bias, outer = (arrays[name] for name in ("inner", "bias", "outer"))
         units = max(hidden, 1)
         if inner.shape[:-1] != (units,) or outer.shape != (units,) or bias.shape != (units,):
             raise ValueError(f"weights of shapes {inner.shape}, {bias.shape} and {outer.shape} for {hidden} hidden units")
         return cls(inner, bias, outer, hidden)
 
-    def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def scores(self, features: Floats32) -> Floats:
         """Scores ``float64 [documents]`` of standardised features."""
         scores, units = np.empty(len(features)), np.empty((max(self.hidden, 1), len(features)))
         forward_all(features, self.inner, self.bias, self.outer, self.hidden > 0, units, scores)
@@ -69,7 +68,7 @@ def random_weights(n_features: int, hidden: int, rng: np.random.Generator, size:
 
 
 @njit(cache=True, fastmath=_SUMS)
-def _dots(features, inner, bias, out):
+def _dots(features: Floats32, inner: Floats32, bias: Floats, out: Floats) -> None:
     """out[h, d] = inner[h] · features[d] + bias[h] in float32, four documents at a time."""
     n, n_features = features.shape
     for h in range(len(bias)):
@@ -92,7 +91,9 @@ def _dots(features, inner, bias, out):
 
 
 @njit(cache=True)
-def _forward(features, inner, bias, outer, two_layers, units, scores):
+def _forward(
+    features: Floats32, inner: Floats32, bias: Floats, outer: Floats, two_layers: bool, units: Floats, scores: Floats
+) -> None:
     """Scores, and the units ``[units, documents]`` that `backward` reads."""
     _dots(features, inner, bias, units)
     scores[:] = 0.0
@@ -104,7 +105,9 @@ def _forward(features, inner, bias, outer, two_layers, units, scores):
 
 
 @njit(cache=True, parallel=True)
-def forward_all(features, inner, bias, outer, two_layers, units, scores):
+def forward_all(
+    features: Floats32, inner: Floats, bias: Floats, outer: Floats, two_layers: bool, units: Floats, scores: Floats
+) -> None:
     narrow = inner.astype(np.float32)
     for block in prange((len(features) + 255) // 256):
         a, b = block * 256, min(block * 256 + 256, len(features))
@@ -114,7 +117,9 @@ def forward_all(features, inner, bias, outer, two_layers, units, scores):
 
 
 @njit(cache=True, fastmath={"contract"})
-def backward(features, gradient, inner, bias, outer, two_layers, units, rate):
+def backward(
+    features: Floats32, gradient: Floats, inner: Floats, bias: Floats, outer: Floats, two_layers: bool, units: Floats, rate: float
+) -> None:
     """Weights move by rate · Σ_d gradient_d · ∂score_d/∂weight: summed in float32 over the documents, added in float64."""
     n, n_features = features.shape
     slopes, step = np.zeros(n + 3, np.float32), np.empty(n_features, np.float32)
@@ -144,7 +149,18 @@ def backward(features, gradient, inner, bias, outer, two_layers, units, rate):
 
 
 @njit(cache=True)
-def epoch_by_query(features, offsets, visits, plan, gradients, inner, bias, outer, two_layers, rate):
+def epoch_by_query(
+    features: Floats32,
+    offsets: Ints,
+    visits: Ints,
+    plan: object,
+    gradients: Kernel,
+    inner: Floats,
+    bias: Floats,
+    outer: Floats,
+    two_layers: bool,
+    rate: float,
+) -> None:
     """One pass over the queries in the order `visits`, an update after each."""
     for q in visits:
         first, last = offsets[q], offsets[q + 1]
@@ -157,7 +173,18 @@ def epoch_by_query(features, offsets, visits, plan, gradients, inner, bias, oute
 
 
 @njit(cache=True, parallel=True)
-def _two_layer_scores(features, first, inner, bias, outer, to_inner, to_bias, to_outer, steps, out):
+def _two_layer_scores(
+    features: Floats32,
+    first: int,
+    inner: Floats,
+    bias: Floats,
+    outer: Floats,
+    to_inner: Floats,
+    to_bias: Floats,
+    to_outer: Floats,
+    steps: Floats,
+    out: Floats,
+) -> None:
     """out[k, e, d] = score of document first + d at weights moved by steps[e] along direction k. Units' dot products are linear in
     the step: they are added up once for all steps."""
     n_units, n_directions = len(outer), len(to_outer)
@@ -179,12 +206,12 @@ def _two_layer_scores(features, first, inner, bias, outer, to_inner, to_bias, to
                 out[k, e, a:b] = total
 
 
-def surface_of(weights: Weights, features: NDArray[np.float32]) -> Surface:
+def surface_of(weights: Weights, features: Floats32) -> Surface:
     """Of a net over standardised features."""
     if weights.hidden == 0:
         return linear_surface(weights.flat, features)
 
-    def scores(first: int, last: int, directions: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(first: int, last: int, directions: Floats, steps: Floats) -> Floats:
         moves = [weights.moved(direction) for direction in directions]
         out = np.empty((len(moves), len(steps), last - first))
         inner, bias, outer = (np.array([getattr(move, part) for move in moves]) for part in ("inner", "bias", "outer"))

@@ -9,7 +9,7 @@ product. All of them see documents by falling score.
 import numpy as np
 from numba import njit, types
 
-from ltr.kernels.kernel import F8, F8_1D, I8
+from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE
 from ltr.objectives.pair_costs import COST
 
@@ -24,7 +24,9 @@ _SIDE_BY_SIDE = 2048
 
 
 @njit(cache=True)
-def _lay_row(t, floor, scale, change, scores, gains, groups, o, weight):
+def _lay_row(
+    t: int, floor: float, scale: float, change: Floats, scores: Floats, gains: Floats, groups: Floats, o: Floats, weight: Floats
+) -> None:
     """Score differences (upper gain less lower) and signed weights (0: no pair) of t and every lower rank, ``[n − t − 1]``."""
     score, gain, group = scores[t], gains[t], groups[t]
     below_scores, below_gains, below_groups, below_change = scores[t + 1 :], gains[t + 1 :], groups[t + 1 :], change[t + 1 :]
@@ -41,7 +43,7 @@ def _lay_row(t, floor, scale, change, scores, gains, groups, o, weight):
 
 
 @njit(cache=True)
-def _apply(weight, slope, bend):
+def _apply(weight: Floats, slope: Floats, bend: Floats) -> int:
     """Gradients and hessians of pairs, in place of slopes and bends; the number of effective pairs."""
     effective = 0
     for k in range(np.uint64(len(weight))):
@@ -52,7 +54,7 @@ def _apply(weight, slope, bend):
 
 
 @njit(cache=True)
-def _add_row(t, slope, bend, gradient, hessian):
+def _add_row(t: int, slope: Floats, bend: Floats, gradient: Floats, hessian: Floats) -> None:
     """Adds the pairs of t and every lower rank; sums run in four strands and always the same order."""
     n = len(slope)
     below, below_hessian = gradient[t + 1 :], hessian[t + 1 :]
@@ -70,7 +72,21 @@ def _add_row(t, slope, bend, gradient, hessian):
 
 
 @njit(cache=True)
-def _all_pairs(floor, scale, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian):
+def _all_pairs(
+    floor: float,
+    scale: float,
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """Every pair of different gain in one group, weighted by max(floor, scale·|ΔM|). Rows of pairs are laid side by side and go
     through the pair cost together: short loops would cost more than their work."""
     n = len(scores)
@@ -102,25 +118,80 @@ def _all_pairs(floor, scale, scores, gains, groups, curve, cutoff, sigma, prepar
 
 
 @njit(cache=True)
-def ranknet_weighted(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def ranknet_weighted(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """Every pair of different gain in one group, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
-    return _all_pairs(0.0, 1.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    effective: int = _all_pairs(0.0, 1.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    return effective
 
 
 @njit(cache=True)
-def ranknet(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def ranknet(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """Every pair of different gain in one group, all alike: |ΔM| = 1 (B section 2)."""
-    return _all_pairs(1.0, 0.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    effective: int = _all_pairs(1.0, 0.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    return effective
 
 
 @njit(cache=True)
-def spring_smooth(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def spring_smooth(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """`ranknet_weighted` with |ΔM| replaced by max(1, 100·|ΔM|): every pair of different gain pulls (D section 7)."""
-    return _all_pairs(1.0, 100.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    effective: int = _all_pairs(1.0, 100.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    return effective
 
 
 @njit(cache=True)
-def local_cost(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def local_cost(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """`ranknet_weighted` over neighbours in the ranking only (D section 7)."""
     n = len(scores)
     aux = np.empty((N_AUX, n + 1))
@@ -142,7 +213,20 @@ def local_cost(scores, gains, groups, curve, cutoff, sigma, value, prepare, row,
 
 
 @njit(cache=True)
-def local_gradient(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def local_gradient(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """Neighbours u above v: δ = (M − M with the two swapped)/(s_u − s_v + 1/σ) is added to u and taken from v (D section 7).
 
     The margin 1/σ keeps close scores apart. There is no hessian.
@@ -164,7 +248,20 @@ def local_gradient(scores, gains, groups, curve, cutoff, sigma, value, prepare, 
 
 
 @njit(cache=True)
-def discrete_bounded(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def discrete_bounded(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """Each document towards its ideal rank r*: sign(r − r*)·min(1, 100·|M(moved to r*) − M|) (D section 7).
 
     The ideal ranking is by gain, equal gains as they stand; the documents between r and r* move up by one. Gradients do not sum to
@@ -194,7 +291,7 @@ def discrete_bounded(scores, gains, groups, curve, cutoff, sigma, value, prepare
     return effective
 
 
-CONSTRUCTIONS = {
+CONSTRUCTIONS: dict[str, Kernel] = {
     "ranknet_weighted": ranknet_weighted,
     "spring_smooth": spring_smooth,
     "local_gradient": local_gradient,

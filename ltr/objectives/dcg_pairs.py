@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from ltr.kernels.exponential import exp
+from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32, Kernel
 from ltr.metrics.measure import N_AUX
 from ltr.objectives.constructions import ranknet_weighted
 from ltr.objectives.pair_costs import NEAR
@@ -30,7 +31,18 @@ _NO_PAIR = np.float32(1e30)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"}, forceinline=True)
-def _four(i, n, first, e, g, d, s, near, own_gradient, own_hessian):
+def _four(
+    i: np.uint64,
+    n: np.uint64,
+    first: np.uint64,
+    e: Floats32,
+    g: Floats32,
+    d: Floats32,
+    s: Floats32,
+    near: np.float32,
+    own_gradient: Floats32,
+    own_hessian: Floats32,
+) -> None:
     """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab).
 
     Inlined by force, as `add_pairs` is: a copy of its own would be optimised again where it is linked and round differently, and which of
@@ -78,7 +90,7 @@ _LEVELS = 8
 
 
 @njit(cache=True)
-def _by_gain(gains):
+def _by_gain(gains: Floats32) -> Ints:
     """Places by float32 gain, descending, equal gains in the order given: level by level, as labels have few. Floats ≥ 0 are ordered
     as their bits are, and integers have a maximum that runs in vector lanes."""
     n = np.uint64(len(gains))
@@ -98,7 +110,9 @@ def _by_gain(gains):
 
 
 @njit(cache=True, forceinline=True)
-def _all(n, e, g, d, s, near, own_gradient, own_hessian):
+def _all(
+    n: int, e: Floats32, g: Floats32, d: Floats32, s: Floats32, near: np.float32, own_gradient: Floats32, own_hessian: Floats32
+) -> None:
     """Every document with all of lower gains; documents by gain, ``float32 [lanes]``."""
     run_end = 0
     for i in range(0, n, 4):
@@ -110,7 +124,18 @@ def _all(n, e, g, d, s, near, own_gradient, own_hessian):
 
 
 @njit(cache=True, forceinline=True)
-def write_pairs(scores, order, by_gain, gains, discount, sigma, near, weight, gradient, hessian):
+def write_pairs(
+    scores: Floats,
+    order: Ints,
+    by_gain: Ints32,
+    gains: Floats32,
+    discount: Floats,
+    sigma: float,
+    near: float,
+    weight: float,
+    gradient: Floats,
+    hessian: Floats,
+) -> None:
     """Writes gradients and hessians of one query to ``float64 [documents]``.
 
     Args:
@@ -141,7 +166,9 @@ def write_pairs(scores, order, by_gain, gains, discount, sigma, near, weight, gr
 
 
 @njit(cache=True, forceinline=True)
-def add_pairs(scores, gains, discount, scale, sigma, near, gradient, hessian):
+def add_pairs(
+    scores: Floats, gains: Floats, discount: Floats, scale: float, sigma: float, near: float, gradient: Floats, hessian: Floats
+) -> None:
     """Adds gradients and hessians of one ranked query to ``float64 [documents]``.
 
     Args:
@@ -181,7 +208,7 @@ def add_pairs(scores, gains, discount, scale, sigma, near, gradient, hessian):
 
 
 @njit(cache=True)
-def fits(scores, groups, sigma):
+def fits(scores: Floats, groups: Floats, sigma: float) -> bool:
     """Whether `add_pairs` may take the query: ranked scores close enough, and one group."""
     others, one, none = np.int32(0), np.int32(1), np.int32(0)
     for k in range(np.uint64(len(groups))):
@@ -190,9 +217,24 @@ def fits(scores, groups, sigma):
 
 
 @njit(cache=True)
-def _gain_pairs(near, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def _gain_pairs(
+    near: float,
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     if not fits(scores, groups, sigma):
-        return ranknet_weighted(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+        effective: int = ranknet_weighted(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+        return effective
     aux = np.empty((N_AUX, len(scores) + 1))
     if not np.isnan(groups[0]) and prepare(gains, curve, cutoff, aux) > 0:
         add_pairs(scores, gains, curve, aux[0, 0], sigma, near, gradient, hessian)
@@ -200,12 +242,40 @@ def _gain_pairs(near, scores, gains, groups, curve, cutoff, sigma, value, prepar
 
 
 @njit(cache=True)
-def gain_pairs(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def gain_pairs(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of this file. It does not count."""
-    return _gain_pairs(0.0, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+    effective: int = _gain_pairs(0.0, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+    return effective
 
 
 @njit(cache=True)
-def gain_pairs_near(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian):
+def gain_pairs_near(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    sigma: float,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    cost: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+) -> int:
     """The same for `logistic_near`."""
-    return _gain_pairs(NEAR, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+    effective: int = _gain_pairs(NEAR, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+    return effective

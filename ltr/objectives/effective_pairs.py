@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit, prange, types
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import F8_1D, I8, I8_1D, ready
+from ltr.kernels.kernel import F8_1D, I8, I8_1D, Floats, Ints, Kernel, ready
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
@@ -47,7 +46,7 @@ class Ledger:
     measure: str
     construction: str
     labels: tuple[float, ...]
-    counts: NDArray[np.int64]
+    counts: Ints
     multilevel: int
     binary: int
 
@@ -56,9 +55,7 @@ class Ledger:
         return int(self.counts.sum())
 
 
-def ledger(
-    queries: Queries, terms: Sequence[Term], scores: NDArray[np.float64], conventions: Conventions | None = None
-) -> list[Ledger]:
+def ledger(queries: Queries, terms: Sequence[Term], scores: Floats, conventions: Conventions | None = None) -> list[Ledger]:
     """The effective pairs of each term at `scores`.
 
     Args:
@@ -71,7 +68,7 @@ def ledger(
     return [_of_term(queries, term, scores, conventions) for term in terms]
 
 
-def _of_term(queries: Queries, term: Term, scores: NDArray[np.float64], conventions: Conventions) -> Ledger:
+def _of_term(queries: Queries, term: Term, scores: Floats, conventions: Conventions) -> Ledger:
     measure = Measure.of(term.measure)
     labels = queries.source(measure.source)
     gains = gains_of(measure, labels, conventions)
@@ -100,7 +97,7 @@ def _of_term(queries: Queries, term: Term, scores: NDArray[np.float64], conventi
     )
 
 
-def _pairs_within(offsets: NDArray[np.int64], groups: NDArray[np.int64]) -> int:
+def _pairs_within(offsets: Ints, groups: Ints) -> int:
     """Pairs of documents of one query and of different groups; group −1 is left out."""
     kept = groups >= 0
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[kept]
@@ -110,7 +107,20 @@ def _pairs_within(offsets: NDArray[np.int64], groups: NDArray[np.int64]) -> int:
 
 
 @njit(cache=True, parallel=True)
-def _count(scores, gains, groups, level, offsets, curve, cutoff, kind, value, prepare, row, counts):
+def _count(
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    level: Ints,
+    offsets: Ints,
+    curve: Floats,
+    cutoff: int,
+    kind: int,
+    value: Kernel,
+    prepare: Kernel,
+    row: Kernel,
+    counts: Ints,
+) -> None:
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
         n = last - first
@@ -140,7 +150,7 @@ def _count(scores, gains, groups, level, offsets, curve, cutoff, kind, value, pr
 
 
 @njit(cache=True)
-def _moves(r, ideal, gains, curve, cutoff, value):
+def _moves(r: int, ideal: Ints, gains: Floats, curve: Floats, cutoff: int, value: Kernel) -> bool:
     """Whether the value changes when the document at rank r moves to its place in the ideal ranking."""
     n = len(gains)
     target = 0
@@ -157,4 +167,5 @@ def _moves(r, ideal, gains, curve, cutoff, value):
     moved[target] = gains[r]
     moved[target + 1 :] = others[target : n - 1]
     ends = np.arange(1, n + 1)
-    return value(moved, ends, curve, cutoff) != value(gains, ends, curve, cutoff)
+    changes: bool = value(moved, ends, curve, cutoff) != value(gains, ends, curve, cutoff)
+    return changes

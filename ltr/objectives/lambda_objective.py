@@ -7,14 +7,29 @@ much it counts when.
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import F4_1D, F8, F8_1D, F8_2D, I4_1D, I8, I8_1D, ready
+from ltr.kernels.kernel import (
+    F4_1D,
+    F8,
+    F8_1D,
+    F8_2D,
+    I4_1D,
+    I8,
+    I8_1D,
+    Bools,
+    Floats,
+    Floats32,
+    Ints,
+    Ints32,
+    Kernel,
+    NumbaType,
+    ready,
+)
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_row
@@ -23,6 +38,11 @@ from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, POINTERS
 from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, write_pairs
 from ltr.objectives.pair_costs import COST, COSTS, NEAR
 from ltr.objectives.terms import Term, pair_groups, weights_at
+
+Kernels = tuple[Kernel, ...]
+"""One compiled function a term."""
+LaidOut = tuple[Ints32, Floats32, Floats]
+"""What `_lay_out` gives."""
 
 NORMALISE = {"none": 0, "query": 1, "term": 2}
 
@@ -40,37 +60,37 @@ class Plan(NamedTuple):
         by_gain, laid_out, scales: from `_lay_out`, empty where it does not apply.
     """
 
-    offsets: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    gains: NDArray[np.float64]
-    groups: NDArray[np.float64]
-    curves: NDArray[np.float64]
-    cutoffs: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    offsets: Ints
+    shares: Floats
+    gains: Floats
+    groups: Floats
+    curves: Floats
+    cutoffs: Ints
+    weights: Floats
     sigma: float
     normalise: int
-    constructions: tuple[Any, ...]
-    values: tuple[Any, ...]
-    prepares: tuple[Any, ...]
-    rows: tuple[Any, ...]
-    costs: tuple[Any, ...]
-    by_gain: NDArray[np.int32]
-    laid_out: NDArray[np.float32]
-    scales: NDArray[np.float64]
+    constructions: Kernels
+    values: Kernels
+    prepares: Kernels
+    rows: Kernels
+    costs: Kernels
+    by_gain: Ints32
+    laid_out: Floats32
+    scales: Floats
 
 
-def plan_type(n_terms: int) -> Any:
+def plan_type(n_terms: int) -> NumbaType:
     """Type of a `Plan` for so many terms."""
     kernels = [types.UniTuple(pointer, n_terms) for pointer in (types.FunctionType(CONSTRUCTION), *POINTERS)]
     return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels, I4_1D, F4_1D, F8_1D], Plan)
 
 
-def gradients_signature(n_terms: int) -> Any:
+def gradients_signature(n_terms: int) -> NumbaType:
     return I8(I8, F8_1D, plan_type(n_terms), F8_1D, F8_1D)
 
 
 @njit(cache=True)
-def _by_deviation(values, also):
+def _by_deviation(values: Floats, also: Floats) -> None:
     """Both divided by the population standard deviation of `values`; left alone where it is zero (S section 5.3)."""
     deviation = np.sqrt(((values - values.mean()) ** 2).mean())
     if deviation > 0.0:
@@ -79,7 +99,7 @@ def _by_deviation(values, also):
 
 
 @njit(cache=True)
-def query_gradients(q, scores, plan, gradient, hessian):
+def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
     """Gradients and hessians ``[documents of q]`` at the query's `scores`; the number of effective pairs.
 
     Documents with equal scores rank in canonical order.
@@ -132,13 +152,15 @@ def query_gradients(q, scores, plan, gradient, hessian):
 
 
 @njit(cache=True, forceinline=True)
-def _gain_gradients(near, q, scores, plan, gradient, hessian):
+def _gain_gradients(near: float, q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
     offsets, by_gain, laid_out, scales, sigma = plan.offsets, plan.by_gain, plan.laid_out, plan.scales, plan.sigma
     if np.isnan(scales[q]):
-        return query_gradients(q, scores, plan, gradient, hessian)
+        in_groups: int = query_gradients(q, scores, plan, gradient, hessian)
+        return in_groups
     order = by_score(scores)
     if not sigma * (scores[order[0]] - scores[order[-1]]) < FARTHEST:
-        return query_gradients(q, scores, plan, gradient, hessian)
+        far_apart: int = query_gradients(q, scores, plan, gradient, hessian)
+        return far_apart
     own, weight = slice(offsets[q], offsets[q + 1]), plan.weights[0] * plan.shares[q]
     if scales[q] > 0.0:
         write_pairs(scores, order, by_gain[own], laid_out[own], plan.curves[0], sigma, near, weight, gradient, hessian)
@@ -149,23 +171,25 @@ def _gain_gradients(near, q, scores, plan, gradient, hessian):
 
 
 @njit(cache=True)
-def gain_gradients(q, scores, plan, gradient, hessian):
+def gain_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
     """`query_gradients` of a single term whose construction is `gain_pairs`: documents are laid out by gain once and for all, and only
     their ranks are new. It does not count."""
-    return _gain_gradients(0.0, q, scores, plan, gradient, hessian)
+    effective: int = _gain_gradients(0.0, q, scores, plan, gradient, hessian)
+    return effective
 
 
 @njit(cache=True)
-def gain_gradients_near(q, scores, plan, gradient, hessian):
+def gain_gradients_near(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
     """The same for `gain_pairs_near`."""
-    return _gain_gradients(NEAR, q, scores, plan, gradient, hessian)
+    effective: int = _gain_gradients(NEAR, q, scores, plan, gradient, hessian)
+    return effective
 
 
-_LAID_OUT = {gain_pairs: gain_gradients, gain_pairs_near: gain_gradients_near}
+_LAID_OUT: dict[Kernel, Kernel] = {gain_pairs: gain_gradients, gain_pairs_near: gain_gradients_near}
 
 
 @njit(cache=True)
-def _lay_out(offsets, gains, groups, curve, cutoff, prepare):
+def _lay_out(offsets: Ints, gains: Floats, groups: Floats, curve: Floats, cutoff: int, prepare: Kernel) -> LaidOut:
     """Places by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and 1 / ideal
     of each query: 0 without a pair, NaN where not all its documents are of one group."""
     by_gain, laid_out, scales = np.empty(len(gains), np.int32), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
@@ -183,9 +207,29 @@ def _lay_out(offsets, gains, groups, curve, cutoff, prepare):
 
 @njit(cache=True, parallel=True)
 def _all_gradients(
-    scores, offsets, shares, gains, groups, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows,
-    costs, by_gain, laid_out, scales, gradients, gradient, hessian, effective,
-):  # fmt: skip
+    scores: Floats,
+    offsets: Ints,
+    shares: Floats,
+    gains: Floats,
+    groups: Floats,
+    curves: Floats,
+    cutoffs: Ints,
+    weights: Floats,
+    sigma: float,
+    normalise: int,
+    constructions: Kernels,
+    values: Kernels,
+    prepares: Kernels,
+    rows: Kernels,
+    costs: Kernels,
+    by_gain: Ints32,
+    laid_out: Floats32,
+    scales: Floats,
+    gradients: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+    effective: Ints,
+) -> None:
     """For every query; threads cannot be given a `Plan`, whose tuples hold kernels, but its parts."""
     for q in prange(len(offsets) - 1):
         plan = Plan(
@@ -266,21 +310,24 @@ class Objective:
         """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads: for models that update after each query."""
         return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
 
-    def _lay_out(self) -> tuple[Any, ...]:
+    def _lay_out(self) -> LaidOut:
         offsets, _, gains, groups, curves, cutoffs = self._static
-        return tuple(ready(_lay_out, _LAY_OUT)(offsets, gains[0], groups[0], curves[0], int(cutoffs[0]), self._kernels[2][0]))
+        by_gain, laid_out, scales = ready(_lay_out, _LAY_OUT)(
+            offsets, gains[0], groups[0], curves[0], int(cutoffs[0]), self._kernels[2][0]
+        )
+        return by_gain, laid_out, scales
 
-    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient."""
         gradient, hessian, _ = self._drive(scores, self.plan(iteration), self.gradients)
         return gradient, hessian
 
-    def effective_pairs(self, scores: NDArray[np.float64], iteration: int = 0) -> NDArray[np.int64]:
+    def effective_pairs(self, scores: Floats, iteration: int = 0) -> Ints:
         """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
         counting = self.plan(iteration)._replace(constructions=self._constructions)
         return self._drive(scores, counting, self._query_gradients)[2]
 
-    def among(self, documents: NDArray[np.bool_]) -> "Objective":
+    def among(self, documents: Bools) -> "Objective":
         """The same objective with pairs of these documents only, ``bool [documents]``; the others keep their ranks."""
         offsets, shares, gains, groups, curves, cutoffs = self._static
         other = copy(self)
@@ -289,22 +336,23 @@ class Objective:
             other._laid_out = other._lay_out()
         return other
 
-    def _drive(self, scores: NDArray[np.float64], plan: Plan, gradients: Any) -> tuple[Any, Any, Any]:
+    def _drive(self, scores: Floats, plan: Plan, gradients: Kernel) -> tuple[Floats, Floats, Ints]:
         gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
         effective = np.empty(self.queries.n_queries, np.int64)
         self._all_gradients(scores, *plan, gradients, gradient, hessian, effective)
         return gradient, hessian, effective
 
 
-def _fastest(term: Term) -> Any:
+def _fastest(term: Term) -> Kernel:
     """The kernel for a term's construction: a faster one where there is one."""
     general = CONSTRUCTIONS[term.construction]
     if term.construction != "ranknet_weighted" or Measure.of(term.measure).definition.row is not gain_row:
         return general
-    return {"logistic": gain_pairs, "logistic_near": gain_pairs_near}.get(term.cost, general)
+    faster: dict[str, Kernel] = {"logistic": gain_pairs, "logistic_near": gain_pairs_near}
+    return faster.get(term.cost, general)
 
 
-def asymmetry(objective: Objective, scores: NDArray[np.float64], step: float = 1e-6) -> float:
+def asymmetry(objective: Objective, scores: Floats, step: float = 1e-6) -> float:
     """How far gradients are from being the gradient of some cost: max |∂λ_i/∂s_j − ∂λ_j/∂s_i| over max |∂λ_i/∂s_j|.
 
     By Poincaré's lemma the gradients at a fixed ranking are a gradient where this is 0 (B section 4.3). Central differences of

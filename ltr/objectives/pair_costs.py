@@ -7,13 +7,13 @@ import numpy as np
 from numba import njit, types
 
 from ltr.kernels.exponential import exp
-from ltr.kernels.kernel import F8, F8_1D, I8
+from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel
 
 COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
 
 
 @njit(cache=True, error_model="numpy")
-def logistic(first, sigma, o, slope, bend):
+def logistic(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -> None:
     """RankNet's cost log(1 + e^{−σo}) (B section 2): slope σρ, bend σ²ρ(1 − ρ), ρ = 1/(1 + e^{σo}); finite at any gap."""
     for k in range(np.uint64(first), np.uint64(len(o))):
         e = exp(-abs(sigma * o[k]))
@@ -23,7 +23,7 @@ def logistic(first, sigma, o, slope, bend):
 
 
 @njit(cache=True, error_model="numpy")
-def sigmoid(first, sigma, o, slope, bend):
+def sigmoid(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -> None:
     """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its hessian changes sign,
     so there is none: gradient leaves only."""
     for k in range(np.uint64(first), np.uint64(len(o))):
@@ -37,7 +37,7 @@ NEAR = 0.01
 
 
 @njit(cache=True, error_model="numpy")
-def logistic_near(first, sigma, o, slope, bend):
+def logistic_near(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -> None:
     """`logistic` divided by 0.01 + |o| as soon as scores differ: pairs that are far apart already pull less. It is the half of
     LightGBM's ``lambdarank_norm`` that pays."""
     logistic(first, sigma, o, slope, bend)
@@ -51,4 +51,4 @@ def logistic_near(first, sigma, o, slope, bend):
             bend[k] *= nearness
 
 
-COSTS = {"logistic": logistic, "sigmoid": sigmoid, "logistic_near": logistic_near}
+COSTS: dict[str, Kernel] = {"logistic": logistic, "sigmoid": sigmoid, "logistic_near": logistic_near}

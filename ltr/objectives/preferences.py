@@ -6,18 +6,19 @@ P = 1/(1 + e^{−σ(s_upper − s_lower)}) the cost is the cross entropy −P̄ 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numba import njit, prange, types
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from ltr.data.queries import Queries, canonical
+from ltr.data.queries import LEFT_OUT, Queries, canonical
 from ltr.kernels.exponential import exp
-from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, ready
+from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Floats, Ints, ready
 
+PreferencePlan = tuple[Ints, Floats, Ints, Ints, Ints, Floats, float]
+"""What gradients of a query are made from, for every query: offsets, shares of the queries, first pair of each, and of every pair the
+upper and the lower row and the probability; σ."""
 _PLAN = types.Tuple((I8_1D, F8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8))
 _FORCES = I8(I8, F8_1D, _PLAN, F8_1D, F8_1D)
 
@@ -34,9 +35,9 @@ class Preferences:
         ValueError: for arrays that do not fit, a document paired with itself, or a probability outside [0, 1].
     """
 
-    upper: NDArray[np.int64]
-    lower: NDArray[np.int64]
-    probability: NDArray[np.float64] = None  # type: ignore[assignment]
+    upper: Ints
+    lower: Ints
+    probability: Floats = LEFT_OUT
 
     def __post_init__(self) -> None:
         upper, lower = (np.ascontiguousarray(side, np.int64) for side in (self.upper, self.lower))
@@ -71,7 +72,7 @@ class Preferences:
 
 
 @njit(cache=True)
-def preference_gradients(q, scores, plan, gradient, hessian):
+def preference_gradients(q: int, scores: Floats, plan: PreferencePlan, gradient: Floats, hessian: Floats) -> int:
     """Gradients and hessians ``[documents of q]`` of the query's pairs; their number."""
     offsets, shares, starts, upper, lower, probability, sigma = plan
     first = offsets[q]
@@ -85,11 +86,23 @@ def preference_gradients(q, scores, plan, gradient, hessian):
         gradient[j] -= slope
         hessian[i] += bend
         hessian[j] += bend
-    return starts[q + 1] - starts[q]
+    n_pairs: int = starts[q + 1] - starts[q]
+    return n_pairs
 
 
 @njit(cache=True, parallel=True)
-def _all_preferences(scores, offsets, shares, starts, upper, lower, probability, sigma, gradient, hessian):
+def _all_preferences(
+    scores: Floats,
+    offsets: Ints,
+    shares: Floats,
+    starts: Ints,
+    upper: Ints,
+    lower: Ints,
+    probability: Floats,
+    sigma: float,
+    gradient: Floats,
+    hessian: Floats,
+) -> None:
     for q in prange(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         plan = (offsets, shares, starts, upper, lower, probability, sigma)
@@ -128,11 +141,11 @@ class PreferenceObjective:
         )  # fmt: skip
         self.gradients = ready(preference_gradients, _FORCES)
 
-    def plan(self, iteration: int) -> tuple[Any, ...]:
+    def plan(self, iteration: int) -> PreferencePlan:
         """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads."""
         return self._plan
 
-    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`."""
         gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
         _all_preferences(scores, *self._plan, gradient, hessian)

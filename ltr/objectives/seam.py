@@ -4,16 +4,15 @@ Trees ask for gradients of all documents at once; nets that move after every que
 plan that it reads.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from ltr.kernels.kernel import Floats, Kernel, NumbaType
 
 
 class ObjectiveFunction(Protocol):
     """Gradient and second derivative of all documents."""
 
-    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """``(gradient, hessian)``, both ``float64 [documents]``, at ``scores float64 [documents]``: λ, along which scores move (the
         gradient of an objective that rises), and minus the second derivative, 0 or more."""
         ...
@@ -28,13 +27,13 @@ class QueryObjective(ObjectiveFunction, Protocol):
     """
 
     @property
-    def gradients(self) -> Any: ...
+    def gradients(self) -> Kernel: ...
 
     @property
-    def plan_type(self) -> Any: ...
+    def plan_type(self) -> NumbaType: ...
 
     @property
-    def gradients_type(self) -> Any: ...
+    def gradients_type(self) -> NumbaType: ...
 
-    def plan(self, iteration: int) -> Any:
+    def plan(self, iteration: int) -> object:
         """What `gradients` reads at an iteration."""

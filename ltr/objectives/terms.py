@@ -9,11 +9,14 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.constructions import CONSTRUCTIONS
 from ltr.objectives.pair_costs import COSTS
+
+Written = Mapping[str, Any]
+"""Plain values by name, as a model's file has them."""
 
 WITHOUT_HESSIAN = {"sigmoid", "local_gradient", "discrete_bounded"}
 """Pair costs and constructions that give no hessian: trees take gradient leaves and least-squares gain with them."""
@@ -87,10 +90,10 @@ class Term:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
 
 
-def terms_from(written: Sequence[Mapping[str, Any]]) -> tuple[Term, ...]:
+def terms_from(written: Sequence[Written]) -> tuple[Term, ...]:
     """Terms of plain values, as a model's file has them."""
 
-    def term(one: Mapping[str, Any]) -> Term:
+    def term(one: Written) -> Term:
         weight = one["weight"]
         return Term(**{**one, "weight": Schedule(**weight) if isinstance(weight, Mapping) else weight})
 
@@ -107,14 +110,14 @@ def saturations(terms: Sequence[Term], iterations: int) -> list[str]:
     ]
 
 
-def weights_at(terms: Sequence[Term], iteration: int) -> NDArray[np.float64]:
+def weights_at(terms: Sequence[Term], iteration: int) -> Floats:
     """Weight of each term at an iteration, ``float64 [terms]``; a term without a weight gets what the others leave."""
     given = [w.at(iteration) if isinstance(w, Schedule) else w for w in (term.weight for term in terms)]
     rest = max(1.0 - sum(w for w in given if w is not None), 0.0) / max(given.count(None), 1)
     return np.array([rest if w is None else w for w in given], np.float64)
 
 
-def pair_groups(term: Term, labels: NDArray[np.float64], judged: NDArray[np.float64]) -> NDArray[np.float64]:
+def pair_groups(term: Term, labels: Floats, judged: Floats) -> Floats:
     """Pairs are formed of documents whose groups are equal; NaN equals nothing and forms none."""
     if term.pairs == "same_label":
         return np.where(labels > 0, judged, np.nan)

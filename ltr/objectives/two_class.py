@@ -6,9 +6,9 @@ own class: the loss is the mean of the two classes' mean losses, however few doc
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure, gains_of
 
@@ -45,7 +45,7 @@ class TwoClassObjective:
         of_query = np.repeat(queries.shares, np.diff(queries.offsets))
         self.weight = of_query * np.where(relevant, 1.0 / sizes[1], 1.0 / sizes[0]) if balanced else of_query
 
-    def __call__(self, scores: NDArray[np.float64], iteration: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian at `scores`; scores move along the gradient."""
         size = 2 * self.sigma / (1 + np.exp(np.minimum(2 * self.sigma * self.sign * scores, 700.0)))
         return self.weight * self.sign * size, self.weight * size * (2 * self.sigma - size)

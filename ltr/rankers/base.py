@@ -9,20 +9,21 @@ import json
 import math
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Array, Floats, Floats32
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.effective_pairs import Ledger
-from ltr.objectives.terms import Term, terms_from
+from ltr.objectives.terms import Term, Written, terms_from
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Curve
 
@@ -31,7 +32,7 @@ FORMAT = 2
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 """What parameters are written as."""
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 """What a ranker learned, by name."""
 Tick = Callable[[], None]
 """Called after every tree, epoch or iteration of a training; what it raises ends the training."""
@@ -41,16 +42,26 @@ class Frame(Protocol):
     """A frame of polars or pandas, as far as its columns are concerned."""
 
     @property
-    def columns(self) -> Any: ...
+    def columns(self) -> Iterable[str]: ...
 
-    def __getitem__(self, names: Any) -> Any: ...
+    @overload
+    def __getitem__(self, names: str) -> ArrayLike: ...
+
+    @overload
+    def __getitem__(self, names: list[str]) -> "Frame": ...
+
+    def __len__(self) -> int: ...
+
+    def to_numpy(self) -> Array: ...
 
 
 Features = ArrayLike | Frame
 """``[documents, features]``, or a frame whose columns bear the features' names."""
 
+Value = TypeVar("Value")
 
-def learned(default: Any, compare: bool = True) -> Any:
+
+def learned(default: Value, compare: bool = True) -> Value:
     """A field that `Ranker.fit` sets: no parameter, and in no configuration. With `compare=False` it does not matter to equality."""
     return field(default=default, repr=False, compare=compare, metadata={"learned": True})
 
@@ -111,7 +122,7 @@ class Ranker(ABC):
             ValueError: for data that it cannot learn from.
         """
 
-    def predict(self, features: Features) -> NDArray[np.float64]:
+    def predict(self, features: Features) -> Floats:
         """Scores ``float64 [documents]``, higher is better.
 
         Raises:
@@ -128,11 +139,11 @@ class Ranker(ABC):
         return self._surface(checked_features(features, self.names))
 
     @abstractmethod
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _scores(self, features: Floats32) -> Floats:
         """`predict` for ``features float32 [documents, features]`` in the order of `names`."""
 
     @abstractmethod
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
+    def _surface(self, features: Floats32) -> Surface:
         """`surface` for ``features float32 [documents, features]`` in the order of `names`."""
 
     @abstractmethod
@@ -163,11 +174,11 @@ class Ranker(ABC):
         return None
 
     @property
-    def linear_weights(self) -> NDArray[np.float64] | None:
+    def linear_weights(self) -> Floats | None:
         """Weights ``float64 [features]`` on the features as they are, where the score is linear but for a constant."""
         return None
 
-    def stages(self, features: Features, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """The scores after every so many iterations, and after the last: the number of iterations and ``float64 [documents]``.
 
         Raises:
@@ -205,7 +216,7 @@ class Ranker(ABC):
         return int(getattr(self, self.iterations_from)) if self.iterations_from else 0
 
     @property
-    def importances(self) -> dict[str, NDArray[np.float64]]:
+    def importances(self) -> dict[str, Floats]:
         """How much each feature counts, by each way of counting, ``float64 [features]``; empty where nothing is known."""
         return {}
 
@@ -231,7 +242,7 @@ class Ranker(ABC):
         return {name: _plain(getattr(self, name)) for name in parameters_of(self)}
 
     @classmethod
-    def restored(cls, parameters: Mapping[str, Any], arrays: Arrays, names: tuple[str, ...]) -> Self:
+    def restored(cls, parameters: Written, arrays: Arrays, names: tuple[str, ...]) -> Self:
         """The ranker of written parameters and arrays.
 
         Raises:
@@ -247,7 +258,7 @@ _READ: dict[str, Callable[[Any], Any]] = {"conventions": lambda written: Convent
 """Parameters that are more than plain values."""
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Json:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, Mapping):
@@ -255,7 +266,7 @@ def _plain(value: Any) -> Any:
     return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
-def digest_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+def digest_of(kind: str, arrays: Mapping[str, Array]) -> str:
     hasher = sha256(kind.encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -264,7 +275,7 @@ def digest_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     return hasher.hexdigest()
 
 
-def checked_features(features: Features, names: tuple[str, ...]) -> NDArray[np.float32]:
+def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     """``float32 [documents, features]`` of an array, or of a frame whose columns bear the model's feature names.
 
     Raises:
@@ -277,8 +288,7 @@ def checked_features(features: Features, names: tuple[str, ...]) -> NDArray[np.f
         missing = [name for name in names if name not in list(columns)]
         if missing:
             raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
-        frame: Any = features
-        features = frame[list(names)].to_numpy()
+        features = cast(Frame, features)[list(names)].to_numpy()
     array = np.ascontiguousarray(features, np.float32)
     if array.ndim != 2 or array.shape[1] != len(names):
         raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
@@ -301,7 +311,7 @@ def save(model: Ranker, folder: str | Path) -> None:
     (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+def _arrays(path: Path) -> dict[str, Array]:
     """The arrays of an archive that `save` wrote. Nothing is allocated for an array that claims more than its part of the file holds."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Floats32
 from ltr.rankers.base import Arrays, Ranker, Tick
 from ltr.rankers.surface import Surface
 
@@ -45,11 +45,11 @@ class Column(Ranker):
         )
         return replace(self, names=queries.names, remarks=told)
 
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _scores(self, features: Floats32) -> Floats:
         values = features[:, self.names.index(self.feature)]
         return np.nan_to_num(values if self.descending else -values, nan=LAST).astype(np.float64)
 
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
+    def _surface(self, features: Floats32) -> Surface:
         raise ValueError(f"a column ({self.feature}) has no weights, and so no certificate of local optimality")
 
     def _learned_arrays(self) -> Arrays:

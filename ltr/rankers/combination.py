@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.data.queries import Queries, canonical
+from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure, fewer_is_better
@@ -31,8 +32,8 @@ class Mixtures:
         measure: key of the measure.
     """
 
-    alphas: NDArray[np.float64]
-    values: NDArray[np.float64]
+    alphas: Floats
+    values: Floats
     ends: tuple[float, float]
     measure: str
 
@@ -46,7 +47,7 @@ class Mixtures:
         return float(edges[k]), float(edges[k + 1]), float(self.values[k])
 
 
-def mix_scores(first: ArrayLike, second: ArrayLike, alpha: float) -> NDArray[np.float64]:
+def mix_scores(first: ArrayLike, second: ArrayLike, alpha: float) -> Floats:
     """(1 − α)·first + α·second."""
     return (1 - alpha) * np.asarray(first, np.float64) + alpha * np.asarray(second, np.float64)
 
@@ -129,11 +130,11 @@ class Combination(Ranker):
         told = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, best in ({low:.4f}, {high:.4f}); {len(found.alphas)} crossings"
         return replace(self, alpha=alpha, names=queries.names, remarks=(told,))
 
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _scores(self, features: Floats32) -> Floats:
         assert self.alpha is not None
         return mix_scores(features[:, 0], features[:, 1], self.alpha)
 
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
+    def _surface(self, features: Floats32) -> Surface:
         assert self.alpha is not None
         return linear_surface(np.array([1 - self.alpha, self.alpha]), features)
 
@@ -148,7 +149,7 @@ class Combination(Ranker):
         return "linear"
 
     @property
-    def linear_weights(self) -> NDArray[np.float64] | None:
+    def linear_weights(self) -> Floats | None:
         return None if self.alpha is None else np.array([1 - self.alpha, self.alpha])
 
     @property
@@ -156,7 +157,7 @@ class Combination(Ranker):
         return (Measure.of(self.measure),)
 
 
-def _crossings(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _crossings(a: Floats, b: Floats) -> Floats:
     """Where two documents of a query change places, in (0, 1), rising."""
     i, j = np.triu_indices(len(a), 1)
     of_first, of_second = a[i] - a[j], b[i] - b[j]
@@ -166,16 +167,16 @@ def _crossings(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _values(
-    labels: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    offsets: NDArray[np.int64],
+    labels: Floats,
+    scores: Floats,
+    offsets: Ints,
     measure: Measure,
     conventions: Conventions | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     return evaluate({"label": labels, measure.source: labels}, scores, offsets, [measure], conventions)[measure.key]
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     if np.isnan(values).all():
         raise ValueError("combine: the measure is undefined on every query")
     return float(np.nanmean(values))

@@ -12,15 +12,17 @@ sizes of neighbouring queries, is for calls by hand: no split can cut it.
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
 from ltr.data.queries import Queries, canonical
+from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
+from ltr.rankers.base import Features, Frame, Ranker
 from ltr.rankers.training import mean_measure
 
 
@@ -43,7 +45,7 @@ class Estimator:
         feature_names_in_: their names ``[features]``; there after a frame only.
     """
 
-    model: Any
+    model: Ranker
     measure: str = "ndcg_10"
     query: str = "qid"
 
@@ -72,7 +74,7 @@ class Estimator:
 
     def fit(
         self,
-        X: Any,
+        X: Features,
         y: ArrayLike,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -98,7 +100,7 @@ class Estimator:
             self.feature_names_in_ = np.array(names, object)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Features) -> Floats:
         """Scores ``float64 [documents]`` in the order of the rows, higher is better; the queries are not looked at.
 
         Raises:
@@ -107,7 +109,7 @@ class Estimator:
         names = self._fitted.names
         return self._fitted.predict(_features(X, names, self.query)[0])
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> float:
+    def score(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> float:
         """Mean of the measure over the queries where it is defined, by the conventions of the ranker.
 
         Raises:
@@ -119,14 +121,14 @@ class Estimator:
         return mean_measure(str(measure), queries, scores, getattr(self.model, "conventions", Conventions()))
 
     @property
-    def _fitted(self) -> Any:
+    def _fitted(self) -> Ranker:
         if "model_" not in vars(self):
             raise ValueError("Estimator: fit comes before predict and score")
         return self.model_
 
     def _queries(
         self,
-        X: Any,
+        X: Features,
         y: ArrayLike,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -138,7 +140,7 @@ class Estimator:
         labels, n = np.asarray(y, np.float64), len(features)
         if labels.shape != (n,):
             raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
-        column = X[self.query] if self.query in _columns(X) else None
+        column = cast(Frame, X)[self.query] if self.query in _columns(X) else None
         ways = {f"column {self.query!r}": column, "qid": qid, "group": group}
         told = [name for name, value in ways.items() if value is not None]
         if len(told) != 1:
@@ -148,7 +150,9 @@ class Estimator:
             if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
                 raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
             return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or names), given
-        of_row, ids = _by_appearance(column if qid is None else qid, n)
+        of_rows = column if qid is None else qid
+        assert of_rows is not None
+        of_row, ids = _by_appearance(of_rows, n)
         order = np.argsort(of_row, kind="stable")
         queries = Queries(
             features=features[order],
@@ -161,7 +165,7 @@ class Estimator:
         )
         return queries, given
 
-    def get_metadata_routing(self) -> Any:
+    def get_metadata_routing(self) -> object:
         """What scikit-learn asks where metadata routing is on: `fit` and `score` want ``qid``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -171,19 +175,19 @@ class Estimator:
         request.score.add_request(param="sample_weight", alias=None)  # refused, but known: a pipeline's score names it always
         return request
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(allow_nan=True))
 
 
-def _columns(X: Any) -> list[str]:
+def _columns(X: Features) -> list[str]:
     """Columns of a frame; none of an array, or of a frame whose columns are numbered."""
     columns = list(getattr(X, "columns", ()))
     return columns if all(isinstance(name, str) for name in columns) else []
 
 
-def _features(X: Any, names: tuple[str, ...], beside: str) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+def _features(X: Features, names: tuple[str, ...], beside: str) -> tuple[Floats32, tuple[str, ...]]:
     """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `beside`."""
     if not (columns := _columns(X)):
         array = _numbers(X, "X")
@@ -194,16 +198,16 @@ def _features(X: Any, names: tuple[str, ...], beside: str) -> tuple[NDArray[np.f
     missing = [name for name in names if name not in columns]
     if missing:
         raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
-    taken = names or tuple(name for name in columns if name != beside)
-    if not taken or not len(X):
-        raise ValueError(f"X: {len(X)} rows and {len(taken)} features: there is nothing to rank by")
-    array = np.empty((len(X), len(taken)), np.float32)
+    frame, taken = cast(Frame, X), names or tuple(name for name in columns if name != beside)
+    if not taken or not len(frame):
+        raise ValueError(f"X: {len(frame)} rows and {len(taken)} features: there is nothing to rank by")
+    array = np.empty((len(frame), len(taken)), np.float32)
     for k, name in enumerate(taken):
-        array[:, k] = _numbers(X[name], f"column {name!r}")
+        array[:, k] = _numbers(frame[name], f"column {name!r}")
     return array, taken
 
 
-def _numbers(values: Any, what: str) -> NDArray[np.float32]:
+def _numbers(values: Features, what: str) -> Floats32:
     array = np.asarray(values)
     text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
     try:
@@ -214,12 +218,12 @@ def _numbers(values: Any, what: str) -> NDArray[np.float32]:
     raise ValueError(f"{what}: {array.dtype}; features are numbers")
 
 
-def _by_appearance(qid: Any, n: int) -> tuple[NDArray[np.int64], list[bytes]]:
+def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
     """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
     values = np.asarray(qid)
     if values.shape != (n,):
         raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
-    numbers: dict[Any, int] = {}
+    numbers: dict[object, int] = {}
     of_row = np.empty(n, np.int64)
     for row, value in enumerate(values.tolist()):
         if value is None or value != value:

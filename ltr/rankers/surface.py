@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
+
+from ltr.kernels.kernel import Floats, Floats32
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,10 @@ class Surface:
             weights moved by ``steps[e] · directions[k]``.
     """
 
-    weights: NDArray[np.float64]
+    weights: Floats
     n_documents: int
-    slopes: Callable[[int, int, NDArray[np.float64]], NDArray[np.float64]] | None = None
-    scores: Callable[[int, int, NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]] | None = None
+    slopes: Callable[[int, int, Floats], Floats] | None = None
+    scores: Callable[[int, int, Floats, Floats], Floats] | None = None
 
 
 TILE = 128
@@ -33,7 +34,7 @@ TILE = 128
 
 
 @njit(cache=True)
-def turned(features, first, last):
+def turned(features: Floats32, first: int, last: int) -> Floats:
     """``float64 [features, last − first]``, and three rows of zeros so that `combine` may take four at a time."""
     out = np.zeros((features.shape[1] + 3, last - first))
     for d in range(last - first):
@@ -43,7 +44,7 @@ def turned(features, first, last):
 
 
 @njit(cache=True, fastmath={"contract"})
-def combine(columns, points, out):
+def combine(columns: Floats, points: Floats, out: Floats) -> None:
     """out[k] = Σ_f points[k, f] · columns[f], with columns from `turned`: two points and four features at a time, in one order.
     `out` has a row to spare where the number of points is odd."""
     n_points, n_features = points.shape
@@ -63,7 +64,7 @@ def combine(columns, points, out):
 
 
 @njit(cache=True, parallel=True)
-def _linear_slopes(features, first, points, out):
+def _linear_slopes(features: Floats32, first: int, points: Floats, out: Floats) -> None:
     for tile in prange((out.shape[1] + TILE - 1) // TILE):
         a, b = tile * TILE, min(tile * TILE + TILE, out.shape[1])
         part = np.empty((len(points) + 1, b - a))
@@ -71,10 +72,10 @@ def _linear_slopes(features, first, points, out):
         out[:, a:b] = part[:-1]
 
 
-def linear_surface(weights: NDArray[np.float64], features: NDArray[np.float32]) -> Surface:
+def linear_surface(weights: Floats, features: Floats32) -> Surface:
     """Of a linear model: ``weights float64 [features]`` over ``features float32 [documents, features]``."""
 
-    def slopes(first: int, last: int, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slopes(first: int, last: int, points: Floats) -> Floats:
         out = np.empty((len(points), last - first))
         _linear_slopes(features, first, np.ascontiguousarray(points), out)
         return out

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure, why_undefined
@@ -15,12 +15,12 @@ from ltr.metrics.measure import Measure, why_undefined
 class Curve:
     """A measure along training, ``float64 [evaluations]`` each; NaN where it was not taken."""
 
-    iteration: NDArray[np.int64]
-    train: NDArray[np.float64]
-    valid: NDArray[np.float64]
+    iteration: Ints
+    train: Floats
+    valid: Floats
 
 
-def mean_measure(measure: str, queries: Queries, scores: NDArray[np.float64], conventions: Conventions) -> float:
+def mean_measure(measure: str, queries: Queries, scores: Floats, conventions: Conventions) -> float:
     """Mean of a measure over the queries where it is defined.
 
     Raises:
@@ -33,7 +33,7 @@ def mean_measure(measure: str, queries: Queries, scores: NDArray[np.float64], co
     return float(np.nanmean(values))
 
 
-def query_values(measure: str, queries: Queries, scores: NDArray[np.float64], conventions: Conventions) -> NDArray[np.float64]:
+def query_values(measure: str, queries: Queries, scores: Floats, conventions: Conventions) -> Floats:
     """A measure of each query, ``float64 [queries]``; NaN where it is undefined."""
     labels = {"label": queries.labels, **queries.sources}
     key = Measure.of(measure).key

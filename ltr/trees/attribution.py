@@ -12,28 +12,26 @@ The sum is ∫₀¹ Π_{g≠f} (z_g(1−t) + o_g·t) dt: a polynomial of degree 
 So a leaf needs the product at a few points, and each feature one division: no recursion over subsets, and nothing but sums.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Ints32
 from ltr.trees.ensemble import Trees
 
 
-def importance(trees: Trees, n_features: int, by: str = "gain") -> NDArray[np.float64]:
+def importance(trees: Trees, n_features: int, by: str = "gain") -> Floats:
     """How much each feature was split by, ``float64 [features]``: the sum of gains (``gain``), or the number of splits (``splits``).
 
     Raises:
         ValueError: for another `by`.
     """
-    weights: dict[str, Any] = {"gain": trees.gain, "splits": np.ones(len(trees.gain))}
+    weights: dict[str, Floats] = {"gain": trees.gain, "splits": np.ones(len(trees.gain))}
     if by not in weights:
         raise ValueError(f"importance by {by!r}; known: {', '.join(weights)}")
     return np.bincount(trees.feature, weights[by], n_features).astype(np.float64)
 
 
-def shapley(trees: Trees, features: NDArray[np.float32]) -> NDArray[np.float64]:
+def shapley(trees: Trees, features: Floats32) -> Floats:
     """Shapley values ``float64 [documents, features + 1]``; the last column is the expected score, and a row sums to the score."""
     values = np.zeros((len(features), features.shape[1] + 1))
     paths = _Paths(trees)
@@ -88,7 +86,7 @@ class _Paths:
         self.longest = int(np.diff(self.firsts).max(initial=0))
 
 
-def _documents_below(trees: Trees, first: int, last: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _documents_below(trees: Trees, first: int, last: int, sizes: Ints) -> Ints:
     """Training documents below each node of a tree; children have higher numbers than their parents."""
     below = np.zeros(last - first, np.int64)
     for node in range(last - first - 1, -1, -1):
@@ -99,9 +97,22 @@ def _documents_below(trees: Trees, first: int, last: int, sizes: NDArray[np.int6
 
 @njit(cache=True, parallel=True)
 def _add_shapley(
-    features, feature, threshold, missing_left, value, node, goes_left, slot, starts, path_features, shares, firsts, points, weights,
-    values,
-):  # fmt: skip
+    features: Floats32,
+    feature: Ints32,
+    threshold: Floats32,
+    missing_left: Bools,
+    value: Floats,
+    node: Ints,
+    goes_left: Bools,
+    slot: Ints,
+    starts: Ints,
+    path_features: Ints,
+    shares: Floats,
+    firsts: Ints,
+    points: Floats,
+    weights: Floats,
+    values: Floats,
+) -> None:
     n_points, longest = len(points), np.diff(firsts).max()
     for row in prange(len(features)):
         passes, product = np.empty(longest, np.bool_), np.empty(n_points)

@@ -13,7 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
+
+from ltr.kernels.kernel import Bools, Bytes, Floats32, Ints
 
 MISSING = 255
 BLOCK = 16
@@ -26,8 +27,8 @@ FEW = 31
 class Bins:
     """Bin edges of each feature: ``edges[starts[f]:starts[f + 1]]``, float32, rising."""
 
-    edges: NDArray[np.float32]
-    starts: NDArray[np.int64]
+    edges: Floats32
+    starts: Ints
 
     @property
     def n_features(self) -> int:
@@ -38,7 +39,7 @@ class Bins:
         return max(1, -(-self.n_features // BLOCK))
 
     @property
-    def columns(self) -> NDArray[np.int64]:
+    def columns(self) -> Ints:
         """Where each feature stands, ``int64 [features]``: in order, but those of few bins behind the others."""
         few = np.diff(self.starts) < FEW
         columns = np.empty(self.n_features, np.int64)
@@ -46,14 +47,14 @@ class Bins:
         return columns
 
     @property
-    def used(self) -> NDArray[np.int64]:
+    def used(self) -> Ints:
         """Bins of values in each column, ``int64 [blocks · BLOCK]``; 0 behind the last."""
         used = np.zeros(self.n_blocks * BLOCK, np.int64)
         used[self.columns] = np.diff(self.starts) + 1
         return used
 
 
-def find_bins(features: NDArray[np.float32], max_bins: int = 255) -> Bins:
+def find_bins(features: Floats32, max_bins: int = 255) -> Bins:
     """Edges so that each feature falls into at most `max_bins` bins, by quantiles where it has more distinct values.
 
     Raises:
@@ -62,7 +63,7 @@ def find_bins(features: NDArray[np.float32], max_bins: int = 255) -> Bins:
     if not 2 <= max_bins <= 255:
         raise ValueError(f"max_bins {max_bins} is outside 2–255")
 
-    def of_block(first: int) -> list[NDArray[np.float32]]:
+    def of_block(first: int) -> list[Floats32]:
         block = np.ascontiguousarray(features[:, first : first + BLOCK].T)
         return [_edges(column, max_bins, first + k) for k, column in enumerate(block)]
 
@@ -72,7 +73,7 @@ def find_bins(features: NDArray[np.float32], max_bins: int = 255) -> Bins:
     return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
 
 
-def _edges(column: NDArray[np.float32], max_bins: int, feature: int) -> NDArray[np.float32]:
+def _edges(column: Floats32, max_bins: int, feature: int) -> Floats32:
     values = _sorted_values(column, feature)
     if len(values) == 0:
         return np.empty(0, np.float32)
@@ -84,7 +85,7 @@ def _edges(column: NDArray[np.float32], max_bins: int, feature: int) -> NDArray[
     return _between(distinct[cut - 1], distinct[cut])
 
 
-def _sorted_values(column: NDArray[np.float32], feature: int) -> NDArray[np.float32]:
+def _sorted_values(column: Floats32, feature: int) -> Floats32:
     """The values that are there, rising."""
     values = column.copy()
     values.sort()
@@ -94,16 +95,16 @@ def _sorted_values(column: NDArray[np.float32], feature: int) -> NDArray[np.floa
     return values
 
 
-def _distinct(values: NDArray[np.float32]) -> NDArray[np.float32]:
+def _distinct(values: Floats32) -> Floats32:
     return values[np.flatnonzero(np.diff(values, prepend=np.float32(np.nan)) != 0)]
 
 
-def _quantiles(n: int, max_bins: int) -> NDArray[np.int64]:
+def _quantiles(n: int, max_bins: int) -> Ints:
     """Ranks, from 0, of the values that begin bins."""
     return np.arange(1, max_bins) * n // max_bins
 
 
-def _between(low: NDArray[np.float32], high: NDArray[np.float32]) -> NDArray[np.float32]:
+def _between(low: Floats32, high: Floats32) -> Floats32:
     """Edges in the middle of neighbouring values, or at the lower one where no float lies between; zero has no sign."""
     middle = low + (high - low) / np.float32(2)
     return np.where((middle > low) & (middle < high), middle, low).astype(np.float32) + np.float32(0)
@@ -112,7 +113,7 @@ def _between(low: NDArray[np.float32], high: NDArray[np.float32]) -> NDArray[np.
 # --- the same edges where the rows lie in several parts -----------------------------------------------------------------
 
 
-def sorted_block(features: NDArray[np.float32], first: int) -> list[NDArray[np.float32]]:
+def sorted_block(features: Floats32, first: int) -> list[Floats32]:
     """The values of `BLOCK` features from `first` on, rising, without the missing ones: what a part answers from.
 
     Raises:
@@ -122,7 +123,11 @@ def sorted_block(features: NDArray[np.float32], first: int) -> list[NDArray[np.f
     return [_sorted_values(column, first + k) for k, column in enumerate(block)]
 
 
-def find_bins_by(ask: Callable[..., list[Any]], n_features: int, max_bins: int) -> Bins:
+Ask = Callable[..., list[Any]]
+"""``ask(question, *arguments)``: the answers of all parts, in their order."""
+
+
+def find_bins_by(ask: Ask, n_features: int, max_bins: int) -> Bins:
     """`find_bins` over parts that keep their rows: a quantile is found by halving the bits of a float, asking each time how many
     values are not above it. Every feature costs 32 questions of ``max_bins − 1`` numbers, however many rows there are.
 
@@ -136,24 +141,24 @@ def find_bins_by(ask: Callable[..., list[Any]], n_features: int, max_bins: int) 
     return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
 
 
-def few(block: list[NDArray[np.float32]], max_bins: int) -> list[tuple[int, NDArray[np.float32] | None]]:
+def few(block: list[Floats32], max_bins: int) -> list[tuple[int, Floats32 | None]]:
     """For each column how many values there are, and the distinct ones, None where they are more than `max_bins`."""
     distinct = [_distinct(values) for values in block]
     return [(len(v), d if len(d) <= max_bins else None) for v, d in zip(block, distinct, strict=True)]
 
 
-def not_above(block: list[NDArray[np.float32]], thresholds: NDArray[np.float32]) -> NDArray[np.int64]:
+def not_above(block: list[Floats32], thresholds: Floats32) -> Ints:
     """How many values of each column are ≤ each of its thresholds, ``int64 [columns, thresholds]``."""
     return np.array([np.searchsorted(v, t, side="right") for v, t in zip(block, thresholds, strict=True)], np.int64)
 
 
-def next_below(block: list[NDArray[np.float32]], values: NDArray[np.float32]) -> NDArray[np.float32]:
+def next_below(block: list[Floats32], values: Floats32) -> Floats32:
     """The largest value of each column below each of `values`, ``float32 [columns, values]``; −∞ where there is none."""
     padded = [np.concatenate(([np.float32(-np.inf)], column)) for column in block]
     return np.array([p[np.searchsorted(p[1:], v, side="left")] for p, v in zip(padded, values, strict=True)], np.float32)
 
 
-def _block_edges(ask: Callable[..., list[Any]], first: int, max_bins: int) -> list[NDArray[np.float32]]:
+def _block_edges(ask: Ask, first: int, max_bins: int) -> list[Floats32]:
     by_column = list(zip(*ask("few", first, max_bins), strict=True))
     counts = np.array([sum(n for n, _ in column) for column in by_column])
     distinct = [_united([values for _, values in column], max_bins) for column in by_column]
@@ -176,7 +181,7 @@ def _block_edges(ask: Callable[..., list[Any]], first: int, max_bins: int) -> li
     return found
 
 
-def _united(parts: list[NDArray[np.float32] | None], max_bins: int) -> NDArray[np.float32] | None:
+def _united(parts: list[Floats32 | None], max_bins: int) -> Floats32 | None:
     """The distinct values of all parts, None where they are more than `max_bins`."""
     known = [values for values in parts if values is not None]
     distinct = np.unique(np.concatenate(known)) if len(known) == len(parts) else None
@@ -192,7 +197,7 @@ def _rising(value: np.float32) -> int:
     return bits + _SIGN if bits < _SIGN else 2 * _SIGN - 1 - bits
 
 
-def _float(places: NDArray[np.int64]) -> NDArray[np.float32]:
+def _float(places: Ints) -> Floats32:
     bits = np.where(places >= _SIGN, places - _SIGN, 2 * _SIGN - 1 - places)
     return bits.astype(np.uint32).view(np.float32)
 
@@ -204,14 +209,14 @@ _TILE = 512
 """Rows that go through one block of columns before the next: their features stay in the processor's cache."""
 
 
-def apply_bins(features: NDArray[np.float32], bins: Bins) -> NDArray[np.uint8]:
+def apply_bins(features: Floats32, bins: Bins) -> Bytes:
     """Bins ``uint8 [blocks, documents, BLOCK]`` of ``features [documents, features]``, by column; columns past the last are 0."""
     binned = np.zeros((bins.n_blocks, len(features), BLOCK), np.uint8)
     _apply(features, bins.edges, bins.starts, bins.columns, binned)
     return binned
 
 
-def find_missing(binned: NDArray[np.uint8], bins: Bins) -> NDArray[np.bool_]:
+def find_missing(binned: Bytes, bins: Bins) -> Bools:
     """Which features have a missing value, ``bool [features]``, from `apply_bins`."""
     found = np.empty((len(binned), BLOCK), np.bool_)
     _find_missing(binned, found)
@@ -219,7 +224,7 @@ def find_missing(binned: NDArray[np.uint8], bins: Bins) -> NDArray[np.bool_]:
 
 
 @njit(cache=True, parallel=True)
-def _find_missing(binned, found):
+def _find_missing(binned: Bytes, found: Bools) -> None:
     for block in prange(len(binned)):
         largest = np.zeros(BLOCK, np.uint8)
         for row in range(binned.shape[1]):
@@ -230,7 +235,7 @@ def _find_missing(binned, found):
 
 
 @njit(cache=True, parallel=True)
-def _apply(features, edges, starts, columns, binned):
+def _apply(features: Floats32, edges: Floats32, starts: Ints, columns: Ints, binned: Bytes) -> None:
     """The bin is the number of edges below x, found by eight halvings without a branch in edges padded with infinity."""
     n_documents, n_features = features.shape
     for tile in prange((n_documents + _TILE - 1) // _TILE):

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Array, Bools, Floats, Floats32, Ints, Ints32, Words, Words32
 from ltr.kernels.lanes import LANES, ROWS, turn, walk
 from ltr.kernels.prefetch import prefetch
 from ltr.rankers.surface import Surface
@@ -22,19 +21,19 @@ class Trees:
     of one `value` a tree. `documents`: how many of those it was grown on fell into each leaf.
     """
 
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float32]
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    value: NDArray[np.float64]
-    documents: NDArray[np.int64]
-    node_starts: NDArray[np.int64]
-    leaf_starts: NDArray[np.int64]
-    gain: NDArray[np.float64]
+    feature: Ints32
+    threshold: Floats32
+    missing_left: Bools
+    left: Ints32
+    right: Ints32
+    value: Floats
+    documents: Ints
+    node_starts: Ints
+    leaf_starts: Ints
+    gain: Floats
 
     @staticmethod
-    def restored(arrays: Mapping[str, NDArray[Any]], n_features: int) -> "Trees":
+    def restored(arrays: Mapping[str, Array], n_features: int) -> "Trees":
         """Of arrays from outside.
 
         Raises:
@@ -78,7 +77,7 @@ class Trees:
         starts = {name: places - places[0] for name, places in of_trees.items()}
         return Trees(**of_nodes, **starts, value=self.value[leaves], documents=self.documents[leaves])
 
-    def leaves(self, features: NDArray[np.float32]) -> NDArray[np.int32]:
+    def leaves(self, features: Floats32) -> Ints32:
         """Which leaf each document falls into, ``int32 [documents, trees]``, as places in `value`."""
         leaves = np.empty((len(features), self.n_trees), np.int32)
         _leaves(
@@ -87,16 +86,16 @@ class Trees:
         )  # fmt: skip
         return leaves
 
-    def surface(self, features: NDArray[np.float32], offset: NDArray[np.float64]) -> Surface:
+    def surface(self, features: Floats32, offset: Floats) -> Surface:
         """Scores, `offset` included, as a function of the vector of leaf values, the trees' shapes as they are."""
         leaves = self.leaves(features)
 
-        def slopes(first: int, last: int, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        def slopes(first: int, last: int, points: Floats) -> Floats:
             out = np.empty((len(points), last - first))
             _leaf_sums(leaves, first, np.ascontiguousarray(points.T), out)
             return out
 
-        def scores(first: int, last: int, directions: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(first: int, last: int, directions: Floats, steps: Floats) -> Floats:
             here = offset[first:last] + slopes(first, last, self.value[None])[0]
             return np.asarray(here + steps[:, None] * slopes(first, last, directions)[:, None, :])
 
@@ -104,7 +103,7 @@ class Trees:
             return Surface(self.value.copy(), len(features), scores=scores)
         return Surface(self.value.copy(), len(features), slopes=slopes)
 
-    def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def scores(self, features: Floats32) -> Floats:
         """Scores ``float64 [documents]`` of ``features float32 [documents, features]``.
 
         Raises:
@@ -119,14 +118,15 @@ class Trees:
             raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
         return scores
 
-    def _score(self, features: NDArray[np.float32], scores: NDArray[np.float64], infinite: NDArray[np.bool_]) -> None:
+    def _score(self, features: Floats32, scores: Floats, infinite: Bools) -> None:
         nodes = self.feature, self.threshold, self.missing_left, self.left, self.right
         values = self.value, self.node_starts, self.leaf_starts
         largest = np.diff(self.leaf_starts).max(initial=0)
         if largest > 64:
             _predict(features, *nodes, *values, scores, infinite)
             return
-        plan = _plan(*nodes, self.node_starts, np.empty(len(self.feature), np.uint32 if largest <= 32 else np.uint64))
+        kept = np.empty(len(self.feature), np.uint32) if largest <= 32 else np.empty(len(self.feature), np.uint64)
+        plan = _plan(*nodes, self.node_starts, kept)
         _predict_by_bits(features, *plan, *values, scores, infinite)
 
 
@@ -139,20 +139,21 @@ _KINDS = {
 def join(trees: list[Trees]) -> Trees:
     """One ensemble of many."""
 
-    def starts(parts: list[NDArray[np.int64]]) -> Any:
+    def starts(parts: list[Ints]) -> Ints:
         return np.concatenate(
             (np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(p) for p in parts] or [np.empty(0, np.int64)])))
         )
 
-    def flat(name: str) -> Any:
+    def flat(name: str) -> Array:
         return np.concatenate([getattr(t, name) for t in trees] or [np.empty(0, _KINDS[name])])
 
     of_trees = {name: starts([getattr(t, name) for t in trees]) for name in ("node_starts", "leaf_starts")}
-    return Trees(**{name: of_trees[name] if name in of_trees else flat(name) for name in _KINDS})
+    arrays: dict[str, Array] = {name: of_trees[name] if name in of_trees else flat(name) for name in _KINDS}
+    return Trees(**arrays)
 
 
 @njit(cache=True)
-def _leaf_ranges(left, right, first, middle, last):
+def _leaf_ranges(left: Ints32, right: Ints32, first: Ints, middle: Ints, last: Ints) -> bool:
     """Of each node of one tree the first and the last leaf below it, and the last one below its left child.
 
     False where a child does not stand behind its node, or leaves are not numbered 0, 1, 2 … from left to right, each met once: those
@@ -171,7 +172,7 @@ def _leaf_ranges(left, right, first, middle, last):
 
 
 @njit(cache=True)
-def _in_order(left, right, node_starts):
+def _in_order(left: Ints32, right: Ints32, node_starts: Ints) -> bool:
     """Whether `_leaf_ranges` finds nodes and leaves of every tree in order."""
     ranges = np.empty((3, len(left)), np.int64)
     for tree in range(len(node_starts) - 1):
@@ -182,7 +183,17 @@ def _in_order(left, right, node_starts):
 
 
 @njit(cache=True)
-def _leaf(x, tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts):
+def _leaf(
+    x: Floats32,
+    tree: int,
+    feature: Ints32,
+    threshold: Floats32,
+    missing_left: Bools,
+    left: Ints32,
+    right: Ints32,
+    node_starts: Ints,
+    leaf_starts: Ints,
+) -> int:
     """Where one row falls in a tree: the leaf's place among all leaves of the ensemble."""
     base = node_starts[tree]
     node = 0 if node_starts[tree + 1] > base else -1
@@ -190,14 +201,27 @@ def _leaf(x, tree, feature, threshold, missing_left, left, right, node_starts, l
         value = x[feature[base + node]]
         goes_left = missing_left[base + node] if np.isnan(value) else value <= threshold[base + node]
         node = left[base + node] if goes_left else right[base + node]
-    return leaf_starts[tree] + ~node
+    first: int = leaf_starts[tree]
+    return first + ~node
 
 
 _BLOCK = 8 * ROWS
 
 
 @njit(cache=True, parallel=True)
-def _predict(features, feature, threshold, missing_left, left, right, value, node_starts, leaf_starts, scores, infinite):
+def _predict(
+    features: Floats32,
+    feature: Ints32,
+    threshold: Floats32,
+    missing_left: Bools,
+    left: Ints32,
+    right: Ints32,
+    value: Floats,
+    node_starts: Ints,
+    leaf_starts: Ints,
+    scores: Floats,
+    infinite: Bools,
+) -> None:
     for block in prange(len(infinite)):
         rows = features[block * _BLOCK : block * _BLOCK + _BLOCK]
         infinite[block] = np.isinf(rows).any()
@@ -209,7 +233,9 @@ def _predict(features, feature, threshold, missing_left, left, right, value, nod
 
 
 @njit(cache=True)
-def _plan(feature, threshold, missing_left, left, right, node_starts, kept):
+def _plan(
+    feature: Ints32, threshold: Floats32, missing_left: Bools, left: Ints32, right: Ints32, node_starts: Ints, kept: Words | Words32
+) -> tuple[Ints, Floats32, Words | Words32, Ints]:
     """What `walk` asks for: the nodes of a tree where missing values go right, then from `middle` on those where they go left.
 
     `kept`: all bits but those of the leaves below a node's left child; leaves are numbered from left to right.
@@ -231,7 +257,7 @@ def _plan(feature, threshold, missing_left, left, right, node_starts, kept):
 
 
 @njit(cache=True)
-def _lay(rows, columns):
+def _lay(rows: Floats32, columns: Floats32) -> bool:
     """Rows as columns of ROWS numbers; whether one is infinite. The last sixteen columns overlap those before them."""
     flat, (n, width), infinite = rows.reshape(-1), rows.shape, False
     if n == ROWS and width >= LANES:
@@ -252,7 +278,19 @@ _LINE = 16
 
 
 @njit(cache=True)
-def _score_block(features, first, last, place, threshold, kept, middle, value, node_starts, leaf_starts, scores):
+def _score_block(
+    features: Floats32,
+    first: int,
+    last: int,
+    place: Ints,
+    threshold: Floats32,
+    kept: Words | Words32,
+    middle: Ints,
+    value: Floats,
+    node_starts: Ints,
+    leaf_starts: Ints,
+    scores: Floats,
+) -> bool:
     """Scores of the rows `first` to `last`; whether any number is infinite.
 
     ROWS at a time; while they go through the trees, the memory is asked for those that follow. Columns begin with a line of the cache.
@@ -278,7 +316,18 @@ def _score_block(features, first, last, place, threshold, kept, middle, value, n
 
 
 @njit(cache=True, parallel=True)
-def _predict_by_bits(features, place, threshold, kept, middle, value, node_starts, leaf_starts, scores, infinite):
+def _predict_by_bits(
+    features: Floats32,
+    place: Ints,
+    threshold: Floats32,
+    kept: Words | Words32,
+    middle: Ints,
+    value: Floats,
+    node_starts: Ints,
+    leaf_starts: Ints,
+    scores: Floats,
+    infinite: Bools,
+) -> None:
     """For trees of at most 64 leaves, bits of 32 or 64 as `kept` is."""
     for block in prange(len(infinite)):
         first, last = block * _BLOCK, min(block * _BLOCK + _BLOCK, len(features))
@@ -288,14 +337,24 @@ def _predict_by_bits(features, place, threshold, kept, middle, value, node_start
 
 
 @njit(cache=True, parallel=True)
-def _leaves(features, feature, threshold, missing_left, left, right, node_starts, leaf_starts, leaves):
+def _leaves(
+    features: Floats32,
+    feature: Ints32,
+    threshold: Floats32,
+    missing_left: Bools,
+    left: Ints32,
+    right: Ints32,
+    node_starts: Ints,
+    leaf_starts: Ints,
+    leaves: Ints32,
+) -> None:
     for row in prange(len(features)):
         for tree in range(len(node_starts) - 1):
             leaves[row, tree] = _leaf(features[row], tree, feature, threshold, missing_left, left, right, node_starts, leaf_starts)
 
 
 @njit(cache=True, parallel=True)
-def _leaf_sums(leaves, first, values, out):
+def _leaf_sums(leaves: Ints32, first: int, values: Floats, out: Floats) -> None:
     """out[k, d] = Σ_trees values[leaf of document first + d, k], trees in order."""
     for tile in prange((out.shape[1] + 63) // 64):
         a, b = tile * 64, min(tile * 64 + 64, out.shape[1])

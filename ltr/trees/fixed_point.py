@@ -12,7 +12,8 @@ sizes by that scale, an integer.
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
+
+from ltr.kernels.kernel import Floats, Ints, Ints32
 
 LOW = np.int64(0xFFFFFFFF)
 """The low half."""
@@ -36,18 +37,18 @@ def fine_scales(coarse: float, total: int, *bits: int) -> list[float]:
     return [float(coarse * 2.0 ** (b - total.bit_length() - 1)) if coarse else 1.0 for b in bits]
 
 
-def largest_of(values: NDArray[np.float64]) -> float:
+def largest_of(values: Floats) -> float:
     """The largest size."""
     return float(_largest(values.view(np.int64)).view(np.float64).max(initial=0.0))
 
 
-def size_of(values: NDArray[np.float64], scale: float) -> int:
+def size_of(values: Floats, scale: float) -> int:
     """Σ |values · scale|, each summand rounded."""
     return int(_total_size(values, scale).sum()) if scale else 0
 
 
 @njit(cache=True, parallel=True)
-def _largest(bits):
+def _largest(bits: Ints) -> Ints:
     """Largest size in each piece, all as the bits of floats: floats ≥ 0 are ordered as their bits are, and integers have a maximum that
     runs in vector lanes."""
     size, largest = np.int64(0x7FFFFFFFFFFFFFFF), np.zeros((len(bits) + PIECE - 1) // PIECE, np.int64)
@@ -60,7 +61,7 @@ def _largest(bits):
 
 
 @njit(cache=True, parallel=True)
-def _total_size(values, scale):
+def _total_size(values: Floats, scale: float) -> Ints:
     totals = np.zeros((len(values) + PIECE - 1) // PIECE, np.int64)
     for piece in prange(len(totals)):
         own = np.int64(0)
@@ -71,7 +72,9 @@ def _total_size(values, scale):
 
 
 @njit(cache=True, parallel=True)
-def pack(gradient, hessian, gradient_scale, hessian_scale, newton, row_index, packed):
+def pack(
+    gradient: Floats, hessian: Floats, gradient_scale: float, hessian_scale: float, newton: bool, row_index: Ints32, packed: Ints
+) -> None:
     """Both in one integer, ``packed[row_index[document]]``."""
     for k in prange(len(gradient)):
         low = np.int64(np.rint(hessian[k] * hessian_scale)) if newton else np.int64(1)

@@ -18,12 +18,19 @@ References: ``src/io/tree.cpp`` of LightGBM 4; ``doc/model.schema`` of XGBoost 3
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from ltr.kernels.kernel import Array, Floats, Floats32, Ints
+from ltr.rankers.base import Json
 from ltr.trees.ensemble import Trees, join
+
+Document = Mapping[str, Any]
+"""What `json.loads` makes of another tool's file."""
+Node = TypeVar("Node")
+"""What a node or a leaf is written as."""
 
 _LEFT, _NAN = 2, 8
 """LightGBM's decision_type of a numerical split: bit 1, missing values go left; bits 2 and 3, which values are missing."""
@@ -66,7 +73,7 @@ def _lightgbm_tree(number: int, tree: Trees) -> str:
     missing = np.where(tree.missing_left, _LEFT | _NAN, _NAN)
     # A threshold of infinity parts all values from the missing ones; LightGBM itself writes the largest number so.
     thresholds = np.where(np.isinf(tree.threshold), 1e300, tree.threshold.astype(np.float64))
-    lists: dict[str, NDArray[Any]] = {
+    lists: dict[str, Array] = {
         "split_feature": tree.feature,
         "split_gain": tree.gain,
         "threshold": thresholds,
@@ -86,7 +93,7 @@ def _lightgbm_tree(number: int, tree: Trees) -> str:
     )
 
 
-def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, object]:
+def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
     """What, as JSON, ``xgboost.Booster(model_file=…)`` opens; scores are those of leaves and sums in float32.
 
     Raises:
@@ -94,13 +101,13 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, object]:
     """
     _check_names(names, r"[\[\]<]", "XGBoost takes no feature names with [, ] or <")
     written = [_xgboost_tree(k, trees.between(k, k + 1), len(names)) for k in range(trees.n_trees)]
-    model = {
+    model: Json = {
         "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(trees.n_trees)},
         "iteration_indptr": list(range(trees.n_trees + 1)),
         "tree_info": [0] * trees.n_trees,
         "trees": written,
     }
-    learner = {
+    learner: Json = {
         "attributes": {},
         "feature_names": list(names),
         "feature_types": ["float"] * len(names),
@@ -117,7 +124,7 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, object]:
     return {"learner": learner, "version": [2, 1, 0]}
 
 
-def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, object]:
+def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
     """Nodes and leaves under one numbering; a leaf's value stands where a node has its threshold. The children of node k have the numbers
     2k + 1 and 2k + 2: XGBoost's kernels take the right one to follow the left."""
     n, n_leaves = len(tree.feature), len(tree.value)
@@ -132,7 +139,7 @@ def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, object
     with np.errstate(over="ignore"):
         above = np.nextafter(tree.threshold, np.float32(np.inf))
 
-    def placed(of_nodes: NDArray[Any], of_leaves: NDArray[Any]) -> NDArray[Any]:
+    def placed(of_nodes: Array, of_leaves: Array) -> Array:
         both = np.empty(n + n_leaves, of_nodes.dtype)
         both[node], both[leaf] = of_nodes, of_leaves
         return both
@@ -182,25 +189,25 @@ def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
     return f"## LambdaMART\n## No. of trees = {trees.n_trees}\n{''.join(listed)}\n<ensemble>\n{''.join(rows)}</ensemble>\n"
 
 
-def solr_trees(trees: Trees, names: Sequence[str], name: str) -> dict[str, object]:
+def solr_trees(trees: Trees, names: Sequence[str], name: str) -> dict[str, Json]:
     """A ``MultipleAdditiveTreesModel`` called `name`, for Solr's model store."""
 
-    def split(feature: int, threshold: np.float32, left: dict[str, Any], right: dict[str, Any]) -> dict[str, object]:
+    def split(feature: int, threshold: np.float32, left: Json, right: Json) -> Json:
         return {"feature": names[feature], "threshold": str(solr_threshold(threshold)), "left": left, "right": right}
 
-    def leaf(value: float) -> dict[str, object]:
+    def leaf(value: float) -> Json:
         return {"value": str(np.float32(value))}
 
-    roots = [{"weight": "1", "root": _folded(trees.between(k, k + 1), leaf, split)} for k in range(trees.n_trees)]
+    roots: list[Json] = [{"weight": "1", "root": _folded(trees.between(k, k + 1), leaf, split)} for k in range(trees.n_trees)]
     return _solr("MultipleAdditiveTreesModel", names, name, {"trees": roots})
 
 
-def solr_linear(weights: Mapping[str, float], name: str) -> dict[str, object]:
+def solr_linear(weights: Mapping[str, float], name: str) -> dict[str, Json]:
     """A ``LinearModel`` called `name`, for Solr's model store."""
     return _solr("LinearModel", list(weights), name, {"weights": {feature: float(weight) for feature, weight in weights.items()}})
 
 
-def _solr(kind: str, names: Sequence[str], name: str, params: dict[str, Any]) -> dict[str, object]:
+def _solr(kind: str, names: Sequence[str], name: str, params: Json) -> dict[str, Json]:
     return {"class": f"org.apache.solr.ltr.model.{kind}", "name": name, "features": [{"name": n} for n in names], "params": params}
 
 
@@ -236,18 +243,18 @@ def check_complete(trees: Trees, names: Sequence[str], where: str) -> None:
         )
 
 
-def _folded(tree: Trees, leaf: Callable[[float], Any], split: Callable[[int, np.float32, Any, Any], Any]) -> Any:
+def _folded(tree: Trees, leaf: Callable[[float], Node], split: Callable[[int, np.float32, Node, Node], Node]) -> Node:
     """One tree as a nested thing, from the bottom up: children have higher numbers than their parents."""
     leaves = [leaf(value) for value in tree.value]
     edges = np.clip(tree.threshold, -_LARGEST, _LARGEST)
-    nodes: dict[int, Any] = {}
+    nodes: dict[int, Node] = {}
     for k in range(len(tree.feature) - 1, -1, -1):
         left, right = (nodes[child] if child >= 0 else leaves[~child] for child in (tree.left[k], tree.right[k]))
         nodes[k] = split(int(tree.feature[k]), edges[k], left, right)
     return nodes[0] if nodes else leaves[0]
 
 
-def _below(tree: Trees) -> NDArray[np.int64]:
+def _below(tree: Trees) -> Ints:
     """Documents below each node of one tree."""
     below = np.zeros(len(tree.feature), np.int64)
     for k in range(len(below) - 1, -1, -1):
@@ -255,7 +262,7 @@ def _below(tree: Trees) -> NDArray[np.int64]:
     return below
 
 
-def _shortest(values: Any) -> list[float]:
+def _shortest(values: ArrayLike) -> list[float]:
     """Float64 of the fewest digits that mean the same float32."""
     return [float(str(value)) for value in np.asarray(values).astype(np.float32)]
 
@@ -319,7 +326,7 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
     if given.get("is_linear", "0") != "0":
         raise ValueError(f"tree {number} has linear leaves; a leaf must be one value")
 
-    def listed(key: str, dtype: type, default: str | None = None) -> NDArray[Any]:
+    def listed(key: str, dtype: type, default: str | None = None) -> Array:
         try:
             return np.array((given[key] if default is None else given.get(key, default)).split(), dtype)
         except KeyError:
@@ -349,14 +356,14 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
     )  # fmt: skip
 
 
-def _not_above(edges: NDArray[np.float64]) -> NDArray[np.float32]:
+def _not_above(edges: Floats) -> Floats32:
     """The largest float32 that is not above each: x ≤ edge is the same question for every float32 x."""
     with np.errstate(over="ignore"):
         narrow = edges.astype(np.float32)
     return np.where(narrow > edges, np.nextafter(narrow, np.float32(-np.inf)), narrow).astype(np.float32)
 
 
-def read_xgboost(document: Mapping[str, Any]) -> Ensemble:
+def read_xgboost(document: Document) -> Ensemble:
     """A model of XGBoost's JSON: ``gbtree`` or ``dart``, all its trees.
 
     The base score comes first, as a tree of one leaf. XGBoost counts no documents; in their place stand the sums of second derivatives
@@ -372,7 +379,7 @@ def read_xgboost(document: Mapping[str, Any]) -> Ensemble:
         raise ValueError(f"no XGBoost model: {type(error).__name__} {error}") from None
 
 
-def _read_xgboost(learner: Mapping[str, Any]) -> Ensemble:
+def _read_xgboost(learner: Document) -> Ensemble:
     booster, parameters, objective = learner["gradient_booster"], learner["learner_model_param"], learner["objective"]["name"]
     if booster["name"] not in ("gbtree", "dart"):
         raise ValueError(f"XGBoost's booster {booster['name']!r}; read are gbtree and dart")
@@ -397,7 +404,7 @@ def _constant(value: float) -> Trees:
     return _ordered(0, 0, none, none, none, none, none, np.array([value]), np.ones(1, np.int64), none)
 
 
-def _read_xgboost_tree(number: int, given: Mapping[str, Any], weight: float, n_features: int) -> Trees:
+def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: int) -> Trees:
     if any(given.get("split_type", ())) or given.get("categories_nodes"):
         raise ValueError(f"tree {number} has categorical splits; only numerical ones are read")
     if int(given["tree_param"].get("size_leaf_vector", "1")) > 1:
@@ -423,8 +430,8 @@ def _read_xgboost_tree(number: int, given: Mapping[str, Any], weight: float, n_f
 
 
 def _ordered(
-    number: int, n_features: int, feature: NDArray[Any], threshold: NDArray[Any], missing_left: NDArray[Any],
-    left: NDArray[np.int64], right: NDArray[np.int64], value: NDArray[np.float64], documents: NDArray[Any], gain: NDArray[Any],
+    number: int, n_features: int, feature: Array, threshold: Array, missing_left: Array,
+    left: Ints, right: Ints, value: Floats, documents: Array, gain: Array,
     root: int | None = None,
 ) -> Trees:  # fmt: skip
     """One tree with its nodes from the root down and its leaves from left to right, which scoring by bits relies on. What the root does

@@ -15,13 +15,14 @@ documents are here, interpreted where it asks elsewhere.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numba import njit, prange
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Bools, Bytes, Floats, Floats32, Ints, Ints32, Kernel, NumbaType
 from ltr.trees.binning import BLOCK, MISSING, Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, size_of
@@ -52,11 +53,43 @@ class TreeOptions:
 class Nodes(NamedTuple):
     """Splits of one tree, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
 
-    feature: NDArray[np.int64]
-    split: NDArray[np.int64]
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    feature: Ints
+    split: Ints
+    missing_left: Bools
+    left: Ints
+    right: Ints
+
+
+class Growth(NamedTuple):
+    """What `best_first` found.
+
+    Attributes:
+        nodes: the splits, in the order they were made.
+        gain: ``float64 [nodes]``, what each gains, in packed units.
+        order: ``int64 [leaves]``, the leaves' numbers while the tree grew, from left to right.
+        documents: ``int64 [leaves]``, from left to right as `bounds` is.
+        bounds: ``float64 [leaves, 2]`` of each leaf's value, in packed units.
+    """
+
+    nodes: Nodes
+    gain: Floats
+    order: Ints
+    documents: Ints
+    bounds: Floats
+
+
+class SplitSource(Protocol):
+    """What `best_first` asks of the documents of a leaf."""
+
+    def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
+        """Orders the documents of a leaf by the side they would go to; how many would go left."""
+
+    def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        """The split just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they
+        will be `searched`."""
+
+    def in_bins(self, leaf: int, feature: int) -> Ints:
+        """Documents of a leaf in each bin of a feature, ``int64 [bins]``."""
 
 
 class GradientSource(Protocol):
@@ -72,10 +105,10 @@ class GradientSource(Protocol):
     def bins(self) -> Bins: ...
 
     @property
-    def has_missing(self) -> NDArray[np.bool_]: ...
+    def has_missing(self) -> Bools: ...
 
     @property
-    def histograms(self) -> NDArray[np.int64]: ...
+    def histograms(self) -> Ints: ...
 
     @property
     def n_documents(self) -> int: ...
@@ -89,10 +122,10 @@ class GradientSource(Protocol):
     def root(self, scales: tuple[float, float], newton: bool) -> int:
         """Packs gradients and hessians by their scales; leaf 0 has all documents of the sample. Their number."""
 
-    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Any:
-        """`best_first` over these rows: it asks by `split`, `subtract` and `in_bins`."""
+    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
+        """`best_first` over these rows."""
 
-    def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
+    def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
         """Σ gradient and Σ hessian by their scales, ``int64 [leaves, 2]``, of the leaves `order`, numbered anew in it; every document
         notes its leaf."""
 
@@ -103,15 +136,13 @@ class Gradients:
     [documents]``, None for all), and after growing the leaf of each, ``int32 [documents]``."""
 
     data: BinnedDataset
-    gradient: NDArray[np.float64]
-    hessian: NDArray[np.float64]
-    sample: NDArray[np.bool_] | None
-    leaf: NDArray[np.int32]
+    gradient: Floats
+    hessian: Floats
+    sample: Bools | None
+    leaf: Ints32
 
     @classmethod
-    def by(
-        cls, data: BinnedDataset, gradients: tuple[NDArray[np.float64], NDArray[np.float64]], sample: NDArray[np.bool_] | None
-    ) -> "Gradients":
+    def by(cls, data: BinnedDataset, gradients: tuple[Floats, Floats], sample: Bools | None) -> "Gradients":
         return cls(data, *gradients, sample, np.empty(len(gradients[0]), np.int32))
 
     @property
@@ -119,11 +150,11 @@ class Gradients:
         return self.data.bins
 
     @property
-    def has_missing(self) -> NDArray[np.bool_]:
+    def has_missing(self) -> Bools:
         return self.data.has_missing
 
     @property
-    def histograms(self) -> NDArray[np.int64]:
+    def histograms(self) -> Ints:
         return self.data.histograms
 
     @property
@@ -149,22 +180,23 @@ class Gradients:
         start_tree(data.compiled, n_rows)
         return n_rows
 
-    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Any:
-        return _best_first_here(self.data.compiled, n_rows, self.histograms[:n_leaves], space)
+    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
+        growth: Growth = _best_first_here(self.data.compiled, n_rows, self.histograms[:n_leaves], space)
+        return growth
 
-    def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
+    def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
         data, of_row = self.data, self.data.scratch
         starts, sizes = data.leaf_ranges[:, order]
         n_rows = int(sizes.sum())
         if n_rows < len(of_row):
             of_row[:] = -1
         note_leaves(data.rows[:n_rows], np.append(starts, n_rows), of_row)
-        totals = _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, self.leaf, len(order))
-        if n_rows < len(of_row):
+        totals: Ints = _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, self.leaf, len(order))
+        if self.sample is not None:
             _fall(data.binned, data.bins.columns, data.row_index, self.sample, *nodes, self.leaf)
         return totals
 
-    def move(self, scores: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+    def move(self, scores: Floats, values: Floats) -> None:
         """Adds to each score the value of its document's leaf."""
         _move(scores, values, self.leaf)
 
@@ -174,21 +206,21 @@ class GrownTree:
     """One tree and where every document falls: ``leaf int32 [documents]``."""
 
     tree: Trees
-    leaf: NDArray[np.int32]
+    leaf: Ints32
 
 
 @njit(cache=True, parallel=True)
-def _move(scores, value, leaf):
+def _move(scores: Floats, value: Floats, leaf: Ints32) -> None:
     for k in prange(len(scores)):
         scores[k] += value[leaf[k]]
 
 
 def grow(
     data: BinnedDataset,
-    gradients: tuple[NDArray[np.float64], NDArray[np.float64]],
+    gradients: tuple[Floats, Floats],
     options: TreeOptions,
-    sample: NDArray[np.bool_] | None = None,
-    allowed: NDArray[np.bool_] | None = None,
+    sample: Bools | None = None,
+    allowed: Bools | None = None,
 ) -> GrownTree | None:
     """One tree along the gradient; None where no split gains anything (all gradients zero, or no admissible split).
 
@@ -202,7 +234,7 @@ def grow(
     return GrownTree(tree, source.leaf) if tree is not None else None
 
 
-def grow_from(source: GradientSource, options: TreeOptions, allowed: NDArray[np.bool_] | None = None) -> Trees | None:
+def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | None = None) -> Trees | None:
     """`grow` wherever the documents lie, which then know their leaves."""
     allowed = np.ones(source.bins.n_features, np.bool_) if allowed is None else allowed
     n_documents, largest = source.n_documents, source.largest()
@@ -215,8 +247,7 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: NDArray[np.
         source.bins.columns, np.diff(source.bins.starts), source.has_missing, allowed, options.monotone, max(options.min_docs_in_leaf, 1),
         options.newton_gain,
     )  # fmt: skip
-    *splits, gain, order, documents, bounds = source.grow(n_rows, options.n_leaves, space)
-    nodes = Nodes(*splits)
+    nodes, gain, order, documents, bounds = source.grow(n_rows, options.n_leaves, space)
     if len(gain) == 0:
         return None
     totals = source.totals((fine_gradient, fine_hessian), order, nodes)
@@ -242,7 +273,7 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: NDArray[np.
     )
 
 
-def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64]) -> NDArray[np.float32]:
+def _threshold(bins: Bins, feature: Ints, split: Ints) -> Floats32:
     """The edge above bin `split`; infinity above the last bin, where a split parts values from missing ones."""
     padded = np.append(bins.edges, np.float32(np.inf))
     last = split == np.diff(bins.starts)[feature]
@@ -250,7 +281,16 @@ def _threshold(bins: Bins, feature: NDArray[np.int64], split: NDArray[np.int64])
 
 
 @njit(cache=True, parallel=True)
-def _leaf_totals(gradient, hessian, gradient_scale, hessian_scale, of_row, row_index, leaf, n_leaves):
+def _leaf_totals(
+    gradient: Floats,
+    hessian: Floats,
+    gradient_scale: float,
+    hessian_scale: float,
+    of_row: Ints32,
+    row_index: Ints32,
+    leaf: Ints32,
+    n_leaves: int,
+) -> Ints:
     """The leaf of each document, and exact sums of gradient and hessian of every leaf, ``int64 [leaves, 2]``; a document of leaf −1 is
     in none."""
     pieces = (len(leaf) + PIECE - 1) // PIECE
@@ -262,11 +302,23 @@ def _leaf_totals(gradient, hessian, gradient_scale, hessian_scale, of_row, row_i
             if k >= 0:
                 totals[piece, k, 0] += np.int64(np.rint(gradient[document] * gradient_scale))
                 totals[piece, k, 1] += np.int64(np.rint(hessian[document] * hessian_scale))
-    return totals.sum(axis=0)
+    sums: Ints = totals.sum(axis=0)
+    return sums
 
 
 @njit(cache=True, parallel=True)
-def _fall(binned, columns, row_index, sample, feature, split, missing_left, left, right, leaf):
+def _fall(
+    binned: Bytes,
+    columns: Ints,
+    row_index: Ints32,
+    sample: Bools,
+    feature: Ints,
+    split: Ints,
+    missing_left: Bools,
+    left: Ints,
+    right: Ints,
+    leaf: Ints32,
+) -> None:
     """The leaves of documents that the tree was not grown on."""
     for document in prange(len(leaf)):
         node = 0 if not sample[document] else -1
@@ -277,39 +329,44 @@ def _fall(binned, columns, row_index, sample, feature, split, missing_left, left
             leaf[document] = ~node
 
 
-def _ask_split(source, leaf, new, feature, split, missing_left):
+def _ask_split(source: SplitSource, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
     """Orders the documents of a leaf by the side they would go to; how many would go left."""
     return source.split(leaf, new, feature, split, missing_left)
 
 
-def _ask_subtract(source, leaf, new, left_is_smaller, searched):
+def _ask_subtract(source: SplitSource, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
     """The split just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they will
     be `searched`."""
     source.subtract(leaf, new, left_is_smaller, searched)
 
 
-def _ask_in_bins(source, leaf, feature):
+def _ask_in_bins(source: SplitSource, leaf: int, feature: int) -> Ints:
     """Documents of a leaf in each bin of a feature, ``int64 [bins]``."""
     return source.in_bins(leaf, feature)
 
 
-@overload(_ask_split)
-def _split_here(source, leaf, new, feature, split, missing_left):
+# Not strict: numba compares annotations as well, which here are types of numba's and in what is returned those of arrays.
+@overload(_ask_split, strict=False)
+def _split_here(
+    source: NumbaType, leaf: NumbaType, new: NumbaType, feature: NumbaType, split: NumbaType, missing_left: NumbaType
+) -> Kernel:
     return lambda source, leaf, new, feature, split, missing_left: split_leaf(source, leaf, new, feature, split, missing_left)
 
 
-@overload(_ask_subtract)
-def _subtract_here(source, leaf, new, left_is_smaller, searched):
+@overload(_ask_subtract, strict=False)
+def _subtract_here(source: NumbaType, leaf: NumbaType, new: NumbaType, left_is_smaller: NumbaType, searched: NumbaType) -> Kernel:
     return lambda source, leaf, new, left_is_smaller, searched: subtract_sibling(source, leaf, new, left_is_smaller, searched)
 
 
-@overload(_ask_in_bins)
-def _in_bins_here(source, leaf, feature):
+@overload(_ask_in_bins, strict=False)
+def _in_bins_here(source: NumbaType, leaf: NumbaType, feature: NumbaType) -> Kernel:
     return lambda source, leaf, feature: leaf_in_bins(source, leaf, feature)
 
 
 @register_jitable
-def admissible_split(source, leaf, histogram, space, bounds):
+def admissible_split(
+    source: SplitSource, leaf: int, histogram: Ints, space: SplitSearch, bounds: Floats
+) -> tuple[float, int, int, bool]:
     """`best_split` with at least ``space.min_docs`` rows on both sides: the winning feature is counted and searched again, until a
     counted one wins."""
     n_features = len(space.n_edges)
@@ -317,7 +374,7 @@ def admissible_split(source, leaf, histogram, space, bounds):
     search_all(histogram, space, False, bounds, gains, splits, lefts)
     counted = np.zeros(n_features, np.bool_)
     while True:
-        f = np.argmax(gains)
+        f = int(np.argmax(gains))
         if gains[f] <= 0.0:
             return 0.0, -1, -1, False
         if counted[f]:
@@ -336,7 +393,7 @@ def admissible_split(source, leaf, histogram, space, bounds):
         counted[f] = True
 
 
-def best_first(source, n_rows, histograms, space):
+def best_first(source: SplitSource, n_rows: int, histograms: Ints, space: SplitSearch) -> Growth:
     """Best-first growth: the columns of `Nodes`, what each node gains, and the leaves from left to right: their numbers, documents
     and bounds.
 
@@ -344,7 +401,7 @@ def best_first(source, n_rows, histograms, space):
     leaf k; ``owner[k]``: the node and side that point at it; ``bounds[k]``: of its value, in packed units.
     """
     n_leaves, min_docs, monotone = len(histograms), space.min_docs, space.monotone
-    any_monotone = monotone.any()
+    any_monotone = bool(monotone.any())
     starts, sizes = np.zeros(n_leaves, np.int64), np.zeros(n_leaves, np.int64)
     owner, on_right = np.full(n_leaves, -1), np.zeros(n_leaves, np.bool_)
     gains, features, splits = np.zeros(n_leaves), np.full(n_leaves, -1), np.full(n_leaves, -1)
@@ -359,7 +416,7 @@ def best_first(source, n_rows, histograms, space):
         gains[0], features[0], splits[0], missing_left[0] = best_split(histograms[0], space, bounds[0])
     n_grown, node = 1, 0
     while n_grown < n_leaves:
-        leaf = np.argmax(gains[:n_grown])
+        leaf = int(np.argmax(gains[:n_grown]))
         if gains[leaf] <= 0.0:
             break
         f = features[leaf]
@@ -400,10 +457,8 @@ def best_first(source, n_rows, histograms, space):
         for side in range(2):
             if children[k, side] < 0:
                 children[k, side] = ~number[~children[k, side]]
-    return (
-        node_feature[:node], node_split[:node], node_missing[:node], children[:node, 0].copy(), children[:node, 1].copy(),
-        node_gain[:node], order, sizes[:n_grown][order], bounds[:n_grown][order],
-    )  # fmt: skip
+    nodes = Nodes(node_feature[:node], node_split[:node], node_missing[:node], children[:node, 0].copy(), children[:node, 1].copy())
+    return Growth(nodes, node_gain[:node], order, sizes[:n_grown][order], bounds[:n_grown][order])
 
 
 _best_first_here = njit(cache=True)(best_first)

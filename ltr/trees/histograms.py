@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Ints, Ints32, Kernel, Words
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, FEW, MISSING, Bins
 
@@ -41,10 +41,10 @@ class HistogramBuffers(NamedTuple):
         tables: ``int64 [threads, BLOCK // 2, places]``, of pairs of columns of one block.
     """
 
-    kinds: NDArray[np.int64]
-    used: NDArray[np.int64]
-    per_thread: NDArray[np.int64]
-    tables: NDArray[np.int64]
+    kinds: Ints
+    used: Ints
+    per_thread: Ints
+    tables: Ints
 
     @classmethod
     def of(cls, bins: Bins, threads: int) -> "HistogramBuffers":
@@ -56,7 +56,7 @@ class HistogramBuffers(NamedTuple):
 
 
 @njit(cache=True)
-def gather(values, rows, gathered):
+def gather(values: Ints, rows: Ints32, gathered: Ints) -> None:
     """gathered[i] = values[rows[i]]: every block would otherwise ask for each of them again."""
     n = np.uint64(len(rows))
     for i in range(n):
@@ -65,7 +65,7 @@ def gather(values, rows, gathered):
 
 
 @njit(cache=True, forceinline=True)
-def _add_word(word, value, sums, first):
+def _add_word(word: np.uint64, value: int, sums: Ints, first: np.uint64) -> None:
     """Adds a value to the histograms of eight columns, which begin at `first`."""
     byte, mask, bins = np.uint64(8), np.uint64(255), np.uint64(N_BINS)
     for k in range(np.uint64(_WORD)):
@@ -73,7 +73,7 @@ def _add_word(word, value, sums, first):
 
 
 @njit(cache=True, forceinline=True)
-def _add_shared_word(word, value, tables, first):
+def _add_shared_word(word: np.uint64, value: int, tables: Ints, first: np.uint64) -> None:
     """Adds a value to the tables of four pairs of columns, which begin at `first`."""
     half, mask, places = np.uint64(16), np.uint64(_PLACES - 1), np.uint64(_PLACES)
     word = (word & np.uint64(0x001F001F001F001F)) | ((word >> np.uint64(3)) & np.uint64(0x03E003E003E003E0))
@@ -81,13 +81,13 @@ def _add_shared_word(word, value, tables, first):
         tables[first + k * places + ((word >> (half * k)) & mask)] += value
 
 
-def _adder(low, high):
+def _adder(low: int, high: int) -> Kernel:
     """The kernel for a block whose words are of these kinds: adds the values of rows to ``sums [BLOCK · bins]``, by column and bin, or to
     ``tables`` where two columns share an update."""
     sums_of_high, tables_of_high = np.uint64(_WORD * N_BINS), np.uint64(_WORD // 2 * _PLACES)
 
     @njit(cache=True, forceinline=True)
-    def add_row(words, row, value, sums, tables):
+    def add_row(words: Words, row: np.uint64, value: int, sums: Ints, tables: Ints) -> None:
         if low == _WIDE:
             _add_word(words[row, 0], value, sums, np.uint64(0))
         else:
@@ -98,7 +98,7 @@ def _adder(low, high):
             _add_shared_word(words[row, 1], value, tables, tables_of_high)
 
     @njit(cache=True)
-    def add(words, rows, values, sums, tables):
+    def add(words: Words, rows: Ints32, values: Ints, sums: Ints, tables: Ints) -> None:
         n = np.uint64(len(rows))
         near = n - min(n, np.uint64(AHEAD))
         for i in range(near):
@@ -107,7 +107,8 @@ def _adder(low, high):
         for i in range(near, n):
             add_row(words, np.uint64(rows[i]), values[i], sums, tables)
 
-    return add
+    kernel: Kernel = add
+    return kernel
 
 
 _add_wide, _add_mixed, _add_shared = _adder(_WIDE, _WIDE), _adder(_WIDE, _SHARED), _adder(_SHARED, _SHARED)
@@ -115,7 +116,7 @@ _add_half_wide, _add_half_shared = _adder(_WIDE, _NONE), _adder(_SHARED, _NONE)
 
 
 @njit(cache=True)
-def _add_rows(words, rows, values, low, high, sums, tables):
+def _add_rows(words: Words, rows: Ints32, values: Ints, low: int, high: int, sums: Ints, tables: Ints) -> None:
     if low == _WIDE and high == _WIDE:
         _add_wide(words, rows, values, sums, tables)
     elif low == _WIDE and high == _SHARED:
@@ -129,7 +130,7 @@ def _add_rows(words, rows, values, low, high, sums, tables):
 
 
 @njit(cache=True)
-def _add_margins(table, even, odd):
+def _add_margins(table: Ints, even: Ints, odd: Ints) -> None:
     """Margins of a table of two columns, added to the histograms of both, in which place `FEW` is that of missing values."""
     size = FEW + 1
     for b in range(size):
@@ -144,7 +145,7 @@ def _add_margins(table, even, odd):
 
 
 @njit(cache=True)
-def _sum_rows(words, rows, values, kinds, sums, tables):
+def _sum_rows(words: Words, rows: Ints32, values: Ints, kinds: Ints, sums: Ints, tables: Ints) -> None:
     """The histograms ``sums [blocks, BLOCK · bins]`` over rows."""
     for block in range(len(kinds)):
         sums[block] = 0
@@ -158,7 +159,16 @@ def _sum_rows(words, rows, values, kinds, sums, tables):
 
 
 @njit(cache=True, parallel=True)
-def build(words, rows, values, buffers, threads, histogram, parent, has_parent):
+def build(
+    words: Words,
+    rows: Ints32,
+    values: Ints,
+    buffers: HistogramBuffers,
+    threads: int,
+    histogram: Ints,
+    parent: Ints,
+    has_parent: bool,
+) -> None:
     """histogram[column, bin] = Σ values over `rows`, and where it `has_parent`, parent[column, bin] less that: the sibling's, in place.
 
     Args:

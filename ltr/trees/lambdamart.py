@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
+from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.lambda_objective import NORMALISE, Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
@@ -182,7 +182,7 @@ class LambdaMART(TreeRanker):
         kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
         return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
 
-    def stages(self, features: Features, every: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """The scores after every so many trees, and after the last: the number of trees and ``float64 [documents]``."""
         array = checked_features(features, self.names)
         trees = self.ensemble
@@ -192,11 +192,11 @@ class LambdaMART(TreeRanker):
             before = n_trees
             yield n_trees, scores
 
-    def importance(self, by: Literal["gain", "splits"] = "gain") -> NDArray[np.float64]:
+    def importance(self, by: Literal["gain", "splits"] = "gain") -> Floats:
         """How much each feature was split by, ``float64 [features]``: Σ gain, or the number of splits."""
         return importance(self.ensemble, len(self.names), by)
 
-    def explain(self, features: Features) -> NDArray[np.float64]:
+    def explain(self, features: Features) -> Floats:
         """Exact Shapley values ``float64 [documents, features + 1]``, the expected score in the last column: a row sums to the score.
         A base's scores count as those of its feature."""
         array = checked_features(features, self.names)
@@ -231,7 +231,7 @@ class LambdaMART(TreeRanker):
     def base_feature(self) -> str | None:
         return self.base
 
-    def _drawn(self, n_features: int, iteration: int) -> NDArray[np.bool_] | None:
+    def _drawn(self, n_features: int, iteration: int) -> Bools | None:
         """Features of one tree, None for all: keyed by seed and iteration, so that an interruption does not matter."""
         if self.feature_share == 1:
             return None
@@ -252,7 +252,7 @@ class LambdaMART(TreeRanker):
         return None if self.stop_on is None else Measure.of(self.stop_on)
 
     @property
-    def importances(self) -> dict[str, NDArray[np.float64]]:
+    def importances(self) -> dict[str, Floats]:
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Bools, Bytes, Floats32, Ints, Ints32, Words
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
 from ltr.trees.fixed_point import PIECE
@@ -38,15 +38,15 @@ class BinnedDataset:
         packed: ``int64 [2, documents]``: by row, and in the order of a leaf's rows; the latter's memory is `scratch` too.
     """
 
-    binned: NDArray[np.uint8]
+    binned: Bytes
     bins: Bins
-    has_missing: NDArray[np.bool_]
-    histograms: NDArray[np.int64]
+    has_missing: Bools
+    histograms: Ints
     buffers: HistogramBuffers
-    row_index: NDArray[np.int32]
-    rows: NDArray[np.int32]
-    leaf_ranges: NDArray[np.int64]
-    packed: NDArray[np.int64]
+    row_index: Ints32
+    rows: Ints32
+    leaf_ranges: Ints
+    packed: Ints
 
     @property
     def compiled(self) -> "CompiledDataset":
@@ -58,12 +58,13 @@ class BinnedDataset:
         )  # fmt: skip
 
     @property
-    def scratch(self) -> NDArray[np.int32]:
+    def scratch(self) -> Ints32:
         """``int32 [documents]``, in the memory of what is gathered."""
-        return self.packed[1].view(np.int32)[: len(self.rows)]
+        memory: Ints32 = self.packed[1].view(np.int32)
+        return memory[: len(self.rows)]
 
     @classmethod
-    def of(cls, features: NDArray[np.float32], max_bins: int, n_leaves: int) -> "BinnedDataset":
+    def of(cls, features: Floats32, max_bins: int, n_leaves: int) -> "BinnedDataset":
         """Bins `features`, ``float32 [documents, features]``, block by block: they may be a memory-mapped file.
 
         Raises:
@@ -73,7 +74,7 @@ class BinnedDataset:
         return cls.with_bins(features, find_bins(features, max_bins), n_leaves)
 
     @classmethod
-    def with_bins(cls, features: NDArray[np.float32], bins: Bins, n_leaves: int) -> "BinnedDataset":
+    def with_bins(cls, features: Floats32, bins: Bins, n_leaves: int) -> "BinnedDataset":
         """The same with edges that are known already: those of a whole whose part `features` are.
 
         Raises:
@@ -93,14 +94,14 @@ class BinnedDataset:
             packed=np.empty((2, len(features)), np.int64),
         )
 
-    def reorder_rows(self, leaf: NDArray[np.int32]) -> None:
+    def reorder_rows(self, leaf: Ints32) -> None:
         """Moves the rows of one leaf, ``int32 [documents]``, side by side."""
         before = self.row_index.copy()
         _number_by(leaf, self.row_index)
         _move_rows(self.binned.view(np.uint64), before, self.row_index, self.packed.view(np.uint64).reshape(-1, 2))
 
 
-def _numbered(features: NDArray[np.float32]) -> None:
+def _numbered(features: Floats32) -> None:
     if len(features) > np.iinfo(np.int32).max:
         raise ValueError(f"{len(features):,} documents; trees number them in 32 bits, 2,147,483,647 at most")
 
@@ -108,15 +109,15 @@ def _numbered(features: NDArray[np.float32]) -> None:
 class CompiledDataset(NamedTuple):
     """A `BinnedDataset` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`."""
 
-    binned: NDArray[np.uint8]
-    words: NDArray[np.uint64]
-    columns: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    leaf_ranges: NDArray[np.int64]
-    packed: NDArray[np.int64]
-    gathered: NDArray[np.int64]
-    scratch: NDArray[np.int32]
-    histograms: NDArray[np.int64]
+    binned: Bytes
+    words: Words
+    columns: Ints
+    rows: Ints32
+    leaf_ranges: Ints
+    packed: Ints
+    gathered: Ints
+    scratch: Ints32
+    histograms: Ints
     buffers: HistogramBuffers
     threads: int
 
@@ -126,18 +127,18 @@ class CompiledDataset(NamedTuple):
     def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
         subtract_sibling(self, leaf, new, left_is_smaller, searched)
 
-    def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
+    def in_bins(self, leaf: int, feature: int) -> Ints:
         return np.asarray(leaf_in_bins(self, leaf, feature))
 
 
 @njit(cache=True, parallel=True)
-def number_rows(rows):
+def number_rows(rows: Ints32) -> None:
     for k in prange(len(rows)):
         rows[k] = k
 
 
 @njit(cache=True)
-def _number_by(leaf, row_index):
+def _number_by(leaf: Ints32, row_index: Ints32) -> None:
     """Rows by leaf, in the order of documents within each."""
     n_leaves = 0
     for k in range(len(leaf)):
@@ -152,7 +153,7 @@ def _number_by(leaf, row_index):
 
 
 @njit(cache=True, parallel=True)
-def _move_rows(words, before, after, moved):
+def _move_rows(words: Words, before: Ints32, after: Ints32, moved: Words) -> None:
     """words[:, after[k]] = words[:, before[k]], ``uint64 [blocks, documents, 2]``, through memory for one block."""
     for block in range(len(words)):
         for k in prange(len(moved)):
@@ -166,13 +167,13 @@ _SPLIT_FROM = 4096
 
 
 @njit(cache=True, forceinline=True)
-def _goes_left(block, k, row, split, missing_left):
+def _goes_left(block: Bytes, k: int, row: int, split: int, missing_left: bool) -> np.uint64:
     b = block[row, k]
     return np.uint64((b <= split) | (missing_left & (b == MISSING)))
 
 
 @njit(cache=True)
-def _divide_from_front(block, k, rows, split, missing_left, rights):
+def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, rights: Ints32) -> np.int64:
     """Rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; how many go left."""
     n_left = n_right = np.uint64(0)
     n = np.uint64(len(rows))
@@ -187,7 +188,7 @@ def _divide_from_front(block, k, rows, split, missing_left, rights):
 
 
 @njit(cache=True)
-def _divide_from_end(block, k, rows, split, missing_left, lefts):
+def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, lefts: Ints32) -> np.int64:
     """Rows that go right to the end of `rows`, the others to the end of `lefts`; how many go left."""
     last = np.uint64(len(rows) - 1)
     to_rows = to_lefts = last
@@ -203,7 +204,7 @@ def _divide_from_end(block, k, rows, split, missing_left, lefts):
 
 
 @njit(cache=True, parallel=True)
-def partition(binned, column, rows, scratch, split, missing_left):
+def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: int, missing_left: bool) -> np.int64:
     """Rows that go left to the front, both sides in their order; how many went left. Two threads begin at the ends, and half of the rows
     need not be moved again:
 
@@ -214,7 +215,7 @@ def partition(binned, column, rows, scratch, split, missing_left):
     """
     block, k, n = binned[column // BLOCK], column % BLOCK, len(rows)
     if n < _SPLIT_FROM:
-        n_left = _divide_from_front(block, k, rows, split, missing_left, scratch)
+        n_left: np.int64 = _divide_from_front(block, k, rows, split, missing_left, scratch)
         rows[n_left:] = scratch[: n - n_left]
         return n_left
     half, lefts = n // 2, np.zeros(2, np.int64)
@@ -233,17 +234,17 @@ def partition(binned, column, rows, scratch, split, missing_left):
 
 
 @njit(cache=True)
-def split_leaf(data, leaf, new, feature, split, missing_left):
+def split_leaf(data: CompiledDataset, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> np.int64:
     """Orders the rows of a leaf by the side they would go to; how many would go left."""
     start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
     members = data.rows[start : start + size]
-    n_left = partition(data.binned, data.columns[feature], members, data.scratch, split, missing_left)
+    n_left: np.int64 = partition(data.binned, data.columns[feature], members, data.scratch, split, missing_left)
     data.leaf_ranges[0, new] = start + n_left
     return n_left
 
 
 @njit(cache=True)
-def subtract_sibling(data, leaf, new, left_is_smaller, searched):
+def subtract_sibling(data: CompiledDataset, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
     """The split just tried stays: `new` has the smaller side, `leaf` the larger one. Where they will be `searched`, the smaller one's
     histogram is built and the larger one's is what the parent's leaves."""
     ranges = data.leaf_ranges
@@ -259,7 +260,7 @@ def subtract_sibling(data, leaf, new, left_is_smaller, searched):
 
 
 @njit(cache=True, parallel=True)
-def _gather_all(packed, rows, gathered, threads):
+def _gather_all(packed: Ints, rows: Ints32, gathered: Ints, threads: int) -> None:
     n = len(rows)
     for thread in prange(threads):
         a, b = n * thread // threads, n * (thread + 1) // threads
@@ -267,7 +268,7 @@ def _gather_all(packed, rows, gathered, threads):
 
 
 @njit(cache=True)
-def start_tree(data, n_rows):
+def start_tree(data: CompiledDataset, n_rows: int) -> None:
     """The histogram of leaf 0."""
     members, gathered = data.rows[:n_rows], data.packed
     if n_rows < len(data.rows):
@@ -277,7 +278,7 @@ def start_tree(data, n_rows):
 
 
 @njit(cache=True)
-def leaf_in_bins(data, leaf, f):
+def leaf_in_bins(data: CompiledDataset, leaf: int, f: int) -> Ints:
     counts, column = np.zeros(N_BINS, np.int64), data.columns[f]
     for row in data.rows[data.leaf_ranges[0, leaf] : data.leaf_ranges[0, leaf] + data.leaf_ranges[1, leaf]]:
         counts[data.binned[column // BLOCK, row, column % BLOCK]] += 1
@@ -285,7 +286,7 @@ def leaf_in_bins(data, leaf, f):
 
 
 @njit(cache=True, parallel=True)
-def note_leaves(rows, starts, of_row):
+def note_leaves(rows: Ints32, starts: Ints, of_row: Ints32) -> None:
     """of_row[row] = k for the rows from ``starts[k]`` on. Where a leaf's rows rise, a thread writes a piece of `of_row` at a time: what two
     of them write to at once would travel between their caches. Each row is written once in any order: a place that is searched for never
     falls as the number rises."""

@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical
+from ltr.kernels.kernel import Bytes, Floats, Ints
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Tick
 from ltr.rankers.training import Curve, mean_measure
@@ -22,7 +22,7 @@ from ltr.trees.tree_ranker import TreeRanker
 
 
 @njit(cache=True, parallel=True)
-def potentials(scores, labels, offsets, potential, weights):
+def potentials(scores: Floats, labels: Floats, offsets: Ints, potential: Floats, weights: Floats) -> None:
     """π of each document, and the weight of each query's pairs."""
     for q in prange(len(weights)):
         a, b = offsets[q], offsets[q + 1]
@@ -40,7 +40,7 @@ def potentials(scores, labels, offsets, potential, weights):
 
 
 @njit(cache=True, parallel=True)
-def _weak(binned, columns, potential, sums):
+def _weak(binned: Bytes, columns: Ints, potential: Floats, sums: Floats) -> None:
     """sums[f, b]: Σ π of the documents with a bin above b, a missing value counting as below."""
     for f in prange(len(sums)):
         own, block, k = np.zeros(256), columns[f] // BLOCK, columns[f] % BLOCK
@@ -129,7 +129,7 @@ class RankBoost(TreeRanker):
         return None if self.stop_on is None else Measure.of(self.stop_on)
 
 
-def _stump(feature: int, edge: np.float32, alpha: float, column: NDArray[np.uint8], b: int, gain: float) -> Trees:
+def _stump(feature: int, edge: np.float32, alpha: float, column: Bytes, b: int, gain: float) -> Trees:
     """The tree of [x > edge]·α; missing values go left. `column`: the feature's bins."""
     right = int(((column > b) & (column != 255)).sum())
     return Trees(

@@ -16,9 +16,9 @@ from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.data.queries import Queries, canonical, chosen
+from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.preferences import Preferences
@@ -28,11 +28,11 @@ from ltr.rankers.training import mean_measure, query_values
 from ltr.trees import binning
 from ltr.trees.binning import MISSING, Bins
 from ltr.trees.ensemble import Trees
-from ltr.trees.grower import Gradients, GradientSource, Nodes, best_first
+from ltr.trees.grower import Gradients, GradientSource, Growth, Nodes, best_first
 from ltr.trees.partition import BinnedDataset
 from ltr.trees.splits import SplitSearch
 
-Ask = Callable[..., list[Any]]
+Ask = binning.Ask
 """``ask(question, *arguments)``: the `Shard.answer` of every shard, in the order of the shards."""
 
 
@@ -56,7 +56,7 @@ class Boosted(Protocol):
     def objective_over(
         self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
     ) -> ObjectiveFunction: ...
-    def offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]: ...
+    def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats: ...
 
 
 class ShardLost(RuntimeError):
@@ -83,7 +83,7 @@ class Shard:
         self.preferences = preferences and preferences.in_canonical_order(queries)
         self.queries = canonical(queries)
         self.names, self.n_documents = self.queries.names, self.queries.n_documents
-        self.sorted: tuple[int, list[NDArray[np.float32]]] = (-1, [])
+        self.sorted: tuple[int, list[Floats32]] = (-1, [])
 
     def begin(self, trees: Trees, bins: Bins | None = None, sizes: tuple[int, int] | None = None) -> None:
         """Bins the features, by their own edges where none are given, and stands where `trees` end.
@@ -112,7 +112,7 @@ class Shard:
         self.gradients = Gradients.by(self.data, self.objective(self.scores, iteration), sample)
         return self.gradients
 
-    def move(self, values: NDArray[np.float64]) -> None:
+    def move(self, values: Floats) -> None:
         """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the gradients it was grown on; rows lie
         by the first tree's leaves from then on."""
         self.gradients.move(self.scores, values)
@@ -130,12 +130,12 @@ class Shard:
         """
         return mean_measure(measure, self.queries, self.scores, self.model.conventions)
 
-    def answer(self, question: str, *arguments: Any) -> Any:
+    def answer(self, question: str, *arguments: object) -> object:
         """The answer to one of `ANSWERS`."""
         return ANSWERS[question](self, *arguments)
 
 
-def _about(shard: Shard) -> tuple[tuple[str, ...], int, NDArray[np.uint64], tuple[int, int] | None]:
+def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None]:
     """Feature names, documents, keys, and documents of both classes where the loss asks for them."""
     model, queries = shard.model, shard.queries
     by_classes = model.loss != "ranking"
@@ -143,24 +143,24 @@ def _about(shard: Shard) -> tuple[tuple[str, ...], int, NDArray[np.uint64], tupl
     return queries.names, queries.n_documents, queries.keys, sizes
 
 
-def _block(shard: Shard, first: int) -> list[NDArray[np.float32]]:
+def _block(shard: Shard, first: int) -> list[Floats32]:
     """Features from `first` on, sorted; those asked for last are kept, as they are asked for again and again."""
     if shard.sorted[0] != first:
         shard.sorted = first, binning.sorted_block(shard.queries.features, first)
     return shard.sorted[1]
 
 
-def _begin(shard: Shard, *arguments: Any) -> NDArray[np.bool_]:
-    shard.begin(*arguments)
+def _begin(shard: Shard, trees: Trees, bins: Bins | None, sizes: tuple[int, int] | None) -> Bools:
+    shard.begin(trees, bins, sizes)
     shard.sorted = (-1, [])
     return shard.data.has_missing
 
 
-def _root(shard: Shard, scales: tuple[float, float], newton: bool) -> tuple[int, NDArray[np.int64]]:
+def _root(shard: Shard, scales: tuple[float, float], newton: bool) -> tuple[int, Ints]:
     return shard.gradients.root(scales, newton), shard.data.histograms[0][in_use(shard.data.bins)]
 
 
-def _subtract(shard: Shard, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> NDArray[np.int64]:
+def _subtract(shard: Shard, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> Ints:
     shard.data.compiled.subtract(leaf, new, left_is_smaller, searched)
     return shard.data.histograms[new][in_use(shard.data.bins)] if searched else np.zeros(0, np.int64)
 
@@ -184,10 +184,11 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 """What may be asked of a shard: numbers and small arrays, never rows."""
 
 
-def in_use(bins: Bins) -> NDArray[np.bool_]:
+def in_use(bins: Bins) -> Bools:
     """Which bins of a histogram can hold something, ``bool [columns, bins]``: the others are not sent."""
     k, used = np.arange(MISSING + 1), bins.used[:, None]
-    return (k < used) | ((k == MISSING) & (used > 0))
+    holds: Bools = (k < used) | ((k == MISSING) & (used > 0))
+    return holds
 
 
 def asking(shards: Sequence[Shard]) -> Ask:
@@ -230,7 +231,7 @@ class Shards:
         gradient, hessian = zip(*self.ask("gradients", iteration), strict=True)
         return SummedGradients(self.ask, self.bins, *self.data, self.n_documents, (max(gradient), max(hessian)))
 
-    def move(self, values: NDArray[np.float64]) -> None:
+    def move(self, values: Floats) -> None:
         """`Shard.move`."""
         self.ask("move", values)
 
@@ -253,9 +254,9 @@ class SummedGradients:
 
     ask: Ask
     bins: Bins
-    has_missing: NDArray[np.bool_]
-    histograms: NDArray[np.int64]
-    used: NDArray[np.bool_]
+    has_missing: Bools
+    histograms: Ints
+    used: Bools
     n_documents: int
     most: tuple[float, float]
 
@@ -271,7 +272,7 @@ class SummedGradients:
         self.histograms[0][self.used] = _sum(histograms)
         return sum(documents)
 
-    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Any:
+    def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
         return best_first(self, n_rows, self.histograms[:n_leaves], space)
 
     def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
@@ -283,12 +284,12 @@ class SummedGradients:
             self.histograms[leaf][self.used] -= smaller
             self.histograms[new][self.used] = smaller
 
-    def in_bins(self, leaf: int, feature: int) -> NDArray[np.int64]:
+    def in_bins(self, leaf: int, feature: int) -> Ints:
         return _sum(self.ask("in_bins", int(leaf), int(feature)))
 
-    def totals(self, scales: tuple[float, float], order: NDArray[np.int64], nodes: Nodes) -> NDArray[np.int64]:
+    def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
         return _sum(self.ask("totals", scales, order, tuple(nodes)))
 
 
-def _sum(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _sum(arrays: Sequence[Ints]) -> Ints:
     return reduce(np.add, arrays)

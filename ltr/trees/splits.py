@@ -10,31 +10,43 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Bools, Floats, Ints
 from ltr.trees.binning import MISSING
 from ltr.trees.fixed_point import LOW
 from ltr.trees.histograms import N_BINS
 
 
 @njit(cache=True)
-def _score(gradient, weight):
+def _score(gradient: float, weight: float) -> float:
     """force²/weight; without weight there is nothing to move."""
     return gradient * gradient / weight if weight > 0.0 else 0.0
 
 
 @njit(cache=True)
-def value_within(gradient, weight, bounds):
+def value_within(gradient: float, weight: float, bounds: Floats) -> float:
     """The leaf gradient/weight within its bounds."""
-    return min(max(gradient / weight if weight > 0.0 else 0.0, bounds[0]), bounds[1])
+    value: float = min(max(gradient / weight if weight > 0.0 else 0.0, bounds[0]), bounds[1])
+    return value
 
 
 @njit(cache=True)
-def _score_at(gradient, weight, value):
+def _score_at(gradient: float, weight: float, value: float) -> float:
     """2·gradient·v − weight·v²: what a leaf of the value v gains; `_score` at v = gradient/weight."""
     return (2.0 * gradient - weight * value) * value
 
 
 @njit(cache=True)
-def search(column, counts, counted, n_edges, has_missing, min_docs, by_count, sign, bounds):
+def search(
+    column: Ints,
+    counts: Ints,
+    counted: bool,
+    n_edges: int,
+    has_missing: bool,
+    min_docs: int,
+    by_count: bool,
+    sign: int,
+    bounds: Floats,
+) -> tuple[float, int, bool]:
     """Best split of one feature: (gain, bin, missing goes left), in packed units; gain 0 where none is admissible.
 
     `counts` per bin are looked at where `counted`; with least squares the low half of a word is the count (`by_count`). Values of
@@ -92,17 +104,19 @@ class SplitSearch(NamedTuple):
         newton: gains are Newton's, and low halves do not count; otherwise least squares.
     """
 
-    columns: NDArray[np.int64]
-    n_edges: NDArray[np.int64]
-    has_missing: NDArray[np.bool_]
-    allowed: NDArray[np.bool_]
+    columns: Ints
+    n_edges: Ints
+    has_missing: Bools
+    allowed: Bools
     monotone: NDArray[np.int8]
     min_docs: int
     newton: bool
 
 
 @njit(cache=True, parallel=True)
-def search_all(histogram, space, by_count, bounds, gains, splits, lefts):
+def search_all(
+    histogram: Ints, space: SplitSearch, by_count: bool, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools
+) -> None:
     """`search` of every feature of a leaf; `gains`, `splits` and `lefts`, ``[features]`` each, are written."""
     columns, n_edges, has_missing, allowed, monotone, min_docs, _ = space
     for f in prange(len(n_edges)):
@@ -122,18 +136,18 @@ def search_all(histogram, space, by_count, bounds, gains, splits, lefts):
 
 
 @njit(cache=True)
-def best_split(histogram, space, bounds):
+def best_split(histogram: Ints, space: SplitSearch, bounds: Floats) -> tuple[float, int, int, bool]:
     """Best split of a leaf: (gain, feature, bin, missing goes left); ties go to the lower feature and bin. With Newton gain, whose
     histograms do not count, sides may be too small: see `ltr.trees.grower.admissible_split`."""
     n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
     search_all(histogram, space, not space.newton, bounds, gains, splits, lefts)
-    f = np.argmax(gains)
+    f = int(np.argmax(gains))
     return gains[f], f, splits[f], lefts[f]
 
 
 @njit(cache=True)
-def sum_of(histogram):
+def sum_of(histogram: Ints) -> tuple[float, float]:
     """Gradient and weight of a leaf, from the histogram of its first column."""
     total = histogram[0].sum()
     return float(total >> 32), float(total & LOW)

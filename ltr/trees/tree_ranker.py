@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr.kernels.kernel import Floats, Floats32
 from ltr.rankers.base import Arrays, Ranker, learned
 from ltr.rankers.surface import Surface
 from ltr.trees.ensemble import Trees
@@ -37,7 +37,7 @@ class TreeRanker(Ranker):
             raise ValueError("this model is not fitted")
         return self.trees
 
-    def offset(self, features: NDArray[np.float32], names: tuple[str, ...]) -> NDArray[np.float64]:
+    def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats:
         """Scores before the first tree ``float64 [documents]``; `names` are those of ``features float32 [documents, features]``.
 
         Raises:
@@ -51,10 +51,10 @@ class TreeRanker(Ranker):
             raise ValueError(f"base {self.base_feature!r} has a missing or infinite value in row {row}")
         return scores
 
-    def _scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _scores(self, features: Floats32) -> Floats:
         return self.offset(features, self.names) + self.ensemble.scores(features)
 
-    def _surface(self, features: NDArray[np.float32]) -> Surface:
+    def _surface(self, features: Floats32) -> Surface:
         """The values of all leaves, the trees' shapes as they are."""
         return self.ensemble.surface(features, self.offset(features, self.names))
 
