@@ -42,7 +42,7 @@ KINDS: dict[str, type[Ranker]] = {
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
     )
 }  # fmt: skip
-"""Every ranker by the name configurations and model files call it."""
+"""Every ranker by its name in configurations and model files."""
 
 Model = Ranker
 """`Ranker` by its former name."""

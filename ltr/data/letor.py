@@ -2,8 +2,8 @@
 
 One line a document: ``LABEL [qid:QUERY] FEATURE:VALUE … [# comment]``, features sparse and rising, ``NULL`` or ``nan`` for a
 missing value, ``docid = NAME`` in the comment for the document's id, ``\\n`` or ``\\r\\n`` line ends, empty lines and lines that
-start with ``#`` skipped. The bytes are cut at line ends into one piece a thread's share and read in two parallel passes,
-one that counts and one that writes straight into the arrays; nothing is ever a Python object but a wrong line.
+start with ``#`` skipped. The bytes are cut at line ends into pieces, which are read in two parallel passes: one that counts, and one
+that writes straight into the arrays. No Python object is made, except for a wrong line.
 
 Numbers whose digits make an integer below 2^53 (15 digits always do) are exact to the last bit of a double (Clinger 1990: such
 an integer times or over a power of ten up to 10^22); longer ones are off by a few last bits of a double at most, which the float32
@@ -35,6 +35,7 @@ RULES = {
     7: "the label must be finite",
     8: "feature indices go up to 100,000",
 }
+"""What a line must be like, by the number that stands for a broken rule."""
 
 
 class LineError(ValueError):
@@ -47,20 +48,20 @@ class LineError(ValueError):
 
 @dataclass(frozen=True)
 class Lines:
-    """What a text says, a row a document, in file order."""
+    """The contents of a text, a row a document, in file order."""
 
     features: Floats32
     labels: Floats
     query_keys: Words | None
     """Digest of the query id of each row; None where no line has a qid."""
     query_spans: Ints
-    """``[rows, 2]``: where the query id stands in the text."""
+    """``[rows, 2]``: begin and end of the query id, bytes of the text."""
     document_spans: Ints
-    """``[rows, 2]``: where the document id stands in the text; empty spans where there is none."""
+    """``[rows, 2]``: begin and end of the document id; equal where there is none."""
 
 
 def parse(text: Bytes, first_feature: int = 1) -> Lines:
-    """Reads a whole text.
+    """Parses a whole text.
 
     Args:
         text: ``uint8 [bytes]``, for instance a memory-mapped file.
@@ -68,7 +69,7 @@ def parse(text: Bytes, first_feature: int = 1) -> Lines:
 
     Raises:
         LineError: for the first line that breaks a rule.
-        ValueError: where there is no document at all.
+        ValueError: for a text without any document.
     """
     starts = _pieces(text)
     counts, widths, with_qid = _count(text, starts, first_feature)
@@ -144,7 +145,7 @@ def _skip_blanks(text: Bytes, at: int, end: int) -> int:
 
 @njit(cache=True, parallel=True)
 def _count(text: Bytes, starts: Ints, first_feature: int) -> tuple[Ints, Ints, Ints]:
-    """Documents, widest feature and lines with a qid of each piece: a line's last feature stands before its end or ``#``."""
+    """Documents, widest feature and lines with a qid of each piece: a line's last feature is before its end or ``#``."""
     n_pieces = len(starts) - 1
     counts = np.zeros(n_pieces, np.int64)
     widths = np.zeros(n_pieces, np.int64)
@@ -178,7 +179,7 @@ def _count(text: Bytes, starts: Ints, first_feature: int) -> tuple[Ints, Ints, I
 
 @njit(cache=True)
 def _number(text: Bytes, at: int, end: int) -> tuple[float, int]:
-    """The number at `at`: (value, the byte behind it); nothing read where the byte is `at`."""
+    """The number at `at`: its value, and the position after it; `at` itself where there is none."""
     start = at
     negative = False
     if at < end and (text[at] == 45 or text[at] == 43):
@@ -231,7 +232,7 @@ def _number(text: Bytes, at: int, end: int) -> tuple[float, int]:
 
 @njit(cache=True)
 def _word(text: Bytes, start: int, at: int, end: int, negative: bool) -> tuple[float, int]:
-    """NULL, nan, inf (any case) at `at`, as `_number` answers."""
+    """NULL, nan or inf (in any case) at `at`, returned as by `_number`."""
     if at + 3 <= end:
         a, b, c = text[at] | 32, text[at + 1] | 32, text[at + 2] | 32
         if a == 110 and b == 97 and c == 110:
@@ -272,7 +273,7 @@ def _line(
     spans: Ints,
     row: int,
 ) -> int:
-    """Reads one line into `row`; the number of the broken rule, or 0."""
+    """Reads one line into `row`; returns the number of the rule it breaks, or 0."""
     label, behind = _number(text, at, end)
     if behind == at or (behind < end and not _blank(text[behind]) and text[behind] != _HASH):
         return 1

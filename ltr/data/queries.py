@@ -1,9 +1,9 @@
 """A judged data set in memory: queries, their documents, features and label sources.
 
-Documents of one query are neighbours: rows ``offsets[q]:offsets[q + 1]``. Everything computed from a `Queries` in
-*canonical order* is independent of the order of rows in the file it came from: queries stand by the digest of their id,
-documents of a query by the digest of their content. The digest knows no label, so documents with equal scores, which keep
-this order, are not sorted by relevance by accident (at the first iteration all scores are equal).
+The documents of a query are adjacent: rows ``offsets[q]:offsets[q + 1]``. Whatever is computed from a `Queries` in *canonical order*
+does not depend on the order of rows in the file it came from: queries are sorted by the digest of their id, the documents of a query by
+the digest of their features. That digest leaves labels out, so that documents with equal scores, which keep this order, are not sorted
+by relevance by accident (at the first iteration all scores are equal).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 LEFT_OUT: Any = None
-"""Default of an array that is made where the caller gives none: never None on an instance."""
+"""Default of an array that is computed where the caller gives none: on an instance it is never None."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class Queries:
 
     Args:
         features: ``float32 [documents, features]``; NaN is a missing value.
-        labels: ``float64 [documents]``, the judged relevance, 0 and up; NaN is a document nobody judged.
+        labels: ``float64 [documents]``, the judged relevance, 0 and up; NaN is a document without a judgement.
         offsets: ``int64 [queries + 1]``, first document of each query, then the number of documents.
-        keys: ``uint64 [queries]``, digest of each query's id; random numbers are keyed by it. Left out, it is made from
-            the documents' contents.
+        keys: ``uint64 [queries]``, digest of each query's id; random numbers are keyed by it. Left out, it is computed from
+            the documents' features.
         sources: further label sources by name, each ``float64 [documents]`` with NaN for "no label" (``click``: the
             click label in [0, 1]).
         position: ``int64 [documents]``, the row in the original file, for the ``stable`` tie rule.
         names: feature names; left out, ``f1, f2, …``.
         ids: ``bytes [queries]``, query ids as written.
         documents: ``bytes [documents]``, document ids as written.
-        weights: ``float64 [queries]``, how much each query counts in training, above 0; left out, all alike. Measures do not
-            know them.
-        attributes: what is known of each query by name (its language), ``str [queries]`` each, empty for "unknown". Nothing is
+        weights: ``float64 [queries]``, how much each query counts in training, above 0; left out, all count alike. Measures
+            ignore them.
+        attributes: what is known about each query, by name (its language), ``str [queries]`` each, empty for "unknown". Nothing is
             learned from them.
 
     Raises:
@@ -86,7 +86,7 @@ class Queries:
             raise ValueError(f"names: {len(self.names)} names for {self.features.shape[1]} features")
         if self.keys is None:
             rows = row_digests(self.features)
-            put("keys", _told_apart(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
+            put("keys", _distinct(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
         if len(self.keys) != self.n_queries:
             raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
         if len(np.unique(self.keys)) < self.n_queries:
@@ -104,14 +104,17 @@ class Queries:
 
     @property
     def n_queries(self) -> int:
+        """How many queries there are, one less than `offsets`."""
         return len(self.offsets) - 1
 
     @property
     def n_documents(self) -> int:
+        """Rows of `features`, over all queries."""
         return len(self.labels)
 
     @property
     def n_features(self) -> int:
+        """Columns of `features`."""
         return int(self.features.shape[1])
 
     @property
@@ -155,13 +158,13 @@ def mix(values: Words) -> Words:
 
 
 def chosen(keys: Words, share: float, seeds: tuple[int, ...]) -> Bools:
-    """A random share of the queries, ``bool [queries]``: each by its own key and the seeds, whatever the others are."""
+    """A random share of the queries, ``bool [queries]``: each is drawn by its own key and the seeds, whatever the others are."""
     (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
     return mix(keys ^ salt) < np.uint64(share * 2.0**53) << np.uint64(11)
 
 
-def _told_apart(keys: Words) -> Words:
-    """Distinct keys: of queries with equal content, the second and later ones get their number mixed in."""
+def _distinct(keys: Words) -> Words:
+    """Keys that differ: of queries with equal content, the second and later ones have their number mixed in."""
     order = np.argsort(keys, kind="stable")
     firsts = np.flatnonzero(np.concatenate(([True], keys[order][1:] != keys[order][:-1])))
     number = np.empty(len(keys), np.uint64)
@@ -185,7 +188,7 @@ def _mixed_in(digest: np.uint64, x: np.float32) -> np.uint64:
 
 @njit(cache=True, parallel=True)
 def _digest_rows(features: Floats32, digests: Words) -> None:
-    """Four rows side by side: each digest waits for its own last multiplication, not for the others'."""
+    """Four rows at a time: each digest waits for its own last multiplication only, so that the four overlap."""
     for four in prange((len(features) + 3) // 4):
         first, last = 4 * four, min(4 * four + 4, len(features)) - 1
         a = b = c = d = _MULTIPLIER
@@ -198,7 +201,7 @@ def _digest_rows(features: Floats32, digests: Words) -> None:
 
 
 def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
-    """Every array that has one entry a document, at `rows`."""
+    """Every array with one entry per document, at `rows`."""
     return {
         "features": queries.features[rows],
         "labels": queries.labels[rows],
@@ -209,7 +212,7 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
 
 
 def _queries(queries: Queries, selected: Array) -> dict[str, Any]:
-    """Every array that has one entry a query but the offsets, at the `selected` ones."""
+    """Every array with one entry per query, except the offsets, at the `selected` ones."""
     arrays = {name: getattr(queries, name) for name in ("keys", "ids", "weights")}
     known = {name: values[selected] for name, values in queries.attributes.items()}
     return {"attributes": known, **{name: None if array is None else array[selected] for name, array in arrays.items()}}
@@ -262,7 +265,7 @@ def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:
 
 
 def keep(queries: Queries, documents: Bools) -> Queries:
-    """The data set without the documents where the mask is False, and without the queries that are left empty."""
+    """The data set without the documents where the mask ``bool [documents]`` is False, and without queries that this leaves empty."""
     sizes = np.add.reduceat(documents.astype(np.int64), queries.offsets[:-1]) if queries.n_queries else np.empty(0, np.int64)
     alive = sizes > 0
     return replace(
@@ -274,10 +277,10 @@ def keep(queries: Queries, documents: Bools) -> Queries:
 
 
 def concatenate(parts: Sequence[Queries]) -> Queries:
-    """The parts behind one another, in canonical order. Sparse parts may differ in width: missing columns are zero.
+    """The queries of all parts, in canonical order. Sparse parts may differ in width: missing columns are zero.
 
     Raises:
-        ValueError: when a query is in two parts, or a label source or an attribute is not in all of them.
+        ValueError: when a query is in two parts, or a label source or an attribute is missing in one of them.
     """
     widest = max(parts, key=lambda part: part.n_features)
     for part in parts:
@@ -314,8 +317,8 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
 
 
 def widen(queries: Queries, names: tuple[str, ...]) -> Queries:
-    """`queries` with the features `names`, of which they have the first ones; the others are 0: what a sparse file means by
-    features that it never mentions."""
+    """`queries` widened to the features `names`, of which they have the first ones; the others are 0, which is what a sparse file means
+    by leaving them out."""
     missing = len(names) - queries.n_features
     if missing <= 0:
         return queries

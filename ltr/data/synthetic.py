@@ -4,8 +4,8 @@ Donmez 2009 section 6 draws a dense random cubic in 300 variables, which nothing
 variance). Here the value of a document is a sum of sparse random monomials of degree 1–3 over i.i.d. features, and labels 0–4
 are fixed shares of the value plus noise.
 
-Sessions show each query's documents as an old ranker orders them; a simulated user looks at rank r with probability r^−η and
-clicks what satisfies, with noise. What satisfies is not quite what judges value, so that clicks have something to teach.
+Sessions show each query's documents as an old ranker orders them; a simulated user examines rank r with probability r^−η and
+clicks what satisfies, with noise. What satisfies is not quite what judges value, so that there is something to learn from clicks.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32, Ints
 
 LABEL_SHARES = (0.52, 0.23, 0.13, 0.08, 0.04)
-"""Shares of labels 0–4, about those of public web search sets."""
+"""Shares of labels 0–4, about those of public data sets from web search."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class World:
 
     Features are i.i.d. uniform with mean 0 and variance 1, so monomials of every degree weigh alike and about two thirds of the
     value are not linear. Few of the features occur in it: trained on 1,000 queries of the default world, a two-layer net reaches a
-    test NDCG@10 of .66 where a linear one stays at .49 (other seeds part them more or less; of 1 to 5, 5 does not).
+    test NDCG@10 of .66 where a linear one stays at .49 (how far they differ depends on the seed; of 1 to 5, with 5 they do not).
 
     Args:
         n_features: features of a document.
         n_monomials: terms of each value function.
         active: features that occur in any term.
-        noise: deviation of the judges' noise, in deviations of the value.
+        noise: standard deviation of the judges' noise, in standard deviations of the value.
         agreement: correlation of what users value with what judges value.
         seed: of everything that is drawn.
     """
@@ -49,7 +49,7 @@ class World:
         return rng.uniform(-np.sqrt(3), np.sqrt(3), (n_documents, self.n_features)).astype(np.float32)
 
     def values(self, features: Floats32) -> tuple[Floats, Floats]:
-        """What judges and what users value, ``float64 [documents]`` each, in deviations."""
+        """What judges and what users value, ``float64 [documents]`` each, in standard deviations."""
         judges, other = self._polynomial(features, 0), self._polynomial(features, 1)
         return judges, self.agreement * judges + np.sqrt(1 - self.agreement**2) * other
 
@@ -77,7 +77,7 @@ class World:
 
 @dataclass(frozen=True)
 class Sessions:
-    """Shown results, one row an impression, sessions in order and ranks rising within one."""
+    """Shown results, one row an impression, ordered by session and rank."""
 
     session: Ints
     query: Ints
@@ -100,7 +100,7 @@ def simulate_sessions(
 ) -> Sessions:
     """Search sessions over a judged data set.
 
-    The old ranker orders by the judged label plus noise that differs a little from session to session. A user looks at rank r
+    The old ranker orders by the judged label plus noise that differs a little from session to session. A user examines rank r
     with probability r^−bias and clicks with probability noise + (1 − 2·noise)·attraction, the attraction of a document being
     the logistic of 3·(user value − 1).
 
@@ -122,8 +122,8 @@ def simulate_sessions(
         size = min(shown, int(last - first))
         old = judged[first:last] + 1.5 * rng.normal(size=last - first)
         order = np.argsort(-(old + 0.7 * rng.normal(size=(per_query, last - first))), axis=1)[:, :size]
-        looks = rng.random((per_query, size)) < np.arange(1.0, size + 1.0) ** -bias
-        clicks = looks & (rng.random((per_query, size)) < noise + (1 - 2 * noise) * attraction[first + order])
+        examined = rng.random((per_query, size)) < np.arange(1.0, size + 1.0) ** -bias
+        clicks = examined & (rng.random((per_query, size)) < noise + (1 - 2 * noise) * attraction[first + order])
         parts.append((np.full(order.size, q), first + order.ravel(), (np.cumsum(clicks, axis=1) * clicks).ravel(), size))
     return Sessions(
         session=np.concatenate([k * per_query + np.repeat(np.arange(per_query), size) for k, (*_, size) in enumerate(parts)]),

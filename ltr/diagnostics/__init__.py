@@ -1,1 +1,1 @@
-"""What to ask of a trained ranker: is it at a local optimum, and what did its λ's do."""
+"""What can be found out about a trained ranker: whether it is at a local optimum, and what its λ's did."""

@@ -1,8 +1,8 @@
 """The λ microscope: what the gradients do while a model learns (Svore 2011 sections 4.2 and 5.1, figures 2–4), and which documents are lost
 causes: those that are still pushed hard at the end, often because their label is wrong.
 
-What others offer is a curve of the measure; confident learning (Northcutt et al. 2021) looks for label errors by the probabilities of
-classes, which a ranker does not have. Here all is read off the same gradients that trees and nets are trained by.
+Other tools show a curve of the measure; confident learning (Northcutt et al. 2021) finds label errors from class probabilities, which a
+ranker does not have. Here everything follows from the same gradients that trees and nets are trained on.
 """
 
 from collections.abc import Iterable
@@ -19,27 +19,27 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.terms import Term
 
 HIGH = 3.0
-"""Documents of this label or a higher one are highly relevant (S figure 3: labels 3 and 4)."""
+"""Documents with this label or a higher one are highly relevant (S figure 3: labels 3 and 4)."""
 FLOOR = 1e-3
-"""Of |λ|: documents that are pushed less are left out of the shares of their partners."""
+"""Smallest |λ| of a document whose partners' shares are counted."""
 
 
 @dataclass(frozen=True)
 class Looks:
-    """What was seen along training, one entry or row a look.
+    """What was recorded during training, one entry or row for each snapshot.
 
     Attributes:
-        iteration: ``int64 [looks]``.
+        iteration: ``int64 [snapshots]``.
         labels: the levels of the judged labels, rising, ``float64 [levels]``.
         agreement: for all click pairs (``all``) and those of S section 4.2 (``same_label``), share of the documents whose λ^C is zero
-            or has the sign of λ^L, ``float64 [looks]`` (figure 2); empty without a source of clicks.
+            or has the sign of λ^L, ``float64 [snapshots]`` (figure 2); empty without a source of clicks.
         partners: mean over highly relevant documents of the share of λ that comes from partners of each label, ``float64
-            [looks, levels]`` (figure 3a); NaN where no such document is pushed.
-        top_labels: shares of the labels among the top ranks, ``float64 [looks, levels]`` (figure 3b).
-        moved, moved_top: share of the documents, and of the places at the top, that changed since the look before, ``float64 [looks]``
-            (figure 4); the first is NaN.
-        lost: the smallest |λ^L| over the later half of the looks, ``float64 [documents]``: what stays large to the end.
-        gradient, rank: λ^L and the rank (from 1) at the last look, ``[documents]``.
+            [snapshots, levels]`` (figure 3a); NaN where no such document is pushed.
+        top_labels: shares of the labels among the top ranks, ``float64 [snapshots, levels]`` (figure 3b).
+        moved, moved_top: shares of the documents whose rank, and of the top ranks whose document, changed since the previous snapshot,
+            ``float64 [snapshots]`` (figure 4); the first is NaN.
+        lost: the smallest |λ^L| over the later half of the snapshots, ``float64 [documents]``: large where it stays large to the end.
+        gradient, rank: λ^L and the rank (from 1) in the last snapshot, ``[documents]``.
     """
 
     iteration: Ints
@@ -54,7 +54,7 @@ class Looks:
     rank: Ints
 
     def lost_causes(self, n: int) -> NDArray[np.intp]:
-        """The `n` documents that stay pushed hardest, the hardest first."""
+        """The `n` documents with the largest `lost`, in descending order."""
         return np.argsort(-self.lost, kind="stable")[:n]
 
 
@@ -66,17 +66,17 @@ def look(
     top: int = 3,
     conventions: Conventions | None = None,
 ) -> Looks:
-    """Looks at the gradients of two terms at every stage of a training.
+    """Takes a snapshot of the gradients of two terms at every stage of a training.
 
     Args:
-        stages: iterations, rising, each with the scores ``float64 [documents]`` it left.
+        stages: iterations, rising, each with the scores ``float64 [documents]`` after it.
         queries: the training data in canonical order.
         first: whose gradients are λ^L.
-        second: measure of λ^C; looked at where the data have its label source.
+        second: measure of λ^C; left out where the data do not have its label source.
         top: ranks that count as the top.
 
     Raises:
-        ValueError: for no stage.
+        ValueError: without any stage.
     """
     judged = Objective(queries, [first], conventions, exact=True)
     clicks = {}
@@ -112,7 +112,7 @@ def look(
 
 
 def ranks(scores: Floats, offsets: Ints) -> Ints:
-    """Rank of each document within its query, from 1; equal scores as they stand."""
+    """Rank of each document within its query, from 1, ``int64 [documents]``; equal scores in the order given."""
     of_query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((np.arange(len(scores)), -scores, of_query))
     found = np.empty(len(scores), np.int64)
@@ -143,7 +143,7 @@ def _partners(
 
 
 def _moved(before: Ints | None, rank: Ints, top: int) -> tuple[float, float]:
-    """Share of the documents with another rank than before, and of the places at the top with another document."""
+    """Shares of the documents with another rank than before, and of the top ranks with another document."""
     if before is None:
         return np.nan, np.nan
     return float((rank != before).mean()), float((rank != before)[rank <= top].mean())

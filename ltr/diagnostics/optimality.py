@@ -24,16 +24,19 @@ from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, why_undefine
 from ltr.rankers.surface import Surface
 
 COARSE = tuple(round(0.1 * k, 1) for k in range(1, 11))
+"""Steps η = 0.1, 0.2, …, 1."""
 
 FINE = tuple(round(0.001 * k, 3) for k in range(1, 11))
+"""Steps η = 0.001, 0.002, …, 0.01."""
 
 _BLOCK = 8
-"""Queries whose values one thread adds up."""
+"""Queries whose values are added up by one thread at a time."""
 
 _AT_ONCE = 4_000_000
 """Moved scores, about, that are held in memory: 32 MB."""
 
 Verdict = Literal["optimum", "not", "inconclusive"]
+"""What `Certificate.verdict` can be."""
 
 
 def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
@@ -45,7 +48,7 @@ def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found around one set of weights.
+    """What the test found around one set of weights.
 
     Attributes:
         verdict: ``optimum`` (no direction rises), ``not`` (some do) or ``inconclusive`` (too many evaluations tie).
@@ -96,7 +99,8 @@ def certify(
         epsilon, delta: see the module.
         largest_tie_share: above this share of ties the verdict is ``inconclusive``.
         seed: of the directions.
-        one_at_a_time: move each weight alone, up and down, instead of random directions: the gradient vanishes (B section 4.2).
+        one_at_a_time: move each weight alone, up and down, instead of along random directions, to test whether the gradient vanishes
+            (B section 4.2).
 
     Raises:
         ValueError: for rows that do not fit, or a measure that no query defines.
@@ -146,8 +150,8 @@ def _walk(
 ) -> tuple[float, Floats]:
     """Mean of the measure at the weights, and at every step along every direction ``[directions, steps]``.
 
-    Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and at unchanged ranking
-    they are equal to the bit, which is what a tie means here.
+    Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and while no ranking changes they
+    are equal to the bit, which is what counts as a tie.
     """
     offsets = queries.offsets
     curve, cutoff = curve_of(measure, max(int(np.diff(offsets).max(initial=0)), 1), conventions)
@@ -185,7 +189,7 @@ def _walk(
 
 
 def _cuts(offsets: Ints, at_once: int) -> list[int]:
-    """Queries at which to cut so that some `at_once` documents are held at a time; all pieces are whole blocks but the last."""
+    """Queries at which to cut so that about `at_once` documents are held at a time; all pieces but the last are whole blocks."""
     cuts = [0]
     while cuts[-1] < len(offsets) - 1:
         wanted = int(np.searchsorted(offsets, offsets[cuts[-1]] + at_once, side="right")) - 1 - cuts[-1]

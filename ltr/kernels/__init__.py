@@ -1,1 +1,1 @@
-"""What compiled code everywhere is made of: how kernels are compiled and passed on, exp and tanh, ranking, prefetching, vectors."""
+"""What all compiled code shares: how kernels are compiled, cached and passed on; exp and tanh, ranking, prefetching, vectors."""

@@ -1,10 +1,10 @@
-"""Where compiled kernels are kept: below a digest of all sources that they may be compiled from.
+"""Where compiled kernels are cached: in folders named after a digest of every source that they may be compiled from.
 
-numba looks at the file of a kernel alone. An edit of a callee, a constant or a record in another file would leave the old one compiled
-in, or an index that cannot be read. So a kernel's folder is named after its module and every module of the core that it imports, at
-however many removes; an edit of anything else leaves what is compiled in use. Importing this module tells numba; functions outside the
-core are cached as numba does by itself. The places are numba's own: ``NUMBA_CACHE_DIR`` where set, ``__pycache__`` beside the source,
-the user's cache folder.
+By itself numba checks only the file that a kernel is written in: after an edit of a callee, a constant or a record in another file it
+would go on using the old one, or fail on an index that it cannot read. So a kernel's folder is named after the contents of its module
+and of every module of the core that this one imports, directly or not; an edit anywhere else leaves the cache valid. Importing this
+module registers the locators below. Functions outside the core are cached as usual. The base folders are numba's own:
+``NUMBA_CACHE_DIR`` where it is set, ``__pycache__`` next to the source, or the user's cache folder.
 """
 
 import re
@@ -18,12 +18,13 @@ import numba
 from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator, _CacheLocator
 
 CORE = Path(__file__).parents[1]
+"""The folder of the package ``ltr``."""
 _IMPORT = re.compile(r"^\s*(?:from ltr\.([\w.]+) import ([\w, ]+)|from ltr import ([\w, ]+)|import ltr\.([\w.]+))", re.M)
 
 
 @cache
 def imports_of(path: Path) -> frozenset[Path]:
-    """Files of the core that a file of the core imports itself; the package ``ltr``, which imports everything, is none of them."""
+    """Files of the core that one of them imports directly; ``ltr/__init__.py``, which imports everything, is left out."""
     found = set()
     for module, names, tops, plain in _IMPORT.findall(path.read_text(encoding="utf-8")):
         base = CORE.joinpath(*(module or plain).split(".")) if module or plain else CORE
@@ -35,7 +36,7 @@ def imports_of(path: Path) -> frozenset[Path]:
 
 @cache
 def sources_of(path: Path) -> tuple[Path, ...]:
-    """A file of the core and all that it imports, at however many removes, in order."""
+    """A file of the core and all that it imports, directly or not, sorted."""
     seen, waiting = {path}, [path]
     while waiting:
         new = imports_of(waiting.pop()) - seen
@@ -46,7 +47,7 @@ def sources_of(path: Path) -> tuple[Path, ...]:
 
 @cache
 def digest_of_sources(path: Path) -> str:
-    """16 letters for the content of `sources_of`."""
+    """The first 16 hex digits of the sha256 of `sources_of`, names and contents."""
     hasher = sha256()
     for source in sources_of(path):
         hasher.update(str(source.relative_to(CORE)).encode() + b"\0" + source.read_bytes())
@@ -54,7 +55,7 @@ def digest_of_sources(path: Path) -> str:
 
 
 class _BySources(_CacheLocator):
-    """A locator of numba's with a folder a digest, for kernels of the core only."""
+    """A cache locator of numba's, for kernels of the core only, with one folder for each digest."""
 
     _cache_path: str
 
@@ -64,6 +65,7 @@ class _BySources(_CacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Callable[..., object], py_file: str) -> Self | None:
+        """The locator of a kernel of the core; None for other functions, which numba then offers to its own locators."""
         inside = Path(py_file).is_file() and CORE in Path(py_file).parents
         locator: Self | None = super().from_function(py_func, py_file) if inside else None
         return locator
@@ -74,7 +76,7 @@ class GivenFolder(_BySources, UserProvidedCacheLocator):
 
 
 class BesideSource(_BySources, InTreeCacheLocator):
-    """Below ``__pycache__`` beside the source."""
+    """Below ``__pycache__`` next to the source."""
 
 
 class UserFolder(_BySources, UserWideCacheLocator):

@@ -3,7 +3,7 @@
 A measure or a construction is a plain ``@njit(cache=True)`` function of one fixed signature. Drivers receive it as a
 first-class function and call it once per query or rank, never once per pair, which is as fast as code specialised for it
 and, unlike passing a dispatcher or a closure, is found in numba's cache by the next process. `ready` compiles such a
-function the first time somebody asks for it.
+function when it is first needed.
 """
 
 import threading
@@ -20,15 +20,23 @@ from numpy.typing import NDArray
 warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
 
 Floats = NDArray[np.float64]
+"""Scores, labels, gains, weights, measures."""
 Floats32 = NDArray[np.float32]
+"""Features, thresholds, and inner loops where this precision is enough."""
 Ints = NDArray[np.int64]
+"""Offsets, positions, counts, packed sums."""
 Ints32 = NDArray[np.int32]
+"""Numbers of rows, nodes and leaves."""
 Bools = NDArray[np.bool_]
+"""Masks."""
 Bytes = NDArray[np.uint8]
+"""Text, and the bins of features."""
 Words = NDArray[np.uint64]
+"""Keys, digests, and sets of up to 64 leaves."""
 Words32 = NDArray[np.uint32]
+"""Sets of up to 32 leaves."""
 Array = NDArray[Any]
-"""An array of whatever numbers."""
+"""An array whose numbers may be of any type."""
 Kernel = Callable[..., Any]
 """A compiled function, or one that `ready` compiles; its signature says what it takes."""
 NumbaType = Any
@@ -36,15 +44,12 @@ NumbaType = Any
 Llvm = Any
 """A builder, a value or a type of LLVM, as numba hands it on; not annotated either."""
 
-F8 = types.float64
-I8 = types.int64
-F4_1D = types.Array(types.float32, 1, "C")
-F4_2D = types.Array(types.float32, 2, "C")
-F8_1D = types.Array(F8, 1, "C")
-F8_2D = types.Array(F8, 2, "C")
-I4_1D = types.Array(types.int32, 1, "C")
-I8_1D = types.Array(I8, 1, "C")
-I8_2D = types.Array(I8, 2, "C")
+F8, I8 = types.float64, types.int64
+"""Scalars in signatures."""
+F4_1D, F8_1D, I4_1D, I8_1D = (types.Array(kind, 1, "C") for kind in (types.float32, F8, types.int32, I8))
+"""Contiguous arrays of one dimension in signatures."""
+F4_2D, F8_2D, I8_2D = (types.Array(kind, 2, "C") for kind in (types.float32, F8, I8))
+"""Contiguous arrays of two dimensions in signatures."""
 
 _COMPILED: dict[tuple[Kernel, NumbaType], Kernel] = {}
 _COMPILING = threading.Lock()
@@ -53,7 +58,7 @@ _COMPILING = threading.Lock()
 def ready(function: Kernel, signature: NumbaType) -> Kernel:
     """`function` compiled for `signature` and for nothing else; with the JIT off, `function` as it is.
 
-    Each pair has a dispatcher of its own that never compiles again, so threads may ask for and call kernels at any time.
+    Each pair has a dispatcher of its own that never compiles again, so threads may request and call kernels at any time.
     """
     if numba.config.DISABLE_JIT:
         return function

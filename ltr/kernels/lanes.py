@@ -1,7 +1,7 @@
 """Sixteen rows in a vector of the processor, for prediction: loops over arrays would send every step through memory.
 
-Written in LLVM's own vectors, which it cuts to those of the processor (one of AVX-512, two of AVX2, four of SSE). Without the JIT
-the functions below say the same in NumPy; they are also the naive twins of the tests.
+Written in LLVM's own vectors, which it splits to fit the processor (one of AVX-512, two of AVX2, four of SSE). Without the JIT
+the NumPy functions below do the same; they are also the naive twins in the tests.
 """
 
 import numba
@@ -15,6 +15,7 @@ ROWS, LANES = 64, 16
 """Rows that go through a tree together, and those of one vector."""
 
 ir = cgutils.ir
+"""LLVM's intermediate representation (llvmlite), as numba imports it."""
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 
@@ -32,7 +33,7 @@ def _vector(builder: Llvm, data: Llvm, index: Llvm, kind: Llvm) -> Llvm:
 
 
 def _chosen(builder: Llvm, a: Llvm, b: Llvm, lanes: list[int]) -> Llvm:
-    """A vector of lanes 0–15 of a and 16–31 of b."""
+    """A vector of the chosen lanes: 0–15 are those of a, 16–31 those of b."""
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, LANES), lanes))
 
 
@@ -43,7 +44,7 @@ def _everywhere(builder: Llvm, number: Llvm, kind: Llvm) -> Llvm:
 
 
 def _over_lanes(builder: Llvm, name: str, kind: Llvm, *options: Llvm) -> Llvm:
-    """LLVM's function of that name on each lane."""
+    """LLVM's function of that name, applied to each lane."""
     suffix = "f32" if kind == _FLOATS else f"i{kind.element.width}"
     return cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, *options]), f"llvm.{name}.v{LANES}{suffix}")
 
@@ -85,10 +86,10 @@ def _turn(
 
 
 turn = _turn_by_numpy if numba.config.DISABLE_JIT else _turn
-"""``turn(features, at, width, columns, to)``: 16 rows of 16 numbers become 16 columns, ROWS numbers apart; whether one is infinite.
+"""``turn(features, at, width, columns, to)``: transposes 16 rows of 16 numbers; returns whether any is infinite.
 
-`features` and `columns` are flat float32; row k stands at ``at + k · width``, column k goes to ``to + k · ROWS``. Blocks change places
-(Eklundh 1972), of eight rows and columns, of four, of two, of one:
+`features` and `columns` are flat float32; row k starts at ``at + k · width``, column k at ``to + k · ROWS``. Blocks change places
+(Eklundh 1972): of eight rows and columns, of four, of two, of one:
 
     a b      a c
     c d  →   b d
@@ -153,9 +154,10 @@ def _walk(
 walk = _walk_by_numpy if numba.config.DISABLE_JIT else _walk
 """``walk(columns, place, threshold, kept, begin, middle, end, leaf)``: which leaf of a tree each of ROWS rows falls into.
 
-The nodes are `begin` to `end`; node k reads the numbers from ``columns[place[k]]`` on, and a row that goes right of it, where
-``x > threshold[k]``, keeps only the leaves whose bits are set in ``kept[k]`` (QuickScorer, Lucchese 2015); the lowest bit that stays is
-its leaf. A missing value goes right before `middle` and left from there on. Where registers are many (AVX-512; AVX2 for bits of 32), the bits of all rows stay there meanwhile:
+The nodes are `begin` to `end`. Node k reads the numbers from ``columns[place[k]]`` on; a row that goes right there, where
+``x > threshold[k]``, keeps only the leaves whose bits are set in ``kept[k]`` (QuickScorer, Lucchese 2015), and its leaf is the lowest
+bit left at the end. Missing values go right at nodes before `middle` and left from there on. Where there are enough registers (AVX-512;
+AVX2 for 32 bits), they hold the bits of all rows throughout:
 
     rows      0 … 15   16 … 31   32 … 47   48 … 63
     alive     1111…    1111…     1111…     1111…       a vector each

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from ltr.kernels.kernel import Kernel, Llvm, NumbaType
 
 ir = cgutils.ir
+"""LLVM's intermediate representation (llvmlite), as numba imports it."""
 
 
 def _ignored(array: NDArray[np.generic], index: SupportsIndex) -> None:
-    """What `prefetch` is where nothing is compiled."""
+    """Stands in for `prefetch` where nothing is compiled."""
 
 
 @intrinsic
@@ -32,4 +33,4 @@ def _prefetch(typing: NumbaType, array: NumbaType, index: NumbaType) -> tuple[Nu
 
 
 prefetch = _ignored if numba.config.DISABLE_JIT else _prefetch
-"""``prefetch(array, index)``: the cache line that holds the element at a flat index of a contiguous array."""
+"""``prefetch(array, index)``: loads the cache line that holds the element at a flat index of a contiguous array."""

@@ -2,9 +2,7 @@
 
 Short queries are ranked by counting, which has no branches and runs in vector lanes: a document's rank is the number of documents
 with a higher score, or an equal one and an earlier place. Counting is done on scores rounded to float32, twice as many to a
-vector; rounding keeps the order or makes it a tie, so one pass of insertion by the exact scores mends what it blurred.
-
-Kernels of other files inline this one, and numba's cache does not notice an edit here: remove ``ltr/__pycache__`` after one.
+vector; rounding keeps the order of two scores or makes them a tie, so one pass of insertion sort by the exact scores completes it.
 """
 
 import numpy as np
@@ -13,7 +11,7 @@ from numba import njit
 from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
 
 COUNTED = 1000
-"""Documents up to which counting is faster than sorting."""
+"""Queries of up to this many documents are ranked by counting, longer ones by sorting: whichever is faster."""
 _LANES = 8
 _LOWEST = np.float32(-np.inf)
 
@@ -26,7 +24,7 @@ def lanes_for(n: int) -> Floats32:
 
 @njit(cache=True)
 def count_above(rounded: Floats32, ranks: Ints32) -> None:
-    """ranks[j] = number of scores above rounded[j], both ``[lanes]``. Four scores at a time are held against all."""
+    """ranks[j] = number of scores above rounded[j], both ``[lanes]``. Four scores at a time are compared with all."""
     one, none = np.int32(1), np.int32(0)
     lanes = np.uint64(len(rounded))
     ranks[:] = none
@@ -39,9 +37,11 @@ def count_above(rounded: Floats32, ranks: Ints32) -> None:
 
 @njit(cache=True)
 def rank(scores: Floats, order: Ints) -> bool:
-    """Writes the places ``int64 [documents]`` by score, descending, equal scores in the order given; whether all were seen to differ.
+    """Writes the positions ``int64 [documents]`` by score, descending, equal scores in the order given; returns whether all scores are
+    known to differ.
 
-    Scores that differ as float32 fill every rank. Otherwise a rank stays empty, which is NaN and above nothing."""
+    Scores that differ as float32 fill every rank. Otherwise some rank stays empty: NaN, which is above nothing.
+    """
     n = len(scores)
     if n > COUNTED:
         order[:] = np.argsort(-scores, kind="mergesort")
@@ -75,7 +75,7 @@ def rank(scores: Floats, order: Ints) -> bool:
 
 @njit(cache=True)
 def by_score(scores: Floats) -> Ints:
-    """Places ``int64 [documents]`` by score, descending, equal scores in the order given."""
+    """Positions ``int64 [documents]`` by score, descending, equal scores in the order given."""
     order = np.empty(len(scores), np.int64)
     rank(scores, order)
     return order

@@ -18,11 +18,11 @@ from ltr.metrics.measure import Measure
 
 @dataclass(frozen=True, kw_only=True)
 class AdaRank(LinearRanker):
-    """AdaRank.
+    """A linear ranker boosted from single features for any measure in [0, 1] (Xu & Li 2007).
 
     Args:
         measure: to boost.
-        rounds: at most.
+        rounds: features to add at most, each as often as it is best.
         patience: rounds without a better training value before stopping.
     """
 
@@ -38,9 +38,15 @@ class AdaRank(LinearRanker):
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
+        """The measure it boosts."""
         return (Measure.of(self.measure),)
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
+        """The weights of the best round on the training queries.
+
+        Raises:
+            ValueError: where the measure is undefined on every query.
+        """
         labels, key = {"label": queries.labels, **queries.sources}, Measure.of(self.measure).key
 
         def values(scores: Floats) -> Floats:

@@ -27,6 +27,7 @@ from ltr.linear.sampler import Sample, binary_labels, draw
 from ltr.metrics.measure import Measure
 
 LOSSES = {"mle": 0, "l2": 1, "l3": 2, "convex": 3, "exp_gain": 4}
+"""Losses by name, as numbers for the kernels; the module has their formulas."""
 _CONVEX = ("mle", "convex")
 _CLOSED = ("mle", "convex", "exp_gain")
 
@@ -185,13 +186,13 @@ def closed_cost(loss: str, queries: Queries, labels: Floats, scaled: bool = Fals
 
 @dataclass(frozen=True)
 class Trace:
-    """A conditional model while it is fitted, one entry an iteration.
+    """What happens while a conditional model is fitted.
 
     Attributes:
         sampled: the objective over the sample, ``float64 [iterations]``.
         closed: the closed form at the same weights, for AUC; empty otherwise.
         products, losses: w·φ(y), mean over the first ten iterations, and Δ(y) of some rankings, ``float64 [points]`` (C figure 8).
-        smear: by the share of bad documents on top where walks begin, the losses of the rankings drawn (C figure 7).
+        smear: the losses of the rankings drawn, by the share of bad documents on top from which walks begin (C figure 7).
     """
 
     sampled: Floats
@@ -202,7 +203,7 @@ class Trace:
 
 
 def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
-    """Fits the model once more and looks on."""
+    """Fits the model once more, from one start, and records what happens, with `n_rankings` each of `n_queries` queries as points."""
     queries = canonical(queries)
     features = standardised(queries.features)[0] if model.standardise else queries.features
     visited: list[Floats] = []
@@ -246,12 +247,12 @@ class ConditionalModel(LinearRanker):
 
     Args:
         loss: a name in `LOSSES`.
-        measure: whose Δ is meant; it names the label source, which has two levels, such as ``ndcg:binary``.
+        measure: whose Δ the loss uses; it names the label source, which must have two levels, such as ``ndcg:binary``.
         C: of ‖w‖²/C.
         samples, length, restart, skew: of the sample, see `ltr.linear.sampler.draw`.
         scaled: φ over n⁺n⁻, so that queries of many pairs weigh no more than others (C equation 2; off in the paper).
         closed: for ``auc``: the closed form instead of a sample.
-        starts: of which the best is kept; the first is w = 0. Convex losses need one.
+        starts: starting points, of which the best result is kept; the first is w = 0. Convex losses need only that.
         iterations: of L-BFGS at most.
         seed: of sample and starts.
     """
@@ -284,10 +285,11 @@ class ConditionalModel(LinearRanker):
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
+        """The measure of Δ."""
         return (Measure.of(self.measure),)
 
     def cost(self, queries: Queries) -> Cost:
-        """What is minimised, without the regulariser: a function of the scores of the queries in canonical order."""
+        """What is minimised, without ‖w‖²/C, as a function of the scores; queries in canonical order."""
         if self.closed:
             return closed_cost(self.loss, queries, binary_labels(queries, Measure.of(self.measure).source), self.scaled)
         sample = draw(
@@ -296,10 +298,15 @@ class ConditionalModel(LinearRanker):
         return sampled_cost(self.loss, sample, queries.n_documents, self.scaled)
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
+        """The weights of the start with the lowest objective.
+
+        Raises:
+            ValueError: for labels of other than two levels, or no query that has both.
+        """
         cost, found = self.cost(queries), []
         for k in range(1 if self.loss in _CONVEX else self.starts):
             start = np.random.default_rng([self.seed, k]).normal(0.0, 0.1 * min(k, 1), size=(features.shape[1],))
             found.append(minimise(cost, features, self.C, start, self.iterations, watch))
         weights, value = min(found, key=lambda pair: pair[1])
-        told = f"objective {value:.4f}" + (f", the best of {', '.join(f'{v:.4f}' for _, v in found)}" if len(found) > 1 else "")
-        return weights, (told,)
+        remark = f"objective {value:.4f}" + (f", the best of {', '.join(f'{v:.4f}' for _, v in found)}" if len(found) > 1 else "")
+        return weights, (remark,)

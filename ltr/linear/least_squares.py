@@ -1,4 +1,4 @@
-"""Least squares on the labels: the oldest baseline, and an exact check of a loader, folds and measures."""
+"""Least squares on the labels: the oldest baseline, and an exact check of loaders, folds and measures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ltr.linear.linear_ranker import LinearRanker, Watch
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquares(LinearRanker):
-    """Linear regression of the label on the features, with an intercept, which moves no ranking and is not kept.
+    """Linear regression of the label on the features, with an intercept, which changes no ranking and is not kept.
 
     Args:
         ridge: λ in Σ(label − w·x − b)² + λ‖w‖².
@@ -29,7 +29,7 @@ class LeastSquares(LinearRanker):
             raise ValueError(f"LeastSquares: ridge={self.ridge} is negative")
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
-        """Documents without a label are left out."""
+        """The solution by singular values (LAPACK's gelsd); documents without a label are left out."""
         judged = ~np.isnan(queries.labels)
         design = np.column_stack((features[judged].astype(np.float64), np.ones(int(judged.sum()))))
         labels = queries.labels[judged]
@@ -42,10 +42,10 @@ class LeastSquares(LinearRanker):
 
     @classmethod
     def of_weights(cls, weights: Mapping[str, float], names: tuple[str, ...]) -> Self:
-        """The linear model with these weights by feature name, however they were found; a feature without one has weight 0.
+        """The linear model with these weights by feature name, wherever they come from; features without one have weight 0.
 
         Raises:
-            ValueError: for a weight of a feature that is not there, or that is not finite.
+            ValueError: for a weight of an unknown feature, or one that is not finite.
         """
         strange = [name for name in weights if name not in names]
         if strange:

@@ -1,7 +1,7 @@
-"""What all linear rankers share: how they are fitted to an objective over scores, score, and are written.
+"""What all linear rankers share: how they are fitted to a cost of scores, how they score, and how they are saved.
 
-An objective sees scores and says what a query costs and how the cost changes with each score, so that a ranker is only its loss; the
-features enter in two products, which are taken in fixed blocks of rows: the same bits for any number of threads.
+A cost takes scores and returns what a query costs and how that changes with each score, so that a ranker is only its loss; the features
+enter in two products, which are computed in fixed blocks of rows: the same bits for any number of threads.
 """
 
 from abc import abstractmethod
@@ -59,6 +59,7 @@ def transposed(features: Floats32, factors: Floats) -> Floats:
 Cost = Callable[[Floats], tuple[float, Floats]]
 """``cost(scores) → (value, derivative)``: the sum over the queries and ``float64 [documents]``."""
 Watch = Callable[[Floats], None]
+"""``watch(weights)``: called after every iteration with the weights ``float64 [features]``."""
 
 
 def minimise(
@@ -69,7 +70,7 @@ def minimise(
     iterations: int,
     watch: Watch | None = None,
 ) -> tuple[Floats, float]:
-    """Weights that minimise cost(X·w) + ‖w‖²/C by L-BFGS from `start`, and the value there. `watch` sees the weights of each iteration."""
+    """Weights that minimise cost(X·w) + ‖w‖²/C by L-BFGS from `start`, and the value there. `watch` is called with the weights of each iteration."""
 
     def value(weights: Floats) -> tuple[float, Floats]:
         loss, factors = cost(products(features, weights))
@@ -87,7 +88,7 @@ def minimise(
 
 
 def standardised(features: Floats32) -> tuple[Floats32, Floats]:
-    """Features of mean 0 and deviation 1, and what they were multiplied by; a constant one becomes 0."""
+    """Features of mean 0 and standard deviation 1, and the factor of each, ``float64 [features]``; constant features become 0."""
     mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0.0)
     return ((features - mean) * scale).astype(np.float32), scale
@@ -95,10 +96,10 @@ def standardised(features: Floats32) -> tuple[Floats32, Floats]:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRanker(Ranker):
-    """A ranker whose score is w·x. A subclass says how the weights are learned.
+    """A ranker whose score is w·x. A subclass defines how the weights are learned.
 
     Attributes:
-        standardise: learn on features of mean 0 and deviation 1; the weights are those of the features as they are.
+        standardise: learn on features of mean 0 and standard deviation 1; the weights kept are for the features as given.
         stop_on: measure of the curve that `fit` leaves.
     """
 
@@ -109,10 +110,14 @@ class LinearRanker(Ranker):
 
     @abstractmethod
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
-        """The weights for `features`, which are those of the queries, scaled; and remarks."""
+        """Weights ``float64 [features]`` for `features`, those of the queries but standardised where asked for; and remarks.
+
+        Raises:
+            ValueError: for labels that the ranker cannot learn from.
+        """
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
-        """A fitted copy; validation queries are only measured.
+        """A fitted copy; on validation queries only the curve is measured.
 
         Args:
             tick: called whenever the curve gets a point, after every iteration of most rankers; what it raises ends the training.
@@ -162,12 +167,15 @@ class LinearRanker(Ranker):
 
     @property
     def export_form(self) -> str | None:
+        """Weights by feature."""
         return "linear"
 
     @property
     def linear_weights(self) -> Floats | None:
+        """`weights`, which are for features as given."""
         return self.weights
 
     @property
     def watched(self) -> Measure | None:
+        """The measure of the curve, `stop_on`."""
         return Measure.of(self.stop_on)

@@ -24,6 +24,7 @@ from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise
 
 @njit(cache=True)
 def listnet(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
+    """−Σ_i softmax(label)_i · ln softmax(s)_i; derivative softmax(s) − softmax(label). `extra` is not used."""
     n = len(scores)
     target = np.exp(labels - labels.max())
     target /= target.sum()
@@ -39,6 +40,7 @@ def listnet(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> f
 
 @njit(cache=True)
 def listmle(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
+    """Σ_k ln Σ_{j ≥ k} exp(s_j) − s_k over the documents by label, descending, equal labels in the order given. `extra` is not used."""
     n = len(scores)
     order = np.argsort(-labels, kind="mergesort")
     top = scores.max()
@@ -57,6 +59,7 @@ def listmle(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> f
 
 @njit(cache=True)
 def rankcosine(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
+    """½ − ½·cos(s, label), both centred: ½ where all scores are equal, 0 where all labels are. `extra` is not used."""
     s, y = scores - scores.mean(), labels - labels.mean()
     norm, size = np.sqrt((s * s).sum()), np.sqrt((y * y).sum())
     if norm < 1e-12 or size < 1e-12:
@@ -72,8 +75,8 @@ def rankcosine(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -
 
 @njit(cache=True)
 def softrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
-    """1 − SoftNDCG. The rank of j is a sum of independent coins, one for each other i, that falls with p_ij = Pr(s_i > s_j): its distribution
-    is built coin by coin, and unbuilt by one coin for the derivative."""
+    """1 − SoftNDCG, with τ in ``extra[0]``. The rank of j is a sum of independent coins, one for each other i, that come up with
+    p_ij = Pr(s_i > s_j): its distribution is built up coin by coin; for the derivative by s_i the coin of i is taken out again."""
     n, tau = len(scores), extra[0]
     gains = 2.0**labels - 1.0
     ideal, best = 0.0, np.sort(gains)[::-1]
@@ -125,7 +128,8 @@ def softrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> 
 
 @njit(cache=True)
 def boltzrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
-    """`extra`: a uniform number for each document of each permutation, whose order is the permutation."""
+    """1 − E[NDCG] over the permutations of the module's distribution. `extra` has a uniform number for each document of each permutation,
+    which is their order; the first permutation is by label instead."""
     n = len(scores)
     m = len(extra) // n
     gains = 2.0**labels - 1.0
@@ -165,6 +169,7 @@ LOSSES: dict[str, Kernel] = {
     "softrank": softrank,
     "boltzrank": boltzrank,
 }
+"""Kernels ``loss(scores, labels, extra, factors) → value`` of one query by name; each writes its derivative by the scores to `factors`."""
 _CONVEX = ("listnet", "listmle")
 
 
@@ -183,7 +188,7 @@ def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 
     Args:
         loss: a name in `LOSSES`.
         tau: of softrank, the deviation of a score.
-        samples: of boltzrank, permutations a query, the label's order always among them; keyed by `seed` and query.
+        samples: of boltzrank, permutations per query, the order by label always among them; keyed by `seed` and query.
     """
     labels, n = np.nan_to_num(queries.labels), queries.n_queries
     places, extra = np.zeros((n, 2), np.int64), np.zeros(0)
@@ -214,9 +219,9 @@ class Listwise(LinearRanker):
     Args:
         loss: a name in `LOSSES`.
         C: of ‖w‖²/C.
-        tau: of softrank: the deviation of scores; of the scale of standardised features.
-        samples: of boltzrank: permutations a query.
-        starts: of losses that are not convex: the best of so many; the first is w small and random.
+        tau: of softrank: the standard deviation of scores, on the scale of standardised features.
+        samples: of boltzrank: permutations per query.
+        starts: random starting points for losses that are not convex, of which the best result is kept.
         iterations: of L-BFGS at most.
         seed: of starts and permutations.
     """
@@ -240,6 +245,7 @@ class Listwise(LinearRanker):
                 raise ValueError(f"Listwise: {name}={getattr(self, name)!r} is out of range")
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
+        """The weights of the start with the lowest objective."""
         cost, found = listwise_cost(self.loss, queries, self.tau, self.samples, self.seed), []
         for k in range(1 if self.loss in _CONVEX else self.starts):
             start = np.random.default_rng([self.seed, k]).normal(0.0, 0.01, size=(features.shape[1],))

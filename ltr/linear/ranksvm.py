@@ -1,10 +1,11 @@
 """RankSVM (Joachims 2002) in the primal, by Newton's method (Chapelle & Keerthi 2010): ½‖w‖² + C·Σ max(0, 1 − w·(x_i − x_j))² over the
 pairs of a query with label i > label j.
 
-Peers train on explicit differences of pairs, n² of them. Here pairs are visited and never kept: a query's loss and its derivative by each
-score are sums over pairs of two numbers. The loss is made of parabolas, so that a handful of steps by its exact Hessian end at the
-minimum, for small C and large. The Hessian takes features² operations a document, and as many as features a document and label
-(`_hessian`), but none a pair and feature; it is held sixteen times, which is little up to some thousand features.
+Other implementations train on explicit differences of pairs, n² of them. Here pairs are visited but not stored: a query's loss and its
+derivative by each score are sums over pairs of two numbers. The loss is piecewise quadratic, so that a handful of steps with its exact
+Hessian reach the minimum, for small C and large. The Hessian takes features² operations per document, and as many as there are features
+per document and label (`_hessian`), but none per pair and feature; it is stored sixteen times, which is little for up to a thousand
+features or so.
 """
 
 from dataclasses import dataclass
@@ -21,19 +22,20 @@ from ltr.kernels.ranking import by_score
 from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
 
 _PARTS = 16
-"""Sums of queries that are added up one after another: the same bits for any number of threads."""
+"""Partial sums over queries that are added up one after another: the same bits for any number of threads."""
 _QUERIES = 16
 """Queries whose features are laid out at a time."""
 _RADIUS = {"initial_trust_radius": 1e9, "max_trust_radius": 1e18}
-"""A Newton step is taken whole: the loss is convex and made of parabolas."""
+"""A Newton step is taken whole: the loss is convex and piecewise quadratic."""
 _RIDGE = 1e-12
-"""Of the Hessian's trace, added to its diagonal: what is singular but for rounding (a feature twice, with a large C) has a factor still."""
+"""Share of the Hessian's trace that is added to its diagonal, so that one that is singular up to rounding (a feature twice, with a large
+C) can still be factorised."""
 
 
 @njit(cache=True, parallel=True)
 def _hinge(scores: Floats, offsets: Ints, lower: Ints, values: Floats, factors: Floats) -> None:
-    """Σ max(0, 1 − s_i + s_j)² of each query, and its derivative by each score; documents i stand by label, those of lower ones from
-    ``lower[i]`` on."""
+    """Σ max(0, 1 − s_i + s_j)² of each query, and its derivative by each score; documents are sorted by label, descending, and those of a
+    lower label than i begin at ``lower[i]``."""
     for q in prange(len(values)):
         last, total = offsets[q + 1], 0.0
         factors[offsets[q] : last] = 0.0
@@ -52,8 +54,9 @@ def _hinge(scores: Floats, offsets: Ints, lower: Ints, values: Floats, factors: 
 def _differences(features: Floats, scores: Floats, lower: Ints, sums: Floats) -> None:
     """sums[i] = Σ (x_i − x_j) over the pairs of document i that cost, ``float64 [documents, features]``, for one query.
 
-    A pair costs where the upper score is less than 1 above the lower one. So, met by falling score, the documents of a label have partners
-    below that are a beginning of the whole order, one that only grows; by rising score, those above. Every partner is added once a label.
+    A pair costs something where the upper score is less than 1 above the lower one. So when the documents of a label are visited by
+    descending score, their partners of lower label are a growing prefix of the whole order; by ascending score, so are those of higher
+    label. Every partner is added once per label.
     """
     n, n_features, order, running = len(scores), np.uint64(features.shape[1]), by_score(scores), np.empty(features.shape[1])
     first = 0
@@ -114,8 +117,8 @@ def _curvature_of(first: int, last: int, features: Floats32, scores: Floats, off
 
 @njit(cache=True, parallel=True)
 def _hessian(features: Floats32, scores: Floats, offsets: Ints, lower: Ints, parts: Floats) -> None:
-    """Σ (x_i − x_j)(x_i − x_j)ᵀ over the pairs that cost, its upper triangle, a part for every so many queries, a column wider where
-    features are odd. With S the sums of `_differences` it is Xᵀ·S, so that nothing is done pair by pair and feature by feature."""
+    """The upper triangle of Σ (x_i − x_j)(x_i − x_j)ᵀ over the pairs that cost something, in parts of neighbouring queries, a column wider
+    where the number of features is odd. With S the sums of `_differences` it is Xᵀ·S, so that no operation is per pair and feature."""
     n_queries = len(offsets) - 1
     for block in prange(len(parts)):
         first, last = n_queries * block // len(parts), n_queries * (block + 1) // len(parts)
@@ -124,7 +127,7 @@ def _hessian(features: Floats32, scores: Floats, offsets: Ints, lower: Ints, par
 
 def _by_label(queries: Queries) -> tuple[NDArray[np.intp], Ints, Ints]:
     """Rows of the judged documents of queries with two labels, by query and falling label; offsets of these queries; and for each
-    document the place of the first of its query with a lower label."""
+    document the position of the first of its query with a lower label."""
     of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     order = np.lexsort((-queries.labels, of_query))
     order = order[~np.isnan(queries.labels[order])]
@@ -139,7 +142,7 @@ def _by_label(queries: Queries) -> tuple[NDArray[np.intp], Ints, Ints]:
 
 @dataclass(frozen=True, kw_only=True)
 class RankSVM(LinearRanker):
-    """A linear RankSVM with squared hinge. With more than 64 features its last bits are those of one BLAS thread, which runs have.
+    """A linear RankSVM with squared hinge loss. With more than 64 features its last bits are those of one BLAS thread, which runs set.
 
     Args:
         C: of the pairs' loss.
@@ -155,6 +158,11 @@ class RankSVM(LinearRanker):
             raise ValueError(f"RankSVM: C={self.C} must be above 0 and iterations={self.iterations} at least 1")
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
+        """The minimum of the objective, by Newton's method from w = 0.
+
+        Raises:
+            ValueError: where no query has documents of different labels.
+        """
         order, offsets, lower = _by_label(queries)
         if len(order) == 0:
             raise ValueError("RankSVM: no query has documents of different labels")

@@ -1,15 +1,15 @@
 """Rankings of good and bad documents, drawn once before a model is fitted (Dubey 2009 section 4).
 
-Of a ranking only the order of good and bad documents matters, and for a score w·φ only how many each stands above:
+Of a ranking only the order of good and bad documents matters, and for a score w·φ only how many of the others each is above:
 
     ranking      g1 b1 g2 b2 b3     of good g:  n_g = bad documents below it       g1: 3, g2: 2
                                     of bad b:   n_b = good documents below it      b1: 1, b2: 0, b3: 0
 
 With φ(y) = Σ_{g,b} y_gb·(x_g − x_b) the best ranking differs from y by δφ(y) = φ(y_q) − φ(y) = Σ_g 2(n⁻ − n_g)·x_g − Σ_b 2n_b·x_b: one
-whole number a document, and w·δφ is a sum over scores.
+whole number per document, and w·δφ is a sum over scores.
 
-A walk flips the order of one good and one bad document at a time. The result is a ranking where the two stand in adjacent blocks
-(runs of one class): g leaves its block downwards, or upwards, and b the other way.
+A walk flips the order of one good and one bad document at a time. The result is a ranking only where the two are in adjacent blocks
+(runs of one class): g leaves its block at the bottom, or at the top, and b its own the other way.
 
     … [g g' g''] [b b' b''] …   flip (g, b)   … [g' g''] [b] [g] [b' b''] …
 """
@@ -87,7 +87,7 @@ def _drawn(state: Words) -> float:
 
 @njit(cache=True)
 def _restart(order: Ints, good: int, share: float) -> None:
-    """Puts that share of the bad documents above all good ones, the rest below them."""
+    """The ranking with this share of the bad documents above all good ones, and the rest below them."""
     n, place = len(order), 0
     n_bad = n - good
     above = int(share * n_bad + 0.5)
@@ -104,8 +104,8 @@ def _restart(order: Ints, good: int, share: float) -> None:
 
 @njit(cache=True)
 def flip(order: Ints, good: int, upper: int, lower: int) -> bool:
-    """Flips the documents at two places, of which one is good (numbered below `good`) and one bad, where they stand in adjacent
-    blocks; whether they did."""
+    """Flips the documents at two positions, one good (numbered below `good`) and one bad, if they are in adjacent blocks; returns whether
+    they are."""
     first_is_good = order[upper] < good
     middle = upper + 1
     while middle <= lower and (order[middle] < good) == first_is_good:
@@ -203,8 +203,8 @@ def draw(
     Args:
         queries: in canonical order; random numbers are keyed by their keys.
         measure: whose loss is taken; it names the label source, which has two levels.
-        samples: rankings to draw a query (fewer remain where some are the same).
-        length: steps of a walk before it starts anew.
+        samples: rankings to draw per query (fewer remain where some are the same).
+        length: steps of a walk before it restarts.
         restart: probability that a walk starts from the best ranking rather than the worst.
         begin: walks start instead from the ranking that has this share of the bad documents above all good ones, in tenths.
         skew: k: walks start instead from one of eleven rankings between these, with probability ∝ e^{kΔ}.
@@ -300,8 +300,8 @@ def gathered(
 
 
 def _losses(queries: Queries, measure: Measure, rows: Ints, table: Ints32, conventions: Conventions | None) -> Floats:
-    """Δ of each ranking: the best one's value less its own. A good document's place is the number of bad ones above it and of the
-    good ones above these, and so for bad ones."""
+    """Δ of each ranking: the best one's value less its own. A good document's rank is the number of bad ones above it plus that of the
+    good ones above it, and likewise for bad ones."""
     labels = queries.source(measure.source)[rows]
     good = labels == labels.max()
     places = np.empty(table.shape)

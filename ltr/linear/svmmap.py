@@ -1,9 +1,9 @@
 """SVMmap (Yue, Finley, Radlinski & Joachims 2007): a structural SVM whose loss is 1 − AP, trained by cutting planes.
 
 With Ψ(y) = Σ_{g,b} y_gb·(x_g − x_b)/(n⁺n⁻), a weight vector costs ½‖w‖² + C·ξ where ξ is the mean over the queries of
-max_y Δ(y) − w·(Ψ(y_q) − Ψ(y)). The ranking that attains the maximum is found exactly: good and bad documents stand by score, and each bad one
-goes where it gains most, which depends on no other (their theorem). One plane for all queries is added at a time (Joachims 2009) until
-none is violated by more than `tolerance`; scipy solves the dual over the planes.
+max_y Δ(y) − w·(Ψ(y_q) − Ψ(y)). The ranking that attains the maximum is found exactly: good and bad documents are each sorted by score, and
+every bad one is placed where it gains most, which does not depend on the others (their theorem). One plane for all queries is added at a
+time (Joachims 2009) until none is violated by more than `tolerance`; scipy solves the dual over the planes.
 """
 
 from dataclasses import dataclass
@@ -55,13 +55,13 @@ def _planes(scores: Floats, relevant: Floats, offsets: Ints, losses: Floats, fac
 
 @dataclass(frozen=True, kw_only=True)
 class SVMmap(LinearRanker):
-    """SVMmap.
+    """A linear ranker that bounds 1 − AP by a structural SVM (Yue et al. 2007).
 
     Args:
-        measure: names the label source; what is relevant is as MAP sees it.
-        C: of the slack.
-        tolerance: a plane that is violated by less is not added.
-        planes: at most.
+        measure: ``map``, perhaps of another label source (``map:binary``).
+        C: weight of the slack.
+        tolerance: planes that are violated by less are not added.
+        planes: cutting planes at most.
     """
 
     kind: ClassVar[str] = "svmmap"
@@ -80,9 +80,15 @@ class SVMmap(LinearRanker):
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
+        """Average precision, of the label source that `measure` names."""
         return (Measure.of(self.measure),)
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
+        """The weights after the last plane.
+
+        Raises:
+            ValueError: where no query has both a relevant and another document.
+        """
         measure = Measure.of(self.measure)
         relevant = np.nan_to_num(gains_of(measure, queries.source(measure.source), self.conventions))
         found = np.add.reduceat((relevant > 0).astype(np.int64), queries.offsets[:-1])

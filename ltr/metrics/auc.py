@@ -25,6 +25,7 @@ def auc_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
 
 @njit(cache=True)
 def auc_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
+    """aux[0, 0]: 1/(n⁺n⁻). Every rank matters, and none where all documents are of one class."""
     relevant = gains.sum()
     total = relevant * (len(gains) - relevant)
     aux[0, 0] = 1.0 / total if total > 0.0 else 0.0

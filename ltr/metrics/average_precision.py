@@ -10,8 +10,8 @@ from ltr.metrics.measure import Definition, register
 
 @njit(cache=True)
 def ap_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
-    """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it. What is divided
-    by for R relevant documents stands in ``curve[R − 1]``."""
+    """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it. The divisor for R
+    relevant documents is ``curve[R − 1]``."""
     total, found, start = 0.0, 0.0, 0
     if len(ends) == len(gains):  # no ties: no branches
         for k in range(min(cutoff, len(gains))):

@@ -1,4 +1,4 @@
-"""The choices a number depends on beside its name, and those of other tools (README, *conventions*)."""
+"""The choices that a measure's value depends on besides its name, and those of other tools (README, *conventions*)."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
@@ -6,7 +6,7 @@ from typing import Literal, get_args, get_type_hints
 
 @dataclass(frozen=True)
 class Conventions:
-    """The choices a number depends on beside its name (README, *conventions*).
+    """The choices that a measure's value depends on besides its name (README, *conventions*).
 
     Args:
         ties: ``expected`` over random order within ties (McSherry & Najork 2008), ``stable`` (file order), ``worst``, or
@@ -15,7 +15,7 @@ class Conventions:
         threshold: for binary measures, the smallest relevant judged label; of other label sources all above 0 are relevant.
         max_label: top of the label scale (ERR).
         gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).
-        unlabelled: a document nobody judged counts as label 0 (``zero``) or is left out (``condensed``).
+        unlabelled: a document without a judgement counts as label 0 (``zero``) or is left out (``condensed``).
         short: a query with fewer documents than the cutoff counts as it is (``plain``), 0 in NDCG (``zero``, LETOR 4.0's tool),
             or has its precision divided by its documents (``size``, XGBoost).
         ap_base: AP@k is a mean over the relevant documents (``relevant``, D eq. 1), or over k of them where there are more
@@ -47,4 +47,4 @@ PRESETS: dict[str, tuple[Conventions, str]] = {
     "letor4": (Conventions(ties="stable", empty="zero", threshold=1, short="zero"), "jk_ndcg"),
     "trec": (Conventions(ties="docid", empty="zero", threshold=1, gain="linear"), "ndcg"),
 }
-"""Rules of other tools, and what they mean by NDCG."""
+"""Conventions of other tools, and which of our measures is their NDCG."""

@@ -36,9 +36,8 @@ _LEVELS = 12
 
 @njit(cache=True)
 def _ideal(gains: Floats, curve: Floats) -> float:
-    """Σ gain · curve of the best ranking. Labels have few levels, so the highest gain left is looked for level by level; a query
-    with many different gains is sorted. Floats ≥ 0 are ordered as their bits are, and integers have a maximum that runs in vector
-    lanes."""
+    """Σ gain · curve of the best ranking. Labels have few levels, so the highest remaining gain is found level by level; only a query
+    with many different gains is sorted. Floats ≥ 0 are ordered as their bits are, and the maximum of integers runs in vector lanes."""
     bits = gains.view(np.int64)
     level = np.array([np.inf])
     highest = level.view(np.int64)
@@ -65,7 +64,7 @@ def _ideal(gains: Floats, curve: Floats) -> float:
 
 @njit(cache=True)
 def any_positive(gains: Floats) -> bool:
-    """Whether any document gains something."""
+    """Whether any gain is above 0."""
     for gain in gains:
         if gain > 0.0:
             return True
@@ -81,6 +80,7 @@ def dcg_share_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> fl
 
 @njit(cache=True)
 def dcg_share_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
+    """aux[0, 0]: 1 / ideal DCG. Only ranks above the cutoff matter, and none where no document has a gain."""
     ideal = _ideal(gains, curve)
     aux[0, 0] = 1.0 / ideal if ideal > 0.0 else 0.0
     return min(cutoff, len(gains)) if ideal > 0.0 else 0
@@ -95,18 +95,20 @@ def gain_row(t: int, gains: Floats, curve: Floats, cutoff: int, aux: Floats, out
 
 @njit(cache=True)
 def gain_mean_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
+    """Σ gain · curve: precision with the curve 1/k, winner takes all with 1 at the first rank; NaN where no document has a gain."""
     return _gain_sum(gains, ends, curve) if any_positive(gains) else np.nan
 
 
 @njit(cache=True)
 def gain_mean_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
+    """aux[0, 0]: 1, so that `gain_row` divides by nothing."""
     aux[0, 0] = 1.0
     return min(cutoff, len(gains))
 
 
 def steady(measure: Measure, gains: Floats, offsets: Ints, curve: Floats) -> tuple[Floats, Kernel]:
-    """Gains and value kernel for many rankings of the same queries: what no ranking changes, the ideal of an NDCG, is taken once
-    and divided into the gains."""
+    """Gains and value kernel for measuring many rankings of the same queries: the ideal of an NDCG, which is the same for all of them,
+    is computed once and the gains are divided by it."""
     if measure.definition.value is not dcg_share_value:
         return gains, ready(measure.definition.value, VALUE)
     scaled = gains.copy()

@@ -1,7 +1,7 @@
-"""Measures of rankings, query by query, by anybody's rules.
+"""Measures of rankings, query by query, under the conventions of any tool.
 
-`evaluate` checks its arguments, ranks every query once and drives the measures' kernels over all of them in parallel, each writing
-its own cell. `explain` takes a number apart that another tool gives differently, rule by rule.
+`evaluate` checks its arguments, ranks every query once and runs the measures' kernels over all queries in parallel, each writing its
+own cell. `explain` breaks the difference from another tool's number down, rule by rule.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from ltr.metrics.conventions import PRESETS, Conventions
 from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of
 
 _CHUNK = 1 << 18
-"""Documents that are ranked before they are measured: their ranking is 4 MB."""
+"""Documents that are ranked at a time before they are measured: their ranking takes 4 MB."""
 
 
 @njit(cache=True)
@@ -31,7 +31,7 @@ def _in_order(values: Floats) -> bool:
 
 @njit(cache=True)
 def tie_groups(scores: Floats, order: Ints, ends: Ints) -> int:
-    """Writes the ends of the groups of equal scores in ranked order; their number."""
+    """Writes the ends of the groups of equal scores in ranked order; returns how many there are."""
     groups = 0
     for k in range(len(order)):
         if k + 1 == len(order) or scores[order[k + 1]] != scores[order[k]]:
@@ -42,8 +42,7 @@ def tie_groups(scores: Floats, order: Ints, ends: Ints) -> int:
 
 @njit(cache=True, parallel=True)
 def _rank(scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, order: Ints, ends: Ints, n_groups: Ints) -> None:
-    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups counted as tied, where there are
-    such groups.
+    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups that count as tied, if any.
 
     `order`, `ends` and `n_groups` begin with the first of these queries.
     """
@@ -148,7 +147,7 @@ def _of_source(
     documents: NDArray[np.bytes_] | None,
 ) -> dict[str, Floats]:
     """Measures that read one label source. Queries are ranked and measured chunk by chunk, so that a ranking is still in the
-    processor's cache when it is looked at."""
+    processor's cache when it is measured."""
     if conventions.unlabelled == "condensed":
         judged = ~np.isnan(labels)
         counts = np.concatenate(([0], np.cumsum(judged)))
@@ -196,14 +195,20 @@ def _tie_breaker(ties: str, labels: Floats, position: ArrayLike | None, document
 
 @dataclass(frozen=True)
 class Shift:
-    """What one rule does to the mean of a measure: changed alone, and on top of those before it."""
+    """What one rule does to the mean of a measure.
+
+    Attributes:
+        rule: a field of `Conventions`, or ``discount``.
+        ours, theirs: its values.
+        alone: change of the mean when only this rule is changed.
+        value: the mean after this rule and all before it were changed.
+    """
 
     rule: str
     ours: str
     theirs: str
     alone: float
     value: float
-    """Mean after this rule and all before it were changed."""
 
 
 def explain(

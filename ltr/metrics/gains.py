@@ -68,7 +68,7 @@ def share_of_cutoff(longest: int, cutoff: int, conventions: Conventions) -> Floa
 
 
 def relevant_counted(longest: int, cutoff: int, conventions: Conventions) -> Floats:
-    """No discount: what average precision divides by when R documents are relevant, in place R − 1."""
+    """No discount: entry R − 1 is what average precision is divided by when R documents are relevant."""
     return ranks_to(longest) if conventions.ap_base == "relevant" else np.minimum(ranks_to(longest), cutoff)
 
 

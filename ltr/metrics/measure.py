@@ -29,7 +29,9 @@ N_AUX = 3
 """Rows of the scratch array ``aux [N_AUX, documents + 1]`` that `prepare` fills for `row`."""
 
 Gain = Callable[[Floats, Conventions], Floats]
+"""``gain(labels, conventions) → gains``, ``float64 [documents]`` both; no label is missing."""
 Discount = Callable[[int, int, Conventions], Floats]
+"""``discount(longest, cutoff, conventions) → float64 [longest]``, one weight a rank."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Definition:
         value, prepare, row: kernels of the signatures `VALUE`, `PREPARE` and `ROW`.
         labels: what it reads, for people: ``graded``, ``binary`` or ``click``.
         source: the label source it reads unless another one is named.
-        whole: it looks at the whole ranking and takes no cutoff.
-        needs_cutoff: it means nothing without one.
+        whole: it is defined on whole rankings only and takes no cutoff.
+        needs_cutoff: it is not defined without one.
         fewer_is_better: a lower value is a better one.
         short_rules: which of `Conventions.short`'s rules change it on a query shorter than the cutoff.
     """
@@ -93,13 +95,13 @@ class Measure:
     other_source: str | None = None
 
     def __str__(self) -> str:
-        """The form that `of` reads."""
+        """``ndcg@10:click``: the form that `of` reads."""
         cutoff, source = "" if self.cutoff is None else f"@{self.cutoff}", f":{self.other_source}" if self.other_source else ""
         return f"{self.name}{cutoff}{source}"
 
     @property
     def key(self) -> str:
-        """Its name in the store."""
+        """``ndcg_10_click``: its name in results and in the store."""
         return "_".join(str(part) for part in (self.name, self.cutoff, self.other_source) if part is not None)
 
     @property
@@ -137,7 +139,7 @@ class Measure:
 
     @staticmethod
     def maximised(text: "str | Measure") -> "Measure":
-        """`of`, for choosing the best by.
+        """`of` for a measure that something is chosen by, such as the best iteration.
 
         Raises:
             ValueError: for a measure of which less is better.
@@ -150,7 +152,7 @@ class Measure:
 
 
 def fewer_is_better(key: str) -> bool:
-    """Of a measure by its name in the store."""
+    """Whether lower values are better, for a measure by its `Measure.key`."""
     return any(d.fewer_is_better and f"{key}_".startswith(f"{name}_") for name, d in MEASURES.items())
 
 

@@ -46,7 +46,7 @@ def tau_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
 
 @njit(cache=True)
 def errors_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
-    """aux[0, k]: number of the gain's level, from the lowest. aux[1, 0]: levels. aux[2, 0]: what an error counts."""
+    """aux[0, k]: number of the gain's level, from the lowest. aux[1, 0]: levels. aux[2, 0]: what one error counts."""
     levels = np.unique(gains)
     aux[0, : len(gains)] = np.searchsorted(levels, gains)
     aux[1, 0], aux[2, 0] = len(levels), 1.0
@@ -55,6 +55,7 @@ def errors_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> in
 
 @njit(cache=True)
 def tau_prepare(gains: Floats, curve: Floats, cutoff: int, aux: Floats) -> int:
+    """As `errors_prepare`; aux[2, 0]: 2/pairs, by which each error lowers τ."""
     rows: int = errors_prepare(gains, curve, cutoff, aux)
     if rows > 0:
         aux[2, 0] = 2.0 / _pairs(gains, np.arange(1, len(gains) + 1))[0]

@@ -15,6 +15,7 @@ from scipy import stats
 from ltr.kernels.kernel import Floats
 
 Z_95, Z_90 = 1.96, 1.645
+"""How many standard errors a mean difference must exceed at 95 % and at 90 % confidence."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def paired_t(challenger: ArrayLike, baseline: ArrayLike) -> Comparison:
 
 
 def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_000, seed: int = 1) -> float:
-    """Two-sided p-value: share of random sign flips with a mean at least as far from 0, the data's own counted in."""
+    """Two-sided p-value: the share of random sign flips whose mean is at least as far from 0, the observed signs included."""
     paired = differences(challenger, baseline)
     observed = abs(paired.sum())
     rng = np.random.default_rng(seed)
@@ -124,7 +125,7 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
 
 @dataclass(frozen=True)
 class Tier:
-    """How a challenger stands against a baseline on one tier; the bounds are one-sided, each at the level."""
+    """How a challenger compares with a baseline on one tier; both bounds are one-sided, at the confidence level."""
 
     difference: float
     lower_bound: float

@@ -5,7 +5,7 @@ every query or once an epoch. The training recipe is Donmez 2009 section 7: the 
 validation over all restarts; a restart with new random weights where validation was flat for some epochs; where training accuracy
 falls, the rate shrinks with a probability.
 
-Features are standardised by the training data (a missing value becomes the mean), which the model carries with it.
+Features are standardised by means and deviations of the training data, which are part of the model; a missing value becomes the mean.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,11 +55,17 @@ class State:
 
     @property
     def arrays(self) -> dict[str, Array]:
+        """The whole state by name; weights of the best epoch are called ``best_…``."""
         both = {f"best_{name}": array for name, array in self.best.arrays.items()} | self.weights.arrays
         return {**both, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, Array], hidden: int) -> Self:
+        """The state of these `arrays`, for a net with this number of hidden units.
+
+        Raises:
+            ValueError: for weights of other shapes.
+        """
         best = {name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")}
         numbers = {name: arrays[name].item() for name in _NUMBERS}
         return cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
@@ -77,14 +83,15 @@ class LambdaRank(Ranker):
         epochs: passes over the training queries (D section 7: 700); 0 leaves the random weights it starts from.
         learning_rate: first rate.
         update: after every ``query``, or ``full`` batch (the sum over all queries).
-        flat_epochs: restart with new random weights after so many epochs without a better validation value; 0: never.
-        shrink, shrink_probability: where training accuracy falls, rate × shrink with this probability (D: 0.8, 30 %).
+        flat_epochs: restart with new random weights after this many epochs without a better validation value; 0: never.
+        shrink, shrink_probability: where training accuracy falls, the rate is multiplied by `shrink` with this probability (D: 0.8,
+            30 %).
         objective, sigma, normalise, conventions: see `Objective`.
-        stop_on: the measure that "best", "flat" and "falls" speak of.
-        keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is the place to look for
-            a local optimum.
-        count_pairs: count the effective pairs after every so many epochs; 0: never.
-        keep_epochs: epochs whose states are kept with the model, beside the last one's: to look at, and to go on from.
+        stop_on: the measure by which an epoch is the best, validation is flat and training accuracy falls.
+        keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is where to expect a local
+            optimum.
+        count_pairs: count the effective pairs each time this many epochs have passed; 0: never.
+        keep_epochs: epochs whose states are kept with the model, as the last one's always is, for inspection and for resuming.
         seed: of weights, visiting order and shrinking.
     """
 
@@ -149,7 +156,7 @@ class LambdaRank(Ranker):
         Args:
             queries, valid: the data.
             tick: called after every epoch; what it raises ends the training.
-            start: a state of an earlier training, which goes on as if it had never stopped (same data, same parameters but
+            start: a state of an earlier training, which continues as if it had never stopped (same data, same parameters except
                 `epochs`); or weights to begin with instead of random ones.
             preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet).
 
@@ -268,7 +275,7 @@ class LambdaRank(Ranker):
         return self.weights.scores(self._standardised(features))
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
-        """The scores after every so many epochs of those that were kept (`keep_epochs`), and after the last."""
+        """Epochs and scores ``float64 [documents]`` after them: kept ones (`keep_epochs`) that `every` divides, and the last."""
         standardised = self.standardised(features)
         for epoch, state in sorted(self.states.items()):
             if epoch % every == 0 or epoch == max(self.states):
@@ -279,7 +286,7 @@ class LambdaRank(Ranker):
         return surface_of(self.weights, self._standardised(features))
 
     def _learned_arrays(self) -> Arrays:
-        """The states of kept epochs are carried along."""
+        """Weights and scaling, and the states of kept epochs."""
         assert self.weights is not None
         assert self.scaling is not None
         states = {f"{epoch}/{name}": array for epoch, state in self.states.items() for name, array in state.arrays.items()}
@@ -297,10 +304,11 @@ class LambdaRank(Ranker):
         return replace(self, weights=weights, scaling=arrays["scaling"], states=states)
 
     def snapshot(self, iteration: int) -> Self | None:
+        """The net with the weights after an epoch of `keep_epochs` or the last one; None for other epochs."""
         return replace(self, weights=self.states[iteration].weights) if iteration in self.states else None
 
     def escape(self, queries: Queries, measure: str, iterations: int, conventions: Conventions) -> tuple[float, float] | None:
-        """At the net's learning rate, a tenth and a hundredth of it: near an optimum the first only jumps away."""
+        """Tries the net's learning rate, a tenth and a hundredth of it: close to an optimum the first would only jump away."""
         onwards = replace(
             self, objective=(Term(measure),), stop_on=measure, epochs=iterations, keep="train", flat_epochs=0, keep_epochs=(),
             conventions=replace(conventions, ties="expected", empty="skip"),
@@ -312,11 +320,12 @@ class LambdaRank(Ranker):
 
     @property
     def export_form(self) -> str | None:
+        """One layer is a linear model of standardised features."""
         return "linear net" if self.hidden == 0 else "two-layer net"
 
     @property
     def linear_weights(self) -> Floats | None:
-        """The constant that standardising leaves moves no ranking and is not among them."""
+        """Weights on features as given, of a linear net; the constant that standardising adds changes no ranking and is left out."""
         if self.hidden or self.weights is None or self.scaling is None:
             return None
         weights: Floats = self.weights.outer[0] * self.weights.inner[0] / self.scaling[1]
@@ -324,18 +333,22 @@ class LambdaRank(Ranker):
 
     @property
     def counted_pairs(self) -> tuple[tuple[int, list[Ledger]], ...]:
+        """`pairs`, counted every `count_pairs` epochs."""
         return self.pairs
 
     @property
     def terms(self) -> tuple[Term, ...]:
+        """The terms of `objective`."""
         return tuple(self.objective)
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
+        """The measures of the terms."""
         return tuple(Measure.of(term.measure) for term in self.objective)
 
     @property
     def watched(self) -> Measure | None:
+        """The measure that chooses the epoch, `stop_on`."""
         return Measure.of(self.stop_on)
 
 

@@ -42,10 +42,16 @@ class Weights:
 
     @property
     def arrays(self) -> dict[str, Array]:
+        """All but the number of hidden units, by name."""
         return {"inner": self.inner, "bias": self.bias, "outer": self.outer}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, Array], hidden: int) -> "Weights":
+        """The weights of these `arrays`, for a net with this number of hidden units.
+
+        Raises:
+            ValueError: for arrays of other shapes.
+        """
         inner, bias, outer = (arrays[name] for name in ("inner", "bias", "outer"))
         units = max(hidden, 1)
         if inner.shape[:-1] != (units,) or outer.shape != (units,) or bias.shape != (units,):
@@ -108,6 +114,7 @@ def _forward(
 def forward_all(
     features: Floats32, inner: Floats, bias: Floats, outer: Floats, two_layers: bool, units: Floats, scores: Floats
 ) -> None:
+    """Scores ``float64 [documents]``, and units ``[units, documents]`` for `backward`; dot products in float32."""
     narrow = inner.astype(np.float32)
     for block in prange((len(features) + 255) // 256):
         a, b = block * 256, min(block * 256 + 256, len(features))
@@ -120,7 +127,7 @@ def forward_all(
 def backward(
     features: Floats32, gradient: Floats, inner: Floats, bias: Floats, outer: Floats, two_layers: bool, units: Floats, rate: float
 ) -> None:
-    """Weights move by rate · Σ_d gradient_d · ∂score_d/∂weight: summed in float32 over the documents, added in float64."""
+    """Moves the weights by rate · Σ_d gradient_d · ∂score_d/∂weight, summed in float32 over the documents and added in float64."""
     n, n_features = features.shape
     slopes, step = np.zeros(n + 3, np.float32), np.empty(n_features, np.float32)
     for h in range(len(outer)):
@@ -161,7 +168,7 @@ def epoch_by_query(
     two_layers: bool,
     rate: float,
 ) -> None:
-    """One pass over the queries in the order `visits`, an update after each."""
+    """One pass over the queries in the order `visits`, with an update after each; `plan` is what `gradients` reads."""
     for q in visits:
         first, last = offsets[q], offsets[q + 1]
         documents = features[first:last]
@@ -207,7 +214,7 @@ def _two_layer_scores(
 
 
 def surface_of(weights: Weights, features: Floats32) -> Surface:
-    """Of a net over standardised features."""
+    """The surface of a net over standardised features ``float32 [documents, features]``."""
     if weights.hidden == 0:
         return linear_surface(weights.flat, features)
 

@@ -3,7 +3,7 @@
 For a pair of documents with gains g_i > g_j and o = s_i − s_j, +σ·|ΔM(i,j)|·ρ with ρ = 1/(1 + e^{σo}) is added to the λ of i and
 subtracted from that of j (Donmez 2009 eq. 7; scores move *along* λ), σ²·|ΔM|·ρ(1 − ρ) is added to both second derivatives (Svore 2011
 eq. 8). Construction, measure and *pair cost* are plain functions that are combined here, so the code costs their sum and not their
-product. All of them see documents by falling score.
+product. All of them take the documents of a query by descending score.
 """
 
 import numpy as np
@@ -14,13 +14,12 @@ from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE
 from ltr.objectives.pair_costs import COST
 
 POINTERS = tuple(types.FunctionType(kernel) for kernel in (VALUE, PREPARE, ROW, COST))
-
 """Types of the four kernels that a construction is given: value, prepare and row of the measure, and the pair cost."""
 CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, *POINTERS, F8_1D, F8_1D)
 """``construction(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian) → effective pairs``."""
 
 _SIDE_BY_SIDE = 2048
-"""Pairs that are laid side by side before their cost is taken, or one row of them where a query is longer."""
+"""Pairs that are gathered before the pair cost is applied to them, or one row of pairs where a query is longer."""
 
 
 @njit(cache=True)
@@ -55,7 +54,7 @@ def _apply(weight: Floats, slope: Floats, bend: Floats) -> int:
 
 @njit(cache=True)
 def _add_row(t: int, slope: Floats, bend: Floats, gradient: Floats, hessian: Floats) -> None:
-    """Adds the pairs of t and every lower rank; sums run in four strands and always the same order."""
+    """Adds the pairs of t and every lower rank; the sums run in four strands, always in the same order."""
     n = len(slope)
     below, below_hessian = gradient[t + 1 :], hessian[t + 1 :]
     for k in range(np.uint64(n)):
@@ -87,8 +86,8 @@ def _all_pairs(
     gradient: Floats,
     hessian: Floats,
 ) -> int:
-    """Every pair of different gain in one group, weighted by max(floor, scale·|ΔM|). Rows of pairs are laid side by side and go
-    through the pair cost together: short loops would cost more than their work."""
+    """Every pair of different gain in one group, weighted by max(floor, scale·|ΔM|). Several rows of pairs are gathered and go through
+    the pair cost together: short loops would cost more than their work."""
     n = len(scores)
     aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
     room = max(n, _SIDE_BY_SIDE)
@@ -299,3 +298,4 @@ CONSTRUCTIONS: dict[str, Kernel] = {
     "discrete_bounded": discrete_bounded,
     "ranknet": ranknet,
 }
+"""Every construction, a kernel of the signature `CONSTRUCTION`, by the name that terms call it by."""

@@ -2,7 +2,7 @@
 
 It computes what `ranknet_weighted` does with the logistic cost, for the measures whose swap change is
 |(g_i − g_j)(D_i − D_j)| / ideal, in float32 and without a branch. Documents are laid out by gain, descending, so that the partners
-of document i are all that lie beyond its own gain's run:
+of document i are all those beyond the run of its own gain:
 
     gains     4 4 | 3 3 3 | 1 1 1 1 1 | 0 0 0 0 0 0 0 0 . .     . padding: a gain above all, no pair
     i ────────┴─┴─┴─┘                                           four i at a time; partners: every j to the right of i's run;
@@ -25,6 +25,7 @@ from ltr.objectives.constructions import ranknet_weighted
 from ltr.objectives.pair_costs import NEAR
 
 LANES = 16
+"""Documents are padded to a multiple of this many, which fill the widest vectors of float32."""
 FARTHEST = 60.0
 """Largest σ·(highest − lowest score): e^±30 and their squares are far inside float32."""
 _NO_PAIR = np.float32(1e30)
@@ -45,8 +46,8 @@ def _four(
 ) -> None:
     """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab).
 
-    Inlined by force, as `add_pairs` is: a copy of its own would be optimised again where it is linked and round differently, and which of
-    the two copies runs would depend on whether numba's cache was warm.
+    Always inlined, as `add_pairs` is: a separate copy would be optimised again when it is linked and round differently, and which of the
+    two copies runs would depend on whether numba's cache was warm.
     """
     zero, one = np.float32(0), np.float32(1)
     i1, i2, i3 = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
@@ -91,8 +92,8 @@ _LEVELS = 8
 
 @njit(cache=True)
 def _by_gain(gains: Floats32) -> Ints:
-    """Places by float32 gain, descending, equal gains in the order given: level by level, as labels have few. Floats ≥ 0 are ordered
-    as their bits are, and integers have a maximum that runs in vector lanes."""
+    """Positions by float32 gain, descending, equal gains in the order given: level by level, as labels have few. Floats ≥ 0 are ordered
+    as their bits are, and the maximum of integers runs in vector lanes."""
     n = np.uint64(len(gains))
     bits, order = gains.view(np.int32), np.empty(len(gains) + 1, np.int64)
     placed, above = np.uint64(0), np.int32(0x7FFFFFFF)
@@ -113,7 +114,7 @@ def _by_gain(gains: Floats32) -> Ints:
 def _all(
     n: int, e: Floats32, g: Floats32, d: Floats32, s: Floats32, near: np.float32, own_gradient: Floats32, own_hessian: Floats32
 ) -> None:
-    """Every document with all of lower gains; documents by gain, ``float32 [lanes]``."""
+    """Every document with all those of lower gain; documents by gain, ``float32 [lanes]``."""
     run_end = 0
     for i in range(0, n, 4):
         while run_end < n and (run_end <= i or g[run_end] == g[i]):
@@ -139,8 +140,8 @@ def write_pairs(
     """Writes gradients and hessians of one query to ``float64 [documents]``.
 
     Args:
-        order: places by score; by_gain: places by gain, descending.
-        gains: by gain, ``float32 [documents]``, over the ideal.
+        order: positions by score; by_gain: positions by gain, descending.
+        gains: by gain, ``float32 [documents]``, divided by the ideal.
         discount: by rank.
         near: see `add_pairs`.
         weight: factor on all of it.
@@ -209,7 +210,7 @@ def add_pairs(
 
 @njit(cache=True)
 def fits(scores: Floats, groups: Floats, sigma: float) -> bool:
-    """Whether `add_pairs` may take the query: ranked scores close enough, and one group."""
+    """Whether `add_pairs` can take the query: its ranked scores are close enough, and all its documents are in one group."""
     others, one, none = np.int32(0), np.int32(1), np.int32(0)
     for k in range(np.uint64(len(groups))):
         others += one if groups[k] != groups[0] else none
@@ -256,7 +257,7 @@ def gain_pairs(
     gradient: Floats,
     hessian: Floats,
 ) -> int:
-    """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of this file. It does not count."""
+    """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of this file. It does not count effective pairs."""
     effective: int = _gain_pairs(0.0, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
     return effective
 
@@ -276,6 +277,6 @@ def gain_pairs_near(
     gradient: Floats,
     hessian: Floats,
 ) -> int:
-    """The same for `logistic_near`."""
+    """`gain_pairs` for the cost `logistic_near`."""
     effective: int = _gain_pairs(NEAR, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
     return effective

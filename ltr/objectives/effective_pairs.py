@@ -1,8 +1,8 @@
-"""Effective pairs: how many pairs pull, of which labels and where in the ranking (Donmez 2009 section 7.2).
+"""Effective pairs: how many pairs are learned from, of which labels and where in the ranking (Donmez 2009 section 7.2).
 
 A pair is effective if its λ is not zero. How many there are depends on the measure and the construction: NDCG@10 never learns from
-two documents below rank 10, MRR only from what stands above the first relevant one. The bounds beside the counts are all pairs of
-different label, and of different sides of the threshold.
+two documents below rank 10, MRR only from documents above the first relevant one. The counts come with two bounds: all pairs of
+different label, and all pairs on different sides of the threshold.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, g
 from ltr.objectives.terms import Term, pair_groups
 
 BANDS = (1, 3, 10, 30)
-"""Ranks at which the bands of the upper document of a pair end; what lies beyond is a band of its own."""
+"""Last ranks of the bands by which pairs are counted, by their upper document; all lower ranks are one more band."""
 _EVERY, _WEIGHTED, _NEIGHBOURS, _ALONE = range(4)
 _EFFECTIVE = {
     "ranknet_weighted": _WEIGHTED,
@@ -52,6 +52,7 @@ class Ledger:
 
     @property
     def total(self) -> int:
+        """Effective pairs of all labels and bands."""
         return int(self.counts.sum())
 
 
@@ -59,7 +60,7 @@ def ledger(queries: Queries, terms: Sequence[Term], scores: Floats, conventions:
     """The effective pairs of each term at `scores`.
 
     Args:
-        queries: the data set; at most 32 different labels of a source are told apart, the highest ones.
+        queries: the data set; the 32 highest labels of a source are distinguished, lower ones count as the lowest of these.
         terms: of the objective.
         scores: ``float64 [documents]``.
         conventions: label rules.

@@ -1,8 +1,8 @@
 """`Objective`: the one seam between measures and models.
 
 Closed over a data set and a list of terms, it maps ``(scores, iteration)`` to ``(gradient, hessian)``: of each document its λ, along
-which scores move, and the second derivative. A term's pair groups say which pairs it may look at (equal and not NaN), its weight how
-much it counts when.
+which scores move, and the second derivative. A term's pair groups say which pairs it uses (documents of equal group, not NaN), its
+weight how much it counts at each iteration.
 """
 
 from collections.abc import Sequence
@@ -40,15 +40,16 @@ from ltr.objectives.pair_costs import COST, COSTS, NEAR
 from ltr.objectives.terms import Term, pair_groups, weights_at
 
 Kernels = tuple[Kernel, ...]
-"""One compiled function a term."""
+"""One compiled function for each term."""
 LaidOut = tuple[Ints32, Floats32, Floats]
-"""What `_lay_out` gives."""
+"""What `_lay_out` returns."""
 
 NORMALISE = {"none": 0, "query": 1, "term": 2}
+"""What is divided by its standard deviation: nothing, a query's gradients, or each term's gradients of a query; as plans have it."""
 
 
 class Plan(NamedTuple):
-    """What gradients of a query are made from, for every query.
+    """All that the gradients of any query are computed from.
 
     Attributes:
         offsets, shares: of the queries.
@@ -80,12 +81,13 @@ class Plan(NamedTuple):
 
 
 def plan_type(n_terms: int) -> NumbaType:
-    """Type of a `Plan` for so many terms."""
+    """The type of a `Plan` with this many terms."""
     kernels = [types.UniTuple(pointer, n_terms) for pointer in (types.FunctionType(CONSTRUCTION), *POINTERS)]
     return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels, I4_1D, F4_1D, F8_1D], Plan)
 
 
 def gradients_signature(n_terms: int) -> NumbaType:
+    """``gradients(query, scores, plan, gradient, hessian) → effective pairs``, for plans with this many terms."""
     return I8(I8, F8_1D, plan_type(n_terms), F8_1D, F8_1D)
 
 
@@ -100,7 +102,7 @@ def _by_deviation(values: Floats, also: Floats) -> None:
 
 @njit(cache=True)
 def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
-    """Gradients and hessians ``[documents of q]`` at the query's `scores`; the number of effective pairs.
+    """Writes gradients and hessians ``[documents of q]`` at the query's `scores`; returns the number of effective pairs.
 
     Documents with equal scores rank in canonical order.
     """
@@ -173,14 +175,14 @@ def _gain_gradients(near: float, q: int, scores: Floats, plan: Plan, gradient: F
 @njit(cache=True)
 def gain_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
     """`query_gradients` of a single term whose construction is `gain_pairs`: documents are laid out by gain once and for all, and only
-    their ranks are new. It does not count."""
+    their ranks are new. It does not count effective pairs."""
     effective: int = _gain_gradients(0.0, q, scores, plan, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
 def gain_gradients_near(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
-    """The same for `gain_pairs_near`."""
+    """`gain_gradients` for the construction `gain_pairs_near`."""
     effective: int = _gain_gradients(NEAR, q, scores, plan, gradient, hessian)
     return effective
 
@@ -190,8 +192,8 @@ _LAID_OUT: dict[Kernel, Kernel] = {gain_pairs: gain_gradients, gain_pairs_near: 
 
 @njit(cache=True)
 def _lay_out(offsets: Ints, gains: Floats, groups: Floats, curve: Floats, cutoff: int, prepare: Kernel) -> LaidOut:
-    """Places by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and 1 / ideal
-    of each query: 0 without a pair, NaN where not all its documents are of one group."""
+    """Positions by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and
+    1 / ideal of each query: 0 without a pair, NaN where not all its documents are of one group."""
     by_gain, laid_out, scales = np.empty(len(gains), np.int32), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
     for q in range(len(scales)):
         first, last = offsets[q], offsets[q + 1]
@@ -230,7 +232,8 @@ def _all_gradients(
     hessian: Floats,
     effective: Ints,
 ) -> None:
-    """For every query; threads cannot be given a `Plan`, whose tuples hold kernels, but its parts."""
+    """`query_gradients` of every query, in parallel; threads cannot take a `Plan`, whose tuples hold kernels, but they can take its
+    fields."""
     for q in prange(len(offsets) - 1):
         plan = Plan(
             offsets, shares, gains, groups, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs,
@@ -241,7 +244,7 @@ def _all_gradients(
 
 
 _NOTHING = (np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0))
-"""In the place of what `_lay_out` gives."""
+"""In place of what `_lay_out` returns."""
 
 _LAY_OUT = types.Tuple((I4_1D, F4_1D, F8_1D))(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE))
 
@@ -251,7 +254,7 @@ class Objective:
 
     Args:
         queries: the data set; its labels are read once. A query's weight multiplies its gradients and hessians.
-        terms: what is to be improved, and how much each counts.
+        terms: what to improve, and how much each counts.
         conventions: label rules (threshold, gain, scale).
         sigma: steepness of the pair costs.
         normalise: divide a query's mixed gradients by their standard deviation (``query``), each term's (``term``), or ``none``.
@@ -307,7 +310,7 @@ class Objective:
         self._all_gradients = ready(_all_gradients, types.void(F8_1D, *self.plan_type, pointer, F8_1D, F8_1D, I8_1D))
 
     def plan(self, iteration: int) -> Plan:
-        """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads: for models that update after each query."""
+        """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads, for models that update after each query."""
         return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
 
     def _lay_out(self) -> LaidOut:
@@ -359,7 +362,7 @@ def asymmetry(objective: Objective, scores: Floats, step: float = 1e-6) -> float
     `step`, which must be too small to change the ranking; 0 where all derivatives vanish.
 
     Args:
-        objective: ``exact``, and over few documents: it is asked twice for each.
+        objective: ``exact``, and over few documents: it is evaluated twice for each.
         scores: ``float64 [documents]``, no two of a query closer than ``2·step``.
 
     Raises:

@@ -10,6 +10,7 @@ from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel
 
 COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
+"""``cost(first, sigma, o, slope, bend)``."""
 
 
 @njit(cache=True, error_model="numpy")
@@ -33,13 +34,13 @@ def sigmoid(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) ->
 
 
 NEAR = 0.01
-"""Of `logistic_near`: added to the distance that is divided by."""
+"""What `logistic_near` adds to the distance of two scores before it divides by it."""
 
 
 @njit(cache=True, error_model="numpy")
 def logistic_near(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -> None:
-    """`logistic` divided by 0.01 + |o| as soon as scores differ: pairs that are far apart already pull less. It is the half of
-    LightGBM's ``lambdarank_norm`` that pays."""
+    """`logistic` divided by 0.01 + |o| as soon as any scores differ: pairs that are far apart already count less. This is the half of
+    LightGBM's ``lambdarank_norm`` that helps."""
     logistic(first, sigma, o, slope, bend)
     differ = False
     for k in range(np.uint64(first), np.uint64(len(o))):
@@ -52,3 +53,4 @@ def logistic_near(first: int, sigma: float, o: Floats, slope: Floats, bend: Floa
 
 
 COSTS: dict[str, Kernel] = {"logistic": logistic, "sigmoid": sigmoid, "logistic_near": logistic_near}
+"""Every pair cost, a kernel of the signature `COST`, by the name that terms call it by."""

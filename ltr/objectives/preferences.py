@@ -17,10 +17,10 @@ from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Floats, Ints, ready
 
 PreferencePlan = tuple[Ints, Floats, Ints, Ints, Ints, Floats, float]
-"""What gradients of a query are made from, for every query: offsets, shares of the queries, first pair of each, and of every pair the
-upper and the lower row and the probability; σ."""
+"""All that the gradients of any query are computed from: offsets, shares and first pair of each query; upper row, lower row and
+probability of each pair; σ."""
 _PLAN = types.Tuple((I8_1D, F8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8))
-_FORCES = I8(I8, F8_1D, _PLAN, F8_1D, F8_1D)
+_GRADIENTS = I8(I8, F8_1D, _PLAN, F8_1D, F8_1D)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Preferences:
 
 @njit(cache=True)
 def preference_gradients(q: int, scores: Floats, plan: PreferencePlan, gradient: Floats, hessian: Floats) -> int:
-    """Gradients and hessians ``[documents of q]`` of the query's pairs; their number."""
+    """Writes gradients and hessians ``[documents of q]`` of the query's pairs; returns how many there are."""
     offsets, shares, starts, upper, lower, probability, sigma = plan
     first = offsets[q]
     gradient[:] = 0.0
@@ -113,10 +113,10 @@ class PreferenceObjective:
     """``objective(scores, iteration) → (gradient, hessian)`` of given pairs; the seam of `ltr.objectives.lambda_objective.Objective`.
 
     Raises:
-        ValueError: for a pair of documents of two queries, or a document that is not there.
+        ValueError: for a pair of documents of two queries, or a row that does not exist.
     """
 
-    plan_type, gradients_type = _PLAN, _FORCES
+    plan_type, gradients_type = _PLAN, _GRADIENTS
 
     def __init__(self, queries: Queries, preferences: Preferences, sigma: float = 1.0) -> None:
         ends = np.concatenate((preferences.upper, preferences.lower))
@@ -139,7 +139,7 @@ class PreferenceObjective:
             queries.offsets, queries.shares, starts.astype(np.int64), preferences.upper[order], preferences.lower[order],
             preferences.probability[order], float(sigma),
         )  # fmt: skip
-        self.gradients = ready(preference_gradients, _FORCES)
+        self.gradients = ready(preference_gradients, _GRADIENTS)
 
     def plan(self, iteration: int) -> PreferencePlan:
         """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads."""

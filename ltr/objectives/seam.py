@@ -1,7 +1,7 @@
-"""The one seam of the core: what a ranker is given to learn from, whatever made it.
+"""The one seam of the core: what a ranker learns from, however it is made.
 
-Trees ask for gradients of all documents at once; nets that move after every query ask for one query's, by a compiled function and the
-plan that it reads.
+Trees take the gradients of all documents at once; nets that move after every query take those of one query, from a compiled function
+and the plan that it reads.
 """
 
 from typing import Protocol
@@ -19,7 +19,7 @@ class ObjectiveFunction(Protocol):
 
 
 class QueryObjective(ObjectiveFunction, Protocol):
-    """The same, and query by query from compiled code.
+    """An `ObjectiveFunction` that compiled code can also evaluate query by query.
 
     Attributes:
         gradients: compiled ``gradients(query, scores, plan, gradient, hessian)``, of the type `gradients_type`.
@@ -27,13 +27,19 @@ class QueryObjective(ObjectiveFunction, Protocol):
     """
 
     @property
-    def gradients(self) -> Kernel: ...
+    def gradients(self) -> Kernel:
+        """Writes a query's gradient and hessian, ``float64 [documents of the query]``; returns how many pairs are effective."""
+        ...
 
     @property
-    def plan_type(self) -> NumbaType: ...
+    def plan_type(self) -> NumbaType:
+        """Of what `plan` returns."""
+        ...
 
     @property
-    def gradients_type(self) -> NumbaType: ...
+    def gradients_type(self) -> NumbaType:
+        """The signature of `gradients`."""
+        ...
 
     def plan(self, iteration: int) -> object:
         """What `gradients` reads at an iteration."""

@@ -47,7 +47,7 @@ class Schedule:
         return _schedule(self, iteration)
 
     def saturation(self, iterations: int) -> int | None:
-        """The first of so many iterations at which the weight has reached an end of [0, 1] for good, 1 or, for falling ones, 0."""
+        """The first of this many iterations from which on the weight stays at an end of [0, 1]: 1, or 0 where it falls; None if none."""
         end = 0.0 if self.kind == "linear" and self.eta < 0 else 1.0
         return next((m for m in range(iterations) if self.at(m) == end), None)
 
@@ -91,7 +91,7 @@ class Term:
 
 
 def terms_from(written: Sequence[Written]) -> tuple[Term, ...]:
-    """Terms of plain values, as a model's file has them."""
+    """The terms that plain values describe, as a model's file has them."""
 
     def term(one: Written) -> Term:
         weight = one["weight"]
@@ -101,7 +101,7 @@ def terms_from(written: Sequence[Written]) -> tuple[Term, ...]:
 
 
 def saturations(terms: Sequence[Term], iterations: int) -> list[str]:
-    """A sentence for each term whose scheduled weight stops moving within so many iterations."""
+    """A sentence for each term whose scheduled weight stops moving within this many iterations."""
     found = [(term, term.weight.saturation(iterations)) for term in terms if isinstance(term.weight, Schedule)]
     return [
         f"the weight of {Measure.of(term.measure).key} is {term.weight.at(m):g} from iteration {m} on"
@@ -118,7 +118,7 @@ def weights_at(terms: Sequence[Term], iteration: int) -> Floats:
 
 
 def pair_groups(term: Term, labels: Floats, judged: Floats) -> Floats:
-    """Pairs are formed of documents whose groups are equal; NaN equals nothing and forms none."""
+    """Groups ``float64 [documents]``: pairs are formed of documents of equal group; NaN equals nothing and forms none."""
     if term.pairs == "same_label":
         return np.where(labels > 0, judged, np.nan)
     return np.where(np.isnan(labels), np.nan, 0.0)

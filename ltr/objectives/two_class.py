@@ -1,4 +1,4 @@
-"""MART for two classes (Burges 2010 section 6): every document by itself is relevant or not, whatever the query.
+"""MART for two classes (Burges 2010 section 6): each document on its own is relevant or not, whatever its query.
 
 With y = ±1 and P₊ = 1/(1 + e^{−2σF}) the loss is log(1 + e^{−2yσF}), so that F = log(P₊/P₋)/(2σ) (B13 leaves out σ). Its gradient is
 2yσ/(1 + e^{2yσF}), its hessian |gradient|·(2σ − |gradient|) (B6). The balanced form (B15) divides both by the number of documents of the
@@ -19,7 +19,7 @@ class TwoClassObjective:
     Args:
         measure: whose label source and rule of relevance say which documents are relevant (a gain above 0).
         balanced: the two classes count alike.
-        sizes: documents of both classes where `queries` are only a part of those trained on; left out, `classes` of `queries`.
+        sizes: `classes` of all queries that are trained on, where `queries` are only some of them.
 
     Raises:
         ValueError: where one of the classes has no document.

@@ -1,1 +1,1 @@
-"""What all rankers share, and those that learn nothing or mix others."""
+"""What all rankers share, and the rankers that use existing scores or mix them."""

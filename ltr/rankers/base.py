@@ -1,8 +1,8 @@
-"""What every ranker is: a frozen dataclass of its parameters, with what it learned beside them; saved, loaded and told by its digest.
+"""What every ranker is: a frozen dataclass of its parameters and of what it learned; saved, loaded and identified by a digest.
 
-A ranker subclasses `Ranker` and says how it learns (`fit`), scores (`_scores`), moves with its weights (`_surface`) and how what it
-learned is written as arrays (`_learned_arrays`, `_with_arrays`). Parameters, digest, saving and loading follow from its fields; class
-traits say what the rest of the house may ask of it. On disk: JSON for what a person reads, npz for the arrays, no pickle.
+A ranker subclasses `Ranker` and defines how it learns (`fit`), how it scores (`_scores`), how its scores depend on its weights
+(`_surface`) and how what it learned is written as arrays (`_learned_arrays`, `_with_arrays`). Parameters, digest, saving and loading
+follow from its fields; class traits say what else it can do. On disk: JSON for people, npz for the arrays, no pickle.
 """
 
 import json
@@ -28,10 +28,10 @@ from ltr.rankers.surface import Surface
 from ltr.rankers.training import Curve
 
 FORMAT = 2
-"""Of ``model.json``; raised when older versions cannot read what is written."""
+"""Version of ``model.json``; raised when older versions of the program cannot read what is written."""
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
-"""What parameters are written as."""
+"""Values that JSON can hold."""
 Arrays = dict[str, Array]
 """What a ranker learned, by name."""
 Tick = Callable[[], None]
@@ -39,10 +39,12 @@ Tick = Callable[[], None]
 
 
 class Frame(Protocol):
-    """A frame of polars or pandas, as far as its columns are concerned."""
+    """What is used of a frame of polars or pandas."""
 
     @property
-    def columns(self) -> Iterable[str]: ...
+    def columns(self) -> Iterable[str]:
+        """Their names."""
+        ...
 
     @overload
     def __getitem__(self, names: str) -> ArrayLike: ...
@@ -52,22 +54,24 @@ class Frame(Protocol):
 
     def __len__(self) -> int: ...
 
-    def to_numpy(self) -> Array: ...
+    def to_numpy(self) -> Array:
+        """``[rows, columns]``."""
+        ...
 
 
 Features = ArrayLike | Frame
-"""``[documents, features]``, or a frame whose columns bear the features' names."""
+"""``[documents, features]``, or a frame whose columns have the features' names."""
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 
-def learned(default: Value, compare: bool = True) -> Value:
-    """A field that `Ranker.fit` sets: no parameter, and in no configuration. With `compare=False` it does not matter to equality."""
+def learned(default: _Value, compare: bool = True) -> _Value:
+    """A field that `Ranker.fit` sets: not a parameter, and in no configuration. With `compare=False` equality ignores it."""
     return field(default=default, repr=False, compare=compare, metadata={"learned": True})
 
 
 def parameters_of(ranker: "type[Ranker] | Ranker") -> list[str]:
-    """Names of a ranker's parameters: its fields but those that are learned."""
+    """Names of a ranker's parameters: all its fields but the learned ones."""
     return [f.name for f in fields(ranker) if not f.metadata.get("learned")]
 
 
@@ -76,20 +80,20 @@ class Ranker(ABC):
     """A ranker, fitted or not. `fit` returns a fitted copy.
 
     Attributes:
-        kind: what configurations and model files call it.
-        complete_features: it takes no missing value.
-        stepwise: it learns step by step by λ's, and `stages` gives the scores along the way: it can be inspected and resumed.
-        certified: it gets a certificate of local optimality unless others are named.
-        has_weights: it has weights that could be moved, so that there can be a certificate at all.
-        sharded: it can be trained on queries that lie on several machines (`fit_shards`).
+        kind: its name in configurations and model files.
+        complete_features: it cannot handle missing values.
+        stepwise: it learns in steps along λ's, and `stages` gives the scores after each: it can be inspected and resumed.
+        certified: it gets a certificate of local optimality unless other rankers are named.
+        has_weights: it has weights that can be moved, without which there is no certificate.
+        sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
-        n_inputs: features that it takes, where only one number of them will do.
-        shrunk_by_scale: parameters that a run's `scale` makes smaller.
-        iterations_from: the parameter that says how many iterations it learns for.
+        n_inputs: the number of features it needs, where only one number is possible.
+        shrunk_by_scale: parameters that a run's `scale` reduces.
+        iterations_from: the parameter that sets the number of iterations.
         snapshots_from: the parameter that lists iterations whose state is kept, where there is one.
         conventions: label rules.
-        names: of the features it was fitted on; empty before that.
-        curve: a measure along training, where there is one.
+        names: of the features it was fitted on; empty before `fit`.
+        curve: a measure during training, where there is one.
         remarks: sentences about the training.
     """
 
@@ -115,7 +119,7 @@ class Ranker(ABC):
 
         Args:
             queries: to learn from.
-            valid: to choose the best iteration by, where there is a choice.
+            valid: to choose the best iteration on, where there is a choice.
             tick: called after every iteration.
 
         Raises:
@@ -131,7 +135,7 @@ class Ranker(ABC):
         return self._scores(checked_features(features, self.names))
 
     def surface(self, features: Features) -> Surface:
-        """The scores of these documents as a function of the weights: what `ltr.certify` walks on.
+        """The scores of these documents as a function of the weights, which `ltr.certify` explores.
 
         Raises:
             ValueError: as `predict`; for a ranker without weights.
@@ -148,14 +152,14 @@ class Ranker(ABC):
 
     @abstractmethod
     def _learned_arrays(self) -> Arrays:
-        """What scores depend on, as arrays; names with a slash are carried along and do not count for the digest."""
+        """What scores depend on, as arrays; those whose names have a slash are saved too, but are not part of the digest."""
 
     @abstractmethod
     def _with_arrays(self, arrays: Arrays) -> Self:
-        """A copy that learned these arrays (`_learned_arrays`), on the features `names`.
+        """A copy that has learned these arrays, as `_learned_arrays` returns them, on the features `names`.
 
         Raises:
-            ValueError: where they do not fit together or the features.
+            ValueError: where they do not fit together, or not the features.
         """
 
     @property
@@ -170,16 +174,16 @@ class Ranker(ABC):
 
     @property
     def export_form(self) -> str | None:
-        """What other tools may read it as: ``trees``, ``linear``, ``linear net``, ``two-layer net``; None where there is nothing."""
+        """The form in which other tools can read it: ``trees``, ``linear``, ``linear net``, ``two-layer net``; None where there is none."""
         return None
 
     @property
     def linear_weights(self) -> Floats | None:
-        """Weights ``float64 [features]`` on the features as they are, where the score is linear but for a constant."""
+        """Weights ``float64 [features]`` on the features as given, where the score is linear up to a constant; otherwise None."""
         return None
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
-        """The scores after every so many iterations, and after the last: the number of iterations and ``float64 [documents]``.
+        """Numbers of iterations, those that `every` divides and the last, and the scores ``float64 [documents]`` after that many.
 
         Raises:
             ValueError: for a ranker that does not learn step by step.
@@ -187,12 +191,12 @@ class Ranker(ABC):
         raise ValueError(f"{self.kind} does not learn step by step")
 
     def snapshot(self, iteration: int) -> Self | None:
-        """The ranker as it was after so many iterations, None where that was not kept."""
+        """The ranker as it was after this many iterations; None where that was not kept."""
         return None
 
     def escape(self, queries: Queries, measure: str, iterations: int, conventions: Conventions) -> tuple[float, float] | None:
-        """How far training for a measure goes on from here (Donmez 2009 section 8): the learning rate that reached the best training
-        value within so many iterations, and that value; None for a ranker that cannot go on."""
+        """How far training for a measure gets from here (Donmez 2009 section 8): the learning rate that reached the best training value
+        within this many iterations, and that value; None for a ranker that cannot be trained further."""
         return None
 
     @property
@@ -207,22 +211,22 @@ class Ranker(ABC):
 
     @property
     def watched(self) -> Measure | None:
-        """The measure of its curve, which says what iteration is the best."""
+        """The measure of its curve, by which the best iteration is chosen."""
         return None
 
     @property
     def n_iterations(self) -> int:
-        """Iterations it learns for, 0 where that has no meaning."""
+        """How many iterations it learns for; 0 where that has no meaning."""
         return int(getattr(self, self.iterations_from)) if self.iterations_from else 0
 
     @property
     def importances(self) -> dict[str, Floats]:
-        """How much each feature counts, by each way of counting, ``float64 [features]``; empty where nothing is known."""
+        """How important each feature is, ``float64 [features]`` by the name of each way to count that; empty where there is none."""
         return {}
 
     @property
     def arrays(self) -> Arrays:
-        """What it learned.
+        """What it learned, by name.
 
         Raises:
             ValueError: before `fit`.
@@ -243,7 +247,7 @@ class Ranker(ABC):
 
     @classmethod
     def restored(cls, parameters: Written, arrays: Arrays, names: tuple[str, ...]) -> Self:
-        """The ranker of written parameters and arrays.
+        """The ranker that a model's file describes by its `parameters`, arrays and feature names.
 
         Raises:
             ValueError: where they do not fit together.
@@ -255,7 +259,7 @@ class Ranker(ABC):
 
 
 _READ: dict[str, Callable[[Any], Any]] = {"conventions": lambda written: Conventions(**written), "objective": terms_from}
-"""Parameters that are more than plain values."""
+"""How parameters that are more than plain values are read."""
 
 
 def _plain(value: Any) -> Json:
@@ -267,6 +271,7 @@ def _plain(value: Any) -> Json:
 
 
 def digest_of(kind: str, arrays: Mapping[str, Array]) -> str:
+    """sha256 of a kind of ranker and of arrays: their names, sorted, and types, shapes and bytes."""
     hasher = sha256(kind.encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -276,7 +281,7 @@ def digest_of(kind: str, arrays: Mapping[str, Array]) -> str:
 
 
 def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
-    """``float32 [documents, features]`` of an array, or of a frame whose columns bear the model's feature names.
+    """``float32 [documents, features]`` of an array, or of a frame whose columns have the model's feature names.
 
     Raises:
         ValueError: when the model is not fitted, the width differs or a named feature is missing.
@@ -312,7 +317,7 @@ def save(model: Ranker, folder: str | Path) -> None:
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    """The arrays of an archive that `save` wrote. Nothing is allocated for an array that claims more than its part of the file holds."""
+    """The arrays of an archive that `save` wrote. Nothing is allocated for an array that claims more than its entry in the file holds."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():

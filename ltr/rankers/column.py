@@ -1,6 +1,6 @@
-"""A ranking that is there already: the score is a feature, and nothing is learned.
+"""An existing ranking: the score is a feature, and nothing is learned.
 
-So BM25, or another system's run, is a row beside the rankers that are to replace it, measured and tested as they are.
+So BM25, or another system's run, is measured and tested like the rankers that are to replace it.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from ltr.rankers.base import Arrays, Ranker, Tick
 from ltr.rankers.surface import Surface
 
 LAST = float(np.finfo(np.float32).min)
-"""The score of a document that has none: finite, as measures need it, and below whatever a feature holds."""
+"""The score of a document that has none: finite, as measures require, and not above any value of a feature."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Column(Ranker):
     descending: bool = True
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
-        """A copy that knows where the feature stands; nothing else is looked at.
+        """A copy that knows the feature's position; nothing else is used.
 
         Raises:
             ValueError: where there is no such feature.
@@ -40,10 +40,10 @@ class Column(Ranker):
         if self.feature not in queries.names:
             raise ValueError(f"column: no feature {self.feature!r} in this data set; it has {', '.join(queries.names[:5])} …")
         missing = int(np.isnan(queries.features[:, queries.names.index(self.feature)]).sum())
-        told = (
+        remarks = (
             (f"{missing:,} of {queries.n_documents:,} training documents have no {self.feature} and rank last",) if missing else ()
         )
-        return replace(self, names=queries.names, remarks=told)
+        return replace(self, names=queries.names, remarks=remarks)
 
     def _scores(self, features: Floats32) -> Floats:
         values = features[:, self.names.index(self.feature)]
@@ -60,4 +60,5 @@ class Column(Ranker):
 
     @property
     def features_read(self) -> tuple[str, ...]:
+        """The one feature."""
         return (self.feature,)

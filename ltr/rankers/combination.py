@@ -2,7 +2,7 @@
 
 The scores (1 − α)·a + α·b change their order only where two documents of a query cross, at α = d_a/(d_a − d_b) for score differences
 d_a and d_b of opposite sign. Between two crossings no measure changes, so its mean over the queries is a step function of α with
-finitely many steps: all of them are taken, each query's by itself, and added up.
+finitely many steps: all of them are computed, query by query, and added up.
 """
 
 import itertools
@@ -39,7 +39,7 @@ class Mixtures:
 
     @property
     def best(self) -> tuple[float, float, float]:
-        """The interval of the best mean, the longest of equals, and the mean there; any α inside gives it."""
+        """The interval of α with the best mean, the longest if there are several, and that mean: its ends, then the value."""
         edges = np.concatenate(([0.0], self.alphas, [1.0]))
         worth = -self.values if fewer_is_better(self.measure) else self.values
         equals = np.flatnonzero(worth >= worth.max() - 1e-12)
@@ -113,10 +113,10 @@ class Combination(Ranker):
         Measure.of(self.measure)
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
-        """A fitted copy; validation queries are not looked at.
+        """A fitted copy; validation queries are not used.
 
         Raises:
-            ValueError: for other than two features, or one that is not finite.
+            ValueError: unless there are two features, both finite.
         """
         queries, measure = canonical(queries), Measure.of(self.measure)
         if queries.n_features != 2 or not np.isfinite(queries.features).all():
@@ -127,8 +127,8 @@ class Combination(Ranker):
         sign = -1 if measure.definition.fewer_is_better else 1
         options = [(sign * best, 0.5 * (low + high)), (sign * found.ends[0], 0.0), (sign * found.ends[1], 1.0)]
         value, alpha = max(options, key=lambda option: option[0])
-        told = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, best in ({low:.4f}, {high:.4f}); {len(found.alphas)} crossings"
-        return replace(self, alpha=alpha, names=queries.names, remarks=(told,))
+        remark = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, best in ({low:.4f}, {high:.4f}); {len(found.alphas)} crossings"
+        return replace(self, alpha=alpha, names=queries.names, remarks=(remark,))
 
     def _scores(self, features: Floats32) -> Floats:
         assert self.alpha is not None
@@ -146,19 +146,22 @@ class Combination(Ranker):
 
     @property
     def export_form(self) -> str | None:
+        """Weights of the two scores."""
         return "linear"
 
     @property
     def linear_weights(self) -> Floats | None:
+        """1 − α and α; None before `fit`."""
         return None if self.alpha is None else np.array([1 - self.alpha, self.alpha])
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
+        """The measure it mixes for."""
         return (Measure.of(self.measure),)
 
 
 def _crossings(a: Floats, b: Floats) -> Floats:
-    """Where two documents of a query change places, in (0, 1), rising."""
+    """The values of α in (0, 1) at which two documents of a query change places, rising."""
     i, j = np.triu_indices(len(a), 1)
     of_first, of_second = a[i] - a[j], b[i] - b[j]
     cross = of_first * of_second < 0

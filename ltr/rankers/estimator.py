@@ -1,12 +1,12 @@
-"""scikit-learn's manners around any ranker, without scikit-learn.
+"""Any ranker with scikit-learn's interface, without importing scikit-learn.
 
 A ranker is frozen and its `fit` returns a copy; scikit-learn's searches want an object that `fit` and `set_params` change in place and
-that `clone` makes again from `get_params`. So one thin `Estimator` holds a ranker, as XGBRanker and LGBMRanker hold a booster, and the
-rankers stay as they are. What lies inside is named scikit-learn's way, ``model__learning_rate``.
+that `clone` can recreate from `get_params`. So one thin `Estimator` holds a ranker, as XGBRanker and LGBMRanker hold a booster, and the
+rankers stay as they are. A ranker's parameters are named as scikit-learn names nested ones, ``model__learning_rate``.
 
-The queries reach `fit` and `score` in three ways. A frame has them in a column (``qid``, as XGBRanker's), which every split takes along.
-The argument ``qid`` is routed by scikit-learn where metadata routing is on; `fit` and `score` ask for it by themselves. ``group``, LGBMRanker's
-sizes of neighbouring queries, is for calls by hand: no split can cut it.
+The queries reach `fit` and `score` in three ways. A frame has them in a column (``qid``, as for XGBRanker), which every split keeps. The
+argument ``qid`` is routed by scikit-learn where metadata routing is on; `fit` and `score` request it on their own. ``group``, the sizes
+of consecutive queries as for LGBMRanker, is for direct calls: no split can cut it.
 """
 
 import difflib
@@ -30,19 +30,19 @@ from ltr.rankers.training import mean_measure
 class Estimator:
     """A ranker that scikit-learn clones, searches and puts at the end of a pipeline.
 
-    ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. The names of a frame's features are kept, and looked for in
-    the frames that are scored: in any order, beside any others. Rows of one query may stand apart. ``y`` is the judged relevance
-    ``[documents]``, 0 and up; NaN is a document nobody judged.
+    ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. A frame's feature names are remembered, and found in the
+    frames that are scored whatever the order of columns and whatever others there are. Rows of one query need not be adjacent. ``y`` is
+    the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
 
     Args:
         model: a ranker, of any kind in `ltr.KINDS`.
-        measure: that `score` takes the mean of; it rises where the ranking gets better.
-        query: column of a frame that holds the query of each row, and is no feature.
+        measure: whose mean `score` returns; one of which more is better.
+        query: column of a frame that holds the query of each row and is not a feature.
 
     Attributes:
         model_: the fitted ranker.
         n_features_in_: number of features.
-        feature_names_in_: their names ``[features]``; there after a frame only.
+        feature_names_in_: their names ``[features]``; only where `fit` was given a frame.
     """
 
     model: Ranker
@@ -55,10 +55,10 @@ class Estimator:
         return own | {f"model__{name}": getattr(self.model, name) for name in self.model.parameters} if deep else own
 
     def set_params(self, **parameters: Any) -> Self:
-        """Sets parameters in place, a new `model` before its ``model__…``.
+        """Sets parameters in place: a new `model` first, then its ``model__…``.
 
         Raises:
-            ValueError: for a name that is no parameter, with the near ones, or a value that the ranker refuses.
+            ValueError: for a name that is not a parameter, suggesting similar ones, or a value that the ranker refuses.
         """
         model = parameters.pop("model", self.model)
         known = [*(field.name for field in fields(self)), *(f"model__{name}" for name in model.parameters)]
@@ -84,12 +84,12 @@ class Estimator:
 
         Args:
             qid: the query of each row ``[documents]``, numbers or text; for arrays, and frames without the column.
-            group: or the sizes of the queries ``int [queries]``, whose rows are neighbours.
-            valid: ``(X, y)`` or ``(X, y, qid)``, the validation queries that the best iteration is kept by.
+            group: or the sizes of the queries ``int [queries]``, whose rows are adjacent.
+            valid: ``(X, y)`` or ``(X, y, qid)``, the validation queries on which the best iteration is chosen.
 
         Raises:
-            ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and whatever the ranker
-                refuses.
+            ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and whatever else the
+                ranker refuses.
         """
         queries, names = self._queries(X, y, qid, group)
         held_out = None if valid is None else self._queries(*valid, names=queries.names)[0]
@@ -101,16 +101,16 @@ class Estimator:
         return self
 
     def predict(self, X: Features) -> Floats:
-        """Scores ``float64 [documents]`` in the order of the rows, higher is better; the queries are not looked at.
+        """Scores ``float64 [documents]`` in the order of the rows, higher is better; the queries do not matter.
 
         Raises:
-            ValueError: before `fit`; for missing features, which it names, or another number of them.
+            ValueError: before `fit`; for missing features, which it names, or a different number of them.
         """
         names = self._fitted.names
         return self._fitted.predict(_features(X, names, self.query)[0])
 
     def score(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> float:
-        """Mean of the measure over the queries where it is defined, by the conventions of the ranker.
+        """Mean of the measure over the queries where it is defined, under the conventions of the ranker.
 
         Raises:
             ValueError: as `fit` and `predict`; for a measure of which less is better, or that is defined on no query.
@@ -142,9 +142,9 @@ class Estimator:
             raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
         column = cast(Frame, X)[self.query] if self.query in _columns(X) else None
         ways = {f"column {self.query!r}": column, "qid": qid, "group": group}
-        told = [name for name, value in ways.items() if value is not None]
-        if len(told) != 1:
-            raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(told) or 'none'}")
+        used = [name for name, value in ways.items() if value is not None]
+        if len(used) != 1:
+            raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
         if group is not None:
             sizes = np.asarray(group)
             if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
@@ -166,13 +166,13 @@ class Estimator:
         return queries, given
 
     def get_metadata_routing(self) -> object:
-        """What scikit-learn asks where metadata routing is on: `fit` and `score` want ``qid``."""
+        """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
         request.fit.add_request(param="qid", alias=True)
         request.score.add_request(param="qid", alias=True)
-        request.score.add_request(param="sample_weight", alias=None)  # refused, but known: a pipeline's score names it always
+        request.score.add_request(param="sample_weight", alias=None)  # refused, but known: a pipeline's score always names it
         return request
 
     def __sklearn_tags__(self) -> object:
@@ -188,7 +188,7 @@ def _columns(X: Features) -> list[str]:
 
 
 def _features(X: Features, names: tuple[str, ...], beside: str) -> tuple[Floats32, tuple[str, ...]]:
-    """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `beside`."""
+    """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns except `beside`."""
     if not (columns := _columns(X)):
         array = _numbers(X, "X")
         if array.ndim != 2 or not len(array) or (names and array.shape[1] != len(names)):
@@ -214,7 +214,7 @@ def _numbers(values: Features, what: str) -> Floats32:
         if not text:
             return np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError):
-        pass  # said below
+        pass  # reported below
     raise ValueError(f"{what}: {array.dtype}; features are numbers")
 
 

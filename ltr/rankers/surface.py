@@ -1,4 +1,4 @@
-"""A model's scores over one data set as a function of its weights: what the certificate of local optimality walks on."""
+"""A model's scores over one data set as a function of its weights, which the certificate of local optimality explores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from ltr.kernels.kernel import Floats, Floats32
 
 @dataclass(frozen=True)
 class Surface:
-    """A model over one data set as a function of its weights: what there is to walk on. Every model that can be certified makes
-    one, `surface(features)`.
+    """The scores of a model over one data set as a function of its weights. Every model that can be certified has one,
+    ``model.surface(features)``; it gives either `slopes` or `scores`.
 
     Attributes:
-        weights: ``float64 [weights]`` where it stands.
+        weights: ``float64 [weights]``, those of the model.
         n_documents: of the data set.
-        slopes: of a model linear in its weights, ``slopes(first, last, points)``: scores ``float64 [points, last − first]`` of the
+        slopes: of a model that is linear in its weights, ``slopes(first, last, points)``: scores ``float64 [points, last − first]`` of the
             documents from `first` to `last` for weights ``points float64 [points, weights]``.
         scores: of another model, ``scores(first, last, directions, steps)``: ``float64 [directions, steps, last − first]`` at the
             weights moved by ``steps[e] · directions[k]``.
@@ -30,12 +30,13 @@ class Surface:
 
 
 TILE = 128
-"""Documents whose features, as float64 and turned, stay in the second level of the processor's cache."""
+"""Documents at a time whose features, as transposed float64, fit into the processor's second-level cache."""
 
 
 @njit(cache=True)
 def turned(features: Floats32, first: int, last: int) -> Floats:
-    """``float64 [features, last − first]``, and three rows of zeros so that `combine` may take four at a time."""
+    """Transposed features ``float64 [features + 3, last − first]``; the last three rows are zeros, so that `combine` can take four at a
+    time."""
     out = np.zeros((features.shape[1] + 3, last - first))
     for d in range(last - first):
         for f in range(features.shape[1]):
@@ -45,8 +46,8 @@ def turned(features: Floats32, first: int, last: int) -> Floats:
 
 @njit(cache=True, fastmath={"contract"})
 def combine(columns: Floats, points: Floats, out: Floats) -> None:
-    """out[k] = Σ_f points[k, f] · columns[f], with columns from `turned`: two points and four features at a time, in one order.
-    `out` has a row to spare where the number of points is odd."""
+    """out[k] = Σ_f points[k, f] · columns[f], with columns from `turned`: two points and four features at a time, always in one order.
+    `out` needs an extra row where the number of points is odd."""
     n_points, n_features = points.shape
     padded = np.zeros((n_points + 1, n_features + 3))
     padded[:n_points, :n_features] = points
@@ -73,7 +74,7 @@ def _linear_slopes(features: Floats32, first: int, points: Floats, out: Floats) 
 
 
 def linear_surface(weights: Floats, features: Floats32) -> Surface:
-    """Of a linear model: ``weights float64 [features]`` over ``features float32 [documents, features]``."""
+    """The surface of a linear model: ``weights float64 [features]`` over ``features float32 [documents, features]``."""
 
     def slopes(first: int, last: int, points: Floats) -> Floats:
         out = np.empty((len(points), last - first))

@@ -1,4 +1,4 @@
-"""What trees and nets share while they train: the measure they watch, the curve they leave, the objective they were told."""
+"""What rankers share while they train: the measure they watch, and the curve they leave."""
 
 from dataclasses import dataclass
 

@@ -1,15 +1,15 @@
-"""What an ensemble of trees owes to each feature: in all (importance), and in each score (exact TreeSHAP).
+"""What each feature contributes to an ensemble of trees: overall (importance), and to each score (exact TreeSHAP).
 
 The Shapley value of feature f for a document is the mean, over all orders in which features become known, of what knowing f adds to
 the expected score; the expectation goes down both sides of a split by an unknown feature, in the shares of the training documents
-that went there (Lundberg et al. 2018, "path dependent"; LightGBM's ``pred_contrib``). For a leaf below the distinct features of its
-path, let z_f be the share of documents that f's splits let through and o_f = 1 where the document itself goes through them all, else
-0. Its value v is reached, with the features S known, with weight Π_{f∈S} o_f · Π_{f∉S} z_f, so that f is owed
+that went there (Lundberg et al. 2018, "path dependent"; LightGBM's ``pred_contrib``). For a leaf and the distinct features of its
+path, let z_f be the share of documents that f's splits let through and o_f = 1 where the document itself passes them all, else 0. Its
+value v is reached, with the features S known, with weight Π_{f∈S} o_f · Π_{f∉S} z_f, so that f contributes
 
     v · (o_f − z_f) · Σ_k  k!(d−k−1)!/d! · c_k,       c_k = coefficient of y^k in Π_{g≠f} (z_g + o_g·y),      d features on the path.
 
 The sum is ∫₀¹ Π_{g≠f} (z_g(1−t) + o_g·t) dt: a polynomial of degree d − 1, which a Gauss–Legendre rule of ⌈d/2⌉ points integrates exactly.
-So a leaf needs the product at a few points, and each feature one division: no recursion over subsets, and nothing but sums.
+So a leaf needs the product at a few points, and each feature one division: there is no recursion over subsets, only sums.
 """
 
 import numpy as np
@@ -47,8 +47,8 @@ def shapley(trees: Trees, features: Floats32) -> Floats:
 
 
 class _Paths:
-    """Every leaf's way down, leaf after leaf. Steps ``starts[l]:starts[l + 1]`` are its nodes, the side taken and the place (`slot`) of
-    the node's feature among the leaf's distinct ones, ``firsts[l]:firsts[l + 1]`` of `features`, with their `shares`."""
+    """The path to every leaf, leaf after leaf. Steps ``starts[l]:starts[l + 1]`` are its nodes, the side taken and the position (`slot`)
+    of the node's feature among the leaf's distinct ones, ``firsts[l]:firsts[l + 1]`` of `features`, with their `shares`."""
 
     def __init__(self, trees: Trees) -> None:
         steps: list[tuple[int, bool, int]] = []

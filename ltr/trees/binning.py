@@ -1,7 +1,7 @@
 """Features → small integers, the form in which trees read them.
 
 Bin b of a feature holds the values in ``(edges[b − 1], edges[b]]``, so a split "bin ≤ b" is exactly "x ≤ edges[b]", in float32, for
-every x: a model predicts from raw features what it saw while it was grown. Missing values have the bin `MISSING`.
+every x: a model predicts from raw features exactly what it saw while it was grown. Missing values have the bin `MISSING`.
 Edges depend on the sorted values alone, never on the order of rows.
 """
 
@@ -17,10 +17,11 @@ from numba import njit, prange
 from ltr.kernels.kernel import Bools, Bytes, Floats32, Ints
 
 MISSING = 255
+"""The bin of missing values, after all others."""
 BLOCK = 16
-"""Columns stored side by side: one row's block is 16 bytes, a block's histograms (32 KB) stay in the first-level cache."""
+"""Columns stored together: one row of a block is 16 bytes, and a block's histograms (32 KB) stay in the first-level cache."""
 FEW = 31
-"""Bins of values at most for columns whose histograms share updates (`ltr.trees.histograms`): they stand behind the others."""
+"""Columns with at most this many bins of values share updates of histograms (`ltr.trees.histograms`); they come after the others."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,17 @@ class Bins:
 
     @property
     def n_features(self) -> int:
+        """How many features have edges; some may have none at all."""
         return len(self.starts) - 1
 
     @property
     def n_blocks(self) -> int:
+        """Blocks of `BLOCK` columns that hold all features; at least one."""
         return max(1, -(-self.n_features // BLOCK))
 
     @property
     def columns(self) -> Ints:
-        """Where each feature stands, ``int64 [features]``: in order, but those of few bins behind the others."""
+        """The column of each feature, ``int64 [features]``: in order, but with those of few bins after the others."""
         few = np.diff(self.starts) < FEW
         columns = np.empty(self.n_features, np.int64)
         columns[np.argsort(few, kind="stable")] = np.arange(self.n_features)
@@ -48,7 +51,7 @@ class Bins:
 
     @property
     def used(self) -> Ints:
-        """Bins of values in each column, ``int64 [blocks · BLOCK]``; 0 behind the last."""
+        """Bins of values in each column, ``int64 [blocks · BLOCK]``; 0 after the last."""
         used = np.zeros(self.n_blocks * BLOCK, np.int64)
         used[self.columns] = np.diff(self.starts) + 1
         return used
@@ -86,7 +89,7 @@ def _edges(column: Floats32, max_bins: int, feature: int) -> Floats32:
 
 
 def _sorted_values(column: Floats32, feature: int) -> Floats32:
-    """The values that are there, rising."""
+    """The values that are not missing, rising."""
     values = column.copy()
     values.sort()
     values = values[: np.searchsorted(values, np.nan)]
@@ -105,16 +108,16 @@ def _quantiles(n: int, max_bins: int) -> Ints:
 
 
 def _between(low: Floats32, high: Floats32) -> Floats32:
-    """Edges in the middle of neighbouring values, or at the lower one where no float lies between; zero has no sign."""
+    """Edges in the middle of neighbouring values, or at the lower one where there is no float between them; zero has no sign."""
     middle = low + (high - low) / np.float32(2)
     return np.where((middle > low) & (middle < high), middle, low).astype(np.float32) + np.float32(0)
 
 
-# --- the same edges where the rows lie in several parts -----------------------------------------------------------------
+# --- the same edges for rows in several parts --------------------------------------------------------------------------
 
 
 def sorted_block(features: Floats32, first: int) -> list[Floats32]:
-    """The values of `BLOCK` features from `first` on, rising, without the missing ones: what a part answers from.
+    """The values of `BLOCK` features from `first` on, rising, without the missing ones, from which a part answers.
 
     Raises:
         ValueError: for an infinite feature value.
@@ -128,8 +131,8 @@ Ask = Callable[..., list[Any]]
 
 
 def find_bins_by(ask: Ask, n_features: int, max_bins: int) -> Bins:
-    """`find_bins` over parts that keep their rows: a quantile is found by halving the bits of a float, asking each time how many
-    values are not above it. Every feature costs 32 questions of ``max_bins − 1`` numbers, however many rows there are.
+    """`find_bins` over parts that keep their rows: a quantile is found by bisection over the bits of a float, asking each time how many
+    values are not above it. Every feature takes 32 questions of ``max_bins − 1`` numbers, however many rows there are.
 
     Args:
         ask: ``ask("few", first, max_bins)`` → by part `few` of its `sorted_block`; ``ask("not_above", first, thresholds)`` →
@@ -142,7 +145,7 @@ def find_bins_by(ask: Ask, n_features: int, max_bins: int) -> Bins:
 
 
 def few(block: list[Floats32], max_bins: int) -> list[tuple[int, Floats32 | None]]:
-    """For each column how many values there are, and the distinct ones, None where they are more than `max_bins`."""
+    """For each column the number of values, and the distinct ones, or None where there are more than `max_bins` of them."""
     distinct = [_distinct(values) for values in block]
     return [(len(v), d if len(d) <= max_bins else None) for v, d in zip(block, distinct, strict=True)]
 
@@ -182,7 +185,7 @@ def _block_edges(ask: Ask, first: int, max_bins: int) -> list[Floats32]:
 
 
 def _united(parts: list[Floats32 | None], max_bins: int) -> Floats32 | None:
-    """The distinct values of all parts, None where they are more than `max_bins`."""
+    """The distinct values of all parts, or None where there are more than `max_bins` of them."""
     known = [values for values in parts if values is not None]
     distinct = np.unique(np.concatenate(known)) if len(known) == len(parts) else None
     return distinct if distinct is not None and len(distinct) <= max_bins else None
@@ -192,7 +195,7 @@ _SIGN = 1 << 31
 
 
 def _rising(value: np.float32) -> int:
-    """A float's place among all floats: its bits, those of negative ones turned round."""
+    """A float's position among all floats: its bits, with those of negative ones reversed in order."""
     bits = int(value.view(np.uint32))
     return bits + _SIGN if bits < _SIGN else 2 * _SIGN - 1 - bits
 
@@ -206,18 +209,18 @@ def _float(places: Ints) -> Floats32:
 
 
 _TILE = 512
-"""Rows that go through one block of columns before the next: their features stay in the processor's cache."""
+"""Rows that are binned at a time: their features stay in the processor's cache."""
 
 
 def apply_bins(features: Floats32, bins: Bins) -> Bytes:
-    """Bins ``uint8 [blocks, documents, BLOCK]`` of ``features [documents, features]``, by column; columns past the last are 0."""
+    """Bins ``uint8 [blocks, documents, BLOCK]`` of ``features [documents, features]``, by column; columns after the last are 0."""
     binned = np.zeros((bins.n_blocks, len(features), BLOCK), np.uint8)
     _apply(features, bins.edges, bins.starts, bins.columns, binned)
     return binned
 
 
 def find_missing(binned: Bytes, bins: Bins) -> Bools:
-    """Which features have a missing value, ``bool [features]``, from `apply_bins`."""
+    """Which features have a missing value, ``bool [features]``, given what `apply_bins` returned."""
     found = np.empty((len(binned), BLOCK), np.bool_)
     _find_missing(binned, found)
     return found.ravel()[bins.columns]
@@ -236,7 +239,7 @@ def _find_missing(binned: Bytes, found: Bools) -> None:
 
 @njit(cache=True, parallel=True)
 def _apply(features: Floats32, edges: Floats32, starts: Ints, columns: Ints, binned: Bytes) -> None:
-    """The bin is the number of edges below x, found by eight halvings without a branch in edges padded with infinity."""
+    """The bin is the number of edges below x, found by eight steps of branchless bisection in edges padded with infinity."""
     n_documents, n_features = features.shape
     for tile in prange((n_documents + _TILE - 1) // _TILE):
         first, last = tile * _TILE, min(tile * _TILE + _TILE, n_documents)

@@ -17,8 +17,8 @@ class Trees:
     """An ensemble as flat arrays; tree k has the nodes ``node_starts[k]:node_starts[k + 1]`` and likewise leaves.
 
     A row goes ``left`` where ``x ≤ threshold``, and with a missing value where `missing_left` says so. A child c ≥ 0 is a node,
-    c < 0 the leaf ``~c``, both counted within the tree: nodes stand behind their parents, leaves from left to right. The score is the sum
-    of one `value` a tree. `documents`: how many of those it was grown on fell into each leaf.
+    c < 0 the leaf ``~c``, both counted within the tree: nodes come after their parents, leaves go from left to right. The score is the
+    sum of one `value` per tree. `documents`: how many of those it was grown on fell into each leaf.
     """
 
     feature: Ints32
@@ -34,10 +34,10 @@ class Trees:
 
     @staticmethod
     def restored(arrays: Mapping[str, Array], n_features: int) -> "Trees":
-        """Of arrays from outside.
+        """The ensemble of these arrays, which may come from anywhere.
 
         Raises:
-            ValueError: where a walk through them would leave them or never end, leaves are not in order, or a threshold is NaN.
+            ValueError: where a walk through them could leave them or never end, leaves are not in order, or a threshold is NaN.
         """
         trees = Trees(**arrays)
         if not trees._fit_together(n_features):
@@ -62,6 +62,7 @@ class Trees:
 
     @property
     def n_trees(self) -> int:
+        """How many trees there are; with none, every score is 0."""
         return len(self.node_starts) - 1
 
     def first(self, n_trees: int) -> "Trees":
@@ -69,7 +70,7 @@ class Trees:
         return self.between(0, n_trees)
 
     def between(self, begin: int, end: int) -> "Trees":
-        """The trees `begin` to `end`, that one left out."""
+        """The trees from `begin` to before `end`."""
         nodes = slice(self.node_starts[begin], self.node_starts[end])
         leaves = slice(self.leaf_starts[begin], self.leaf_starts[end])
         of_nodes = {name: getattr(self, name)[nodes] for name in ("feature", "threshold", "missing_left", "left", "right", "gain")}
@@ -78,7 +79,7 @@ class Trees:
         return Trees(**of_nodes, **starts, value=self.value[leaves], documents=self.documents[leaves])
 
     def leaves(self, features: Floats32) -> Ints32:
-        """Which leaf each document falls into, ``int32 [documents, trees]``, as places in `value`."""
+        """Which leaf each document falls into, ``int32 [documents, trees]``, as positions in `value`."""
         leaves = np.empty((len(features), self.n_trees), np.int32)
         _leaves(
             np.ascontiguousarray(features, np.float32), self.feature, self.threshold, self.missing_left, self.left, self.right,
@@ -87,7 +88,7 @@ class Trees:
         return leaves
 
     def surface(self, features: Floats32, offset: Floats) -> Surface:
-        """Scores, `offset` included, as a function of the vector of leaf values, the trees' shapes as they are."""
+        """Scores, including `offset`, as a function of the vector of leaf values; splits stay as they are."""
         leaves = self.leaves(features)
 
         def slopes(first: int, last: int, points: Floats) -> Floats:
@@ -137,7 +138,7 @@ _KINDS = {
 
 
 def join(trees: list[Trees]) -> Trees:
-    """One ensemble of many."""
+    """One ensemble of the trees of many, in order."""
 
     def starts(parts: list[Ints]) -> Ints:
         return np.concatenate(
@@ -156,7 +157,7 @@ def join(trees: list[Trees]) -> Trees:
 def _leaf_ranges(left: Ints32, right: Ints32, first: Ints, middle: Ints, last: Ints) -> bool:
     """Of each node of one tree the first and the last leaf below it, and the last one below its left child.
 
-    False where a child does not stand behind its node, or leaves are not numbered 0, 1, 2 … from left to right, each met once: those
+    False where a child does not come after its node, or leaves are not numbered 0, 1, 2 … from left to right, each of them once: those
     below a node's right child follow those below its left one.
     """
     n = len(left)
@@ -194,7 +195,7 @@ def _leaf(
     node_starts: Ints,
     leaf_starts: Ints,
 ) -> int:
-    """Where one row falls in a tree: the leaf's place among all leaves of the ensemble."""
+    """The leaf of a tree that one row falls into, as a position among all leaves of the ensemble."""
     base = node_starts[tree]
     node = 0 if node_starts[tree + 1] > base else -1
     while node >= 0:
@@ -236,7 +237,7 @@ def _predict(
 def _plan(
     feature: Ints32, threshold: Floats32, missing_left: Bools, left: Ints32, right: Ints32, node_starts: Ints, kept: Words | Words32
 ) -> tuple[Ints, Floats32, Words | Words32, Ints]:
-    """What `walk` asks for: the nodes of a tree where missing values go right, then from `middle` on those where they go left.
+    """What `walk` takes: the nodes of a tree where missing values go right, then from `middle` on those where they go left.
 
     `kept`: all bits but those of the leaves below a node's left child; leaves are numbered from left to right.
     """
@@ -258,7 +259,7 @@ def _plan(
 
 @njit(cache=True)
 def _lay(rows: Floats32, columns: Floats32) -> bool:
-    """Rows as columns of ROWS numbers; whether one is infinite. The last sixteen columns overlap those before them."""
+    """Writes rows as columns of ROWS numbers; returns whether any is infinite. The last sixteen columns overlap those before them."""
     flat, (n, width), infinite = rows.reshape(-1), rows.shape, False
     if n == ROWS and width >= LANES:
         for row in range(0, ROWS, LANES):
@@ -291,12 +292,12 @@ def _score_block(
     leaf_starts: Ints,
     scores: Floats,
 ) -> bool:
-    """Scores of the rows `first` to `last`; whether any number is infinite.
+    """Scores of the rows `first` to `last`; returns whether any number is infinite.
 
-    ROWS at a time; while they go through the trees, the memory is asked for those that follow. Columns begin with a line of the cache.
+    ROWS at a time; while they go through the trees, those that follow are prefetched. Columns are aligned to cache lines.
     """
     flat, ahead, n_trees = features.reshape(-1), ROWS * features.shape[1], len(middle)
-    asked = -(-ahead // (_LINE * max(n_trees, 1))) * _LINE
+    per_tree = -(-ahead // (_LINE * max(n_trees, 1))) * _LINE
     room = np.zeros(ahead + _LINE, np.float32)
     columns, leaf = room[(-room.ctypes.data % 64) // 4 :], np.empty(ROWS, kept.dtype)
     infinite = False
@@ -306,7 +307,7 @@ def _score_block(
         totals, following = np.zeros(ROWS), (begin + ROWS) * features.shape[1]
         for tree in range(n_trees):
             walk(columns, place, threshold, kept, node_starts[tree], middle[tree], node_starts[tree + 1], leaf)
-            for number in range(following + tree * asked, following + tree * asked + asked, _LINE):
+            for number in range(following + tree * per_tree, following + tree * per_tree + per_tree, _LINE):
                 prefetch(flat, number)
             values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
             for row in range(np.uint64(ROWS)):

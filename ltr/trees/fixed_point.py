@@ -1,4 +1,4 @@
-"""Gradient and hessian as integers: one of 64 bits a document, whose sums are exact in any order.
+"""Gradient and hessian as integers: one of 64 bits per document, whose sums are exact in any order.
 
 The gradient is in its high half, the hessian (Newton gain) or 1 (least squares) in its low half, so that one addition updates a bin of a
 histogram:
@@ -6,8 +6,8 @@ histogram:
     packed  =  gradient · 2^f  |  hessian · 2^c            Σ packed  =  Σ gradient  |  Σ hessian
                high 32 bits    low 32 bits                            (no carry: the low sum stays below 2^32)
 
-A scale is found in two steps that any cut of the documents answers alike: a maximum, from which a coarse scale follows, and the sum of
-sizes by that scale, an integer.
+A scale is found in two steps whose results do not depend on how documents are divided: a maximum, which gives a coarse scale, and the
+sum of sizes by that scale, an integer.
 """
 
 import numpy as np
@@ -16,15 +16,15 @@ from numba import njit, prange
 from ltr.kernels.kernel import Floats, Ints, Ints32
 
 LOW = np.int64(0xFFFFFFFF)
-"""The low half."""
+"""Mask of the low half."""
 VANISHED = 1e-100
-"""Gradients smaller than this are none: every pair is in order by a gap of hundreds."""
+"""Gradients below this count as zero: every pair is in order by a gap of hundreds."""
 PIECE = 16384
-"""Documents that one thread takes at a time where every document is passed once."""
+"""Documents that one thread takes at a time in a loop over all documents."""
 
 
 def coarse_scale(largest: float, n: int) -> float:
-    """A power of two by which n values, none above `largest`, sum up below 2^62; 0 where they have vanished."""
+    """A power of two by which the sum of n values, none above `largest`, stays below 2^62; 0 where they have vanished."""
     if largest < VANISHED:
         return 0.0
     room = 61 - int(np.ceil(np.log2(max(n, 2))))
@@ -32,24 +32,24 @@ def coarse_scale(largest: float, n: int) -> float:
 
 
 def fine_scales(coarse: float, total: int, *bits: int) -> list[float]:
-    """For each of `bits` a power of two that keeps below 2^bits what is at most `total` by the scale `coarse`, with a bit to spare for
-    what is rounded up."""
+    """For each of `bits` a power of two by which a sum that is at most `total` by the scale `coarse` stays below 2^bits, with a bit to
+    spare for rounding."""
     return [float(coarse * 2.0 ** (b - total.bit_length() - 1)) if coarse else 1.0 for b in bits]
 
 
 def largest_of(values: Floats) -> float:
-    """The largest size."""
+    """The largest |value|; 0 for none."""
     return float(_largest(values.view(np.int64)).view(np.float64).max(initial=0.0))
 
 
 def size_of(values: Floats, scale: float) -> int:
-    """Σ |values · scale|, each summand rounded."""
+    """Σ |values · scale|, each term rounded."""
     return int(_total_size(values, scale).sum()) if scale else 0
 
 
 @njit(cache=True, parallel=True)
 def _largest(bits: Ints) -> Ints:
-    """Largest size in each piece, all as the bits of floats: floats ≥ 0 are ordered as their bits are, and integers have a maximum that
+    """The largest |value| in each piece, all as the bits of floats: floats ≥ 0 are ordered as their bits are, and the maximum of integers
     runs in vector lanes."""
     size, largest = np.int64(0x7FFFFFFFFFFFFFFF), np.zeros((len(bits) + PIECE - 1) // PIECE, np.int64)
     for piece in prange(len(largest)):
@@ -75,7 +75,7 @@ def _total_size(values: Floats, scale: float) -> Ints:
 def pack(
     gradient: Floats, hessian: Floats, gradient_scale: float, hessian_scale: float, newton: bool, row_index: Ints32, packed: Ints
 ) -> None:
-    """Both in one integer, ``packed[row_index[document]]``."""
+    """Writes gradient and hessian, or 1 unless `newton`, as one integer to ``packed[row_index[document]]``."""
     for k in prange(len(gradient)):
         low = np.int64(np.rint(hessian[k] * hessian_scale)) if newton else np.int64(1)
         packed[row_index[k]] = (np.int64(np.rint(gradient[k] * gradient_scale)) << np.int64(32)) + low

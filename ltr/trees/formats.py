@@ -5,11 +5,11 @@ A tree here goes left where x ≤ threshold in float32 and adds its leaves in fl
 - LightGBM compares float64(x) ≤ threshold in float64, so a float32 threshold means the same there, and a float64 threshold means the
   largest float32 that is not above it. Every node has its own rule for missing values, and leaves are float64: nothing is lost. Features
   up to 1e-35 in size are zero to LightGBM.
-- XGBoost asks x < threshold in float32: the threshold is the next float32 above ours, ours the next below. Leaves and their sum are
+- XGBoost tests x < threshold in float32: the threshold is the next float32 above ours, ours the next below. Leaves and their sum are
   float32.
-- RankLib (also ``model/ranklib`` of the Elasticsearch and OpenSearch plugins) asks x ≤ threshold in float32, with features numbered from
-  1 and sums in float32. Solr does as well, by name, but first adds 1e-6 to every threshold, which is taken off here. Neither knows
-  missing values: their readers put 0 for a feature that is not there.
+- RankLib (also ``model/ranklib`` of the Elasticsearch and OpenSearch plugins) tests x ≤ threshold in float32, with features numbered from
+  1 and sums in float32. So does Solr, with features by name, but first it adds 1e-6 to every threshold, which is subtracted here. Neither
+  has missing values: their readers put 0 for a feature that is absent.
 
 References: ``src/io/tree.cpp`` of LightGBM 4; ``doc/model.schema`` of XGBoost 3; ``ciir.umass.edu.learning.tree.Ensemble`` of RankLib
 2.10; ``org.apache.solr.ltr.model.MultipleAdditiveTreesModel`` of Solr 9.
@@ -29,7 +29,7 @@ from ltr.trees.ensemble import Trees, join
 
 Document = Mapping[str, Any]
 """What `json.loads` makes of another tool's file."""
-Node = TypeVar("Node")
+_Node = TypeVar("_Node")
 """What a node or a leaf is written as."""
 
 _LEFT, _NAN = 2, 8
@@ -71,7 +71,7 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
 def _lightgbm_tree(number: int, tree: Trees) -> str:
     below = _below(tree)
     missing = np.where(tree.missing_left, _LEFT | _NAN, _NAN)
-    # A threshold of infinity parts all values from the missing ones; LightGBM itself writes the largest number so.
+    # A threshold of infinity separates all values from missing ones; LightGBM itself writes the largest number for it.
     thresholds = np.where(np.isinf(tree.threshold), 1e300, tree.threshold.astype(np.float64))
     lists: dict[str, Array] = {
         "split_feature": tree.feature,
@@ -125,8 +125,8 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
 
 
 def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
-    """Nodes and leaves under one numbering; a leaf's value stands where a node has its threshold. The children of node k have the numbers
-    2k + 1 and 2k + 2: XGBoost's kernels take the right one to follow the left."""
+    """Nodes and leaves under one numbering; a leaf has its value where a node has its threshold. The children of node k have the numbers
+    2k + 1 and 2k + 2: XGBoost's kernels expect the right one to follow the left."""
     n, n_leaves = len(tree.feature), len(tree.value)
     node, leaf = np.zeros(n, np.int64), np.zeros(n_leaves, np.int64)
     left, right, parents = np.full(n + n_leaves, -1), np.full(n + n_leaves, -1), np.full(n + n_leaves, _ROOT)
@@ -172,7 +172,7 @@ def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
 
 def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
     """A LambdaMART ensemble of RankLib; feature k is the k-th of `names`, from 1, as in a feature set of Elasticsearch."""
-    # RankLib's reader takes a tag's first child for its content: no space may stand between the tags of a tree.
+    # RankLib's reader takes a tag's first child for its content: there must be no space between the tags of a tree.
     listed = (f"## {k}: {' '.join(name.split())}\n" for k, name in enumerate(names, 1))
 
     def split(feature: int, threshold: np.float32, left: str, right: str) -> str:
@@ -212,23 +212,24 @@ def _solr(kind: str, names: Sequence[str], name: str, params: Json) -> dict[str,
 
 
 def solr_threshold(threshold: np.float32) -> np.float32:
-    """The float32 that becomes `threshold` when Solr adds 1e-6 to it, or comes nearest: below 1e-6 in size not all can be reached."""
+    """The float32 that becomes `threshold`, or comes nearest to it, when Solr adds 1e-6: thresholds below 1e-6 in size cannot all be
+    reached."""
     middle = np.float32(threshold - _SLACK)
     near = (middle, np.nextafter(middle, np.float32(-np.inf)), np.nextafter(middle, np.float32(np.inf)))
     return min(near, key=lambda one: abs(float(one + _SLACK) - float(threshold)))
 
 
 def solr_shift(trees: Trees) -> float:
-    """How far the thresholds that Solr will compare with lie from the ensemble's at most."""
+    """The largest difference between a threshold of the ensemble and what Solr will compare with."""
     finite = trees.threshold[np.isfinite(trees.threshold)]
     return max((abs(float(solr_threshold(edge) + _SLACK) - float(edge)) for edge in finite), default=0.0)
 
 
 def check_complete(trees: Trees, names: Sequence[str], where: str) -> None:
-    """That a format without missing values can hold the ensemble: no node sends them left, and none parts them from the values.
+    """Checks that a format without missing values can hold the ensemble: no node sends them left, and none separates them from values.
 
-    A node that was grown without missing values sends them right, and so may one that was grown with them: this cannot be told apart
-    and passes. On complete features the scores are the same either way.
+    A node that was grown without missing values sends them right, and so may one that was grown with them: the two cannot be
+    distinguished, and both pass. On complete features the scores are the same either way.
 
     Raises:
         ValueError: naming the first such node's tree and feature.
@@ -243,11 +244,11 @@ def check_complete(trees: Trees, names: Sequence[str], where: str) -> None:
         )
 
 
-def _folded(tree: Trees, leaf: Callable[[float], Node], split: Callable[[int, np.float32, Node, Node], Node]) -> Node:
-    """One tree as a nested thing, from the bottom up: children have higher numbers than their parents."""
+def _folded(tree: Trees, leaf: Callable[[float], _Node], split: Callable[[int, np.float32, _Node, _Node], _Node]) -> _Node:
+    """One tree in nested form, built from the bottom up: children have higher numbers than their parents."""
     leaves = [leaf(value) for value in tree.value]
     edges = np.clip(tree.threshold, -_LARGEST, _LARGEST)
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, _Node] = {}
     for k in range(len(tree.feature) - 1, -1, -1):
         left, right = (nodes[child] if child >= 0 else leaves[~child] for child in (tree.left[k], tree.right[k]))
         nodes[k] = split(int(tree.feature[k]), edges[k], left, right)
@@ -263,7 +264,7 @@ def _below(tree: Trees) -> Ints:
 
 
 def _shortest(values: ArrayLike) -> list[float]:
-    """Float64 of the fewest digits that mean the same float32."""
+    """The float64 with the fewest digits that round to the same float32."""
     return [float(str(value)) for value in np.asarray(values).astype(np.float32)]
 
 
@@ -278,7 +279,7 @@ def _check_names(names: Sequence[str], forbidden: str, rule: str) -> None:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """What a file holds: trees, and the names of their features; ``f1``, ``f2``, … where the file has none (`named` is False)."""
+    """The contents of a file: trees, and the names of their features; ``f1``, ``f2``, … where the file has none (`named` is False)."""
 
     trees: Trees
     names: tuple[str, ...]
@@ -290,7 +291,7 @@ def _ensemble(trees: list[Trees], names: Sequence[str], n_features: int) -> Ense
 
 
 def read_lightgbm(text: str) -> Ensemble:
-    """A LightGBM model, version 3 or 4; without names where LightGBM made them up (``Column_0`` …).
+    """Reads a LightGBM model, version 3 or 4; names that LightGBM made up (``Column_0`` …) count as none.
 
     Missing values go where LightGBM sends them: by the node's rule, or where 0 goes if the node was grown without any. The scores are
     LightGBM's raw ones, whatever its objective makes of them.
@@ -313,7 +314,7 @@ def read_lightgbm(text: str) -> Ensemble:
     names = tuple(header.get("feature_names", "").split())
     trees = [_read_lightgbm_tree(k, _pairs(block), len(names)) for k, block in enumerate(blocks)]
     made_up = names == tuple(f"Column_{k}" for k in range(len(names)))
-    # Read from a LETOR file, column 0 is one that the file does not have: the place is then not the feature's.
+    # Where LightGBM read a LETOR file, column 0 does not exist in it: positions then do not match features.
     shifted = header.get("feature_infos", "").split()[:1] == ["none"]
     return _ensemble(trees, () if made_up and not shifted else names, len(names))
 
@@ -357,17 +358,17 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
 
 
 def _not_above(edges: Floats) -> Floats32:
-    """The largest float32 that is not above each: x ≤ edge is the same question for every float32 x."""
+    """The largest float32 that is not above each edge: for every float32 x, x ≤ edge gives the same answer."""
     with np.errstate(over="ignore"):
         narrow = edges.astype(np.float32)
     return np.where(narrow > edges, np.nextafter(narrow, np.float32(-np.inf)), narrow).astype(np.float32)
 
 
 def read_xgboost(document: Document) -> Ensemble:
-    """A model of XGBoost's JSON: ``gbtree`` or ``dart``, all its trees.
+    """Reads a model of XGBoost's JSON: ``gbtree`` or ``dart``, all its trees.
 
-    The base score comes first, as a tree of one leaf. XGBoost counts no documents; in their place stand the sums of second derivatives
-    where they are whole numbers, otherwise their shares of a million.
+    The base score comes first, as a tree of one leaf. XGBoost does not count documents; the sums of second derivatives take their place,
+    as they are where they are whole numbers, otherwise scaled to a million in all.
 
     Raises:
         ValueError: for a linear booster, several classes or targets, an objective whose base score is no score, categorical splits,
@@ -434,12 +435,12 @@ def _ordered(
     left: Ints, right: Ints, value: Floats, documents: Array, gain: Array,
     root: int | None = None,
 ) -> Trees:  # fmt: skip
-    """One tree with its nodes from the root down and its leaves from left to right, which scoring by bits relies on. What the root does
-    not reach (XGBoost keeps what it pruned) is left out.
+    """One tree with its nodes from the root down and its leaves from left to right, which scoring by bits relies on. Nodes that cannot be
+    reached from the root (XGBoost keeps what it pruned) are left out.
 
     Raises:
-        ValueError: for arrays of different lengths, a feature or child that is not there, a node met twice, or a value that is not
-            finite.
+        ValueError: for arrays of different lengths, a feature or child that does not exist, a node that is reached twice, or a value
+            that is not finite.
     """
     n, n_leaves = len(feature), len(value)
     lengths = {len(array) for array in (feature, threshold, missing_left, left, right, gain)}

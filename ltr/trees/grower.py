@@ -1,17 +1,17 @@
 """Regression trees grown along gradients, leaf by leaf on histograms of integers, the same for any number of threads.
 
-A tree sees only gradient and hessian of each document (λ, along which scores move, and minus the second derivative; Friedman 2001; Burges 2010 section 6; Svore 2011 section 3), as integers of
-`ltr.trees.fixed_point` whose sums are exact in any order.
+A tree depends only on gradient and hessian of each document (λ, along which scores move, and minus the second derivative; Friedman 2001;
+Burges 2010 section 6; Svore 2011 section 3), as integers of `ltr.trees.fixed_point` whose sums are exact in any order.
 
-Newton histograms hold no counts, and the minimum number of documents in a leaf is still exact: the leaf of the highest gain is
-divided as found, and only where a side is too small its winning feature is counted, searched again with its counts, and must win
-against the other features' bests and then against the other leaves. A gain found without counts is never too low.
+Newton histograms hold no counts, and the minimum number of documents in a leaf is still exact: the leaf with the highest gain is split
+as found, and only where a side is too small is its winning feature counted and searched again with the counts; then it must win against
+the best splits of the other features, and against the other leaves. A gain found without counts is never too low.
 
-Monotone features: all that is grown below a split keeps to its side of the middle between the two values (LightGBM's basic method).
+Monotone features: everything grown below a split stays on its side of the middle between the two values (LightGBM's basic method).
 
-A tree is decided in one place, from what it asks of the documents: maxima, sums of integers and counts. Documents that lie in
-several parts (`ltr.trees.shards`) answer as if they lay in one. `best_first` is one source for both: compiled together with its answers where all
-documents are here, interpreted where it asks elsewhere.
+A tree is grown in one place, from a few questions to the documents: maxima, sums of integers and counts. Documents in several parts
+(`ltr.trees.shards`) answer as one. `best_first` is written once for both: compiled together with its answers where all documents are
+in this process, and interpreted where they are elsewhere.
 """
 
 from dataclasses import dataclass
@@ -35,10 +35,10 @@ class TreeOptions:
     """How a tree is grown; the arguments of `ltr.LambdaMART` by the same names.
 
     Args:
-        newton_gain: split by Σforce²/Σcurvature, otherwise by least squares, Σforce²/count.
-        newton_leaf: leaf Σforce/Σcurvature (S section 3), otherwise Σforce/count; times the learning rate.
-        largest_leaf: bound on a leaf's size before the learning rate: on badly misranked pairs Σcurvature vanishes.
-        monotone: ``int8 [features]``: the score rises with the feature (1), falls (−1), or as it likes (0).
+        newton_gain: split by (Σ gradient)²/Σ hessian, otherwise by least squares, (Σ gradient)²/count.
+        newton_leaf: a leaf is Σ gradient/Σ hessian (S section 3), otherwise Σ gradient/count; times the learning rate.
+        largest_leaf: bound on |leaf| before the learning rate, as the hessian of badly misranked pairs vanishes.
+        monotone: ``int8 [features]``: the score may only rise with the feature (1), only fall (−1), or do either (0).
     """
 
     n_leaves: int
@@ -51,7 +51,7 @@ class TreeOptions:
 
 
 class Nodes(NamedTuple):
-    """Splits of one tree, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
+    """Splits of one tree by feature and bin, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
 
     feature: Ints
     split: Ints
@@ -82,7 +82,7 @@ class SplitSource(Protocol):
     """What `best_first` asks of the documents of a leaf."""
 
     def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-        """Orders the documents of a leaf by the side they would go to; how many would go left."""
+        """Orders the documents of a leaf by the side they would go to; returns how many would go left."""
 
     def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
         """The split just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they
@@ -93,8 +93,8 @@ class SplitSource(Protocol):
 
 
 class GradientSource(Protocol):
-    """What a tree asks of documents under gradients. Every answer is a maximum or a sum over documents: the answers of parts, combined,
-    are those of the whole.
+    """What growing a tree asks of documents and their gradients. Every answer is a maximum or a sum over documents, so that the answers
+    of parts can be combined into those of the whole.
 
     Attributes:
         bins, has_missing: of the features.
@@ -102,38 +102,52 @@ class GradientSource(Protocol):
     """
 
     @property
-    def bins(self) -> Bins: ...
+    def bins(self) -> Bins:
+        """Edges of all features."""
+        ...
 
     @property
-    def has_missing(self) -> Bools: ...
+    def has_missing(self) -> Bools:
+        """``bool [features]``."""
+        ...
 
     @property
-    def histograms(self) -> Ints: ...
+    def histograms(self) -> Ints:
+        """``int64 [leaves, columns, bins]``."""
+        ...
 
     @property
-    def n_documents(self) -> int: ...
+    def n_documents(self) -> int:
+        """All documents, whether or not the tree is grown on them."""
+        ...
 
     def largest(self) -> tuple[float, float]:
         """Largest |gradient| and |hessian|."""
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
-        """Σ |gradient · coarse| and Σ |hessian · coarse|, each summand rounded."""
+        """Σ |gradient · coarse| and Σ |hessian · coarse|, each term rounded."""
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
-        """Packs gradients and hessians by their scales; leaf 0 has all documents of the sample. Their number."""
+        """Packs gradients and hessians by their scales, and makes leaf 0 of all documents of the sample; returns how many they are."""
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
         """`best_first` over these rows."""
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
-        """Σ gradient and Σ hessian by their scales, ``int64 [leaves, 2]``, of the leaves `order`, numbered anew in it; every document
-        notes its leaf."""
+        """Σ gradient and Σ hessian by their scales, ``int64 [leaves, 2]``, of the leaves in this order, which also renumbers them; the leaf
+        of every document is stored."""
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """The `GradientSource` of one data: gradient and hessian, ``float64 [documents]``, those the tree is grown on (`sample`, ``bool
-    [documents]``, None for all), and after growing the leaf of each, ``int32 [documents]``."""
+    """The `GradientSource` of documents in this process.
+
+    Attributes:
+        data: their bins.
+        gradient, hessian: ``float64 [documents]``.
+        sample: ``bool [documents]``, those the tree is grown on; None for all.
+        leaf: ``int32 [documents]``, written by `totals`.
+    """
 
     data: BinnedDataset
     gradient: Floats
@@ -143,31 +157,39 @@ class Gradients:
 
     @classmethod
     def by(cls, data: BinnedDataset, gradients: tuple[Floats, Floats], sample: Bools | None) -> "Gradients":
+        """Gradients before a tree is grown on them: no leaf is known yet."""
         return cls(data, *gradients, sample, np.empty(len(gradients[0]), np.int32))
 
     @property
     def bins(self) -> Bins:
+        """Edges of all features."""
         return self.data.bins
 
     @property
     def has_missing(self) -> Bools:
+        """``bool [features]``."""
         return self.data.has_missing
 
     @property
     def histograms(self) -> Ints:
+        """``int64 [leaves, columns, bins]``, memory that every tree uses again."""
         return self.data.histograms
 
     @property
     def n_documents(self) -> int:
+        """All documents, whether or not they are in the sample."""
         return len(self.gradient)
 
     def largest(self) -> tuple[float, float]:
+        """Largest |gradient| and |hessian| of all documents."""
         return largest_of(self.gradient), largest_of(self.hessian)
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
+        """Σ |gradient · coarse| and Σ |hessian · coarse| over all documents, each term rounded."""
         return size_of(self.gradient, coarse[0]), size_of(self.hessian, coarse[1])
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
+        """Packs gradients and hessians by their scales, and makes leaf 0 of the sample; returns how many documents it has."""
         data, n_rows = self.data, len(self.gradient)
         if self.sample is None:
             number_rows(data.rows)
@@ -181,10 +203,12 @@ class Gradients:
         return n_rows
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
+        """`best_first` over these rows, compiled."""
         growth: Growth = _best_first_here(self.data.compiled, n_rows, self.histograms[:n_leaves], space)
         return growth
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
+        """Exact sums of the sample's documents in each leaf, ``int64 [leaves, 2]``; `leaf` is written for all documents."""
         data, of_row = self.data, self.data.scratch
         starts, sizes = data.leaf_ranges[:, order]
         n_rows = int(sizes.sum())
@@ -235,7 +259,7 @@ def grow(
 
 
 def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | None = None) -> Trees | None:
-    """`grow` wherever the documents lie, which then know their leaves."""
+    """`grow` for documents that may be anywhere; `source` then knows their leaves."""
     allowed = np.ones(source.bins.n_features, np.bool_) if allowed is None else allowed
     n_documents, largest = source.n_documents, source.largest()
     coarse = coarse_scale(largest[0], n_documents), coarse_scale(largest[1], n_documents)
@@ -274,7 +298,7 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
 
 
 def _threshold(bins: Bins, feature: Ints, split: Ints) -> Floats32:
-    """The edge above bin `split`; infinity above the last bin, where a split parts values from missing ones."""
+    """The edge above bin `split`; infinity above the last bin, where a split separates values from missing ones."""
     padded = np.append(bins.edges, np.float32(np.inf))
     last = split == np.diff(bins.starts)[feature]
     return padded[np.where(last, len(bins.edges), bins.starts[feature] + split)]
@@ -291,8 +315,8 @@ def _leaf_totals(
     leaf: Ints32,
     n_leaves: int,
 ) -> Ints:
-    """The leaf of each document, and exact sums of gradient and hessian of every leaf, ``int64 [leaves, 2]``; a document of leaf −1 is
-    in none."""
+    """Writes the leaf of each document; returns exact sums of gradient and hessian of every leaf, ``int64 [leaves, 2]``. Documents of leaf
+    −1 are in none."""
     pieces = (len(leaf) + PIECE - 1) // PIECE
     totals = np.zeros((pieces, n_leaves, 2), np.int64)
     for piece in prange(pieces):
@@ -319,7 +343,7 @@ def _fall(
     right: Ints,
     leaf: Ints32,
 ) -> None:
-    """The leaves of documents that the tree was not grown on."""
+    """Writes the leaves of documents that the tree was not grown on."""
     for document in prange(len(leaf)):
         node = 0 if not sample[document] else -1
         while node >= 0:
@@ -330,7 +354,7 @@ def _fall(
 
 
 def _ask_split(source: SplitSource, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-    """Orders the documents of a leaf by the side they would go to; how many would go left."""
+    """Orders the documents of a leaf by the side they would go to; returns how many would go left."""
     return source.split(leaf, new, feature, split, missing_left)
 
 
@@ -345,7 +369,7 @@ def _ask_in_bins(source: SplitSource, leaf: int, feature: int) -> Ints:
     return source.in_bins(leaf, feature)
 
 
-# Not strict: numba compares annotations as well, which here are types of numba's and in what is returned those of arrays.
+# Not strict: numba would compare annotations too, and the functions returned have none.
 @overload(_ask_split, strict=False)
 def _split_here(
     source: NumbaType, leaf: NumbaType, new: NumbaType, feature: NumbaType, split: NumbaType, missing_left: NumbaType
@@ -367,8 +391,8 @@ def _in_bins_here(source: NumbaType, leaf: NumbaType, feature: NumbaType) -> Ker
 def admissible_split(
     source: SplitSource, leaf: int, histogram: Ints, space: SplitSearch, bounds: Floats
 ) -> tuple[float, int, int, bool]:
-    """`best_split` with at least ``space.min_docs`` rows on both sides: the winning feature is counted and searched again, until a
-    counted one wins."""
+    """`best_split` with at least ``space.min_docs`` rows on both sides: the winning feature is counted and searched again, until one
+    that has been counted wins."""
     n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
     search_all(histogram, space, False, bounds, gains, splits, lefts)
@@ -394,11 +418,10 @@ def admissible_split(
 
 
 def best_first(source: SplitSource, n_rows: int, histograms: Ints, space: SplitSearch) -> Growth:
-    """Best-first growth: the columns of `Nodes`, what each node gains, and the leaves from left to right: their numbers, documents
-    and bounds.
+    """Grows a tree best leaf first.
 
-    Splitting leaf k keeps k for the larger child and gives the next free number to the smaller one. ``starts[k]``: documents left of
-    leaf k; ``owner[k]``: the node and side that point at it; ``bounds[k]``: of its value, in packed units.
+    Splitting leaf k keeps the number k for the larger child and gives the next free one to the smaller. ``starts[k]``: documents left of
+    leaf k; ``owner[k]`` and ``on_right[k]``: the node whose child it is, and on which side; ``bounds[k]``: of its value, in packed units.
     """
     n_leaves, min_docs, monotone = len(histograms), space.min_docs, space.monotone
     any_monotone = bool(monotone.any())

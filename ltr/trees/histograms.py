@@ -6,8 +6,8 @@ A row's bins are bytes side by side in blocks of 16 columns (`ltr.trees.binning`
 
 A block is summed over all rows before the next block is, so that its histograms (32 KB) stay in the first-level cache.
 
-An update is a read, an addition and a write, and a processor writes about once a cycle. So columns of few bins stand together, and two
-of them share an update: what is summed first is a table of both bins, whose margins are the histograms.
+An update is a read, an addition and a write, and a processor writes about once a cycle. So columns of few bins are stored together, and
+two of them share an update: first a table over both bins is summed, and its margins are the histograms.
 
     b1 b0   →   place 32·b1 + b0 of 1024        31: missing
 """
@@ -22,17 +22,18 @@ from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, FEW, MISSING, Bins
 
 N_BINS = 256
+"""Bins of a column: up to 255 of values, and the last for missing ones."""
 AHEAD = 64
-"""Rows by which memory is asked for before it is read."""
+"""How many rows ahead memory is prefetched."""
 
 _WORD = BLOCK // 2
 _NONE, _SHARED, _WIDE = 0, 1, 2
-"""What a word holds: no column, columns that share updates, or columns that do not."""
+"""What a word holds: no column, columns that share updates, or columns that do not share them."""
 _PLACES = (FEW + 1) ** 2
 
 
 class HistogramBuffers(NamedTuple):
-    """The memory that histograms of one set of bins are made in.
+    """The memory in which histograms over one set of bins are summed.
 
     Attributes:
         kinds: ``int64 [blocks, 2]``, of words.
@@ -48,6 +49,7 @@ class HistogramBuffers(NamedTuple):
 
     @classmethod
     def of(cls, bins: Bins, threads: int) -> "HistogramBuffers":
+        """Memory for these bins and up to `threads` threads; its contents do not matter."""
         used = bins.used
         words = used.reshape(-1, _WORD)
         kinds = np.where(words.max(axis=1) > FEW, _WIDE, np.where(words.any(axis=1), _SHARED, _NONE)).reshape(-1, 2)
@@ -57,7 +59,7 @@ class HistogramBuffers(NamedTuple):
 
 @njit(cache=True)
 def gather(values: Ints, rows: Ints32, gathered: Ints) -> None:
-    """gathered[i] = values[rows[i]]: every block would otherwise ask for each of them again."""
+    """gathered[i] = values[rows[i]], once for all blocks, which then read values in order."""
     n = np.uint64(len(rows))
     for i in range(n):
         prefetch(values, np.int64(rows[min(i + np.uint64(AHEAD), n - np.uint64(1))]))
@@ -66,7 +68,7 @@ def gather(values: Ints, rows: Ints32, gathered: Ints) -> None:
 
 @njit(cache=True, forceinline=True)
 def _add_word(word: np.uint64, value: int, sums: Ints, first: np.uint64) -> None:
-    """Adds a value to the histograms of eight columns, which begin at `first`."""
+    """Adds a value to the histograms of eight columns, the first of which is at `first`."""
     byte, mask, bins = np.uint64(8), np.uint64(255), np.uint64(N_BINS)
     for k in range(np.uint64(_WORD)):
         sums[first + k * bins + ((word >> (byte * k)) & mask)] += value
@@ -74,7 +76,7 @@ def _add_word(word: np.uint64, value: int, sums: Ints, first: np.uint64) -> None
 
 @njit(cache=True, forceinline=True)
 def _add_shared_word(word: np.uint64, value: int, tables: Ints, first: np.uint64) -> None:
-    """Adds a value to the tables of four pairs of columns, which begin at `first`."""
+    """Adds a value to the tables of four pairs of columns, the first of which is at `first`."""
     half, mask, places = np.uint64(16), np.uint64(_PLACES - 1), np.uint64(_PLACES)
     word = (word & np.uint64(0x001F001F001F001F)) | ((word >> np.uint64(3)) & np.uint64(0x03E003E003E003E0))
     for k in range(np.uint64(_WORD // 2)):
@@ -131,7 +133,7 @@ def _add_rows(words: Words, rows: Ints32, values: Ints, low: int, high: int, sum
 
 @njit(cache=True)
 def _add_margins(table: Ints, even: Ints, odd: Ints) -> None:
-    """Margins of a table of two columns, added to the histograms of both, in which place `FEW` is that of missing values."""
+    """Adds the margins of a table over two columns to the histograms of both; row and column `FEW` of the table are for missing values."""
     size = FEW + 1
     for b in range(size):
         total = np.int64(0)
@@ -169,12 +171,12 @@ def build(
     parent: Ints,
     has_parent: bool,
 ) -> None:
-    """histogram[column, bin] = Σ values over `rows`, and where it `has_parent`, parent[column, bin] less that: the sibling's, in place.
+    """histogram[column, bin] = Σ values over `rows`; if `has_parent`, that is also subtracted from `parent`, which becomes the sibling's.
 
     Args:
         words: ``uint64 [blocks, documents, 2]``.
         rows: ``int32 [rows]``; values: ``int64 [rows]``, of these rows.
-        threads: at most those of the `buffers`.
+        threads: no more than `buffers` are for.
         histogram, parent: ``int64 [columns, bins]``.
     """
     kinds, used, per_thread, tables = buffers

@@ -1,7 +1,7 @@
 """LambdaMART: boosted regression trees on gradients (Svore 2011 section 3; Burges 2010 section 7).
 
 At each iteration the objective gives gradient and hessian of every document at the current scores, one tree is grown along the
-gradient, and the scores move by its leaves. The trees never hear of a measure; a measure is looked at only to stop.
+gradient, and the scores move by its leaves. Trees know nothing of measures; a measure is evaluated only to decide when to stop.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +39,14 @@ class LambdaMART(TreeRanker):
         min_docs_in_leaf: documents in a leaf at least, exact.
         objective: the terms (default: NDCG, all pairs).
         gain: ``newton`` or ``least_squares`` (the papers' rule).
-        leaf: ``newton`` (Σforce/Σcurvature) or ``gradient`` (Σforce/count).
+        leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate.
         max_bins: bins of a feature at most, 2–255.
-        loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: every document by itself is relevant or not, as
-            the first term's measure sees it (`ltr.objectives.two_class`).
+        loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: each document on its own is relevant or not, by the
+            first term's measure (`ltr.objectives.two_class`).
         sigma, normalise: see `Objective`.
-        query_share: share of the training queries that each tree is grown on, drawn anew for each.
-        feature_share: share of the features that each tree may split by, drawn anew for each.
+        query_share: share of the training queries that each tree is grown on, a new draw for each.
+        feature_share: share of the features that each tree may split by, a new draw for each.
         monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
         base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
         seed: of the draws.
@@ -124,8 +124,8 @@ class LambdaMART(TreeRanker):
         Args:
             tick: called after every tree; what it raises ends the training.
             preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet on trees, B2).
-            start: a fitted model whose trees come first. With the same data and parameters, but for more trees, the result is
-                that of never having stopped, byte for byte; with others, the model is adapted to them (B section 7).
+            start: a fitted model whose trees come first. With the same data and the same parameters, except for more trees, the
+                result is that of never having stopped, byte for byte; with others, the model is adapted to them (B section 7).
 
         Raises:
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
@@ -140,7 +140,7 @@ class LambdaMART(TreeRanker):
         tick: Tick | None = None,
         start: "LambdaMART | None" = None,
     ) -> "LambdaMART":
-        """`fit` on queries that lie in several parts, each asked through `ask` (`ltr.trees.shards`): the same model, byte for byte.
+        """`fit` on queries in several parts, which are reached through `ask` (`ltr.trees.shards`): the same model, byte for byte.
 
         Raises:
             ValueError: as `fit`, and for parts that do not belong together.
@@ -183,7 +183,7 @@ class LambdaMART(TreeRanker):
         return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
-        """The scores after every so many trees, and after the last: the number of trees and ``float64 [documents]``."""
+        """Numbers of trees, the multiples of `every` and all, and the scores ``float64 [documents]`` of that many."""
         array = checked_features(features, self.names)
         trees = self.ensemble
         scores, before = self.offset(array, self.names), 0
@@ -197,8 +197,8 @@ class LambdaMART(TreeRanker):
         return importance(self.ensemble, len(self.names), by)
 
     def explain(self, features: Features) -> Floats:
-        """Exact Shapley values ``float64 [documents, features + 1]``, the expected score in the last column: a row sums to the score.
-        A base's scores count as those of its feature."""
+        """Exact Shapley values ``float64 [documents, features + 1]``, with the expected score in the last column: a row sums to the score.
+        The scores of a base count as those of its feature."""
         array = checked_features(features, self.names)
         values = shapley(self.ensemble, array)
         if self.base is not None:
@@ -208,7 +208,7 @@ class LambdaMART(TreeRanker):
     def objective_over(
         self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
     ) -> ObjectiveFunction:
-        """What gives ``(scores, iteration) → (gradient, hessian)`` over these queries; `sizes`: see `TwoClassObjective`."""
+        """The objective over these queries, or over `preferences` where there are any; `sizes`: see `TwoClassObjective`."""
         if preferences is not None:
             return PreferenceObjective(queries, preferences, self.sigma)
         if self.loss == "ranking":
@@ -218,9 +218,9 @@ class LambdaMART(TreeRanker):
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
-        strangers = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in names]
-        if strangers:
-            raise ValueError(f"LambdaMART: no feature {strangers[0]!r} in this data set; it has {', '.join(names[:5])} …")
+        unknown = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in names]
+        if unknown:
+            raise ValueError(f"LambdaMART: no feature {unknown[0]!r} in this data set; it has {', '.join(names[:5])} …")
         if start is None:
             return join([])
         if start.trees is None or start.names != names or start.base != self.base:
@@ -229,6 +229,7 @@ class LambdaMART(TreeRanker):
 
     @property
     def base_feature(self) -> str | None:
+        """`base`."""
         return self.base
 
     def _drawn(self, n_features: int, iteration: int) -> Bools | None:
@@ -241,18 +242,22 @@ class LambdaMART(TreeRanker):
 
     @property
     def terms(self) -> tuple[Term, ...]:
+        """The terms of `objective`."""
         return tuple(self.objective)
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
+        """The measures of the terms."""
         return tuple(Measure.of(term.measure) for term in self.objective)
 
     @property
     def watched(self) -> Measure | None:
+        """The measure that chooses the number of trees, `stop_on`."""
         return None if self.stop_on is None else Measure.of(self.stop_on)
 
     @property
     def importances(self) -> dict[str, Floats]:
+        """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
 
 
@@ -273,11 +278,11 @@ class _Watch:
                 value = mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
                 self.best, self.best_value = begun.n_trees, value
                 if self.rows and (self.rows[-1][0], self.rows[-1][2]) == (begun.n_trees, value):
-                    # The curve ends where this begins: a training that was interrupted, whose best may lie further back.
+                    # The curve ends where this begins: the training was interrupted, and its best may be further back.
                     self.best, _, self.best_value = max(self.rows, key=lambda row: row[2])
 
     def seen(self, n_trees: int, tree: Trees) -> bool:
-        """Notes the state after a tree; True when it is time to stop."""
+        """Measures the scores after a tree; True when it is time to stop."""
         measure = self.model.stop_on
         if measure is None:
             return False
@@ -292,5 +297,6 @@ class _Watch:
         return self.valid is not None and 0 < self.model.patience <= n_trees - self.best
 
     def curve(self) -> Curve:
+        """The measure after each tree so far."""
         iteration, train, valid = zip(*self.rows, strict=True) if self.rows else ((), (), ())
         return Curve(np.array(iteration, np.int64), np.array(train, np.float64), np.array(valid, np.float64))

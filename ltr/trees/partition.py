@@ -1,9 +1,10 @@
-"""The row partition: where the binned rows lie while trees grow, the rows of each leaf, and how a leaf is split.
+"""The row partition: where binned rows are stored while trees grow, which rows each leaf has, and how a leaf is split.
 
-A child's histogram is built for the smaller child only; its sibling's is the parent's less that, in the parent's place.
+A histogram is built for the smaller child only; its sibling's is the parent's less that, in the parent's memory.
 
-Bins of a document are one row, and rows lie by the leaves of a training's first tree, in the order of documents within each (`BinnedDataset.reorder_rows`).
-Later trees ask for much the same features, so what they read of a leaf lies closer together; sums do not know the order:
+The bins of a document are one row, and rows are stored by the leaves of a training's first tree, in the order of documents within each
+(`BinnedDataset.reorder_rows`). Later trees split by much the same features, so the rows of a leaf are closer together; sums do not
+depend on the order:
 
     document   0   1   2   3   4   5   6   7        canonical: gradients, scores, labels
     leaf       b   a   b   c   a   a   c   b        of the first tree
@@ -32,8 +33,8 @@ class BinnedDataset:
         binned: ``uint8 [blocks, documents, BLOCK]`` from `apply_bins`, with its `bins`.
         has_missing: ``bool [features]``.
         histograms: ``int64 [leaves, columns, bins]``, made in `buffers`.
-        row_index: ``int32 [documents]``, where the bins of a document lie.
-        rows: ``int32 [documents]``, by leaf, rising in each but where a division was tried and not kept.
+        row_index: ``int32 [documents]``, the row of each document.
+        rows: ``int32 [documents]``, by leaf, rising in each except where a split was tried and not kept.
         leaf_ranges: ``int64 [2, leaves]``: leaf k owns ``rows[leaf_ranges[0, k]:][:leaf_ranges[1, k]]``.
         packed: ``int64 [2, documents]``: by row, and in the order of a leaf's rows; the latter's memory is `scratch` too.
     """
@@ -50,7 +51,7 @@ class BinnedDataset:
 
     @property
     def compiled(self) -> "CompiledDataset":
-        """The same as compiled code reads it."""
+        """The data set as compiled code reads it."""
         words, (packed, gathered) = self.binned.view(np.uint64), self.packed
         return CompiledDataset(
             self.binned, words, self.bins.columns, self.rows, self.leaf_ranges, packed, gathered, self.scratch, self.histograms, self.buffers,
@@ -65,7 +66,7 @@ class BinnedDataset:
 
     @classmethod
     def of(cls, features: Floats32, max_bins: int, n_leaves: int) -> "BinnedDataset":
-        """Bins `features`, ``float32 [documents, features]``, block by block: they may be a memory-mapped file.
+        """Bins `features`, ``float32 [documents, features]``, block by block, so that they may be a memory-mapped file.
 
         Raises:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
@@ -75,7 +76,7 @@ class BinnedDataset:
 
     @classmethod
     def with_bins(cls, features: Floats32, bins: Bins, n_leaves: int) -> "BinnedDataset":
-        """The same with edges that are known already: those of a whole whose part `features` are.
+        """`of` with edges that are given, such as those of a larger data set of which `features` are a part.
 
         Raises:
             ValueError: for more documents than 32 bits can number.
@@ -95,7 +96,7 @@ class BinnedDataset:
         )
 
     def reorder_rows(self, leaf: Ints32) -> None:
-        """Moves the rows of one leaf, ``int32 [documents]``, side by side."""
+        """Moves the rows of each leaf together; `leaf`: ``int32 [documents]``."""
         before = self.row_index.copy()
         _number_by(leaf, self.row_index)
         _move_rows(self.binned.view(np.uint64), before, self.row_index, self.packed.view(np.uint64).reshape(-1, 2))
@@ -107,7 +108,8 @@ def _numbered(features: Floats32) -> None:
 
 
 class CompiledDataset(NamedTuple):
-    """A `BinnedDataset` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`."""
+    """A `BinnedDataset` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`. From Python it is a
+    `ltr.trees.grower.SplitSource`."""
 
     binned: Bytes
     words: Words
@@ -122,17 +124,21 @@ class CompiledDataset(NamedTuple):
     threads: int
 
     def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
+        """`split_leaf`."""
         return int(split_leaf(self, leaf, new, feature, split, missing_left))
 
     def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        """`subtract_sibling`."""
         subtract_sibling(self, leaf, new, left_is_smaller, searched)
 
     def in_bins(self, leaf: int, feature: int) -> Ints:
+        """`leaf_in_bins`."""
         return np.asarray(leaf_in_bins(self, leaf, feature))
 
 
 @njit(cache=True, parallel=True)
 def number_rows(rows: Ints32) -> None:
+    """rows[k] = k."""
     for k in prange(len(rows)):
         rows[k] = k
 
@@ -163,7 +169,7 @@ def _move_rows(words: Words, before: Ints32, after: Ints32, moved: Words) -> Non
 
 
 _SPLIT_FROM = 4096
-"""Rows from which they are divided by two threads."""
+"""From this many rows on, two threads divide them."""
 
 
 @njit(cache=True, forceinline=True)
@@ -174,7 +180,7 @@ def _goes_left(block: Bytes, k: int, row: int, split: int, missing_left: bool) -
 
 @njit(cache=True)
 def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, rights: Ints32) -> np.int64:
-    """Rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; how many go left."""
+    """Moves rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; returns how many go left."""
     n_left = n_right = np.uint64(0)
     n = np.uint64(len(rows))
     for i in range(n):
@@ -189,7 +195,7 @@ def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_l
 
 @njit(cache=True)
 def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, lefts: Ints32) -> np.int64:
-    """Rows that go right to the end of `rows`, the others to the end of `lefts`; how many go left."""
+    """Moves rows that go right to the end of `rows`, the others to the end of `lefts`; returns how many go left."""
     last = np.uint64(len(rows) - 1)
     to_rows = to_lefts = last
     for i in range(np.uint64(len(rows))):
@@ -205,13 +211,13 @@ def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_lef
 
 @njit(cache=True, parallel=True)
 def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: int, missing_left: bool) -> np.int64:
-    """Rows that go left to the front, both sides in their order; how many went left. Two threads begin at the ends, and half of the rows
-    need not be moved again:
+    """Moves rows that go left to the front, both sides in their order; returns how many went left. Two threads begin at the ends, and half
+    of the rows need not be moved again:
 
         rows      L L L L L · · · · | · · · R R R R        scratch   R R R R     | L L L
                             └──────────────┘               what is missing in the middle: L L L R R R R
 
-    `scratch`: as long as `rows` at least.
+    `scratch`: at least as long as `rows`.
     """
     block, k, n = binned[column // BLOCK], column % BLOCK, len(rows)
     if n < _SPLIT_FROM:
@@ -235,7 +241,7 @@ def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: 
 
 @njit(cache=True)
 def split_leaf(data: CompiledDataset, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> np.int64:
-    """Orders the rows of a leaf by the side they would go to; how many would go left."""
+    """Orders the rows of a leaf by the side they would go to; returns how many would go left."""
     start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
     members = data.rows[start : start + size]
     n_left: np.int64 = partition(data.binned, data.columns[feature], members, data.scratch, split, missing_left)
@@ -279,6 +285,7 @@ def start_tree(data: CompiledDataset, n_rows: int) -> None:
 
 @njit(cache=True)
 def leaf_in_bins(data: CompiledDataset, leaf: int, f: int) -> Ints:
+    """How many rows of a leaf are in each bin of feature f, ``int64 [bins]``."""
     counts, column = np.zeros(N_BINS, np.int64), data.columns[f]
     for row in data.rows[data.leaf_ranges[0, leaf] : data.leaf_ranges[0, leaf] + data.leaf_ranges[1, leaf]]:
         counts[data.binned[column // BLOCK, row, column % BLOCK]] += 1
@@ -287,9 +294,9 @@ def leaf_in_bins(data: CompiledDataset, leaf: int, f: int) -> Ints:
 
 @njit(cache=True, parallel=True)
 def note_leaves(rows: Ints32, starts: Ints, of_row: Ints32) -> None:
-    """of_row[row] = k for the rows from ``starts[k]`` on. Where a leaf's rows rise, a thread writes a piece of `of_row` at a time: what two
-    of them write to at once would travel between their caches. Each row is written once in any order: a place that is searched for never
-    falls as the number rises."""
+    """of_row[row] = k for the rows from ``starts[k]`` on. Each thread writes one piece of `of_row` at a time, because memory that two of them
+    write to at once would travel between their caches. Each row is written exactly once even where a leaf's rows do not rise: the
+    position that a search finds never falls as the number searched for rises."""
     for piece in prange((len(of_row) + PIECE - 1) // PIECE):
         for k in range(len(starts) - 1):
             own = rows[starts[k] : starts[k + 1]]

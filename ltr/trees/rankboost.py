@@ -1,7 +1,7 @@
 """RankBoost (Freund, Iyer, Schapire & Singer 2003): boosting on pairs, whose weak rankers are thresholds on single features.
 
 The weight of a pair, i above j by label, is e^{H(j) − H(i)}. A document's potential π(d) is the weight of the pairs it should win less that
-of those it should lose, so that no list of pairs is kept. The weak ranker [x > θ] has r = Σ π(d)·[x_d > θ] over the weight of all pairs;
+of the pairs it should lose, so that no list of pairs is needed. The weak ranker [x > θ] has r = Σ π(d)·[x_d > θ] over the weight of all pairs;
 the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). The model is an ensemble of trees of two leaves, 0 and α.
 """
 
@@ -41,7 +41,7 @@ def potentials(scores: Floats, labels: Floats, offsets: Ints, potential: Floats,
 
 @njit(cache=True, parallel=True)
 def _weak(binned: Bytes, columns: Ints, potential: Floats, sums: Floats) -> None:
-    """sums[f, b]: Σ π of the documents with a bin above b, a missing value counting as below."""
+    """sums[f, b]: Σ π of the documents with a bin above b; missing values count as below."""
     for f in prange(len(sums)):
         own, block, k = np.zeros(256), columns[f] // BLOCK, columns[f] % BLOCK
         for d in range(len(potential)):
@@ -54,11 +54,11 @@ def _weak(binned: Bytes, columns: Ints, potential: Floats, sums: Floats) -> None
 
 @dataclass(frozen=True, kw_only=True)
 class RankBoost(TreeRanker):
-    """RankBoost.
+    """A sum of thresholds on single features, boosted on pairs (Freund et al. 2003).
 
     Args:
         rounds: weak rankers to add.
-        max_bins: thresholds of a feature are the edges of so many bins at most.
+        max_bins: bins of a feature at most; their edges are its thresholds.
         conventions: label rules.
         stop_on: measure on validation queries whose best round is kept; None keeps all.
     """
@@ -126,6 +126,7 @@ class RankBoost(TreeRanker):
 
     @property
     def watched(self) -> Measure | None:
+        """The measure that chooses the number of rounds, `stop_on`."""
         return None if self.stop_on is None else Measure.of(self.stop_on)
 
 

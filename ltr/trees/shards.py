@@ -1,13 +1,13 @@
-"""Training queries in one shard or in several: what boosting asks of them, and the same answers added up over shards.
+"""Training queries in one shard or in several: the questions that boosting asks of them, and how the answers of shards are combined.
 
-Gradients belong to queries and stay with their documents; between the shards and the one who decides go only numbers of which the
-whole's are maxima or exact integer sums: the largest gradient, the scales' sums, histograms in packed 64-bit integers, counts, leaf
-sums. So a model trained on shards has the digest of the model trained on all queries at once, whatever the shards.
+Gradients belong to queries and stay with their documents; shards only send numbers that combine by a maximum or an exact sum of
+integers: the largest gradient, the sums that scales follow from, histograms in packed 64-bit integers, counts, leaf sums. So a model
+trained on shards has the digest of the model trained on all queries at once, however they are divided.
 
     decides: LambdaMART, `grow_from`      ask(question, …)  →      answers: one `Shard` per machine
              edges, splits, leaf values   ←  a list, one a shard    rows, gradients, scores, histograms
 
-Who carries questions to where the shards are is not known here: `ask` is a function. In one process it is a loop.
+How questions reach the shards does not matter here: `ask` is a function. In one process it is a loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,12 @@ Ask = binning.Ask
 
 
 class Boosted(Protocol):
-    """What a shard reads of the ranker that is trained on it; see `ltr.LambdaMART`."""
+    """What a shard reads of the ranker that is trained on it, an `ltr.LambdaMART`.
+
+    Attributes:
+        max_bins, n_leaves, seed, query_share, loss, conventions: its parameters.
+        trained_for: the measures of its terms.
+    """
 
     @property
     def max_bins(self) -> int: ...
@@ -53,24 +58,30 @@ class Boosted(Protocol):
     def conventions(self) -> Conventions: ...
     @property
     def trained_for(self) -> tuple[Measure, ...]: ...
+
     def objective_over(
         self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
-    ) -> ObjectiveFunction: ...
-    def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats: ...
+    ) -> ObjectiveFunction:
+        """The objective over these queries; `sizes`: the classes of all shards."""
+        ...
+
+    def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats:
+        """Scores before the first tree, ``float64 [documents]``."""
+        ...
 
 
 class ShardLost(RuntimeError):
-    """A shard does not answer any more.
+    """A shard no longer answers.
 
     Attributes:
-        so_far: the model of the trees grown before, to go on from (``start``); None where there was none yet.
+        so_far: the model of the trees grown before, from which to continue (``start``); None where training had not begun.
     """
 
     so_far: Any = None
 
 
 class Shard:
-    """Training queries that lie on one machine: all there are, or a shard of them.
+    """Training queries in this process: all there are, or one shard of them.
 
     Args:
         model: the `ltr.LambdaMART` to be trained.
@@ -86,7 +97,7 @@ class Shard:
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
 
     def begin(self, trees: Trees, bins: Bins | None = None, sizes: tuple[int, int] | None = None) -> None:
-        """Bins the features, by their own edges where none are given, and stands where `trees` end.
+        """Bins the features, by their own edges where none are given, and starts from the scores of `trees`.
 
         Raises:
             ValueError: for infinite features, or an objective that does not fit the data.
@@ -104,7 +115,7 @@ class Shard:
         self.moved = False
 
     def gradients_at(self, iteration: int) -> Gradients:
-        """The documents under the gradients of an iteration, and those of its draw."""
+        """The documents with the gradients of an iteration and its draw of queries."""
         sample = None
         if self.model.query_share < 1:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
@@ -113,8 +124,8 @@ class Shard:
         return self.gradients
 
     def move(self, values: Floats) -> None:
-        """Adds to each score the value of its document's leaf in the tree just grown, and lets go of the gradients it was grown on; rows lie
-        by the first tree's leaves from then on."""
+        """Adds to each score the value of its document's leaf in the tree just grown, and drops that tree's gradients; after the first tree,
+        rows are reordered by its leaves."""
         self.gradients.move(self.scores, values)
         leaf = self.gradients.leaf
         del self.gradients
@@ -136,7 +147,7 @@ class Shard:
 
 
 def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None]:
-    """Feature names, documents, keys, and documents of both classes where the loss asks for them."""
+    """Feature names, documents, keys, and `classes` for a loss that needs them."""
     model, queries = shard.model, shard.queries
     by_classes = model.loss != "ranking"
     sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
@@ -144,7 +155,7 @@ def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] |
 
 
 def _block(shard: Shard, first: int) -> list[Floats32]:
-    """Features from `first` on, sorted; those asked for last are kept, as they are asked for again and again."""
+    """`binning.sorted_block`; the last one is remembered, as many questions about it follow."""
     if shard.sorted[0] != first:
         shard.sorted = first, binning.sorted_block(shard.queries.features, first)
     return shard.sorted[1]
@@ -181,11 +192,11 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "move": Shard.move,
     "values": lambda shard, measure: query_values(measure, shard.queries, shard.scores, shard.model.conventions),
 }
-"""What may be asked of a shard: numbers and small arrays, never rows."""
+"""How a shard answers each question: by numbers and small arrays, never by rows."""
 
 
 def in_use(bins: Bins) -> Bools:
-    """Which bins of a histogram can hold something, ``bool [columns, bins]``: the others are not sent."""
+    """Which bins of a histogram can be other than zero, ``bool [columns, bins]``; the others are not sent."""
     k, used = np.arange(MISSING + 1), bins.used[:, None]
     holds: Bools = (k < used) | ((k == MISSING) & (used > 0))
     return holds
@@ -197,13 +208,14 @@ def asking(shards: Sequence[Shard]) -> Ask:
 
 
 class Shards:
-    """Queries in several shards, with the questions that `Shard` answers for its own.
+    """Queries in several shards, with the methods that `Shard` has for its own.
 
     Args:
         model: the `ltr.LambdaMART` to be trained, as the shards have it.
+        ask: how to reach them.
 
     Raises:
-        ValueError: for shards of different features, a query that is in two of them, or more documents than 32 bits count.
+        ValueError: for shards of different features, a query that is in two of them, or more documents than 32 bits can count.
     """
 
     def __init__(self, model: Boosted, ask: Ask) -> None:
@@ -220,7 +232,7 @@ class Shards:
             raise ValueError(f"{self.n_documents:,} documents; histograms count them in 32 bits, 4,294,967,295 at most")
 
     def begin(self, trees: Trees) -> None:
-        """`Shard.begin`, by edges that are the whole's."""
+        """`Shard.begin`, by edges of all shards together."""
         self.bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins)
         has_missing = np.logical_or.reduce(self.ask("begin", trees, self.bins, self.sizes))
         used = in_use(self.bins)
@@ -236,7 +248,7 @@ class Shards:
         self.ask("move", values)
 
     def mean(self, measure: str) -> float:
-        """`Shard.mean`: the mean of all queries in canonical order, so that its bits are the whole's."""
+        """`Shard.mean` over the queries of all shards in canonical order, so that it is the same to the last bit."""
         values = np.concatenate(self.ask("values", measure))[self.order]
         if np.isnan(values).all():
             raise ValueError(f"{Measure.of(measure).key} is undefined on every query of all parts")
@@ -245,9 +257,10 @@ class Shards:
 
 @dataclass(frozen=True)
 class SummedGradients:
-    """The `GradientSource` of shards: their answers, added up.
+    """The `GradientSource` of shards, and the `SplitSource` too: their answers, combined.
 
     Attributes:
+        ask: how to reach the shards.
         used: `in_use`.
         most: largest |gradient| and |hessian|.
     """
@@ -261,33 +274,41 @@ class SummedGradients:
     most: tuple[float, float]
 
     def largest(self) -> tuple[float, float]:
+        """Of all shards; they sent it when they were asked for gradients."""
         return self.most
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
+        """The sums of `Gradients.sizes`."""
         gradient, hessian = zip(*self.ask("sizes", coarse), strict=True)
         return sum(gradient), sum(hessian)
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
+        """The sum of `Gradients.root`, and of the histograms of leaf 0."""
         documents, histograms = zip(*self.ask("root", scales, newton), strict=True)
         self.histograms[0][self.used] = _sum(histograms)
         return sum(documents)
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
+        """`best_first` over the rows of all shards, interpreted."""
         return best_first(self, n_rows, self.histograms[:n_leaves], space)
 
     def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
+        """The sum of `split_leaf`."""
         return sum(self.ask("split", int(leaf), int(new), int(feature), int(split), bool(missing_left)))
 
     def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+        """`subtract_sibling`, with the sum of the smaller side's histograms."""
         smaller = _sum(self.ask("subtract", int(leaf), int(new), bool(left_is_smaller), bool(searched)))
         if searched:
             self.histograms[leaf][self.used] -= smaller
             self.histograms[new][self.used] = smaller
 
     def in_bins(self, leaf: int, feature: int) -> Ints:
+        """The sum of `leaf_in_bins`."""
         return _sum(self.ask("in_bins", int(leaf), int(feature)))
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
+        """The sum of `Gradients.totals`."""
         return _sum(self.ask("totals", scales, order, tuple(nodes)))
 
 

@@ -1,7 +1,7 @@
 """The best split of a leaf, from its histograms: by Newton's gain G²/H or by least squares, G²/count.
 
 Sums are those of `ltr.trees.fixed_point`, gradient high and hessian or count low. A missing value goes to the side where it gains more. Monotone
-features: a split that orders its children's values the wrong way is none, and values keep within the leaf's bounds.
+features: a split that puts its children's values in the wrong order does not count, and values are clipped to the leaf's bounds.
 """
 
 from typing import NamedTuple
@@ -18,20 +18,20 @@ from ltr.trees.histograms import N_BINS
 
 @njit(cache=True)
 def _score(gradient: float, weight: float) -> float:
-    """force²/weight; without weight there is nothing to move."""
+    """gradient²/weight; 0 without weight."""
     return gradient * gradient / weight if weight > 0.0 else 0.0
 
 
 @njit(cache=True)
 def value_within(gradient: float, weight: float, bounds: Floats) -> float:
-    """The leaf gradient/weight within its bounds."""
+    """The value gradient/weight of a leaf, clipped to its bounds; 0 without weight, clipped likewise."""
     value: float = min(max(gradient / weight if weight > 0.0 else 0.0, bounds[0]), bounds[1])
     return value
 
 
 @njit(cache=True)
 def _score_at(gradient: float, weight: float, value: float) -> float:
-    """2·gradient·v − weight·v²: what a leaf of the value v gains; `_score` at v = gradient/weight."""
+    """2·gradient·v − weight·v²: the gain of a leaf with value v; `_score` at v = gradient/weight."""
     return (2.0 * gradient - weight * value) * value
 
 
@@ -49,8 +49,8 @@ def search(
 ) -> tuple[float, int, bool]:
     """Best split of one feature: (gain, bin, missing goes left), in packed units; gain 0 where none is admissible.
 
-    `counts` per bin are looked at where `counted`; with least squares the low half of a word is the count (`by_count`). Values of
-    the children keep within `bounds` and, where `sign` is not 0, to its order.
+    `counts` per bin are used where `counted`; with least squares the low half of a word is the count (`by_count`). Values of the
+    children are clipped to `bounds` and, where `sign` is not 0, must be in its order.
     """
     total = np.int64(0)
     n_total = 0
@@ -93,7 +93,7 @@ def search(
 
 
 class SplitSearch(NamedTuple):
-    """Where splits of one tree are looked for, and by which rules.
+    """Which splits of a tree are searched, and by which rules.
 
     Attributes:
         columns: ``int64 [features]``, each feature's column of a histogram.
@@ -117,7 +117,7 @@ class SplitSearch(NamedTuple):
 def search_all(
     histogram: Ints, space: SplitSearch, by_count: bool, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools
 ) -> None:
-    """`search` of every feature of a leaf; `gains`, `splits` and `lefts`, ``[features]`` each, are written."""
+    """`search` of every feature of a leaf; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
     columns, n_edges, has_missing, allowed, monotone, min_docs, _ = space
     for f in prange(len(n_edges)):
         gains[f] = 0.0

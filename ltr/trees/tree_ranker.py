@@ -1,4 +1,4 @@
-"""What rankers that are ensembles of trees share: how they score, move with their leaves, and are written."""
+"""What rankers that are ensembles of trees share: how they score, how scores depend on their leaves, and how they are saved."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -13,7 +13,7 @@ from ltr.trees.ensemble import Trees
 
 @dataclass(frozen=True, kw_only=True)
 class TreeRanker(Ranker):
-    """A ranker whose score is a sum over trees, and of a feature where it has a base.
+    """A ranker whose score is a sum over trees, plus a feature where it has a base.
 
     Attributes:
         trees: the ensemble, None before `fit`.
@@ -23,7 +23,7 @@ class TreeRanker(Ranker):
 
     @property
     def base_feature(self) -> str | None:
-        """The feature whose value is added to the trees', where there is one."""
+        """The feature whose value is added to the score of the trees, where there is one."""
         return None
 
     @property
@@ -55,7 +55,7 @@ class TreeRanker(Ranker):
         return self.offset(features, self.names) + self.ensemble.scores(features)
 
     def _surface(self, features: Floats32) -> Surface:
-        """The values of all leaves, the trees' shapes as they are."""
+        """The values of all leaves are the weights; splits stay as they are."""
         return self.ensemble.surface(features, self.offset(features, self.names))
 
     def _learned_arrays(self) -> Arrays:
@@ -66,4 +66,5 @@ class TreeRanker(Ranker):
 
     @property
     def export_form(self) -> str | None:
+        """Every tool that reads ensembles of trees can read it."""
         return "trees"
