@@ -146,21 +146,25 @@ def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.usefixtures("prefect_server")
-def test_a_worker_process_is_killed(workplace, monkeypatch):
+@flow(task_runner=ProcessPoolTaskRunner(max_workers=1))
+def one_cell(config, cell):
+    train_all(config, [cell], False, nothing_finishes)
+
+
+def nothing_finishes(*_):
+    raise AssertionError("a cell is finished")
+
+
+@pytest.mark.usefixtures("prefect_server", "workplace")
+def test_a_worker_process_is_killed(monkeypatch):
     """A real pool of processes, whose only worker is killed as if for want of memory."""
     monkeypatch.setattr("flows.sweep.train", killed)
     config = parse(SMALL)
     cell = cells_of(config, ["linear"], (Fold("train", "valid", "test"),))[0]
-
-    @flow(task_runner=ProcessPoolTaskRunner(max_workers=1))
-    def alone():
-        train_all(config, [cell], False, lambda *_: pytest.fail("nothing is finished"))
-
     with pytest.raises(
         WorkerError, match=r"a worker process ended while it trained linear · learning_rate=0\.001, perhaps for want"
     ):
-        alone()
+        one_cell(config, cell)
 
 
 # --- long: real servers, a real disk ------------------------------------------------------------------------------------

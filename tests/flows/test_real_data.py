@@ -69,7 +69,10 @@ def test_ohsumed_configuration(real_data, monkeypatch, request):
 @pytest.mark.usefixtures("prefect_server")
 def test_session_configuration(real_data, monkeypatch, request):
     monkeypatch.setenv("LAMBDAFLOW_DATA", str(real_data))
-    config = read(request.config.rootpath / "conf" / "trec-session.yaml", ["scale=0.5", "sweep={}"])
+    config = read(
+        request.config.rootpath / "conf" / "trec-session.yaml",
+        ["scale=0.3", "sweep={}", "rankers.graded.sweep={objective.1.weight: [0.3]}"],
+    )
     outcome = run(config)
     for ranker in ("judged", "graded"):
         cells = outcome.standings.rows[ranker].cells

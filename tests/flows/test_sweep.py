@@ -1,9 +1,10 @@
 """Cells of a grid, training them, and the choice among them."""
 
+import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from zlib import crc32
 
@@ -77,12 +78,15 @@ def test_a_result_comes_back_from_prefects_cache_as_the_record_it_was(cell, monk
 
 
 READ = """
+import json
 import sys
 from pathlib import Path
 from prefect.results import ResultRecord
+from tasks.records import CellResult
 found = ResultRecord.deserialize(Path(sys.argv[1]).read_bytes())
 assert found.metadata.serializer.type == "json"
-print(type(found.result).__module__, found.result)
+assert type(found.result) is CellResult
+assert found.result == CellResult(**json.loads(sys.argv[2])), found.result
 """
 
 
@@ -90,8 +94,9 @@ def test_another_process_reads_the_result_as_the_record_it_was(cell):
     result, _ = trained_once(cell)
     assert trained_once(cell)[0] == result
     stored = Path(os.environ["PREFECT_LOCAL_STORAGE_PATH"]) / cell_key(cell)
-    read = subprocess.run([sys.executable, "-c", READ, str(stored)], capture_output=True, text=True, check=True)
-    assert read.stdout == f"tasks.records {result}\n"
+    command = [sys.executable, "-c", READ, str(stored), json.dumps(asdict(result))]
+    read = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert read.returncode == 0, read.stderr
 
 
 def test_cells_that_decide_the_same_are_trained_once_and_noted_twice(cell, monkeypatch):
