@@ -17,7 +17,6 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from ltr.data.queries import mix
-from ltr.kernels.kernel import Bytes, Floats, Floats32, Ints, Words
 
 _POWERS = np.array([10.0**k for k in range(23)])
 _PIECE = 1 << 18
@@ -50,17 +49,17 @@ class LineError(ValueError):
 class Lines:
     """The contents of a text, a row a document, in file order."""
 
-    features: Floats32
-    labels: Floats
-    query_keys: Words | None
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    query_keys: NDArray[np.uint64] | None
     """Digest of the query id of each row; None where no line has a qid."""
-    query_spans: Ints
+    query_spans: NDArray[np.int64]
     """``[rows, 2]``: begin and end of the query id, bytes of the text."""
-    document_spans: Ints
+    document_spans: NDArray[np.int64]
     """``[rows, 2]``: begin and end of the document id; equal where there is none."""
 
 
-def parse(text: Bytes, first_feature: int = 1) -> Lines:
+def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
     """Parses a whole text.
 
     Args:
@@ -98,13 +97,13 @@ def key_of(query: bytes) -> np.uint64:
     return np.uint64(mix(np.array([digest], np.uint64))[0])
 
 
-def _line_error(text: Bytes, start: int, rule: str) -> LineError:
+def _line_error(text: NDArray[np.uint8], start: int, rule: str) -> LineError:
     number = int(np.count_nonzero(text[:start] == _NEWLINE)) + 1
     line = bytes(text[start : start + 200]).split(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     return LineError(number, line if len(line) <= 80 else line[:77] + "...", rule)
 
 
-def _pieces(text: Bytes) -> Ints:
+def _pieces(text: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Starts of the pieces, each at a line start, then the length of the text."""
     n_pieces = max(1, len(text) // _PIECE)
     cuts = [0]
@@ -130,21 +129,23 @@ def _digit(byte: int) -> np.int64:
 
 
 @njit(cache=True)
-def _line_end(text: Bytes, at: int, stop: int) -> int:
+def _line_end(text: NDArray[np.uint8], at: int, stop: int) -> int:
     while at < stop and text[at] != _NEWLINE:
         at += 1
     return at
 
 
 @njit(cache=True)
-def _skip_blanks(text: Bytes, at: int, end: int) -> int:
+def _skip_blanks(text: NDArray[np.uint8], at: int, end: int) -> int:
     while at < end and _blank(text[at]):
         at += 1
     return at
 
 
 @njit(cache=True, parallel=True)
-def _count(text: Bytes, starts: Ints, first_feature: int) -> tuple[Ints, Ints, Ints]:
+def _count(
+    text: NDArray[np.uint8], starts: NDArray[np.int64], first_feature: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Documents, widest feature and lines with a qid of each piece: a line's last feature is before its end or ``#``."""
     n_pieces = len(starts) - 1
     counts = np.zeros(n_pieces, np.int64)
@@ -178,7 +179,7 @@ def _count(text: Bytes, starts: Ints, first_feature: int) -> tuple[Ints, Ints, I
 
 
 @njit(cache=True)
-def _number(text: Bytes, at: int, end: int) -> tuple[float, int]:
+def _number(text: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
     """The number at `at`: its value, and the position after it; `at` itself where there is none."""
     start = at
     negative = False
@@ -231,7 +232,7 @@ def _number(text: Bytes, at: int, end: int) -> tuple[float, int]:
 
 
 @njit(cache=True)
-def _word(text: Bytes, start: int, at: int, end: int, negative: bool) -> tuple[float, int]:
+def _word(text: NDArray[np.uint8], start: int, at: int, end: int, negative: bool) -> tuple[float, int]:
     """NULL, nan or inf (in any case) at `at`, returned as by `_number`."""
     if at + 3 <= end:
         a, b, c = text[at] | 32, text[at + 1] | 32, text[at + 2] | 32
@@ -245,7 +246,7 @@ def _word(text: Bytes, start: int, at: int, end: int, negative: bool) -> tuple[f
 
 
 @njit(cache=True)
-def _document_span(text: Bytes, at: int, end: int, span: Ints) -> None:
+def _document_span(text: NDArray[np.uint8], at: int, end: int, span: NDArray[np.int64]) -> None:
     """Finds ``docid = NAME`` (or ``docid=NAME``) in the comment at `at`."""
     while at + 5 <= end:
         if text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99 and text[at + 3] == 105 and text[at + 4] == 100:
@@ -262,15 +263,15 @@ def _document_span(text: Bytes, at: int, end: int, span: Ints) -> None:
 
 @njit(cache=True)
 def _line(
-    text: Bytes,
+    text: NDArray[np.uint8],
     at: int,
     end: int,
     first_feature: int,
     has_qid: bool,
-    features: Floats32,
-    labels: Floats,
-    keys: Words,
-    spans: Ints,
+    features: NDArray[np.float32],
+    labels: NDArray[np.float64],
+    keys: NDArray[np.uint64],
+    spans: NDArray[np.int64],
     row: int,
 ) -> int:
     """Reads one line into `row`; returns the number of the rule it breaks, or 0."""
@@ -323,16 +324,16 @@ def _line(
 
 @njit(cache=True, parallel=True)
 def _fill(
-    text: Bytes,
-    starts: Ints,
-    first_rows: Ints,
+    text: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    first_rows: NDArray[np.int64],
     first_feature: int,
     has_qid: bool,
-    features: Floats32,
-    labels: Floats,
-    keys: Words,
-    spans: Ints,
-) -> Ints:
+    features: NDArray[np.float32],
+    labels: NDArray[np.float64],
+    keys: NDArray[np.uint64],
+    spans: NDArray[np.int64],
+) -> NDArray[np.int64]:
     n_pieces = len(starts) - 1
     wrong = np.zeros((n_pieces, 2), np.int64)
     for piece in prange(n_pieces):
@@ -349,7 +350,7 @@ def _fill(
     return wrong
 
 
-def cut(text: Bytes, spans: Ints) -> NDArray[np.bytes_]:
+def cut(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> NDArray[np.bytes_]:
     """The texts at `spans` ``[rows, 2]`` as an array of bytes."""
     width = int((spans[:, 1] - spans[:, 0]).max(initial=1))
     letters = np.zeros((len(spans), max(width, 1)), np.uint8)
@@ -358,7 +359,7 @@ def cut(text: Bytes, spans: Ints) -> NDArray[np.bytes_]:
 
 
 @njit(cache=True, parallel=True)
-def _cut(text: Bytes, spans: Ints, letters: Bytes) -> None:
+def _cut(text: NDArray[np.uint8], spans: NDArray[np.int64], letters: NDArray[np.uint8]) -> None:
     for row in prange(len(spans)):
         for k in range(spans[row, 1] - spans[row, 0]):
             letters[row, k] = text[spans[row, 0] + k]

@@ -9,14 +9,15 @@ impressions a document has (Hausman, Hall & Griliches 1984), and uses all ranks.
 """
 
 import numpy as np
-
-from ltr.kernels.kernel import Floats, Ints
+from numpy.typing import NDArray
 
 TOLERANCE = 1e-10
 """The iteration ends when no propensity moves by more."""
 
 
-def propensities(document: Ints, rank: Ints, shown: Ints, clicked: Ints, rounds: int = 10_000) -> Floats:
+def propensities(
+    document: NDArray[np.int64], rank: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64], rounds: int = 10_000
+) -> NDArray[np.float64]:
     """How often each rank is examined, relative to the rank examined most, ``float64 [ranks]`` in (0, 1].
 
     Solves θ_r = Σ_d c_dr / Σ_d n_dr·γ_d and γ_d = Σ_r c_dr / Σ_r n_dr·θ_r alternately.

@@ -15,8 +15,6 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from ltr.kernels.kernel import Array, Bools, Floats, Floats32, Ints, Words
-
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _NAN_BITS = np.uint64(np.float32(np.nan).view(np.uint32))
@@ -52,16 +50,16 @@ class Queries:
         ValueError: naming the array, the value and the rule, when shapes or values do not fit.
     """
 
-    features: Floats32
-    labels: Floats
-    offsets: Ints
-    keys: Words = LEFT_OUT
-    sources: Mapping[str, Floats] = field(default_factory=dict)
-    position: Ints = LEFT_OUT
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.uint64] = LEFT_OUT
+    sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    position: NDArray[np.int64] = LEFT_OUT
     names: tuple[str, ...] = ()
     ids: NDArray[np.bytes_] | None = None
     documents: NDArray[np.bytes_] | None = None
-    weights: Floats | None = None
+    weights: NDArray[np.float64] | None = None
     attributes: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -131,11 +129,11 @@ class Queries:
         return hasher.hexdigest()
 
     @property
-    def shares(self) -> Floats:
+    def shares(self) -> NDArray[np.float64]:
         """The weights ``float64 [queries]``, ones where there are none."""
         return np.ones(self.n_queries) if self.weights is None else self.weights
 
-    def source(self, name: str) -> Floats:
+    def source(self, name: str) -> NDArray[np.float64]:
         """Labels of one source; ``label`` is the judged relevance.
 
         Raises:
@@ -150,20 +148,20 @@ class Queries:
         return self.sources[name]
 
 
-def mix(values: Words) -> Words:
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Finalizer of splitmix64: every input bit reaches every output bit."""
     values = (values ^ (values >> _SHIFTS[0])) * _MIX[0]
     values = (values ^ (values >> _SHIFTS[1])) * _MIX[1]
     return values ^ (values >> _SHIFTS[2])
 
 
-def chosen(keys: Words, share: float, seeds: tuple[int, ...]) -> Bools:
+def chosen(keys: NDArray[np.uint64], share: float, seeds: tuple[int, ...]) -> NDArray[np.bool_]:
     """A random share of the queries, ``bool [queries]``: each is drawn by its own key and the seeds, whatever the others are."""
     (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
     return mix(keys ^ salt) < np.uint64(share * 2.0**53) << np.uint64(11)
 
 
-def _distinct(keys: Words) -> Words:
+def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Keys that differ: of queries with equal content, the second and later ones have their number mixed in."""
     order = np.argsort(keys, kind="stable")
     firsts = np.flatnonzero(np.concatenate(([True], keys[order][1:] != keys[order][:-1])))
@@ -172,7 +170,7 @@ def _distinct(keys: Words) -> Words:
     return mix(keys + number * _MULTIPLIER)
 
 
-def row_digests(features: Floats32) -> Words:
+def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
     """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal."""
     digests = np.empty(len(features), np.uint64)
     _digest_rows(np.ascontiguousarray(features, np.float32), digests)
@@ -187,7 +185,7 @@ def _mixed_in(digest: np.uint64, x: np.float32) -> np.uint64:
 
 
 @njit(cache=True, parallel=True)
-def _digest_rows(features: Floats32, digests: Words) -> None:
+def _digest_rows(features: NDArray[np.float32], digests: NDArray[np.uint64]) -> None:
     """Four rows at a time: each digest waits for its own last multiplication only, so that the four overlap."""
     for four in prange((len(features) + 3) // 4):
         first, last = 4 * four, min(4 * four + 4, len(features)) - 1
@@ -211,14 +209,14 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
-def _queries(queries: Queries, selected: Array) -> dict[str, Any]:
+def _queries(queries: Queries, selected: NDArray[Any]) -> dict[str, Any]:
     """Every array with one entry per query, except the offsets, at the `selected` ones."""
     arrays = {name: getattr(queries, name) for name in ("keys", "ids", "weights")}
     known = {name: values[selected] for name, values in queries.attributes.items()}
     return {"attributes": known, **{name: None if array is None else array[selected] for name, array in arrays.items()}}
 
 
-def _starts(sizes: Ints) -> Ints:
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
 
@@ -240,7 +238,7 @@ def canonical(queries: Queries) -> Queries:
 
 
 @njit(cache=True)
-def _in_order(first: Words, second: Words, third: Words) -> bool:
+def _in_order(first: NDArray[np.uint64], second: NDArray[np.uint64], third: NDArray[np.uint64]) -> bool:
     for k in range(1, len(first)):
         if first[k] != first[k - 1]:
             rising = first[k] > first[k - 1]
@@ -264,7 +262,7 @@ def select(queries: Queries, selected: NDArray[np.intp]) -> Queries:
     )
 
 
-def keep(queries: Queries, documents: Bools) -> Queries:
+def keep(queries: Queries, documents: NDArray[np.bool_]) -> Queries:
     """The data set without the documents where the mask ``bool [documents]`` is False, and without queries that this leaves empty."""
     sizes = np.add.reduceat(documents.astype(np.int64), queries.offsets[:-1]) if queries.n_queries else np.empty(0, np.int64)
     alive = sizes > 0
@@ -294,7 +292,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     if len(np.unique(keys)) < len(keys):
         raise ValueError("a query is in two of the parts to be joined")
 
-    def joined(arrays: Sequence[Array | None]) -> Array | None:
+    def joined(arrays: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
         present = [array for array in arrays if array is not None]
         return np.concatenate(present) if len(present) == len(arrays) else None
 

@@ -11,9 +11,9 @@ clicks what satisfies, with noise. What satisfies is not quite what judges value
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import Floats, Floats32, Ints
 
 LABEL_SHARES = (0.52, 0.23, 0.13, 0.08, 0.04)
 """Shares of labels 0–4, about those of public data sets from web search."""
@@ -43,17 +43,17 @@ class World:
     agreement: float = 0.7
     seed: int = 1
 
-    def features(self, n_documents: int, stream: int) -> Floats32:
+    def features(self, n_documents: int, stream: int) -> NDArray[np.float32]:
         """Features ``float32 [documents, features]``; each `stream` is another sample."""
         rng = np.random.default_rng([self.seed, 1, stream])
         return rng.uniform(-np.sqrt(3), np.sqrt(3), (n_documents, self.n_features)).astype(np.float32)
 
-    def values(self, features: Floats32) -> tuple[Floats, Floats]:
+    def values(self, features: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """What judges and what users value, ``float64 [documents]`` each, in standard deviations."""
         judges, other = self._polynomial(features, 0), self._polynomial(features, 1)
         return judges, self.agreement * judges + np.sqrt(1 - self.agreement**2) * other
 
-    def _polynomial(self, features: Floats32, which: int) -> Floats:
+    def _polynomial(self, features: NDArray[np.float32], which: int) -> NDArray[np.float64]:
         active = np.random.default_rng([self.seed, 2]).permutation(self.n_features)[: self.active]
         rng = np.random.default_rng([self.seed, 3, which])
         value, reference = np.zeros(len(features)), np.zeros(20_000)
@@ -65,7 +65,7 @@ class World:
             reference += weight * sample[:, chosen].prod(axis=1)
         return (value - float(reference.mean())) / float(reference.std())
 
-    def queries(self, n_queries: int, documents: int, stream: int) -> tuple[Queries, Floats]:
+    def queries(self, n_queries: int, documents: int, stream: int) -> tuple[Queries, NDArray[np.float64]]:
         """Judged queries with as many documents each, and what users value in them (``float64 [documents]``)."""
         features = self.features(n_queries * documents, stream)
         judges, users = self.values(features)
@@ -79,19 +79,19 @@ class World:
 class Sessions:
     """Shown results, one row an impression, ordered by session and rank."""
 
-    session: Ints
-    query: Ints
-    rank: Ints
-    document: Ints
+    session: NDArray[np.int64]
+    query: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    document: NDArray[np.int64]
     """Row of the document in the data set."""
-    click: Ints
+    click: NDArray[np.int64]
     """1, 2, … in the order of the session's clicks, 0 where not clicked."""
 
 
 def simulate_sessions(
-    offsets: Ints,
-    judged: Floats,
-    users: Floats,
+    offsets: NDArray[np.int64],
+    judged: NDArray[np.float64],
+    users: NDArray[np.float64],
     per_query: int,
     shown: int = 10,
     bias: float = 1.0,

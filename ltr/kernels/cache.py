@@ -19,16 +19,16 @@ from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, Use
 
 CORE = Path(__file__).parents[1]
 """The folder of the package ``ltr``."""
-_IMPORT = re.compile(r"^\s*(?:from ltr\.([\w.]+) import ([\w, ]+)|from ltr import ([\w, ]+)|import ltr\.([\w.]+))", re.M)
+_IMPORT = re.compile(r"^\s*(?:from ltr(?:\.([\w.]+))? import (?:\(([^)]*)\)|([\w, ]+))|import ltr\.([\w.]+))", re.M)
 
 
 @cache
 def imports_of(path: Path) -> frozenset[Path]:
     """Files of the core that one of them imports directly; ``ltr/__init__.py``, which imports everything, is left out."""
     found = set()
-    for module, names, tops, plain in _IMPORT.findall(path.read_text(encoding="utf-8")):
+    for module, bracketed, names, plain in _IMPORT.findall(path.read_text(encoding="utf-8")):
         base = CORE.joinpath(*(module or plain).split(".")) if module or plain else CORE
-        inner = [base / name.strip() for name in (names or tops).split(",") if name.strip()]
+        inner = [base / name.split()[0] for name in (bracketed or names).split(",") if name.strip()]
         for place in (base, *inner):
             found |= {file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()}
     return frozenset(found - {CORE / "__init__.py"})

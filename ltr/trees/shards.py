@@ -37,27 +37,42 @@ Ask = binning.Ask
 
 
 class Boosted(Protocol):
-    """What a shard reads of the ranker that is trained on it, an `ltr.LambdaMART`.
-
-    Attributes:
-        max_bins, n_leaves, seed, query_share, loss, conventions: its parameters.
-        trained_for: the measures of its terms.
-    """
+    """What a shard reads of the ranker that is trained on it, an `ltr.LambdaMART`."""
 
     @property
-    def max_bins(self) -> int: ...
+    def max_bins(self) -> int:
+        """Bins of a feature at most."""
+        ...
+
     @property
-    def n_leaves(self) -> int: ...
+    def n_leaves(self) -> int:
+        """Leaves of a tree at most."""
+        ...
+
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """Of the draws."""
+        ...
+
     @property
-    def query_share(self) -> float: ...
+    def query_share(self) -> float:
+        """Share of the queries that each tree is grown on."""
+        ...
+
     @property
-    def loss(self) -> str: ...
+    def loss(self) -> str:
+        """``ranking``, ``two_class`` or ``balanced``."""
+        ...
+
     @property
-    def conventions(self) -> Conventions: ...
+    def conventions(self) -> Conventions:
+        """Label rules."""
+        ...
+
     @property
-    def trained_for(self) -> tuple[Measure, ...]: ...
+    def trained_for(self) -> tuple[Measure, ...]:
+        """The measures of its terms."""
+        ...
 
     def objective_over(
         self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None

@@ -1,7 +1,5 @@
 """The certificate: its counts, its three verdicts, and its curves against plain evaluation."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -106,21 +104,6 @@ def test_one_weight_at_a_time_moves_each_up_and_down():
         ltr.evaluate(queries.labels, weights.moved(moved).scores(queries.features), queries.offsets, ["ndcg"])["ndcg"]
     )
     assert found.curves[4 + 2, 0] == pytest.approx(want, abs=1e-9)
-
-
-@pytest.mark.parametrize("model", [ltr.LeastSquares(), ltr.LambdaMART(n_trees=7, n_leaves=4, min_docs_in_leaf=3)])
-def test_surfaces_of_other_models_are_their_scores(model):
-    queries = make_queries(60, seed=3)
-    fitted = model.fit(queries)
-    surface = fitted.surface(queries.features)
-    found = certify(surface, queries, "ndcg", steps=(0.5,), seed=9, **QUICK)
-    moved = surface.weights + 0.5 * random_directions(22, len(surface.weights), 9)[13]
-    by_hand = {
-        "least_squares": lambda: queries.features.astype(float) @ moved,
-        "lambdamart": lambda: replace(fitted, trees=replace(fitted.trees, value=moved)).predict(queries.features),
-    }[model.kind]()
-    for value, scores in ((found.value, fitted.predict(queries.features)), (found.curves[13, 0], by_hand)):
-        assert value == pytest.approx(np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg"])["ndcg"]), abs=1e-9)
 
 
 def test_documents_with_equal_scores_are_ranked_exactly():

@@ -1,37 +1,55 @@
-"""The first run after installation, which compiles, and the next one, which finds compiled kernels, train the same models."""
+"""How kernels are compiled: once for each signature, for nothing else, and as their decorator says."""
 
-import os
-import subprocess
-import sys
-
+import numba
+import numpy as np
 import pytest
+from numba import njit
 
+from ltr.kernels.kernel import F8, F8_1D, I8, ready
 from tests.conftest import JIT
 
-TRAIN = """
-import ltr
-from ltr.data.synthetic import World
-queries, _ = World(n_features=20).queries(60, 20, 1)
-near = ltr.Term("ndcg_10", cost="logistic_near")
-for model in (
-    ltr.LambdaMART(n_trees=5, stop_on=None),
-    ltr.LambdaMART(n_trees=5, stop_on=None, objective=(near,)),
-    ltr.LambdaRank(epochs=5),
-    ltr.LambdaRank(hidden=3, epochs=5),
-    ltr.RankSVM(),
-    ltr.Listwise(iterations=10),
-):
-    print(model.kind, model.fit(queries).digest)
-"""
+compiled_only = pytest.mark.skipif(not JIT, reason="nothing is compiled")
 
 
-@pytest.mark.skipif(not JIT, reason="there is no cache without compilation")
-def test_a_cold_cache_and_a_warm_one_give_the_same_models(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+@njit(cache=True)
+def total(values, factor):
+    return factor * values.sum()
 
-    def trained():
-        return subprocess.run([sys.executable, "-c", TRAIN], env=environment, capture_output=True, text=True, check=True).stdout
 
-    cold = trained()
-    assert cold.count("\n") == 6
-    assert trained() == cold
+@njit(cache=True, error_model="numpy")
+def ratio(a, b):
+    return a / b
+
+
+@njit(cache=True)
+def checked_ratio(a, b):
+    return a / b
+
+
+def test_a_kernel_is_called_by_drivers_as_a_function():
+    kernel = ready(total, F8(F8_1D, I8))
+    assert kernel(np.arange(4.0), 2) == 12.0
+    assert kernel is ready(total, F8(F8_1D, I8))
+
+
+@compiled_only
+def test_each_signature_is_compiled_alone():
+    kernel = ready(total, F8(F8_1D, I8))
+    assert kernel is not ready(total, F8(F8_1D, F8))
+    assert [str(one) for one in kernel.signatures] == ["(Array(float64, 1, 'C', False, aligned=True), int64)"]
+    with pytest.raises(TypeError, match="No matching definition"):
+        kernel(np.arange(4), 2)
+    assert len(kernel.signatures) == 1
+    assert not total.signatures, "the function itself is never compiled"
+
+
+@compiled_only
+def test_options_of_the_decorator_are_kept():
+    assert ready(ratio, F8(F8, F8))(1.0, 0.0) == np.inf
+    with pytest.raises(ZeroDivisionError):
+        ready(checked_ratio, F8(F8, F8))(1.0, 0.0)
+
+
+def test_without_compilation_it_is_the_function_itself(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert ready(total, F8(F8_1D, I8)) is total

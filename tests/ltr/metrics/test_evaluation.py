@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.kernels.ranking import COUNTED, by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import PRESETS, evaluate, explain
 from ltr.metrics.measure import Measure
@@ -158,14 +157,6 @@ def test_an_explanation_ends_at_the_other_tools_number():
     assert next(s for s in explain("ndcg@10", Conventions(), "letor4", mean)[1] if s.rule == "short").alone < 0
     with pytest.raises(ValueError, match="unknown convention 'x'; known: lightgbm"):
         explain("map", Conventions(), "x", mean)
-
-
-def test_order_by_score_is_a_stable_sort():
-    rng = np.random.default_rng(0)
-    for n in (0, 1, 2, 50, COUNTED, COUNTED + 1, 2000):
-        for levels in (1, 3, 10**9):
-            scores = rng.integers(0, levels, n).astype(float)
-            assert np.array_equal(by_score(scores), np.argsort(-scores, kind="stable"))
 
 
 def test_other_label_sources_are_relevant_above_zero():

@@ -66,13 +66,6 @@ def test_frames_are_read_by_feature_name():
         model.predict(frame.drop("f2"))
 
 
-def test_least_squares_is_numpys(queries):
-    design = np.column_stack((queries.features, np.ones(queries.n_documents)))
-    weights = np.linalg.lstsq(design.astype(float), queries.labels, rcond=None)[0]
-    assert ltr.LeastSquares().fit(queries).weights == pytest.approx(weights[:-1])
-    assert np.abs(ltr.LeastSquares(ridge=1e6).fit(queries).weights).max() < 1e-3
-
-
 def crafted(folder, change):
     """A saved ensemble whose archive is written anew, with `change` applied to what stands in it, and the digest that goes with it."""
     queries = make_queries(30)

@@ -1,0 +1,148 @@
+"""Compiled kernels on disk: found again by the next process, and never out of date.
+
+A copy of the core is edited as a developer would, with a cache of its own, and one small kernel asked for its numbers:
+`logistic` of the pair costs, which calls `exp` of another module.
+"""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from math import exp
+
+import pytest
+
+from ltr.kernels.cache import CORE, digest_of_sources, imports_of, sources_of
+from tests.conftest import JIT
+
+compiled_only = pytest.mark.skipif(not JIT, reason="there is no cache without compilation")
+
+TRAIN = """
+import ltr
+from ltr.data.synthetic import World
+queries, _ = World(n_features=20).queries(60, 20, 1)
+near = ltr.Term("ndcg_10", cost="logistic_near")
+for model in (
+    ltr.LambdaMART(n_trees=5, stop_on=None),
+    ltr.LambdaMART(n_trees=5, stop_on=None, objective=(near,)),
+    ltr.LambdaRank(epochs=5),
+    ltr.LambdaRank(hidden=3, epochs=5),
+    ltr.RankSVM(),
+    ltr.Listwise(iterations=10),
+):
+    print(model.kind, model.fit(queries).digest)
+"""
+
+SLOPE = """
+import numpy as np
+from ltr.objectives.pair_costs import logistic
+slope, bend = np.empty(1), np.empty(1)
+logistic(0, 1.0, np.ones(1), slope, bend)
+print(slope[0])
+"""
+
+
+def printed(code, core, cache):
+    """What a new process prints, with the package ``ltr`` of the folder `core` and compiled kernels below `cache`."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(core)}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=core
+    ).stdout
+
+
+@compiled_only
+def test_a_cold_cache_and_a_warm_one_give_the_same_models(tmp_path):
+    cold = printed(TRAIN, CORE.parent, tmp_path)
+    assert cold.count("\n") == 6
+    assert printed(TRAIN, CORE.parent, tmp_path) == cold
+
+
+@compiled_only
+def test_an_edit_is_noticed_where_it_matters_and_only_there(tmp_path):
+    cache, core = tmp_path / "cache", tmp_path / "core"
+    shutil.copytree(CORE, core / "ltr", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def slope():
+        return float(printed(SLOPE, core, cache))
+
+    def edit(module, before, after):
+        path = core / "ltr" / module
+        text = path.read_text()
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, after))
+
+    def kept():
+        return {path: path.stat().st_mtime_ns for path in cache.glob("**/*.nb[ic]")}
+
+    e = exp(-1.0)
+    assert slope() == pytest.approx(e / (1 + e))
+    first = kept()
+    assert {path.name.split(".")[0] for path in first} == {"pair_costs", "exponential"}
+    assert not list(core.glob("**/*.nb[ic]")), "NUMBA_CACHE_DIR is obeyed"
+
+    edit("trees/binning.py", "MISSING = 255", "MISSING = 254")
+    assert slope() == pytest.approx(e / (1 + e))
+    assert kept() == first, "what is not imported is compiled in nowhere"
+
+    edit("kernels/exponential.py", "return power\n\n", "return 2.0 * power\n\n")
+    assert slope() == pytest.approx(2 * e / (1 + 2 * e))
+    second = kept()
+    assert len(second) == 2 * len(first)
+
+    edit("kernels/exponential.py", "return 2.0 * power\n\n", "return power\n\n")
+    assert slope() == pytest.approx(e / (1 + e))
+    assert kept() == second, "both are kept"
+
+
+FILES = sorted(CORE.glob("**/*.py"))
+
+
+def imported(path):
+    """Files of the core that Python would read an import in this file from, by its grammar."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for module in modules:
+            base = CORE.parent.joinpath(*module.split("."))
+            found |= {file for file in (base.with_suffix(".py"), base / "__init__.py") if file in FILES}
+    return found - {CORE / "__init__.py"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CORE)))
+def test_imports_are_read_as_python_reads_them(path):
+    assert imports_of(path) == imported(path)
+
+
+def test_imports_in_brackets_with_other_names_and_of_whole_modules(tmp_path):
+    path = tmp_path / "made_up.py"
+    path.write_text(
+        "import numpy, ltr\n"
+        "import ltr.trees.splits\n"
+        "from ltr import nets\n"
+        "from ltr.kernels.kernel import (\n    F8,\n    ready,\n)\n"
+        "from ltr.trees import (\n    binning as b,\n    shards,\n)\n"
+        "def late():\n    from ltr.metrics.dcg import steady as s\n"
+    )
+    assert imports_of(path) == imported(path)
+    names = {str(file.relative_to(CORE)) for file in imports_of(path)}
+    assert names == {
+        "trees/__init__.py", "trees/splits.py", "trees/binning.py", "trees/shards.py", "nets/__init__.py", "kernels/kernel.py",
+        "metrics/dcg.py",
+    }  # fmt: skip
+
+
+def test_sources_are_all_that_is_imported_directly_or_not():
+    def below(path, seen):
+        return set() if path in seen else set().union({path}, *(below(one, {*seen, path}) for one in imported(path)))
+
+    costs = CORE / "objectives" / "pair_costs.py"
+    assert set(sources_of(costs)) == below(costs, set())
+    assert CORE / "kernels" / "exponential.py" in sources_of(costs)
+    assert CORE / "trees" / "binning.py" not in sources_of(costs)
+    assert len({digest_of_sources(path) for path in FILES if path.parent.name == "metrics"}) > 5

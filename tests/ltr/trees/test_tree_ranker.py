@@ -1,0 +1,67 @@
+"""What ensembles of trees share as rankers: a base is added, leaves are the weights, arrays are those of the trees."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from tests.conftest import make_queries
+
+SMALL = {"n_trees": 4, "n_leaves": 5, "min_docs_in_leaf": 3, "stop_on": None}
+MODELS = [ltr.LambdaMART(**SMALL), ltr.LambdaMART(**SMALL, base="f2"), ltr.RankBoost(rounds=6)]
+
+
+def named(model):
+    return f"{model.kind}{model.base_feature or ''}"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=named)
+def test_the_score_is_the_base_and_a_leaf_of_each_tree(model):
+    queries = make_queries(40, seed=3)
+    fitted = model.fit(queries)
+    base = queries.features[:, 1].astype(float) if model.base_feature else np.zeros(queries.n_documents)
+    leaves = fitted.trees.value[fitted.trees.leaves(queries.features)]
+    assert fitted.predict(queries.features) == pytest.approx(base + leaves.sum(axis=1))
+    assert np.array_equal(fitted.offset(queries.features, queries.names), base)
+    assert fitted.ensemble is fitted.trees
+    assert fitted.export_form == "trees"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=named)
+def test_its_weights_are_its_leaves(model):
+    queries = make_queries(40, seed=3)
+    fitted = model.fit(queries)
+    surface, rng = fitted.surface(queries.features), np.random.default_rng(0)
+    assert np.array_equal(surface.weights, fitted.trees.value)
+    moved = fitted.trees.value + rng.normal(size=len(fitted.trees.value))
+    want = replace(fitted, trees=replace(fitted.trees, value=moved)).predict(queries.features)
+    if surface.slopes is not None:
+        assert model.base_feature is None
+        found = surface.slopes(0, queries.n_documents, moved[None])[0]
+    else:
+        found = surface.scores(0, queries.n_documents, (moved - fitted.trees.value)[None], np.ones(1))[0, 0]
+    assert found == pytest.approx(want)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=named)
+def test_what_it_learned_are_the_arrays_of_its_trees(model):
+    queries = make_queries(40, seed=3)
+    fitted = model.fit(queries)
+    assert set(fitted.arrays) == set(vars(fitted.trees))
+    other = type(model).restored(fitted.parameters, fitted.arrays, fitted.names)
+    assert other.digest == fitted.digest
+    assert np.array_equal(other.predict(queries.features), fitted.predict(queries.features))
+
+
+def test_before_the_fit_and_with_a_broken_base_there_is_no_score():
+    queries = make_queries(40, seed=3)
+    for ask in (lambda m: m.ensemble, lambda m: m.predict(queries.features), lambda m: m.surface(queries.features)):
+        with pytest.raises(ValueError, match="not fitted"):
+            ask(ltr.LambdaMART())
+    fitted = ltr.LambdaMART(**SMALL, base="f2").fit(queries)
+    for wrong in (np.nan, np.inf):
+        features = queries.features.copy()
+        features[5, 1] = wrong
+        with pytest.raises(ValueError, match="base 'f2' has a missing or infinite value in row 5"):
+            fitted.predict(features)
