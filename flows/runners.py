@@ -71,7 +71,7 @@ def let_go_of_broken_pool() -> None:
     context = FlowRunContext.get()
     pool = getattr(context.task_runner, "_executor", None) if context else None
     if getattr(pool, "_call_queue", None) is not None:
-        pool._call_queue._reader.close()  # type: ignore[union-attr]
+        pool._call_queue._reader.close()  # type: ignore[union-attr]  # typeshed: it may be None, which was asked above
 
 
 def _dask(address: str | None) -> Callable[[int], Any]:

@@ -18,7 +18,7 @@ References: ``src/io/tree.cpp`` of LightGBM 4; ``doc/model.schema`` of XGBoost 3
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -323,6 +323,20 @@ def _pairs(block: str) -> dict[str, str]:
     return {key: value for key, sign, value in (line.partition("=") for line in block.splitlines()) if sign}
 
 
+class _Given(NamedTuple):
+    """A tree as another tool has it: a split a row, then a leaf a row; a child below 0 is the leaf ``~child``."""
+
+    feature: Array
+    threshold: Array
+    missing_left: Array
+    left: Ints
+    right: Ints
+    value: Floats
+    documents: Array
+    gain: Array
+    root: int | None = None
+
+
 def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) -> Trees:
     if given.get("is_linear", "0") != "0":
         raise ValueError(f"tree {number} has linear leaves; a leaf must be one value")
@@ -349,12 +363,13 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
             raise ValueError(f"tree {number}, split {int(np.argmax(wrong))} {why}")
     if len(edges) != len(decision):
         raise ValueError(f"tree {number} has {len(edges)} thresholds and {len(decision)} decision types")
-    return _ordered(
-        number, n_features, feature, _not_above(edges), np.where(kind == "nan", decision & _LEFT > 0, edges >= 0),
+    tree = _Given(
+        feature, _not_above(edges), np.where(kind == "nan", decision & _LEFT > 0, edges >= 0),
         listed("left_child", np.int64, **inner), listed("right_child", np.int64, **inner), values,
         np.maximum(listed("leaf_count", np.int64, " ".join("1" for _ in values)), 1),
         listed("split_gain", np.float64, " ".join("0" for _ in edges)),
     )  # fmt: skip
+    return _ordered(number, n_features, tree)
 
 
 def _not_above(edges: Floats) -> Floats32:
@@ -402,7 +417,7 @@ def _read_xgboost(learner: Document) -> Ensemble:
 
 def _constant(value: float) -> Trees:
     none = np.empty(0, np.int64)
-    return _ordered(0, 0, none, none, none, none, none, np.array([value]), np.ones(1, np.int64), none)
+    return _ordered(0, 0, _Given(none, none, none, none, none, np.array([value]), np.ones(1, np.int64), none))
 
 
 def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: int) -> Trees:
@@ -424,17 +439,14 @@ def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: 
     counts = hessian[leaf].astype(np.float64)
     if (counts % 1).any():
         counts *= 1e6 / counts.sum()
-    return _ordered(
-        number, n_features, feature[~leaf], below, defaults[~leaf], place[left[~leaf]], place[right[~leaf]], values,
-        np.maximum(np.rint(counts), 1), gain[~leaf], root=int(place[0]),
+    tree = _Given(
+        feature[~leaf], below, defaults[~leaf], place[left[~leaf]], place[right[~leaf]], values,
+        np.maximum(np.rint(counts), 1), gain[~leaf], int(place[0]),
     )  # fmt: skip
+    return _ordered(number, n_features, tree)
 
 
-def _ordered(
-    number: int, n_features: int, feature: Array, threshold: Array, missing_left: Array,
-    left: Ints, right: Ints, value: Floats, documents: Array, gain: Array,
-    root: int | None = None,
-) -> Trees:  # fmt: skip
+def _ordered(number: int, n_features: int, given: _Given) -> Trees:
     """One tree with its nodes from the root down and its leaves from left to right, which scoring by bits relies on. Nodes that cannot be
     reached from the root (XGBoost keeps what it pruned) are left out.
 
@@ -442,6 +454,7 @@ def _ordered(
         ValueError: for arrays of different lengths, a feature or child that does not exist, a node that is reached twice, or a value
             that is not finite.
     """
+    feature, threshold, missing_left, left, right, value, documents, gain, root = given
     n, n_leaves = len(feature), len(value)
     lengths = {len(array) for array in (feature, threshold, missing_left, left, right, gain)}
     children = np.concatenate((left, right))
