@@ -9,6 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
+METRIC = "test_ndcg_10"
+"""A metric in MLflow, which begins like a test."""
 FENCE = re.compile(r"^(`{3,})[^\n]*\n.*?^\1`*[ \t]*$\n?", re.S | re.M)
 CODE = re.compile(r"(`+)(.+?)\1", re.S)
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(<?([^()\s>]+)>?(?:\s+\"[^\"]*\")?\)")
@@ -73,6 +75,19 @@ def test_paths_in_backticks_exist():
         if not (ROOT / path).is_file()
     ]
     assert not missing, "no such files:\n" + "\n".join(missing)
+
+
+def test_tests_in_backticks_exist():
+    """Where a page says what asserts a statement, it is there."""
+    written = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py"))
+    missing = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in PAGES
+        if page.name != "CHANGELOG.md"
+        for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))
+        if not re.search(rf"def {name}\b", written) and name != METRIC
+    ]
+    assert not missing, "no such tests:\n" + "\n".join(missing)
 
 
 def test_what_counts_as_a_link():

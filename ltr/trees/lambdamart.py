@@ -164,7 +164,7 @@ class LambdaMART(TreeRanker):
                 gradients = data.gradients_at(iteration)
                 tree = grow_from(gradients, options, self._drawn(len(data.names), iteration))
                 if tree is None:
-                    why = "all forces are zero" if gradients.largest()[0] < VANISHED else "no split is admissible"
+                    why = "all gradients are zero" if gradients.largest()[0] < VANISHED else "no split is admissible"
                     remarks = (*remarks, f"stopped after {iteration} trees: {why}")
                     break
                 del gradients

@@ -22,7 +22,7 @@ def pairs_by_label(queries, probability=None):
     return Preferences(upper, lower, probability if probability is None else np.full(len(upper), probability))
 
 
-def test_gradient_is_minus_the_gradient_of_the_cross_entropy_and_curvature_its_second_derivative():
+def test_lambda_is_minus_the_derivative_of_the_cross_entropy_and_hessian_its_second():
     queries, sigma, h = make_queries(5, seed=1), 1.3, 1e-5
     rng = np.random.default_rng(0)
     pairs = pairs_by_label(queries)

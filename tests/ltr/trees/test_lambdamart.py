@@ -101,7 +101,7 @@ def test_a_perfect_ranking_still_pushes_and_equal_labels_stop_with_a_word():
     flat = Queries(np.arange(40, dtype=np.float32).reshape(40, 1), np.ones(40), np.array([0, 20, 40]))
     model = ltr.LambdaMART(**SMALL, stop_on=None).fit(flat)
     assert model.trees.n_trees == 0
-    assert model.remarks == ("stopped after 0 trees: all forces are zero",)
+    assert model.remarks == ("stopped after 0 trees: all gradients are zero",)
     assert model.predict(flat.features).tolist() == [0.0] * 40
 
 

@@ -113,7 +113,7 @@ def test_nothing_to_learn_stops_with_the_same_word():
     train = data(40)
     flat = replace(train, labels=np.ones(train.n_documents))
     model = ltr.LambdaMART(**SMALL, stop_on=None)
-    assert model.fit_shards(asking(parts_of(model, flat, 2))).remarks == ("stopped after 0 trees: all forces are zero",)
+    assert model.fit_shards(asking(parts_of(model, flat, 2))).remarks == ("stopped after 0 trees: all gradients are zero",)
     alike = replace(train, features=np.zeros_like(train.features))
     assert model.fit_shards(asking(parts_of(model, alike, 2))).remarks == ("stopped after 0 trees: no split is admissible",)
 
