@@ -5,6 +5,11 @@ would go on using the old one, or fail on an index that it cannot read. So a ker
 and of every module of the core that this one imports, directly or not; an edit anywhere else leaves the cache valid. Importing this
 module registers the locators below. Functions outside the core are cached as usual. The base folders are numba's own:
 ``NUMBA_CACHE_DIR`` where it is set, ``__pycache__`` next to the source, or the user's cache folder.
+
+Processes may fill a cache at the same time. numba numbers the files of a function by its index (one for each signature and, of a
+closure, for each set of its values), so that two processes which start from the same index give one number to two kernels, and the
+index of the later names the kernel of the other: a histogram of wide columns was then built by the kernel for narrow ones. Here every
+file that is saved has a name of its own.
 """
 
 import re
@@ -13,9 +18,17 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
+from uuid import uuid4
 
 import numba
-from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator, _CacheLocator
+from numba.core import caching
+from numba.core.caching import (
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+    _CacheLocator,
+)
 
 CORE = Path(__file__).parents[1]
 """The folder of the package ``ltr``."""
@@ -47,9 +60,9 @@ def sources_of(path: Path) -> tuple[Path, ...]:
 
 @cache
 def digest_of_sources(path: Path) -> str:
-    """The first 16 hex digits of the sha256 of `sources_of`, names and contents."""
+    """The first 16 hex digits of the sha256 of `sources_of` and of this file, which says how they are cached, names and contents."""
     hasher = sha256()
-    for source in sources_of(path):
+    for source in (Path(__file__), *sources_of(path)):
         hasher.update(str(source.relative_to(CORE)).encode() + b"\0" + source.read_bytes())
     return hasher.hexdigest()[:16]
 
@@ -61,7 +74,12 @@ class _BySources(_CacheLocator):
 
     def __init__(self, py_func: Callable[..., object], py_file: str) -> None:
         super().__init__(py_func, py_file)
-        self._cache_path = str(Path(self._cache_path) / digest_of_sources(Path(py_file)))
+        self._digest = digest_of_sources(Path(py_file))
+        self._cache_path = str(Path(self._cache_path) / self._digest)
+
+    def get_source_stamp(self) -> str:
+        """The digest: a file that was only touched, or copied with its cache, is not compiled again."""
+        return self._digest
 
     @classmethod
     def from_function(cls, py_func: Callable[..., object], py_file: str) -> Self | None:
@@ -88,3 +106,13 @@ _NUMBAS = ["UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocat
 numba.config.CACHE_LOCATOR_CLASSES = ",".join(
     [*_OURS, *(numba.config.CACHE_LOCATOR_CLASSES.split(",") if numba.config.CACHE_LOCATOR_CLASSES else _NUMBAS)]
 )
+
+
+class FileOfItsOwn(IndexDataCacheFile):
+    """numba's index and files of one function, safe where processes save at the same time: the worst is a kernel compiled twice."""
+
+    def _data_name(self, number: int) -> str:
+        return f"{self._index_name.removesuffix('.nbi')}.{uuid4().hex[:16]}.nbc"
+
+
+caching.IndexDataCacheFile = FileOfItsOwn

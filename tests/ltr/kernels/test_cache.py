@@ -12,6 +12,7 @@ import sys
 from math import exp
 
 import pytest
+from numba import njit
 
 from ltr.kernels.cache import CORE, digest_of_sources, imports_of, sources_of
 from tests.conftest import JIT
@@ -93,6 +94,33 @@ def test_an_edit_is_noticed_where_it_matters_and_only_there(tmp_path):
     edit("kernels/exponential.py", "return 2.0 * power\n\n", "return power\n\n")
     assert slope() == pytest.approx(e / (1 + e))
     assert kept() == second, "both are kept"
+
+
+@njit(cache=True)
+def kernel_of_a_cache(x):
+    return x
+
+
+@compiled_only
+@pytest.mark.parametrize("second_ends_first", [False, True])
+def test_processes_that_save_at_the_same_time_never_get_each_others_kernels(tmp_path, monkeypatch, second_ends_first):
+    """Both read the same index, which is empty, before either has saved."""
+    opened = type(kernel_of_a_cache._cache._cache_file)
+    first, second = (opened(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(second, "_load_index", dict)
+        if second_ends_first:
+            first_saves = first._save_data
+            patch.setattr(first, "_save_data", lambda name, data: (second.save("b", "kernel of b"), first_saves(name, data)))
+            first.save("a", "kernel of a")
+        else:
+            first.save("a", "kernel of a")
+            second.save("b", "kernel of b")
+    third = opened(str(tmp_path), "kernel", "stamp")
+    assert third.load("b") == "kernel of b"
+    assert third.load("a") in ("kernel of a", None)
+    third.save("a", "kernel of a again")
+    assert (first.load("a"), first.load("b")) == ("kernel of a again", "kernel of b")
 
 
 FILES = sorted(CORE.glob("**/*.py"))
