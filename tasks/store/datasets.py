@@ -15,12 +15,15 @@ from tasks.store.state import made_whole, write_json
 def keep_queries(queries: Queries) -> str:
     """Stores a data set in canonical order; its name in the store.
 
-    The name covers the original positions too: two files with the same rows in another order have one content digest and two
-    names, because the ``stable`` tie rule tells them apart.
+    The name covers the original positions and the ids too: two files with the same rows in another order, or of other documents, have
+    one content digest and two names, because the ``stable`` tie rule, runs and click logs tell them apart.
     """
     queries = canonical(queries)
     content = queries.digest
-    name = sha256(content.encode() + queries.position.tobytes()).hexdigest()[:32]
+    hasher = sha256(content.encode() + queries.position.tobytes())
+    for ids in (queries.ids, queries.documents):
+        hasher.update(b"none" if ids is None else f"{ids.dtype.str}{ids.shape}".encode() + np.ascontiguousarray(ids).tobytes())
+    name = hasher.hexdigest()[:32]
     folder = state.STATE / "data" / name
     if not folder.is_dir():
         with made_whole(folder) as partial:

@@ -1,5 +1,7 @@
 """Data sets on disk."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tasks.store.datasets import about_queries, keep_queries, open_queries
@@ -14,3 +16,14 @@ def test_stored_queries_come_back(workplace):
     assert isinstance(opened.features.base, np.memmap) or isinstance(opened.features, np.memmap)
     opened.features[0, 0] = 99
     assert open_queries(name).digest == queries.digest
+
+
+def test_documents_of_other_ids_are_another_data_set(workplace):
+    """They have the same content digest and train the same models, but runs and click logs are joined by id."""
+    queries = make_queries(10)
+    ids = [np.array([f"{letter}{k}".encode() for k in range(queries.n_documents)]) for letter in "de"]
+    names = [keep_queries(queries), *(keep_queries(replace(queries, documents=documents)) for documents in ids)]
+    assert len(set(names)) == 3
+    assert [open_queries(name).documents is None for name in names] == [True, False, False]
+    assert {document[:1] for document in open_queries(names[2]).documents} == {b"e"}
+    assert len({about_queries(name).content for name in names}) == 1
