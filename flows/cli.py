@@ -14,7 +14,6 @@ from flows import make_state_folder
 
 if TYPE_CHECKING:
     from ltr import Queries, Ranker
-    from tasks.config.data_section import Data
     from tasks.config.run_config import RunConfig
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
@@ -82,7 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="+", metavar="FILE")
     check.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as label=grade"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
     )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -96,7 +99,11 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
         sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
         sub.add_argument(
-            "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the configuration, such as data.label=grade"
+            "--set",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="a key of the configuration, such as label=grade (data.label=grade is the same)",
         )
         sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
@@ -119,7 +126,11 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
     predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
     predict.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as query=qid"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
     )
 
     export = command("export", _export, "write a model for another tool")
@@ -135,7 +146,11 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("-o", "--output", required=True, metavar="FILE")
     export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
     export.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the configuration, such as data.label=grade"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
     )
     export.add_argument(
         "--complete", action="store_true", help="no feature will be missing (RankLib and Solr know no missing values)"
@@ -216,13 +231,17 @@ def _check(given: argparse.Namespace) -> int:
 
     make_state_folder()
     from ltr.data.queries import Queries
+    from tasks.config.reading import override_all, parse
     from tasks.data.check import findings, shared_queries
     from tasks.data.ingest import ingest
     from tasks.data.trec import attach_runs
     from tasks.records import Finding
     from tasks.store.datasets import open_queries
 
-    data = _data_section(given.files, given.set, "check")
+    written: dict[str, Any] = {"data": {"files": given.files}}
+    override_all(written, given.set)
+    config = parse(written, "check")
+    data = config.data
     found: list[Finding] = []
     seen: dict[str, Queries] = {}
     for file in given.files:
@@ -231,7 +250,7 @@ def _check(given: argparse.Namespace) -> int:
         if data.runs:
             queries, notes = attach_runs(queries, data.runs, file)
             found += [Finding("note", file, note) for note in notes]
-        found += findings(queries, read.split_queries, file)
+        found += findings(queries, read.split_queries, file, config.core_conventions.gain, config.core_conventions.threshold)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
@@ -243,20 +262,15 @@ def _check(given: argparse.Namespace) -> int:
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
-def _data_section(files: Sequence[str], overrides: Sequence[str], command: str) -> "Data":
-    """The data section of a command that reads files and no configuration; `overrides` are its keys."""
-    from tasks.config.reading import override_all, parse
-
-    written: dict[str, Any] = {"data": {"files": list(files)}}
-    override_all(written, [f"data.{override}" for override in overrides])
-    return parse(written, command).data
-
-
 def _config_of(given: argparse.Namespace) -> "RunConfig":
-    """Configuration of a command that works on a model and files."""
-    from tasks.config.reading import override_all, parse
+    """Configuration of a command that works on a model and files, which are read as those that it learned from."""
+    from dataclasses import asdict
 
-    written: dict[str, Any] = {"data": {"files": given.data}}
+    from tasks.config.reading import override_all, parse
+    from tasks.tracking.lookup import find_columns
+
+    make_state_folder()
+    written: dict[str, Any] = {"data": {"files": given.data, **asdict(find_columns(given.model))}}
     override_all(written, given.set)
     return parse(written, "--set")
 
@@ -266,15 +280,17 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from pathlib import Path
 
     make_state_folder()
-    from tasks.data.ingest import ingest
+    from tasks.data.ingest import ingest, read_for
     from tasks.data.prepare import prepare
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
     config = _config_of(given)
-    read = ingest.fn([Path(file) for file in given.data], config.data)
+    files = [Path(file) for file in given.data]
+    read = ingest.fn(files, config.data)
     queries = open_queries(prepare.fn(read.data, config.data).data)
-    return find_model(given.model, queries.names), queries, config
+    model = find_model(given.model, queries.names)
+    return model, read_for(model.names, queries, files), config
 
 
 def _predict(given: argparse.Namespace) -> int:
@@ -284,8 +300,8 @@ def _predict(given: argparse.Namespace) -> int:
     from tasks.export.predict import predict
     from tasks.tracking.lookup import find_model
 
-    data = _data_section([given.data], given.set, "predict")
-    rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
+    given.data = [given.data]
+    rows = predict(find_model(given.model), Path(given.data[0]), Path(given.output), _config_of(given).data)
     print(f"{rows:,} scores: {given.output}")
     return 0
 
@@ -294,10 +310,13 @@ def _export(given: argparse.Namespace) -> int:
     model, queries, _ = _opened(given) if given.data else (None, None, None)
     make_state_folder()
     from dataclasses import asdict
+    from pathlib import Path
 
     from tasks.export.formats import export_to
+    from tasks.store.state import refuse_overwriting
     from tasks.tracking.lookup import find_model
 
+    refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
     done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
     trees = f"{done.trees} trees on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{done.features} features, for {done.about} ({done.bytes:,} bytes)")
@@ -338,9 +357,13 @@ def _optimality(given: argparse.Namespace) -> int:
     config = _config_of(given)
     make_state_folder()
     import shutil
+    from pathlib import Path
 
     from flows.certify import certify_model
+    from tasks.store.state import refuse_overwriting
 
+    if given.output:
+        refuse_overwriting(Path(given.output), Path(given.model), *config.data.files)
     measure = (given.measure or ["ndcg_10"])[0]
     found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:

@@ -88,6 +88,7 @@ def cells_of(config: RunConfig, rankers: Sequence[str], folds: tuple[Fold, ...])
             data=Fold(share(data.train, point.section.train_share, config.seed), data.valid, data.test),
             measures=tuple(config.all_measures),
             conventions=config.conventions.model_dump(mode="json"),
+            columns=config.data.columns,
         )
         for ranker in rankers
         for point in config.cells(ranker)

@@ -78,6 +78,21 @@ class Fold:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """How the rows that a model learned from were read, and how rows for it are read where nobody says otherwise.
+
+    Attributes:
+        query, document, label: names of a table's columns.
+        first_feature: number of the first feature of LETOR text.
+    """
+
+    query: str = "query"
+    document: str = "document"
+    label: str = "label"
+    first_feature: int = 1
+
+
+@dataclass(frozen=True)
 class Cell:
     """One cell of a sweep: a ranker with its parameters set, on one fold.
 
@@ -89,6 +104,7 @@ class Cell:
         data: training queries (those that the ranker is shown), validation and test queries.
         measures: taken of it.
         conventions: label rules, as a configuration has them.
+        columns: of the data's files; they are kept with the model.
     """
 
     label: str
@@ -99,6 +115,7 @@ class Cell:
     data: Fold
     measures: tuple[str, ...]
     conventions: Mapping[str, Any]
+    columns: Columns = Columns()
 
 
 def point_title(point: Mapping[str, Any]) -> str:

@@ -75,6 +75,19 @@ def parameters_of(ranker: "type[Ranker] | Ranker") -> list[str]:
     return [f.name for f in fields(ranker) if not f.metadata.get("learned")]
 
 
+class UndefinedScoreError(ValueError):
+    """A document has no score: missing features with a ranker that needs them all, or infinite ones.
+
+    Attributes:
+        row: of the document, from 0.
+        why: the feature, and the rule.
+    """
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(f"row {row + 1}: {why}")
+        self.row, self.why = row, why
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ranker(ABC):
     """A ranker, fitted or not. `fit` returns a fitted copy.
@@ -130,9 +143,22 @@ class Ranker(ABC):
         """Scores ``float64 [documents]``, higher is better.
 
         Raises:
-            ValueError: before `fit`, for another number of features, or a named one that is missing.
+            ValueError: before `fit`, for another number of features, or a named one that is missing; `UndefinedScoreError` for a document
+                whose missing or infinite features leave it without a score.
         """
-        return self._scores(checked_features(features, self.names))
+        checked = checked_features(features, self.names)
+        scores = self._scores(checked)
+        undefined = ~np.isfinite(scores)
+        if undefined.any():
+            row = int(undefined.argmax())
+            raise UndefinedScoreError(row, self._why_undefined(checked[row]))
+        return scores
+
+    def _why_undefined(self, features: Floats32) -> str:
+        for name, value in zip(self.names, features.tolist(), strict=True):
+            if not math.isfinite(value):
+                return f"feature {name!r} is {'missing' if math.isnan(value) else value}, and {self.kind} has no score for that"
+        return f"{self.kind} has no score for its features: they are too large"
 
     def surface(self, features: Features) -> Surface:
         """The scores of these documents as a function of the weights, which `ltr.certify` explores.

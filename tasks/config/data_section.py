@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
+from tasks.records import Columns
 
 
 class Generate(Strict):
@@ -65,6 +66,11 @@ class Data(Strict):
     binarise: float | None = None
     binarise_into: Literal["binary", "label"] = "binary"
     clicks: ClickLog | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """What a model remembers of its data's files."""
+        return Columns(self.query, self.document, self.label, self.first_feature)
 
     @property
     def known(self) -> list[str]:

@@ -122,13 +122,16 @@ def _written(path: str | Path) -> dict[str, Any]:
 
 
 def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
-    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves."""
+    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves, and ``data.`` may be
+    left out in front of a key that only the section of the data has."""
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"--set {override}: write it as key.path=value")
         at = written
         *parents, last = key.split(".")
+        if (first := key.split(".")[0]) in Data.model_fields and first not in RunConfig.model_fields:
+            parents = ["data", *parents]
         if parents and parents[0] == "sweep":
             parents, last = ["sweep"], ".".join([*parents[1:], last])
         for part in parents:

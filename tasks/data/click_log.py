@@ -7,21 +7,16 @@ import polars as pl
 from tasks.config.click_labels import CLICKS, ClickLog
 from tasks.data.ingest import located
 from tasks.data.similar_queries import normalised
+from tasks.data.tables import reading, scan
 from tasks.records import DataError
 
 
 def open_log(log: ClickLog) -> tuple[pl.LazyFrame, list[str]]:
     """The log with checked columns ``_order`` (of the last click; 0: none) and, where a label needs it, ``_rank``; the columns of a page."""
     path = located(log.log)
-    csv = path.suffix.lower() == ".csv"
-    try:
-        if path.suffix.lower() == ".parquet":
-            frame = pl.scan_parquet(path)
-        else:
-            frame = pl.scan_csv(path, separator="," if csv else "\t", infer_schema=False, quote_char='"' if csv else None)
+    with reading(path):
+        frame = scan(path, quoted=path.suffix.lower() == ".csv")
         columns = frame.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{log.log}: cannot be read: {str(error).splitlines()[0]}") from None
     page = [log.session, *([log.interaction] if log.interaction else []), log.query]
     debias = any(label.debias for label in log.labels.values())
     for column in (*page, log.document, log.click, *([log.rank] if debias else []), *([log.text] if log.text else [])):

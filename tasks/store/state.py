@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import ltr
-from tasks.records import Fold
+from tasks.records import DataError, Fold
 
 STATE = Path(".lambdaflow")
 
@@ -92,6 +92,13 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def refuse_overwriting(output: Path, *inputs: Path) -> None:
+    """Raises DataError where a file that is to be written is one of those that are read, under whatever name."""
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            raise DataError(f"{output}: this is {path} itself, which would be overwritten; name another file")
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def means(frame: pl.DataFrame) -> dict[str, float]:
 
 def read_values(path: str | Path, split: str) -> pl.DataFrame:
     """The stored per-query values of one split, by query."""
-    return pl.read_parquet(path).filter(pl.col("split") == split).sort("query")
+    return pl.read_parquet(path, glob=False).filter(pl.col("split") == split).sort("query")
 
 
 def values_of(frame: pl.DataFrame, measure: str) -> NDArray[np.float64]:

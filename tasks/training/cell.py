@@ -84,12 +84,13 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     counted = {"effective_pairs": float(np.mean([sum(found.total for found in terms) for _, terms in pairs]))} if pairs else {}
     result = CellResult(key, fitted.digest, means(values) | counted, round(seconds, 3), fitted.remarks)
     with state.made_whole(folder.path, replace=fresh) as partial:
-        _write(CellFolder(partial), fitted, values, result)
+        _write(CellFolder(partial), cell, fitted, values, result)
     return result
 
 
-def _write(folder: CellFolder, fitted: ltr.Ranker, values: pl.DataFrame, result: CellResult) -> None:
+def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: pl.DataFrame, result: CellResult) -> None:
     ltr.save(fitted, folder.model)
+    write_record(folder.columns, cell.columns)
     values.write_parquet(folder.values)
     if fitted.curve is not None:
         write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))

@@ -7,7 +7,7 @@ import yaml
 
 import ltr
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-from tasks.config.reading import parse, read, read_study
+from tasks.config.reading import override_all, parse, read, read_study
 from tasks.records import ConfigError
 
 SHORT = {"data": {"files": "judged.txt"}}
@@ -252,3 +252,13 @@ def test_a_configuration_cannot_run_code_or_name_a_way_out_of_its_folder(tmp_pat
         with pytest.raises(ConfigError, match="letters, digits"):
             read(tmp_path / "c.yaml", [f"name={name}"])
     assert not touched.exists()
+
+
+def test_a_key_of_the_data_may_leave_out_its_section():
+    written = {"data": {"files": "a.txt"}}
+    override_all(written, ["label=grade", "data.query=q", "clicks.log=l.csv", "parts=2", "seed=3"])
+    assert written == {
+        "data": {"files": "a.txt", "label": "grade", "query": "q", "clicks": {"log": "l.csv"}},
+        "parts": 2,
+        "seed": 3,
+    }

@@ -50,7 +50,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
         ({"measures": ["cndcg_3"]}, "cndcg_3 reads the label source 'click', but the data have: label"),
         ({"conventions": {"max_label": 1}, "measures": ["err"]}, "label 2 is above max_label 1"),
         ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b"),
-        ({"rankers": {"c": {"kind": "ranksvm"}}}, "ranksvm needs complete features; 'b' has missing values"),
+        ({"rankers": {"c": {"kind": "ranksvm"}}}, "rankers.c needs complete features; 'b' is missing for"),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
         ({"parts": 99}, "parts: 99 of 12 training queries"),
     ],

@@ -1,0 +1,121 @@
+"""A model of a run is named, found and used by what it remembers: its columns, and its features by name."""
+
+import json
+import os
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.cli import main
+from tests.conftest import make_queries
+
+
+def table(seed=0, n=60) -> pl.DataFrame:
+    """Judged documents whose columns have names of their own."""
+    queries = make_queries(n, n_features=3, seed=seed, clicks=False)
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    features = {name: queries.features[:, k] for k, name in enumerate("abc")}
+    return pl.DataFrame({"qid": [f"q{q}" for q in of_query], "grade": queries.labels, **features}).with_row_index("sku")
+
+
+CONFIG = """
+data: {files: train.csv, folds: 3, query: qid, label: grade, document: sku}
+rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}}
+measures: [ndcg_10]
+"""
+
+
+@pytest.fixture(scope="module")
+def run_id(prefect_server, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("folds")
+        patch.chdir(folder)
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        table().write_csv("train.csv")
+        (folder / "c.yaml").write_text(CONFIG)
+        with pytest.MonkeyPatch.context() as quiet:
+            printed = []
+            quiet.setattr("builtins.print", lambda *said, **_: printed.append(said))
+            assert main(["run", "c.yaml", "--json"]) == 0
+        yield json.loads(printed[-1][0])["run_id"]
+
+
+def answered(capsys, *arguments):
+    """Exit code, standard output and standard error of a command."""
+    code = main(list(arguments))
+    return code, *capsys.readouterr()
+
+
+def test_folds_are_models_of_their_own(run_id, capsys):
+    scores = []
+    for name in ("ridge:1", "ridge:2", "trees:3"):
+        code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
+        assert (code, err) == (0, "")
+        scores.append(pl.read_csv("s.csv")["score"].to_list())
+    assert len({tuple(own) for own in scores}) == 3
+    for name, said in (
+        ("ridge", f"ridge is one model a fold; name one, {run_id[:8]}:ridge:1 to {run_id[:8]}:ridge:3"),
+        ("ridge:4", "fold '4'; ridge has the folds 1 to 3"),
+        ("ridge:x", "fold 'x'; ridge has"),
+        ("net", "no finished ranker 'net'; it has: ridge, trees"),
+    ):
+        code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
+        assert code == 1
+        assert said in err
+    code, _, shown = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1")
+    assert (code, "ridge · fold 1" in shown) == (0, True)
+
+
+def test_columns_are_remembered_and_overridden(run_id, capsys):
+    model = f"{run_id[:8]}:trees:1"
+    code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv")
+    assert (code, err) == (0, "")
+    assert pl.read_csv("s.csv").columns == ["query", "document", "score"]
+    for command in (["evaluate"], ["export", "--to", "lightgbm", "-o", "m.txt"], ["optimality"]):
+        code, _, err = answered(capsys, *command, "--model", model, "--data", "train.csv")
+        assert code == 0, err
+    table().rename({"qid": "session", "grade": "stars"}).write_csv("other.csv")
+    code, _, err = answered(capsys, "evaluate", "--model", model, "--data", "other.csv")
+    assert code == 1
+    assert "no column 'qid'" in err
+    for prefix in ("", "data."):
+        given = [*("--set", f"{prefix}query=session"), *("--set", f"{prefix}label=stars")]
+        assert answered(capsys, "evaluate", "--model", model, "--data", "other.csv", *given)[0] == 0
+        assert answered(capsys, "predict", "--model", model, "--data", "other.csv", "-o", "s.csv", *given)[0] == 0
+        assert answered(capsys, "check", "other.csv", *given, "--set", f"{prefix}document=sku")[0] == 0
+
+
+def test_features_are_found_by_name(run_id, capsys):
+    """The same rows with columns in another order have the same value; renamed ones are refused."""
+    model = f"{run_id[:8]}:trees:1"
+
+    def value(path, *more):
+        code, out, err = answered(capsys, "evaluate", "--model", model, "--data", path, "--measure", "map", "--json", *more)
+        return json.loads(out.splitlines()[-1]) if code == 0 else err
+
+    table().select("c", "qid", "b", "sku", "a", "grade").write_csv("turned.csv")
+    table().with_columns(more=pl.lit(1)).write_csv("wider.csv")
+    assert value("turned.csv") == value("train.csv") == value("wider.csv")
+    table().rename({"b": "bb"}).write_csv("renamed.csv")
+    assert "renamed.csv: no feature 'b', which the model reads; did you mean bb? (1 of 3 are missing)" in value("renamed.csv")
+    code, _, err = answered(capsys, "optimality", "--model", model, "--data", "renamed.csv")
+    assert (code, "no feature 'b', which the model reads" in err) == (1, True)
+    code, _, err = answered(capsys, "export", "--model", model, "--to", "lightgbm", "-o", "e.txt", "--data", "renamed.csv")
+    assert (code, "no feature 'b', which the model reads" in err) == (1, True)
+
+
+def test_nothing_is_written_onto_what_is_read(run_id, capsys):
+    before = table().write_csv()
+    with open("input.csv", "w") as file:
+        file.write(before)
+    os.symlink("input.csv", "alias.csv")
+    for output in ("input.csv", "alias.csv", "./input.csv"):
+        code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:trees:1", "--data", "input.csv", "-o", output)
+        assert (code, f"{output.removeprefix('./')}: this is input.csv itself" in err) == (1, True), err
+    code, _, err = answered(
+        capsys, "export", "--model", f"{run_id[:8]}:trees:1", "--to", "lightgbm", "-o", "input.csv", "--data", "input.csv"
+    )
+    assert (code, "this is input.csv itself" in err) == (1, True)
+    with open("input.csv") as file:
+        assert file.read() == before
