@@ -14,7 +14,7 @@ from flows import make_state_folder
 
 if TYPE_CHECKING:
     from ltr import Queries, Ranker
-    from tasks.config.run_config import RunConfig
+    from tasks.config.run_config import RunConfig, StudyConfig
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 
@@ -77,6 +77,12 @@ def _parser() -> argparse.ArgumentParser:
         help="where cells are trained: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
     )
     run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
+    refit = command("refit", _refit, "train what a finished run chose on all its data")
+    refit.add_argument("run", metavar="RUN[:RANKER]", help="the best ranker where none is named")
+    refit.add_argument("--register", metavar="NAME", help="add the model to MLflow's registry under this name")
+    refit.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    refit.set_defaults(fresh=False, runner=None)
 
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="+", metavar="FILE")
@@ -193,13 +199,18 @@ def _run(given: argparse.Namespace) -> int:
     from tasks.config.reading import read, read_study
 
     several = None if given.data else read_study(given.config, given.set)
-    config = None if several else read(given.config, given.set, given.data)
+    return _start(given, several or read(given.config, given.set, given.data))
+
+
+def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
+    """Runs a configuration, or a study, and shows what came of it."""
     make_state_folder()
     from flows.leftovers import owned
     from flows.pipeline import run
     from flows.runners import runner_of
     from flows.study import study
     from flows.terminal import show, show_study
+    from tasks.config.run_config import StudyConfig
     from tasks.training.cell import STOP
 
     def interrupted(*_: Any) -> None:
@@ -213,17 +224,35 @@ def _run(given: argparse.Namespace) -> int:
 
     written: Mapping[str, Any] = {}
     with owned():
-        if several:
-            of_all = study(several, given.fresh, given.runner)
-            show_study(of_all, several.name)
+        if isinstance(config, StudyConfig):
+            of_all = study(config, given.fresh, given.runner)
+            show_study(of_all, config.name)
             written = of_all.as_json()
-        elif config:
+        else:
             outcome = runner_of(given.runner).start(run, config, given.fresh)
             show(outcome)
             written = outcome.as_json()
     if given.json:
         print(json.dumps(written))
     return 0
+
+
+def _refit(given: argparse.Namespace) -> int:
+    """The run once more, of which everything is found, with one more model."""
+    import yaml
+
+    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+    from tasks.config.reading import parse
+    from tasks.tracking.lookup import find_run
+
+    make_state_folder()
+    run_id, _, ranker = given.run.partition(":")
+    found = find_run(run_id)
+    if "chosen" not in found.tags:
+        raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
+    written = yaml.safe_load(found.download("config.yaml").read_text())
+    asked = {"rankers": [ranker] if ranker else []} | ({"register": given.register} if given.register else {})
+    return _start(given, parse(written | {"refit": asked}, given.run))
 
 
 def _check(given: argparse.Namespace) -> int:

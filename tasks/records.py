@@ -65,16 +65,16 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Fold:
-    """Names in the store of training, validation and test queries."""
+    """Names in the store of training, validation and test queries; without the latter two all queries are trained on."""
 
     train: str
-    valid: str
-    test: str
+    valid: str = ""
+    test: str = ""
 
     @property
     def roles(self) -> dict[str, str]:
-        """The names by role."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """The names by role, of the sets that there are."""
+        return {field.name: name for field in fields(self) if (name := getattr(self, field.name))}
 
 
 @dataclass(frozen=True)

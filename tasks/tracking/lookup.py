@@ -14,7 +14,7 @@ from tasks.export.weights import read_weights
 from tasks.records import Columns, DataError
 from tasks.store.cells import CellFolder, read_columns
 from tasks.tracking.registry import download_version
-from tasks.tracking.tracker import CELL_KEY, RUN_KEY, Tracked, tracked
+from tasks.tracking.tracker import CELL_KEY, REFIT, RUN_KEY, Tracked, tracked
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _folder(reference: str) -> Iterator[Path]:
 
 def find_cell(reference: str) -> Tracked:
     """The run of a model: a cell's own, or ``RUN``, ``RUN:RANKER`` or ``RUN:RANKER:FOLD`` (folds from 1) of a whole run: the cell that it
-    chose of that ranker, or of its best one, on that fold.
+    chose of that ranker, or of its best one, on that fold; without a fold the one that was trained on all data, where there is one.
 
     Raises:
         DataError: where there is none, or one a fold and no fold is named.
@@ -81,12 +81,15 @@ def find_cell(reference: str) -> Tracked:
             raise DataError(f"{reference}: run {run.id[:8]} is one model and has no rankers to choose from")
         return run
     ranker, keys = _chosen(reference, run, ranker)
+    refitted: dict[str, str] = json.loads(run.tags.get(REFIT, "{}"))
+    if ranker in refitted and not fold:
+        keys = [refitted[ranker]]
     if fold and not (fold.isdigit() and 1 <= int(fold) <= len(keys)):
         raise DataError(f"{reference}: fold {fold!r}; {ranker} has {_folds(len(keys))}")
     if not fold and len(keys) > 1:
         raise DataError(
             f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}, "
-            "or train it on all data (refit)"
+            f"or train it on all data: lambdaflow refit {run.id[:8]}:{ranker}"
         )
     key = keys[int(fold or 1) - 1]
     return next(cell for cell in run.children() if cell.tags.get(CELL_KEY) == key)

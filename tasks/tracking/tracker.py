@@ -30,6 +30,8 @@ from tasks.store.cells import CellFolder, read_curve, read_pairs
 from tasks.store.state import written_whole
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
+REFIT = "refit"
+"""Tag of a run: keys of the cells that were trained on all data, by ranker."""
 EXPERIMENT = "lambdaflow"
 _STORE = Path("mlruns/mlflow.db")
 _SERVED = Path(__file__).with_name("served_model.py")

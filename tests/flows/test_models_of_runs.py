@@ -2,12 +2,18 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import ltr
 from flows.cli import main
+from tasks.config.data_section import Data
+from tasks.data.ingest import ingest
+from tasks.store.datasets import open_queries
+from tasks.tracking.lookup import find_model
 from tests.conftest import make_queries
 
 
@@ -65,6 +71,34 @@ def test_folds_are_models_of_their_own(run_id, capsys):
         assert said in err
     code, _, shown = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1")
     assert (code, "ridge · fold 1" in shown) == (0, True)
+
+
+def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
+    """By the command, and what it trains is what the core trains on all data with those settings."""
+    code, out, err = answered(capsys, "refit", f"{run_id[:8]}:trees", "--register", "shop", "--json")
+    assert code == 0, err
+    refitted = json.loads(out.splitlines()[-1])["run_id"]
+    assert f"trees trained on all 60 queries: --model {refitted[:8]}:trees, version 1 of shop" in " ".join(err.split())
+    scores = []
+    for model in (f"{refitted[:8]}:trees", "models:/shop/1"):
+        code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv")
+        assert (code, err) == (0, "")
+        scores.append(pl.read_csv("s.csv")["score"].to_numpy())
+    kept = []
+    for fold in "123":
+        found = find_model(f"{refitted[:8]}:trees:{fold}")
+        kept.append(found.trees.n_trees)
+    queries = read_all(table())
+    plain = ltr.LambdaMART(n_trees=round(np.mean(kept)), n_leaves=3, stop_on=None).fit(queries)
+    assert np.array_equal(scores[0], plain.predict(table().select("a", "b", "c").to_numpy()))
+    assert np.array_equal(scores[0], scores[1])
+    code, _, err = answered(capsys, "refit", f"{run_id[:8]}:net")
+    assert (code, "refit.rankers: no ranker 'net'; there are: ridge, trees" in err) == (1, True)
+
+
+def read_all(frame):
+    keep_columns = Data(files=["train.csv"], query="qid", label="grade", document="sku")
+    return open_queries(ingest.fn([Path("train.csv")], keep_columns).data)
 
 
 def test_columns_are_remembered_and_overridden(run_id, capsys):
