@@ -31,7 +31,7 @@ from tasks.store.cells import (
     write_record,
 )
 from tasks.store.datasets import open_queries
-from tasks.store.values import means, table
+from tasks.store.values import means, table, write_values
 from tasks.training.scoring import evaluate
 
 STOP = threading.Event()
@@ -95,7 +95,7 @@ def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.D
     ltr.save(fitted, folder.model)
     write_record(folder.columns, cell.columns)
     if values:
-        pl.concat(values).write_parquet(folder.values)
+        write_values(folder.values, values, cell.conventions, open_queries(cell.data.test))
     if fitted.curve is not None:
         write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
     if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:

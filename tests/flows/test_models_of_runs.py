@@ -139,6 +139,35 @@ def test_features_are_found_by_name(run_id, capsys):
     assert (code, "no feature 'b', which the model reads" in err) == (1, True)
 
 
+def test_only_what_was_measured_alike_is_compared(run_id, capsys):
+    """Other conventions or labels are other measures; other features, and other documents without a label above 0, are not."""
+
+    def run_of(*settings):
+        code, out, err = answered(capsys, "run", "one.yaml", "--json", *(part for s in settings for part in ("--set", s)))
+        assert code == 0, err
+        return json.loads(out.splitlines()[-1])["run_id"][:8]
+
+    frame = table()
+    frame.write_csv("one.csv")
+    frame.with_columns(grade=4 - pl.col("grade")).write_csv("reversed.csv")
+    zeros = frame.filter(pl.col("grade") == 0).with_columns(sku=pl.col("sku") + 10_000)
+    pl.concat([frame, zeros]).with_columns(more=pl.col("a") * 2).write_csv("more.csv")
+    Path("one.yaml").write_text(CONFIG.replace("train.csv, folds: 3", "one.csv").replace(", trees: {", ", unused: {"))
+    first = run_of()
+    for settings, said in (
+        (["conventions.threshold=1"], "different conventions (threshold 1.0 and 2.0)"),
+        (["conventions.gain=linear"], "different conventions (gain linear and exp2)"),
+        (["data.files=reversed.csv"], "different labels of the same queries (label source 'label')"),
+    ):
+        other = run_of(*settings)
+        for more in ([], ["--tier", "ndcg_10", "--tier", "map"]) if "threshold" in settings[0] else ([],):
+            code, out, err = answered(capsys, "compare", first, other, *more)
+            assert (code, out) == (1, "")
+            assert said in err
+            assert "Traceback" not in err
+    assert answered(capsys, "compare", first, run_of("data.files=more.csv"))[0] == 0
+
+
 def test_nothing_is_written_onto_what_is_read(run_id, capsys):
     before = table().write_csv()
     with open("input.csv", "w") as file:
