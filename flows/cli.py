@@ -239,10 +239,8 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
 
 def _refit(given: argparse.Namespace) -> int:
     """The run once more, of which everything is found, with one more model."""
-    import yaml
-
     import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-    from tasks.config.reading import parse
+    from tasks.config.reading import from_yaml, parse
     from tasks.tracking.lookup import find_run
 
     make_state_folder()
@@ -250,7 +248,7 @@ def _refit(given: argparse.Namespace) -> int:
     found = find_run(run_id)
     if "chosen" not in found.tags:
         raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
-    written = yaml.safe_load(found.download("config.yaml").read_text())
+    written = from_yaml(found.download("config.yaml").read_text(), given.run)
     asked = {"rankers": [ranker] if ranker else []} | ({"register": given.register} if given.register else {})
     return _start(given, parse(written | {"refit": asked}, given.run))
 

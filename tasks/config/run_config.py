@@ -6,6 +6,7 @@ evidence are registered: those of the house when `tasks.evidence` is imported, o
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ import ltr
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
 from tasks.config.section import EvidenceSection, Grid, Strict, add_fields, has, near, put
+
+MOST_CELLS = 10_000
+"""Of one fold in one run."""
 
 
 class Expect(Strict):
@@ -70,9 +74,18 @@ class RunConfig(Strict):
         for section in self.evidence:
             section.check(self)
         self._check_expected()
+        self._check_cells()
+        return self
+
+    def _check_cells(self) -> None:
+        sizes = {name: math.prod(len(values) for values in self._grid(name).values()) for name in self.rankers}
+        if sum(sizes.values()) > MOST_CELLS:
+            shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+            raise ValueError(
+                f"sweep: {sum(sizes.values()):,} cells a fold ({shown}); at most {MOST_CELLS:,} are trained in one run"
+            )
         for name in self.rankers:
             self.cells(name)
-        return self
 
     def _check_sweep(self) -> None:
         if self.plot_by and not any(self.plot_by in {**self.sweep, **ranker.sweep} for ranker in self.rankers.values()):
@@ -140,9 +153,12 @@ class RunConfig(Strict):
         Raises:
             ValueError: for a value that the ranker refuses, naming the point.
         """
-        section = self.rankers[ranker]
-        grid = {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
+        grid = self._grid(ranker)
         return [self._point(ranker, dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
+
+    def _grid(self, ranker: str) -> Grid:
+        section = self.rankers[ranker]
+        return {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
 
     def _point(self, ranker: str, settings: dict[str, Any]) -> GridPoint:
         section = self.rankers[ranker]
