@@ -98,6 +98,7 @@ class Ranker(ABC):
         stepwise: it learns in steps along λ's, and `stages` gives the scores after each: it can be inspected and resumed.
         certified: it gets a certificate of local optimality unless other rankers are named.
         has_weights: it has weights that can be moved, without which there is no certificate.
+        query_weights: it obeys `ltr.Queries.weights`, or learns nothing that they could change.
         sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
         n_inputs: the number of features it needs, where only one number is possible.
@@ -115,6 +116,7 @@ class Ranker(ABC):
     stepwise: ClassVar[bool] = False
     certified: ClassVar[bool] = False
     has_weights: ClassVar[bool] = True
+    query_weights: ClassVar[bool] = False
     sharded: ClassVar[bool] = False
     traceable: ClassVar[bool] = False
     n_inputs: ClassVar[int | None] = None
@@ -138,6 +140,15 @@ class Ranker(ABC):
         Raises:
             ValueError: for data that it cannot learn from.
         """
+
+    def check(self, queries: Queries) -> None:
+        """Whether these queries can be learned from: what `fit` would refuse, told without learning anything.
+
+        Raises:
+            ValueError: saying what is wrong with them.
+        """
+        if not queries.n_features:
+            raise ValueError(f"{self.kind}: the documents have no feature")
 
     def predict(self, features: Features) -> Floats:
         """Scores ``float64 [documents]``, higher is better.

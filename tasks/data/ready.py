@@ -132,6 +132,12 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             absent = [feature for feature in point.section.build().features_read if feature not in train.names]
             if absent:
                 raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {', '.join(train.names[:8])} …")
+    deaf = [name for name, section in config.rankers.items() if not section.core.query_weights]
+    if deaf and config.data.weight:
+        able = [kind for kind, core in ltr.KINDS.items() if core.query_weights]
+        raise DataError(
+            f"data.weight: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh queries; these do: {', '.join(able)}"
+        )
     complete = [name for name in config.alone if config.rankers[name].core.complete_features]
     for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):
         queries = open_queries(dataset)
@@ -142,3 +148,10 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
                 f"rankers.{complete[0]} needs complete features; {queries.names[which]!r} is missing for "
                 f"{int(missing[:, which].sum()):,} {role} documents"
             )
+    for name in config.alone:
+        for point in config.cells(name):
+            for fold in folds:
+                try:
+                    point.section.model(config.core_conventions).check(open_queries(fold.train))
+                except ValueError as error:
+                    raise DataError(f"rankers.{name}: {error}") from None
