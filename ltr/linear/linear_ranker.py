@@ -161,9 +161,12 @@ class LinearRanker(Ranker):
         return {"weights": self.weights}
 
     def _with_arrays(self, arrays: Arrays) -> Self:
-        if arrays["weights"].shape != (len(self.names),):
-            raise ValueError(f"{arrays['weights'].shape} weights for {len(self.names)} features")
-        return replace(self, weights=arrays["weights"])
+        weights = arrays["weights"]
+        if weights.shape != (len(self.names),):
+            raise ValueError(f"{weights.shape} weights for {len(self.names)} features")
+        if weights.dtype != np.float64 or not np.isfinite(weights).all():
+            raise ValueError(f"weights of {weights.dtype}, not all of them finite numbers of float64")
+        return replace(self, weights=weights)
 
     @property
     def export_form(self) -> str | None:

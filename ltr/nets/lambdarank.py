@@ -301,7 +301,10 @@ class LambdaRank(Ranker):
         weights, width = Weights.restored(arrays, self.hidden), len(self.names)
         if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
             raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
-        return replace(self, weights=weights, scaling=arrays["scaling"], states=states)
+        scaling = arrays["scaling"]
+        if scaling.dtype != np.float64 or not np.isfinite(scaling).all() or not (scaling[1] > 0).all():
+            raise ValueError("a scaling that is not finite means and deviations above 0")
+        return replace(self, weights=weights, scaling=scaling, states=states)
 
     def snapshot(self, iteration: int) -> Self | None:
         """The net with the weights after an epoch of `keep_epochs` or the last one; None for other epochs."""

@@ -304,19 +304,49 @@ def save(model: Ranker, folder: str | Path) -> None:
     """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    about = {
+    about: dict[str, Json] = {
         "format": FORMAT,
         "kind": model.kind,
         "digest": model.digest,
         "parameters": model.parameters,
         "features": list(model.names),
     }
+    arrays = model.arrays
     with open(folder / "model.npz", "wb") as file:
-        np.savez(file, allow_pickle=False, **model.arrays)
-    (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
+        np.savez(file, allow_pickle=False, **arrays)
+    (folder / "model.json").write_text(json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n")
 
 
-def _arrays(path: Path) -> dict[str, Array]:
+def content_digest(about: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:
+    """sha256 of all that a saved model consists of: ``model.json`` without this digest itself, and every array. Models saved by 0.1.0
+    have no such digest."""
+    written = json.dumps({name: value for name, value in about.items() if name != "content"}, sort_keys=True)
+    return sha256(f"{written}{digest_of('', arrays)}".encode()).hexdigest()
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """What ``model.json`` says, each entry of its type."""
+    about = json.loads(path.read_text("utf-8"))
+    if not isinstance(about, dict):
+        raise ValueError("model.json holds no JSON object")
+    if about.get("format") != FORMAT:
+        raise ValueError(f"model format {about.get('format')!r}, this version reads {FORMAT}")
+    for name, kind in _ENTRIES.items():
+        if not isinstance(about.get(name, "" if name == "content" else None), kind):
+            raise ValueError(f"model.json: {name!r} is {'missing' if name not in about else f'no {_WORDS[kind]}'}")
+    strange = [name for name in about if name not in _ENTRIES]
+    if strange:
+        raise ValueError(f"model.json: unknown entry {strange[0]!r}")
+    if not all(isinstance(name, str) for name in about["features"]):
+        raise ValueError("model.json: 'features' is no list of names")
+    return about
+
+
+_ENTRIES: dict[str, type] = {"format": int, "kind": str, "digest": str, "parameters": dict, "features": list, "content": str}
+_WORDS: dict[type, str] = {int: "whole number", str: "text", dict: "JSON object", list: "list"}
+
+
+def _arrays(path: Path) -> Arrays:
     """The arrays of an archive that `save` wrote. Nothing is allocated for an array that claims more than its entry in the file holds."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
@@ -341,22 +371,36 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
     """The model that `save` wrote into `folder`.
 
     Raises:
-        ValueError: for a folder without a model, another format, an unknown kind, or bytes that do not match the digest.
+        ValueError: for a folder without a model, another format, an unknown kind, or files that do not match their digests.
     """
     folder = Path(folder)
     try:
-        about = json.loads((folder / "model.json").read_text())
-        arrays = _arrays(folder / "model.npz")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{folder}: no readable model.json and model.npz ({error})") from error
-    if about.get("format") != FORMAT:
-        raise ValueError(f"{folder}: model format {about.get('format')}, this version reads {FORMAT}")
-    if about["kind"] not in kinds:
-        raise ValueError(f"{folder}: unknown kind of model {about['kind']!r}; known: {', '.join(kinds)}")
+        about, arrays = _about(folder / "model.json"), _arrays(folder / "model.npz")
+    except Exception as error:  # of the parsers of JSON, zip and npy, which fail in a dozen ways on bytes that may be anything
+        raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
+    kind = about["kind"]
+    if kind not in kinds:
+        raise ValueError(f"{folder}: unknown kind of model {kind!r}; known: {', '.join(kinds)}")
+    scored = {name: array for name, array in arrays.items() if "/" not in name}
+    content = content_digest(about, arrays)
+    if digest_of(kind, scored) != about["digest"] or about.get("content", content) != content:
+        raise ValueError(
+            f"{folder}: model.json and model.npz do not match the digest in model.json; they were changed or are damaged"
+        )
     try:
-        model = kinds[about["kind"]].restored(about["parameters"], arrays, tuple(about["features"]))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise ValueError(f"{folder}: what is written there is no {about['kind']} ({error})") from error
-    if model.digest != about["digest"]:
-        raise ValueError(f"{folder}: the arrays do not match the digest in model.json; the files were changed or are damaged")
+        model = kinds[kind].restored(about["parameters"], arrays, tuple(about["features"]))
+        same = model.digest == about["digest"]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{folder}: what is written there is no {kind} ({_sentence(error)})") from error
+    if not same:
+        raise ValueError(
+            f"{folder}: parameters and arrays do not match the digest in model.json; the files were changed or are damaged"
+        )
     return model
+
+
+def _sentence(error: Exception) -> str:
+    """An error in one short line; one that is no sentence begins with its type."""
+    said = " ".join(str(error).split())
+    said = said if isinstance(error, ValueError | OSError) and said else f"{type(error).__name__} {said}".strip()
+    return said if len(said) <= 200 else f"{said[:200]} …"

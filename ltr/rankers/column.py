@@ -56,6 +56,8 @@ class Column(Ranker):
         return {"column": np.array([self.names.index(self.feature)]), "descending": np.array([self.descending])}
 
     def _with_arrays(self, arrays: Arrays) -> Self:
+        if self.feature not in self.names:
+            raise ValueError(f"no feature {self.feature!r} among {', '.join(self.names[:5])} …")
         return self
 
     @property

@@ -142,7 +142,10 @@ class Combination(Ranker):
         return {"alpha": np.array([self.alpha])}
 
     def _with_arrays(self, arrays: Arrays) -> Self:
-        return replace(self, alpha=float(arrays["alpha"][0]))
+        alpha = arrays["alpha"]
+        if alpha.shape != (1,) or alpha.dtype != np.float64 or not 0 <= alpha[0] <= 1 or len(self.names) != 2:
+            raise ValueError(f"alpha {alpha} and {len(self.names)} features; one number in [0, 1] mixes two")
+        return replace(self, alpha=float(alpha[0]))
 
     @property
     def export_form(self) -> str | None:
