@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32
-from ltr.rankers.base import Arrays, Ranker, Tick
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data
 from ltr.rankers.surface import Surface
 
 LAST = float(np.finfo(np.float32).min)
@@ -37,6 +37,7 @@ class Column(Ranker):
         Raises:
             ValueError: where there is no such feature.
         """
+        check_data(self, queries, valid)
         if self.feature not in queries.names:
             raise ValueError(f"column: no feature {self.feature!r} in this data set; it has {', '.join(queries.names[:5])} …")
         missing = int(np.isnan(queries.features[:, queries.names.index(self.feature)]).sum())

@@ -17,7 +17,7 @@ from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure, fewer_is_better
-from ltr.rankers.base import Arrays, Ranker, Tick, learned
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.surface import Surface, linear_surface
 
 
@@ -110,6 +110,7 @@ class Combination(Ranker):
     alpha: float | None = learned(None)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         Measure.of(self.measure)
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
@@ -118,6 +119,7 @@ class Combination(Ranker):
         Raises:
             ValueError: unless there are two features, both finite.
         """
+        check_data(self, queries, valid)
         queries, measure = canonical(queries), Measure.of(self.measure)
         if queries.n_features != 2 or not np.isfinite(queries.features).all():
             raise ValueError(f"a combination mixes two finite columns of scores; given {queries.n_features}")
