@@ -4,6 +4,7 @@ In each round the feature with the highest measure, weighted by query, is added 
 model so far ranks badly get more weight: P ∝ e^(−E). It stops when a round no longer helps on the training queries.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.linear_ranker import LinearRanker, Watch, products
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure
+from ltr.rankers.parameters import Span, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +32,11 @@ class AdaRank(LinearRanker):
     measure: str = "map"
     rounds: int = 500
     patience: int = 50
+    spans: ClassVar[Mapping[str, Span]] = {"rounds": whole(1), "patience": whole(1, 1_000_000_000)}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         Measure.maximised(self.measure)
-        if self.rounds < 1 or self.patience < 1:
-            raise ValueError(f"AdaRank: rounds={self.rounds} and patience={self.patience} must be at least 1")
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:

@@ -14,6 +14,7 @@ sample converges to them: with θ = w·(x_g − x_b), convex is Σ_gb log(1 + ex
 E[AUC] = Σ_gb h(+1)/(h(+1) + h(−1)) / (n⁺n⁻) with h(y) = e^{yθ} (C's −1 counts the violated pairs).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -25,11 +26,13 @@ from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise, products, standardised
 from ltr.linear.sampler import Sample, binary_labels, draw
 from ltr.metrics.measure import Measure
+from ltr.rankers.parameters import SEED, WEIGHT, Span, whole
 
 LOSSES = {"mle": 0, "l2": 1, "l3": 2, "convex": 3, "exp_gain": 4}
 """Losses by name, as numbers for the kernels; the module has their formulas."""
 _CONVEX = ("mle", "convex")
 _CLOSED = ("mle", "convex", "exp_gain")
+_SKEW = Span(-1e6, 1e6)
 
 
 @njit(cache=True)
@@ -271,17 +274,20 @@ class ConditionalModel(LinearRanker):
     starts: int = 3
     iterations: int = 200
     seed: int = 1
+    spans: ClassVar[Mapping[str, Span]] = {
+        "C": WEIGHT, "samples": whole(1, 100_000), "length": whole(1), "restart": Span(0, 1), "starts": whole(1, 10_000),
+        "iterations": whole(1), "seed": SEED,
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         Measure.maximised(self.measure)
-        rules = {
-            "loss": self.loss in LOSSES, "C": self.C > 0, "samples": self.samples >= 1, "length": self.length >= 1,
-            "restart": 0 <= self.restart <= 1, "starts": self.starts >= 1, "iterations": self.iterations >= 1,
-            "closed": not self.closed or (Measure.of(self.measure).name == "auc" and self.loss in _CLOSED),
-        }  # fmt: skip
-        for name, holds in rules.items():
-            if not holds:
-                raise ValueError(f"ConditionalModel: {name}={getattr(self, name)!r} is out of range")
+        if self.skew is not None and self.skew not in _SKEW:
+            raise ValueError(f"ConditionalModel: skew={self.skew!r} is out of range; it is {_SKEW}, or none")
+        if self.closed and (Measure.of(self.measure).name != "auc" or self.loss not in _CLOSED):
+            raise ValueError(
+                f"ConditionalModel: closed=True is out of range; there is a closed form for auc and {', '.join(_CLOSED)}"
+            )
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:

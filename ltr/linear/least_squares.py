@@ -9,6 +9,7 @@ import numpy as np
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.linear_ranker import LinearRanker, Watch
+from ltr.rankers.parameters import Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +25,7 @@ class LeastSquares(LinearRanker):
     ridge: float = 0.0
     standardise: bool = False
 
-    def __post_init__(self) -> None:
-        if self.ridge < 0:
-            raise ValueError(f"LeastSquares: ridge={self.ridge} is negative")
+    spans: ClassVar[Mapping[str, Span]] = {"ridge": Span(0, 1e18)}
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The solution by singular values (LAPACK's gelsd); documents without a label are left out."""

@@ -16,7 +16,7 @@ from scipy import optimize
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Arrays, Ranker, Tick, learned
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import Curve, mean_measure
 
@@ -108,6 +108,10 @@ class LinearRanker(Ranker):
     stop_on: str = "ndcg_10"
     weights: Floats | None = learned(None)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Measure.of(self.stop_on)
+
     @abstractmethod
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """Weights ``float64 [features]`` for `features`, those of the queries but standardised where asked for; and remarks.
@@ -125,6 +129,7 @@ class LinearRanker(Ranker):
         Raises:
             ValueError: for a feature that is not finite, or labels that the ranker cannot learn from.
         """
+        check_data(self, queries, valid)
         queries = canonical(queries)
         if not np.isfinite(queries.features).all():
             first = int(np.argmin(np.isfinite(queries.features).all(axis=0)))
@@ -144,6 +149,10 @@ class LinearRanker(Ranker):
             rows.append((taken[0], taken[1]))
 
         weights, remarks = self.learn(queries, features, watch)
+        if not np.isfinite(weights * scale).all():
+            raise ValueError(
+                f"{type(self).__name__}: weights are no longer finite; its parameters or the features are too large: {self!r}"
+            )
         train, values = (np.array([row[k] for row in rows], np.float64) for k in range(2))
         curve = Curve(np.arange(1, len(rows) + 1), train, values)
         return replace(self, weights=weights * scale, names=queries.names, curve=curve, remarks=remarks)
@@ -161,9 +170,12 @@ class LinearRanker(Ranker):
         return {"weights": self.weights}
 
     def _with_arrays(self, arrays: Arrays) -> Self:
-        if arrays["weights"].shape != (len(self.names),):
-            raise ValueError(f"{arrays['weights'].shape} weights for {len(self.names)} features")
-        return replace(self, weights=arrays["weights"])
+        weights = arrays["weights"]
+        if weights.shape != (len(self.names),):
+            raise ValueError(f"{weights.shape} weights for {len(self.names)} features")
+        if weights.dtype != np.float64 or not np.isfinite(weights).all():
+            raise ValueError(f"weights of {weights.dtype}, not all of them finite numbers of float64")
+        return replace(self, weights=weights)
 
     @property
     def export_form(self) -> str | None:

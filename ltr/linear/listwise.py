@@ -10,6 +10,7 @@ The sum over the queries plus ‖w‖²/C is minimised by L-BFGS; all but listne
 energy; its published version learns a second, non-linear potential too.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import erf, exp, pi, sqrt
 from typing import ClassVar, Literal
@@ -20,6 +21,8 @@ from numba import njit, prange, types
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8, F8_1D, I8_1D, I8_2D, Floats, Floats32, Ints, Kernel, ready
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise
+from ltr.metrics.conventions import LARGEST_LABEL
+from ltr.rankers.parameters import FACTOR, SEED, WEIGHT, Span, whole
 
 
 @njit(cache=True)
@@ -189,8 +192,13 @@ def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 
         loss: a name in `LOSSES`.
         tau: of softrank, the deviation of a score.
         samples: of boltzrank, permutations per query, the order by label always among them; keyed by `seed` and query.
+
+    Raises:
+        ValueError: for a label above 1,000, as gains are 2^label − 1.
     """
     labels, n = np.nan_to_num(queries.labels), queries.n_queries
+    if labels.max(initial=0.0) > LARGEST_LABEL:
+        raise ValueError(f"label {labels.max():g}: listwise losses take labels up to {LARGEST_LABEL:,}")
     places, extra = np.zeros((n, 2), np.int64), np.zeros(0)
     if loss == "softrank":
         places[:, 1], extra = 1, np.array([tau])
@@ -235,14 +243,9 @@ class Listwise(LinearRanker):
     iterations: int = 200
     seed: int = 1
 
-    def __post_init__(self) -> None:
-        rules = {
-            "loss": self.loss in LOSSES, "C": self.C > 0, "tau": self.tau > 0, "samples": self.samples >= 1, "starts": self.starts >= 1,
-            "iterations": self.iterations >= 1,
-        }  # fmt: skip
-        for name, holds in rules.items():
-            if not holds:
-                raise ValueError(f"Listwise: {name}={getattr(self, name)!r} is out of range")
+    spans: ClassVar[Mapping[str, Span]] = {
+        "C": WEIGHT, "tau": FACTOR, "samples": whole(1, 100_000), "starts": whole(1, 10_000), "iterations": whole(1), "seed": SEED,
+    }  # fmt: skip
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The weights of the start with the lowest objective."""

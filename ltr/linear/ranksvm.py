@@ -8,6 +8,7 @@ per document and label (`_hessian`), but none per pair and feature; it is stored
 features or so.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ from ltr.data.queries import Queries, has_pairs
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.kernels.ranking import by_score
 from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
+from ltr.rankers.parameters import WEIGHT, Span, whole
 
 _PARTS = 16
 """Partial sums over queries that are added up one after another: the same bits for any number of threads."""
@@ -153,9 +155,7 @@ class RankSVM(LinearRanker):
     C: float = 0.01
     iterations: int = 100
 
-    def __post_init__(self) -> None:
-        if not self.C > 0 or self.iterations < 1:
-            raise ValueError(f"RankSVM: C={self.C} must be above 0 and iterations={self.iterations} at least 1")
+    spans: ClassVar[Mapping[str, Span]] = {"C": WEIGHT, "iterations": whole(1)}
 
     def check(self, queries: Queries) -> None:
         """Raises ValueError where no query has documents of different labels."""

@@ -6,6 +6,7 @@ every bad one is placed where it gains most, which does not depend on the others
 time (Joachims 2009) until none is violated by more than `tolerance`; scipy solves the dual over the planes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
 from ltr.metrics.measure import Measure, gains_of
+from ltr.rankers.parameters import WEIGHT, Span, whole
 
 
 @njit(cache=True)
@@ -70,11 +72,14 @@ class SVMmap(LinearRanker):
     tolerance: float = 0.001
     planes: int = 300
 
+    spans: ClassVar[Mapping[str, Span]] = {
+        "C": WEIGHT,
+        "tolerance": Span(0, 1, above=True, below=True),
+        "planes": whole(1, 100_000),
+    }
+
     def __post_init__(self) -> None:
-        if not self.C > 0 or not self.tolerance > 0 or self.planes < 1:
-            raise ValueError(
-                f"SVMmap: C={self.C} and tolerance={self.tolerance} must be above 0 and planes={self.planes} at least 1"
-            )
+        super().__post_init__()
         if Measure.of(self.measure).name != "map":
             raise ValueError(f"SVMmap: measure {self.measure!r} is not map, perhaps of another source such as map:binary")
 
@@ -120,6 +125,10 @@ class SVMmap(LinearRanker):
             weights = (alphas[:, None] * normals).sum(axis=0)
             slack = max(0.0, float((heights - (normals * weights).sum(axis=1)).max()))
             watch(weights)
+        if not weights.any():
+            raise ValueError(
+                f"SVMmap: all weights are 0; no plane is violated by more than tolerance={self.tolerance:g}, or C={self.C:g} is too small"
+            )
         return weights, (f"{len(heights)} planes; slack {slack:.4f}",)
 
 

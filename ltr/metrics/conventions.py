@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
+LARGEST_LABEL = 1000
+"""Gains are 2^label − 1, and the sum over a long query must be a number."""
+
 
 @dataclass(frozen=True)
 class Conventions:
@@ -36,6 +39,10 @@ class Conventions:
             known = get_args(hint)
             if known and getattr(self, name) not in known:
                 raise ValueError(f"conventions: {name} {getattr(self, name)!r} is not one of {', '.join(known)}")
+        for name in ("threshold", "max_label"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_LABEL:
+                raise ValueError(f"conventions: {name} {value!r} is no label, a number from 0 to {LARGEST_LABEL:,}")
 
 
 PRESETS: dict[str, tuple[Conventions, str]] = {

@@ -87,7 +87,7 @@ def evaluate(
     labels: ArrayLike | Mapping[str, ArrayLike],
     scores: ArrayLike,
     offsets: ArrayLike,
-    measures: Iterable[str | Measure],
+    measures: str | Measure | Iterable[str | Measure],
     conventions: Conventions | None = None,
     position: ArrayLike | None = None,
     documents: NDArray[np.bytes_] | None = None,
@@ -99,7 +99,7 @@ def evaluate(
             (``{"label": …, "click": …}``).
         scores: ``[documents]``, higher is better; finite.
         offsets: ``[queries + 1]``, first document of each query, then the number of documents.
-        measures: names such as ``ndcg@10`` or ``map``.
+        measures: names such as ``ndcg@10`` or ``map``, or one of them.
         conventions: tie, empty-query and label rules.
         position: original row of each document, for ``ties="stable"`` (default: as given).
         documents: document ids, for ``ties="docid"``.
@@ -127,7 +127,7 @@ def evaluate(
         if values.shape != scores.shape:
             raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
     by_source: dict[str, list[Measure]] = {}
-    for measure in map(Measure.of, measures):
+    for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):
         if measure.source not in sources:
             raise ValueError(f"{measure.key} needs the label source {measure.source!r}; given: {', '.join(sources)}")
         by_source.setdefault(measure.source, []).append(measure)

@@ -7,11 +7,19 @@ length of the longest query and the cutoff to one weight a rank, ``float64 [long
 import numpy as np
 
 from ltr.kernels.kernel import Floats
-from ltr.metrics.conventions import Conventions
+from ltr.metrics.conventions import LARGEST_LABEL, Conventions
 
 
 def graded(labels: Floats, conventions: Conventions) -> Floats:
-    """2^label − 1, or the label itself with ``gain="linear"``; ``labels float64 [documents]``, none missing."""
+    """2^label − 1, or the label itself with ``gain="linear"``; ``labels float64 [documents]``, none missing.
+
+    Raises:
+        ValueError: for a label whose gain is too large for a number.
+    """
+    if conventions.gain == "exp2" and labels.max(initial=0.0) > LARGEST_LABEL:
+        raise ValueError(
+            f"label {labels.max():g}: gains of 2^label - 1 take labels up to {LARGEST_LABEL:,}; take the convention gain: linear"
+        )
     return np.exp2(labels) - 1.0 if conventions.gain == "exp2" else labels
 
 

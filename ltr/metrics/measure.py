@@ -8,6 +8,7 @@ over every pair is in the tests, for every registered measure. `ltr.metrics.eval
 A query on which a measure is undefined (no relevant document) yields NaN inside and what `Conventions.empty` says outside.
 """
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -68,6 +69,8 @@ class Definition:
     short_rules: frozenset[str] = frozenset()
 
 
+LARGEST_CUTOFF = 1_000_000_000
+"""No query is longer."""
 MEASURES: dict[str, Definition] = {}
 """Every measure by its name, to which a cutoff is added: ``ndcg_10`` or ``ndcg@10``."""
 
@@ -123,12 +126,16 @@ class Measure:
         """
         if isinstance(text, Measure):
             return text
-        match = re.fullmatch(r"([a-zA-Z_]+?)(?:[@_](\d+))?(?::(\w+))?", text.strip())
+        if not isinstance(text, str):
+            raise ValueError(f"measure {text!r}: a measure is named in text, such as 'ndcg@10' or 'map'")
+        match = re.fullmatch(r"([a-zA-Z_]+?)(?:[@_]([0-9]+))?(?::(\w+))?", text.strip())
         if match is None or match[1].lower() not in MEASURES:
-            raise ValueError(f"unknown measure {text!r}; known: {', '.join(MEASURES)}, each with @K or _K for a cutoff")
+            near = difflib.get_close_matches(re.split(r"[@:\d]", text.strip().lower())[0].rstrip("_"), MEASURES, n=2)
+            meant = f"did you mean {' or '.join(near)}? " if near else ""
+            raise ValueError(f"unknown measure {text[:60]!r}; {meant}known: {', '.join(MEASURES)}, each with @K or _K for a cutoff")
+        if match[2] is not None and (len(match[2]) > 10 or not 1 <= int(match[2]) <= LARGEST_CUTOFF):
+            raise ValueError(f"measure {text[:60]!r}: the cutoff must be at least 1, and at most {LARGEST_CUTOFF:,}")
         cutoff = None if match[2] is None else int(match[2])
-        if cutoff == 0:
-            raise ValueError(f"measure {text!r}: the cutoff must be at least 1")
         measure = Measure(match[1].lower(), cutoff, match[3])
         if cutoff is None and measure.definition.needs_cutoff:
             title = measure.definition.title.lower()

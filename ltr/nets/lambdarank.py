@@ -21,11 +21,12 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
 from ltr.objectives.effective_pairs import Ledger, ledger
-from ltr.objectives.lambda_objective import NORMALISE, Objective
+from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import QueryObjective
-from ltr.objectives.terms import Term, saturations
-from ltr.rankers.base import Arrays, Features, Ranker, Tick, checked_features, learned
+from ltr.objectives.terms import Term, saturations, terms_of
+from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Curve, mean_measure
 
@@ -86,7 +87,7 @@ class LambdaRank(Ranker):
         flat_epochs: restart with new random weights after this many epochs without a better validation value; 0: never.
         shrink, shrink_probability: where training accuracy falls, the rate is multiplied by `shrink` with this probability (D: 0.8,
             30 %).
-        objective, sigma, normalise, conventions: see `Objective`.
+        objective, sigma, normalise, conventions: see `Objective`; an objective may be a measure's name.
         stop_on: the measure by which an epoch is the best, validation is flat and training accuracy falls.
         keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is where to expect a local
             optimum.
@@ -117,6 +118,10 @@ class LambdaRank(Ranker):
     keep_epochs: tuple[int, ...] = ()
     count_pairs: int = 0
     seed: int = 1
+    spans: ClassVar[Mapping[str, Span]] = {
+        "hidden": whole(0, 10_000), "epochs": whole(0), "learning_rate": FACTOR, "flat_epochs": whole(0, 1_000_000_000), "shrink": SHARE,
+        "shrink_probability": Span(0, 1), "sigma": FACTOR, "count_pairs": whole(0, 1_000_000_000), "seed": SEED,
+    }  # fmt: skip
     weights: Weights | None = learned(None)
     scaling: Floats | None = learned(None)
     states: Mapping[int, State] = field(default_factory=dict, repr=False, compare=False, metadata={"learned": True})
@@ -124,25 +129,11 @@ class LambdaRank(Ranker):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
-        rules = {
-            "hidden": self.hidden >= 0,
-            "epochs": self.epochs >= 0,
-            "learning_rate": self.learning_rate > 0,
-            "update": self.update in ("query", "full"),
-            "keep": self.keep in ("valid", "train"),
-            "flat_epochs": self.flat_epochs >= 0,
-            "shrink": 0 < self.shrink <= 1,
-            "sigma": self.sigma > 0,
-            "normalise": self.normalise in NORMALISE,
-            "seed": self.seed >= 0,
-            "shrink_probability": 0 <= self.shrink_probability <= 1,
-            "count_pairs": self.count_pairs >= 0,
-            "keep_epochs": all(epoch >= 1 for epoch in self.keep_epochs),
-        }
+        super().__post_init__()
+        object.__setattr__(self, "objective", terms_of(self.objective))
+        if not all(epoch in whole(1) for epoch in self.keep_epochs):
+            raise ValueError(f"LambdaRank: keep_epochs={self.keep_epochs!r} is out of range; each is {whole(1)}")
         Measure.maximised(self.stop_on)
-        for name, holds in rules.items():
-            if not holds:
-                raise ValueError(f"LambdaRank: {name}={getattr(self, name)!r} is out of range")
 
     def fit(
         self,
@@ -164,6 +155,7 @@ class LambdaRank(Ranker):
         Raises:
             ValueError: for an infinite feature, an objective that does not fit the data, or a state that does not fit the net.
         """
+        check_data(self, queries, valid)
         preferences = preferences and preferences.in_canonical_order(queries)
         queries = canonical(queries)
         valid = canonical(valid) if valid is not None else queries
@@ -302,7 +294,10 @@ class LambdaRank(Ranker):
         weights, width = Weights.restored(arrays, self.hidden), len(self.names)
         if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
             raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
-        return replace(self, weights=weights, scaling=arrays["scaling"], states=states)
+        scaling = arrays["scaling"]
+        if scaling.dtype != np.float64 or not np.isfinite(scaling).all() or not (scaling[1] > 0).all():
+            raise ValueError("a scaling that is not finite means and deviations above 0")
+        return replace(self, weights=weights, scaling=scaling, states=states)
 
     def snapshot(self, iteration: int) -> Self | None:
         """The net with the weights after an epoch of `keep_epochs` or the last one; None for other epochs."""

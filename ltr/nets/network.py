@@ -50,12 +50,14 @@ class Weights:
         """The weights of these `arrays`, for a net with this number of hidden units.
 
         Raises:
-            ValueError: for arrays of other shapes.
+            ValueError: for arrays of other shapes or types, or weights that are not finite.
         """
         inner, bias, outer = (arrays[name] for name in ("inner", "bias", "outer"))
         units = max(hidden, 1)
         if inner.shape[:-1] != (units,) or outer.shape != (units,) or bias.shape != (units,):
             raise ValueError(f"weights of shapes {inner.shape}, {bias.shape} and {outer.shape} for {hidden} hidden units")
+        if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in (inner, bias, outer)):
+            raise ValueError("weights that are not all finite numbers of float64")
         return cls(inner, bias, outer, hidden)
 
     def scores(self, features: Floats32) -> Floats:

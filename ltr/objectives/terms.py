@@ -3,7 +3,7 @@
 Several label sources, graded objectives (Svore 2011 eq. 10) and schedules (eq. 12) are only lists of terms.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -41,6 +41,8 @@ class Schedule:
             raise ValueError(f"schedule kind {self.kind!r} is not linear or exponential")
         if not 0 <= self.start <= 1:
             raise ValueError(f"schedule start {self.start:g} is outside [0, 1]")
+        if not -700 <= self.eta <= 1e6:
+            raise ValueError(f"schedule eta {self.eta:g} is outside [-700, 1e6]")
 
     def at(self, iteration: int) -> float:
         """Weight at an iteration, from 0."""
@@ -88,6 +90,27 @@ class Term:
             raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
         if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
+
+
+def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]") -> tuple[Term, ...]:
+    """The terms of an objective; a measure stands for a term of it.
+
+    Raises:
+        ValueError: for none, and for what is neither a term nor a measure.
+
+    >>> terms_of("map") == (Term("map"),)
+    True
+    """
+    several: list[object] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    return tuple(map(_term, several or [given]))
+
+
+def _term(given: object) -> Term:
+    if isinstance(given, Term):
+        return given
+    if not isinstance(given, str | Measure):
+        raise ValueError(f"objective: {given!r} is no ltr.Term or measure; an objective is one or several, such as 'ndcg' or 'map'")
+    return Term(str(given))
 
 
 def terms_from(written: Sequence[Written]) -> tuple[Term, ...]:

@@ -5,12 +5,13 @@ A ranker subclasses `Ranker` and defines how it learns (`fit`), how it scores (`
 follow from its fields; class traits say what else it can do. On disk: JSON for people, npz for the arrays, no pickle.
 """
 
+import difflib
 import json
 import math
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
@@ -24,6 +25,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.effective_pairs import Ledger
 from ltr.objectives.terms import Term, Written, terms_from
+from ltr.rankers.parameters import Span, check_parameters
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Curve
 
@@ -105,6 +107,7 @@ class Ranker(ABC):
         shrunk_by_scale: parameters that a run's `scale` reduces.
         iterations_from: the parameter that sets the number of iterations.
         snapshots_from: the parameter that lists iterations whose state is kept, where there is one.
+        spans: the numbers that each numeric parameter may be.
         conventions: label rules.
         names: of the features it was fitted on; empty before `fit`.
         curve: a measure during training, where there is one.
@@ -123,10 +126,45 @@ class Ranker(ABC):
     shrunk_by_scale: ClassVar[tuple[str, ...]] = ()
     iterations_from: ClassVar[str | None] = None
     snapshots_from: ClassVar[str | None] = None
+    spans: ClassVar[Mapping[str, Span]] = {}
     conventions: Conventions = Conventions()
     names: tuple[str, ...] = learned(())
     curve: Curve | None = learned(None, compare=False)
     remarks: tuple[str, ...] = learned((), compare=False)
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Refuses unknown parameters with what may have been meant.
+
+        Raises:
+            TypeError: as Python does for an unexpected keyword argument.
+        """
+        known = [f.name for f in fields(cls)] if is_dataclass(cls) else []
+        for name in named:
+            if name not in known:
+                near = difflib.get_close_matches(name, parameters_of(cls), n=2)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(parameters_of(cls))}"
+                raise TypeError(f"{cls.__name__}: no parameter {name!r}; {hint}")
+        return super().__new__(cls)
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Ranker.__repr__  # type: ignore[method-assign]  # or `dataclass` would write a longer one
+
+    def __post_init__(self) -> None:
+        check_parameters(self, self.spans)
+        if not isinstance(self.conventions, Conventions):
+            raise ValueError(f"{type(self).__name__}: conventions={self.conventions!r} is no ltr.Conventions")
+
+    def __repr__(self) -> str:
+        """The parameters that are not their defaults, and whether it is fitted."""
+        told = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)
+            if f.name in parameters_of(self) and not _is_default(self, f)
+        ]
+        fitted = f" fitted on {len(self.names)} features" if self.names else ""
+        return f"{type(self).__name__}({', '.join(told)}){fitted}"
 
     @abstractmethod
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
@@ -295,6 +333,11 @@ class Ranker(ABC):
         return cls(**given, names=names)._with_arrays(arrays)
 
 
+def _is_default(ranker: Ranker, field: Field[Any]) -> bool:
+    default = field.default_factory() if field.default_factory is not MISSING else field.default
+    return bool(getattr(ranker, field.name) == default)
+
+
 _READ: dict[str, Callable[[Any], Any]] = {"conventions": lambda written: Conventions(**written), "objective": terms_from}
 """How parameters that are more than plain values are read."""
 
@@ -329,7 +372,7 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     if columns is not None:
         missing = [name for name in names if name not in list(columns)]
         if missing:
-            raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
+            raise ValueError(f"features missing in the data: {_few(missing)}")
         features = cast(Frame, features)[list(names)].to_numpy()
     array = np.ascontiguousarray(features, np.float32)
     if array.ndim != 2 or array.shape[1] != len(names):
@@ -337,23 +380,94 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     return array
 
 
+def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
+    """Checks what a ranker is to be fitted to.
+
+    Raises:
+        ValueError: for what are no `ltr.Queries`, for none of them, and for validation queries with other features.
+    """
+    for name, given in (("queries", queries), ("valid", valid)):
+        if given is None and name == "valid":
+            continue
+        if not isinstance(given, Queries):
+            raise ValueError(
+                f"{type(ranker).__name__}.fit: {name} is {_named(given)}; it takes ltr.Queries(features, labels, offsets), "
+                "and ltr.Estimator(model).fit(X, y, qid) takes arrays"
+            )
+        if not given.n_documents or not given.n_features:
+            raise ValueError(
+                f"{type(ranker).__name__}.fit: {name} has {given.n_documents} documents and {given.n_features} features; both are needed"
+            )
+    if valid is not None and valid.names != queries.names:
+        raise ValueError(
+            f"{type(ranker).__name__}.fit: valid has the features {_few(valid.names)}, and queries {_few(queries.names)}"
+        )
+
+
+def _named(given: object) -> str:
+    """What something is, for people: its type, and an array's shape."""
+    shape = getattr(given, "shape", None)
+    return f"a {type(given).__module__.split('.')[0].replace('builtins', 'Python')} {type(given).__name__}{f' {shape}' if shape else ''}"
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+
+
 def save(model: Ranker, folder: str | Path) -> None:
-    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing."""
+    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing.
+
+    Raises:
+        ValueError: for what is no ranker, or one that is not fitted.
+    """
+    if not isinstance(model, Ranker):
+        inner = "; of an estimator, save its model_" if hasattr(model, "get_params") else ""
+        raise ValueError(f"save: model is {_named(model)}; it takes a fitted ranker{inner}")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    about = {
+    about: dict[str, Json] = {
         "format": FORMAT,
         "kind": model.kind,
         "digest": model.digest,
         "parameters": model.parameters,
         "features": list(model.names),
     }
+    arrays = model.arrays
     with open(folder / "model.npz", "wb") as file:
-        np.savez(file, allow_pickle=False, **model.arrays)
-    (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
+        np.savez(file, allow_pickle=False, **arrays)
+    (folder / "model.json").write_text(json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n")
 
 
-def _arrays(path: Path) -> dict[str, Array]:
+def content_digest(about: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:
+    """sha256 of all that a saved model consists of: ``model.json`` without this digest itself, and every array. Models saved by 0.1.0
+    have no such digest."""
+    written = json.dumps({name: value for name, value in about.items() if name != "content"}, sort_keys=True)
+    return sha256(f"{written}{digest_of('', arrays)}".encode()).hexdigest()
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """What ``model.json`` says, each entry of its type."""
+    about = json.loads(path.read_text("utf-8"))
+    if not isinstance(about, dict):
+        raise ValueError("model.json holds no JSON object")
+    if about.get("format") != FORMAT:
+        raise ValueError(f"model format {about.get('format')!r}, this version reads {FORMAT}")
+    for name, kind in _ENTRIES.items():
+        if not isinstance(about.get(name, "" if name == "content" else None), kind):
+            raise ValueError(f"model.json: {name!r} is {'missing' if name not in about else f'no {_WORDS[kind]}'}")
+    strange = [name for name in about if name not in _ENTRIES]
+    if strange:
+        raise ValueError(f"model.json: unknown entry {strange[0]!r}")
+    if not all(isinstance(name, str) for name in about["features"]):
+        raise ValueError("model.json: 'features' is no list of names")
+    return about
+
+
+_ENTRIES: dict[str, type] = {"format": int, "kind": str, "digest": str, "parameters": dict, "features": list, "content": str}
+_WORDS: dict[type, str] = {int: "whole number", str: "text", dict: "JSON object", list: "list"}
+
+
+def _arrays(path: Path) -> Arrays:
     """The arrays of an archive that `save` wrote. Nothing is allocated for an array that claims more than its entry in the file holds."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
@@ -378,22 +492,36 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
     """The model that `save` wrote into `folder`.
 
     Raises:
-        ValueError: for a folder without a model, another format, an unknown kind, or bytes that do not match the digest.
+        ValueError: for a folder without a model, another format, an unknown kind, or files that do not match their digests.
     """
     folder = Path(folder)
     try:
-        about = json.loads((folder / "model.json").read_text())
-        arrays = _arrays(folder / "model.npz")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{folder}: no readable model.json and model.npz ({error})") from error
-    if about.get("format") != FORMAT:
-        raise ValueError(f"{folder}: model format {about.get('format')}, this version reads {FORMAT}")
-    if about["kind"] not in kinds:
-        raise ValueError(f"{folder}: unknown kind of model {about['kind']!r}; known: {', '.join(kinds)}")
+        about, arrays = _about(folder / "model.json"), _arrays(folder / "model.npz")
+    except Exception as error:  # of the parsers of JSON, zip and npy, which fail in a dozen ways on bytes that may be anything
+        raise ValueError(f"{folder}: no readable model.json and model.npz ({_sentence(error)})") from error
+    kind = about["kind"]
+    if kind not in kinds:
+        raise ValueError(f"{folder}: unknown kind of model {kind!r}; known: {', '.join(kinds)}")
+    scored = {name: array for name, array in arrays.items() if "/" not in name}
+    content = content_digest(about, arrays)
+    if digest_of(kind, scored) != about["digest"] or about.get("content", content) != content:
+        raise ValueError(
+            f"{folder}: model.json and model.npz do not match the digest in model.json; they were changed or are damaged"
+        )
     try:
-        model = kinds[about["kind"]].restored(about["parameters"], arrays, tuple(about["features"]))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise ValueError(f"{folder}: what is written there is no {about['kind']} ({error})") from error
-    if model.digest != about["digest"]:
-        raise ValueError(f"{folder}: the arrays do not match the digest in model.json; the files were changed or are damaged")
+        model = kinds[kind].restored(about["parameters"], arrays, tuple(about["features"]))
+        same = model.digest == about["digest"]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{folder}: what is written there is no {kind} ({_sentence(error)})") from error
+    if not same:
+        raise ValueError(
+            f"{folder}: parameters and arrays do not match the digest in model.json; the files were changed or are damaged"
+        )
     return model
+
+
+def _sentence(error: Exception) -> str:
+    """An error in one short line; one that is no sentence begins with its type."""
+    said = " ".join(str(error).split())
+    said = said if isinstance(error, ValueError | OSError) and said else f"{type(error).__name__} {said}".strip()
+    return said if len(said) <= 200 else f"{said[:200]} …"

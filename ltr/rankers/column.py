@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32
-from ltr.rankers.base import Arrays, Ranker, Tick
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data
 from ltr.rankers.surface import Surface
 
 LAST = float(np.finfo(np.float32).min)
@@ -38,6 +38,7 @@ class Column(Ranker):
         Raises:
             ValueError: where there is no such feature.
         """
+        check_data(self, queries, valid)
         if self.feature not in queries.names:
             raise ValueError(f"column: no feature {self.feature!r} in this data set; it has {', '.join(queries.names[:5])} …")
         missing = int(np.isnan(queries.features[:, queries.names.index(self.feature)]).sum())
@@ -57,6 +58,8 @@ class Column(Ranker):
         return {"column": np.array([self.names.index(self.feature)]), "descending": np.array([self.descending])}
 
     def _with_arrays(self, arrays: Arrays) -> Self:
+        if self.feature not in self.names:
+            raise ValueError(f"no feature {self.feature!r} among {', '.join(self.names[:5])} …")
         return self
 
     @property

@@ -17,7 +17,7 @@ from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure, fewer_is_better
-from ltr.rankers.base import Arrays, Ranker, Tick, learned
+from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.surface import Surface, linear_surface
 
 
@@ -111,6 +111,7 @@ class Combination(Ranker):
     alpha: float | None = learned(None)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         Measure.of(self.measure)
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
@@ -119,6 +120,7 @@ class Combination(Ranker):
         Raises:
             ValueError: unless there are two features, both finite.
         """
+        check_data(self, queries, valid)
         queries, measure = canonical(queries), Measure.of(self.measure)
         if queries.n_features != 2 or not np.isfinite(queries.features).all():
             raise ValueError(f"a combination mixes two finite columns of scores; given {queries.n_features}")
@@ -143,7 +145,10 @@ class Combination(Ranker):
         return {"alpha": np.array([self.alpha])}
 
     def _with_arrays(self, arrays: Arrays) -> Self:
-        return replace(self, alpha=float(arrays["alpha"][0]))
+        alpha = arrays["alpha"]
+        if alpha.shape != (1,) or alpha.dtype != np.float64 or not 0 <= alpha[0] <= 1 or len(self.names) != 2:
+            raise ValueError(f"alpha {alpha} and {len(self.names)} features; one number in [0, 1] mixes two")
+        return replace(self, alpha=float(alpha[0]))
 
     @property
     def export_form(self) -> str | None:

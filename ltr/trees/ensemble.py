@@ -37,7 +37,8 @@ class Trees:
         """The ensemble of these arrays, which may come from anywhere.
 
         Raises:
-            ValueError: where a walk through them could leave them or never end, leaves are not in order, or a threshold is NaN.
+            ValueError: where a walk through them could leave them or never end, leaves are not in order, a threshold is NaN, or a value is
+                not finite.
         """
         trees = Trees(**arrays)
         if not trees._fit_together(n_features):
@@ -55,7 +56,9 @@ class Trees:
         nodes, leaves = np.diff(self.node_starts), np.diff(self.leaf_starts)
         if self.node_starts[0] or self.leaf_starts[0] or (nodes < 0).any() or (leaves != nodes + 1).any():
             return False
-        if self.node_starts[-1] != len(self.feature) or self.leaf_starts[-1] != len(self.value) or np.isnan(self.threshold).any():
+        if self.node_starts[-1] != len(self.feature) or self.leaf_starts[-1] != len(self.value):
+            return False
+        if np.isnan(self.threshold).any() or not np.isfinite(self.value).all():
             return False
         reads = bool(((self.feature >= 0) & (self.feature < n_features)).all())
         return reads and bool(_in_order(self.left, self.right, self.node_starts))

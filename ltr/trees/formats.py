@@ -36,6 +36,16 @@ _LEFT, _NAN = 2, 8
 """LightGBM's decision_type of a numerical split: bit 1, missing values go left; bits 2 and 3, which values are missing."""
 _MISSING = {0: "none", 4: "zero", 8: "nan"}
 _CATEGORICAL = 1
+_ENTRIES = {
+    "num_leaves", "num_cat", "split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child", "leaf_value",
+    "leaf_weight", "leaf_count", "internal_value", "internal_weight", "internal_count", "cat_boundaries", "cat_threshold", "is_linear",
+    "leaf_const", "num_features", "leaf_features", "leaf_coeff", "shrinkage",
+}  # fmt: skip
+"""What LightGBM writes of a tree, an entry a line."""
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
+_MOST_FEATURES = 1 << 22
+"""Of a file that names none: so many names are made up at most."""
 _ROOT = 2147483647
 _SLACK = np.float32(1e-6)
 _LARGEST = np.finfo(np.float32).max
@@ -300,27 +310,51 @@ def read_lightgbm(text: str) -> Ensemble:
         ValueError: for several classes, averaged trees, categorical splits, linear leaves, zeros that count as missing, another
             version, or a file that ends early or contradicts itself.
     """
-    head, *blocks = re.split(r"^Tree=\d+$", text.split("\nend of trees")[0], flags=re.MULTILINE)
-    header = _pairs(head)
+    end = text.find("\nend of trees") + 1
+    if not end:
+        raise ValueError("the LightGBM model ends before its last tree")
+    head, *blocks = re.split(r"^(?=Tree=)", text[:end], flags=re.MULTILINE)
+    header = {key: value for key, _, value in (line.partition("=") for line in head.split("\n"))}
     if header.get("version") not in ("v3", "v4"):
         raise ValueError(f"version {header.get('version')!r} of LightGBM's format; v3 and v4 are read")
-    if "\nend of trees" not in text or len(blocks) != len(header.get("tree_sizes", "").split()):
-        raise ValueError("the LightGBM model ends before its last tree")
+    sizes = header.get("tree_sizes", "").split()
+    if len(blocks) != len(sizes):
+        raise ValueError(
+            f"tree_sizes has {len(sizes)} of {len(blocks)} trees; the LightGBM model ends before its last tree, or has others"
+        )
+    for k, (block, size) in enumerate(zip(blocks, sizes, strict=True)):
+        if str(len(block.encode())) != size:
+            raise ValueError(f"tree {k} has {len(block.encode())} bytes, and {size} in tree_sizes, which LightGBM finds it by")
     for key in ("num_class", "num_tree_per_iteration"):
         if header.get(key) != "1":
             raise ValueError(f"{key}={header.get(key)}; a ranker has one score a document")
-    if "average_output" in head.split():
+    if "average_output" in header:
         raise ValueError("average_output: a random forest's score is a mean of its trees, not their sum")
-    names = tuple(header.get("feature_names", "").split())
-    trees = [_read_lightgbm_tree(k, _pairs(block), len(names)) for k, block in enumerate(blocks)]
+    told = text[end:].partition("\nparameters:")[2].partition("\nend of parameters")[0].split("\n")
+    if strange := [line for line in told if line and not re.fullmatch(r"\[\w+: .*\]", line)]:
+        raise ValueError(f"parameters: {strange[0][:40]!r} is none; each is a line [name: value]")
+    names = tuple(filter(None, header.get("feature_names", "").split(" ")))
+    if header.get("max_feature_idx") != str(len(names) - 1):
+        raise ValueError(f"max_feature_idx={header.get('max_feature_idx')} and {len(names)} feature_names")
+    trees = [_read_lightgbm_tree(k, _entries(k, block), len(names)) for k, block in enumerate(blocks)]
     made_up = names == tuple(f"Column_{k}" for k in range(len(names)))
     # Where LightGBM read a LETOR file, column 0 does not exist in it: positions then do not match features.
     shifted = header.get("feature_infos", "").split()[:1] == ["none"]
     return _ensemble(trees, () if made_up and not shifted else names, len(names))
 
 
-def _pairs(block: str) -> dict[str, str]:
-    return {key: value for key, sign, value in (line.partition("=") for line in block.splitlines()) if sign}
+def _entries(number: int, block: str) -> dict[str, str]:
+    """The entries of one tree of LightGBM's, which reads none behind an empty line."""
+    found: dict[str, str] = {}
+    for place, line in enumerate(block.rstrip("\n").split("\n")[1:], 2):
+        key, sign, value = line.partition("=")
+        if not sign or key not in _ENTRIES or key in found:
+            raise ValueError(f"tree {number}, its line {place}: {line[:40]!r} is no entry of a tree, or there twice")
+        wrong = [one for one in value.split(" ") if one and not _REAL.fullmatch(one)]
+        if wrong:
+            raise ValueError(f"tree {number}, {key}: could not convert {wrong[0][:40]!r} to a number")
+        found[key] = value
+    return found
 
 
 class _Given(NamedTuple):
@@ -342,18 +376,19 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
         raise ValueError(f"tree {number} has linear leaves; a leaf must be one value")
 
     def listed(key: str, dtype: type, default: str | None = None) -> Array:
-        try:
-            return np.array((given[key] if default is None else given.get(key, default)).split(), dtype)
-        except KeyError:
-            raise ValueError(f"tree {number} has no {key}") from None
-        except ValueError as error:
-            raise ValueError(f"tree {number}, {key}: {error}") from None
+        if default is None and key not in given:
+            raise ValueError(f"tree {number} has no {key}")
+        written = [one for one in given.get(key, default or "").split(" ") if one]
+        for one in written if dtype is np.int64 else ():
+            if not _WHOLE.fullmatch(one) or abs(int(one)) >= 1 << 31:
+                raise ValueError(f"tree {number}, {key}: could not convert {one[:40]!r} to a whole number of 32 bits")
+        return np.array(written, dtype)
 
     values = listed("leaf_value", np.float64)
     inner = {"default": "" if len(values) == 1 else None}
     decision, edges = listed("decision_type", np.int64, **inner), listed("threshold", np.float64, **inner)
     feature = listed("split_feature", np.int64, **inner)
-    kind = np.array([_MISSING.get(int(one) & 12, "?") for one in decision], "U4")
+    kind = np.array([_MISSING.get(int(one) & ~3, "?") for one in decision], "U4")
     for wrong, why in (
         (decision & _CATEGORICAL > 0, "is categorical; only numerical splits are read"),
         (kind == "zero", "counts zeros as missing (zero_as_missing), which here are values like others"),
@@ -363,6 +398,12 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
             raise ValueError(f"tree {number}, split {int(np.argmax(wrong))} {why}")
     if len(edges) != len(decision):
         raise ValueError(f"tree {number} has {len(edges)} thresholds and {len(decision)} decision types")
+    if given.get("num_cat") != "0":
+        raise ValueError(f"tree {number} is categorical by num_cat={given.get('num_cat')}; only numerical splits are read")
+    if given.get("num_leaves") != str(len(values)) or len(values) != len(decision) + 1:
+        raise ValueError(
+            f"tree {number} has num_leaves={given.get('num_leaves')}, values of {len(values)} leaves and {len(decision)} splits"
+        )
     tree = _Given(
         feature, _not_above(edges), np.where(kind == "nan", decision & _LEFT > 0, edges >= 0),
         listed("left_child", np.int64, **inner), listed("right_child", np.int64, **inner), values,
@@ -391,7 +432,7 @@ def read_xgboost(document: Document) -> Ensemble:
     """
     try:
         return _read_xgboost(document["learner"])
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"no XGBoost model: {type(error).__name__} {error}") from None
 
 
@@ -401,18 +442,64 @@ def _read_xgboost(learner: Document) -> Ensemble:
         raise ValueError(f"XGBoost's booster {booster['name']!r}; read are gbtree and dart")
     if not objective.startswith(_MARGINS):
         raise ValueError(f"objective {objective!r}: its base score is no score; read are rank:… and {', '.join(_MARGINS[1:])}")
-    base = parameters["base_score"].strip("[]").split(",")
-    if int(parameters["num_class"]) > 1 or int(parameters.get("num_target", "1")) > 1 or len(base) > 1:
+    base = parameters["base_score"].removeprefix("[").removesuffix("]").split(",")
+    if (
+        _count("num_class", parameters["num_class"]) > 1
+        or _count("num_target", parameters.get("num_target", "1")) > 1
+        or len(base) > 1
+    ):
         raise ValueError("several classes or targets; a ranker has one score a document")
+    if not _REAL.fullmatch(base[0]) or not np.isfinite(constant := _narrow(float(base[0]))):
+        raise ValueError(f"base_score {parameters['base_score']!r} is no finite number")
     model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
-    weights = booster["weight_drop"] if booster["name"] == "dart" else [1.0] * len(model["trees"])
-    n_features = int(parameters["num_feature"])
+    n_trees, n_features = len(model["trees"]), _count("num_feature", parameters["num_feature"])
+    weights = _reals("weight_drop", booster["weight_drop"]) if booster["name"] == "dart" else np.ones(n_trees, np.float32)
     names = tuple(learner["feature_names"])
-    if len(weights) != len(model["trees"]) or (names and len(names) != n_features):
-        raise ValueError(f"{len(weights)} weights of {len(model['trees'])} trees, {len(names)} names of {n_features} features")
-    constant = [_constant(float(np.float32(base[0])))] if float(base[0]) else []
+    if len(weights) != n_trees or (names and len(names) != n_features):
+        raise ValueError(f"{len(weights)} weights of {n_trees} trees, {len(names)} names of {n_features} features")
+    if n_features > _MOST_FEATURES:
+        raise ValueError(f"num_feature={n_features}; at most {_MOST_FEATURES} are read")
+    _check_all_trees(model, n_trees)
     trees = [_read_xgboost_tree(k, *one, n_features) for k, one in enumerate(zip(model["trees"], weights, strict=True))]
-    return _ensemble([*constant, *trees], names, n_features)
+    constants = [_constant(float(constant))] if constant else []
+    return _ensemble([*constants, *trees], names, n_features)
+
+
+def _check_all_trees(model: Document, n_trees: int) -> None:
+    """XGBoost adds up the trees that these three count."""
+    groups, counted = _wholes("tree_info", model["tree_info"]), _count("num_trees", model["gbtree_model_param"]["num_trees"])
+    rounds = _wholes("iteration_indptr", model.get("iteration_indptr", [0, n_trees]))
+    if groups.any() or len(groups) != n_trees:
+        raise ValueError(
+            f"tree_info has {len(groups)} of {n_trees} trees, and not all of group 0; a ranker has one score a document"
+        )
+    if counted != n_trees or not len(rounds) or rounds[0] != 0 or rounds[-1] != n_trees or (np.diff(rounds) < 0).any():
+        raise ValueError(f"num_trees={counted} and iteration_indptr, which rises from 0 to it, for {n_trees} trees")
+
+
+def _count(name: str, written: str) -> int:
+    """XGBoost writes counts as text."""
+    if not re.fullmatch("[0-9]{1,10}", written):
+        raise ValueError(f"{name}={written[:40]!r} is no count")
+    return int(written)
+
+
+def _wholes(name: str, given: object) -> Ints:
+    if not isinstance(given, list) or not all(type(one) is int and abs(one) < 1 << 31 for one in given):
+        raise ValueError(f"{name} is no list of whole numbers of 32 bits")
+    return np.array(given, np.int64)
+
+
+def _reals(name: str, given: object) -> Floats32:
+    if not isinstance(given, list) or not all(type(one) is float for one in given):
+        raise ValueError(f"{name} is no list of numbers, written with a point or an exponent as XGBoost does")
+    return _narrow(np.array(given, np.float64))
+
+
+def _narrow(values: ArrayLike) -> Floats32:
+    """float32; infinite where that is too narrow."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values, np.float64).astype(np.float32)
 
 
 def _constant(value: float) -> Trees:
@@ -421,26 +508,39 @@ def _constant(value: float) -> Trees:
 
 
 def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: int) -> Trees:
+    _count("num_feature", given["tree_param"]["num_feature"])
     if any(given.get("split_type", ())) or given.get("categories_nodes"):
         raise ValueError(f"tree {number} has categorical splits; only numerical ones are read")
-    if int(given["tree_param"].get("size_leaf_vector", "1")) > 1:
+    if _count("size_leaf_vector", given["tree_param"].get("size_leaf_vector", "1")) > 1:
         raise ValueError(f"tree {number} has vectors for leaves; a ranker has one score a document")
-    left, right, feature = (np.array(given[key], np.int64) for key in ("left_children", "right_children", "split_indices"))
-    condition, hessian = (np.array(given[key], np.float64).astype(np.float32) for key in ("split_conditions", "sum_hessian"))
-    defaults, gain = np.array(given["default_left"], np.int64) > 0, np.array(given["loss_changes"], np.float64)
-    if len({len(a) for a in (left, right, feature, condition, hessian, defaults, gain)}) > 1 or len(left) == 0:
+    whole, real = (
+        ("left_children", "right_children", "split_indices", "parents"),
+        ("split_conditions", "sum_hessian", "loss_changes"),
+    )
+    left, right, feature, parents = (_wholes(f"tree {number}, {key}", given[key]) for key in whole)
+    default = _wholes(f"tree {number}, default_left", [int(one) if isinstance(one, bool) else one for one in given["default_left"]])
+    condition, hessian, gain, base = (_reals(f"tree {number}, {key}", given[key]) for key in (*real, "base_weights"))
+    if len({len(a) for a in (left, right, feature, parents, condition, hessian, default, gain, base)}) > 1 or len(left) == 0:
         raise ValueError(f"tree {number} has arrays of different lengths, or empty ones")
+    if _count("num_nodes", given["tree_param"]["num_nodes"]) != len(left) or not ((default == 0) | (default == 1)).all():
+        raise ValueError(f"tree {number} has another num_nodes than nodes, or a default_left that is not 0 or 1")
     leaf = left == -1
     place = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
     if (right[leaf] != -1).any() or not all(((side >= 0) & (side < len(left)))[~leaf].all() for side in (left, right)):
         raise ValueError(f"tree {number} has a child that is not there")
+    if (right[~leaf] != left[~leaf] + 1).any():
+        node = int(np.flatnonzero(~leaf)[np.argmax(right[~leaf] != left[~leaf] + 1)])
+        raise ValueError(
+            f"tree {number}, node {node}: the right child is not the node after the left one, where XGBoost looks for it"
+        )
     below = np.nextafter(condition[~leaf], np.float32(-np.inf))
-    values = (np.float32(weight) * condition[leaf]).astype(np.float64)
-    counts = hessian[leaf].astype(np.float64)
-    if (counts % 1).any():
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = (np.float32(weight) * condition[leaf]).astype(np.float64)
+    counts = np.clip(np.nan_to_num(hessian[leaf]).astype(np.float64), 0, 1e18)
+    if (counts % 1).any() or counts.sum() > 1 << 53:
         counts *= 1e6 / counts.sum()
     tree = _Given(
-        feature[~leaf], below, defaults[~leaf], place[left[~leaf]], place[right[~leaf]], values,
+        feature[~leaf], below, default[~leaf] == 1, place[left[~leaf]], place[right[~leaf]], values,
         np.maximum(np.rint(counts), 1), gain[~leaf], int(place[0]),
     )  # fmt: skip
     return _ordered(number, n_features, tree)

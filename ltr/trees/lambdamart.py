@@ -13,12 +13,13 @@ import numpy as np
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
-from ltr.objectives.lambda_objective import NORMALISE, Objective
+from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
-from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations
+from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.rankers.base import Features, Tick, checked_features
+from ltr.rankers.base import Features, Tick, check_data, checked_features
+from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.attribution import importance, shapley
 from ltr.trees.ensemble import Trees, join
@@ -37,7 +38,7 @@ class LambdaMART(TreeRanker):
         n_leaves: leaves of a tree at most, 2 and up.
         learning_rate: factor on every leaf.
         min_docs_in_leaf: documents in a leaf at least, exact.
-        objective: the terms (default: NDCG, all pairs).
+        objective: the terms (default: NDCG, all pairs), or a measure's name for one of it.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate.
@@ -80,25 +81,19 @@ class LambdaMART(TreeRanker):
     seed: int = 1
     stop_on: str | None = "ndcg_10"
     patience: int = 50
+    spans: ClassVar[Mapping[str, Span]] = {
+        "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": whole(1, 1_000_000_000),
+        "largest_leaf": FACTOR, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
+        "patience": whole(0, 1_000_000_000),
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
-        rules = {
-            "n_trees": self.n_trees >= 1,
-            "n_leaves": self.n_leaves >= 2,
-            "learning_rate": self.learning_rate > 0,
-            "min_docs_in_leaf": self.min_docs_in_leaf >= 1,
-            "largest_leaf": self.largest_leaf > 0,
-            "gain": self.gain in ("newton", "least_squares"),
-            "leaf": self.leaf in ("newton", "gradient"),
-            "patience": self.patience >= 0,
-            "max_bins": 2 <= self.max_bins <= 255,
-            "sigma": self.sigma > 0,
-            "normalise": self.normalise in NORMALISE,
-            "loss": self.loss in ("ranking", "two_class", "balanced"),
-            "query_share": 0 < self.query_share <= 1,
-            "feature_share": 0 < self.feature_share <= 1,
-            "monotone": set(self.monotone.values()) <= {-1, 0, 1},
-        }
+        super().__post_init__()
+        object.__setattr__(self, "objective", terms_of(self.objective))
+        if not isinstance(self.monotone, Mapping) or not {*self.monotone.values()} <= {-1, 0, 1}:
+            raise ValueError(
+                f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
+            )
         if self.stop_on is not None:
             Measure.maximised(self.stop_on)
         flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
@@ -108,9 +103,6 @@ class LambdaMART(TreeRanker):
             raise ValueError(
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
             )
-        for name, holds in rules.items():
-            if not holds:
-                raise ValueError(f"LambdaMART: {name}={getattr(self, name)!r} is out of range")
 
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need."""
@@ -141,6 +133,7 @@ class LambdaMART(TreeRanker):
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
                 features, or an objective that does not fit the data.
         """
+        check_data(self, queries, valid)
         return self._boosted(Shard(self, queries, preferences), valid, tick, start)
 
     def fit_shards(

@@ -5,6 +5,7 @@ of the pairs it should lose, so that no list of pairs is needed. The weak ranker
 the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). The model is an ensemble of trees of two leaves, 0 and α.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -14,7 +15,8 @@ from numba import njit, prange
 from ltr.data.queries import Queries, canonical, has_pairs
 from ltr.kernels.kernel import Bytes, Floats, Ints
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Tick
+from ltr.rankers.base import Tick, check_data
+from ltr.rankers.parameters import Span, whole
 from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.binning import BLOCK, apply_bins, find_bins
 from ltr.trees.ensemble import Trees, join
@@ -68,9 +70,10 @@ class RankBoost(TreeRanker):
     max_bins: int = 255
     stop_on: str | None = "ndcg_10"
 
+    spans: ClassVar[Mapping[str, Span]] = {"rounds": whole(1), "max_bins": whole(2, 255)}
+
     def __post_init__(self) -> None:
-        if self.rounds < 1 or not 2 <= self.max_bins <= 255:
-            raise ValueError(f"RankBoost: rounds={self.rounds} must be at least 1 and max_bins={self.max_bins} lie in 2–255")
+        super().__post_init__()
         if self.stop_on is not None:
             Measure.maximised(self.stop_on)
 
@@ -86,6 +89,7 @@ class RankBoost(TreeRanker):
         Raises:
             ValueError: for an infinite feature, or where no query has documents of different labels.
         """
+        check_data(self, queries, valid)
         self.check(queries)
         queries, valid = canonical(queries), canonical(valid) if valid is not None else None
         bins = find_bins(queries.features, self.max_bins)

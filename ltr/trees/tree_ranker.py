@@ -62,6 +62,8 @@ class TreeRanker(Ranker):
         return vars(self.trees)
 
     def _with_arrays(self, arrays: Arrays) -> Self:
+        if self.base_feature is not None and self.base_feature not in self.names:
+            raise ValueError(f"the base {self.base_feature!r} is no feature of it")
         return replace(self, trees=Trees.restored(arrays, len(self.names)))
 
     @property

@@ -20,7 +20,10 @@ _BEGINNINGS = {"lightgbm": r"\s*tree\s*\nversion=", "xgboost": r'\s*\{\s*"(learn
 
 
 def _read_document(text: str) -> formats.Ensemble:
-    return formats.read_xgboost(json.loads(text))
+    try:
+        return formats.read_xgboost(json.loads(text))
+    except RecursionError:
+        raise ValueError("no XGBoost model: lists within lists, too deep to read") from None
 
 
 READERS: dict[str, Callable[[str], formats.Ensemble]] = {"lightgbm": formats.read_lightgbm, "xgboost": _read_document}
@@ -49,7 +52,8 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
         tool = source_of(path)
         if tool is None:
             raise ValueError("neither LightGBM's text nor XGBoost's JSON (a .ubj file is XGBoost's too: save it as .json)")
-        trees, taken = _on_features(READERS[tool](path.read_text("utf-8")), names)
+        # Bytes, not lines: LightGBM finds its trees by their sizes in bytes, carriage returns included.
+        trees, taken = _on_features(READERS[tool](path.read_bytes().decode()), names)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from None
     except ValueError as error:
@@ -62,6 +66,11 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
 
 def _on_features(found: formats.Ensemble, names: tuple[str, ...]) -> tuple[Trees, tuple[str, ...]]:
     """The trees over the features `names`."""
+    twice = (
+        [name for k, name in enumerate(found.names) if name in found.names[:k]] if len({*found.names}) < len(found.names) else []
+    )
+    if twice:
+        raise ValueError(f"two features have the name {twice[0]!r}")
     if not names:
         return found.trees, found.names
     if not found.named:

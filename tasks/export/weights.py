@@ -1,6 +1,9 @@
 """Weights by feature name: of linear rankers, and from files."""
 
 import json
+import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import ltr
@@ -24,18 +27,47 @@ def read_weights(path: Path) -> dict[str, float]:
     (feature k is ``fk``; ``#`` begins a comment).
 
     Raises:
-        ValueError: naming the line.
+        ValueError: naming the line, for what is no weight, a feature that has two, and a file without any.
     """
-    text = path.read_text()
-    if text.lstrip().startswith("{"):
-        return {str(name): float(weight) for name, weight in json.loads(text).items()}
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8: no weights, and no model of LightGBM or XGBoost") from None
     weights: dict[str, float] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        for part in line.split("#")[0].split() if ":" in line.split("#")[0] else [line.split("#")[0].strip()]:
-            name, _, weight = part.partition(":" if ":" in part else ",")
-            try:
-                if part:
-                    weights[f"f{int(name)}" if ":" in part else name.strip()] = float(weight)
-            except ValueError:
-                raise ValueError(f"line {number}: {part!r} is no weight; write name,weight or number:weight") from None
+    for where, name, weight in _of_object(text) if text.lstrip().startswith("{") else _of_lines(text):
+        if name in weights:
+            raise ValueError(f"{where}: feature {name!r} has a weight already")
+        if not math.isfinite(weight):
+            raise ValueError(f"{where}: the weight of {name!r} is {weight:g}, which is not finite")
+        weights[name] = weight
+    if not weights:
+        raise ValueError("no weights in it, and no model of LightGBM or XGBoost")
     return weights
+
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|nan|Infinity|NaN)"
+_Weight = tuple[str, str, float]
+"""Where it stands, the feature, and its weight."""
+
+
+def _of_object(text: str) -> Iterator[_Weight]:
+    try:
+        pairs = json.loads(text, object_pairs_hook=list)
+    except RecursionError:
+        raise ValueError("lists within lists, too deep to read") from None
+    for name, weight in pairs:
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or abs(weight) >= 1 << 1023:
+            raise ValueError(
+                f"{name!r}: {str(weight)[:40]} is no weight; write {{name: weight, …}} (a saved model is named by its folder)"
+            )
+        yield "JSON object", name, float(weight)
+
+
+def _of_lines(text: str) -> Iterator[_Weight]:
+    for number, line in enumerate(text.splitlines(), 1):
+        own = line.split("#")[0]
+        for part in own.split() if ":" in own else filter(None, [own.strip()]):
+            match = re.fullmatch(rf"(\d{{1,9}}):({_NUMBER})" if ":" in part else rf"([^,]*[^,\s])\s*,\s*({_NUMBER})", part)
+            if not match:
+                raise ValueError(f"line {number}: {part[:60]!r} is no weight; write name,weight or number:weight")
+            yield f"line {number}", f"f{int(match[1])}" if ":" in part else match[1], float(match[2])

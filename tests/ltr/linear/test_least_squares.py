@@ -42,5 +42,5 @@ def test_weights_from_elsewhere():
         ltr.LeastSquares.of_weights({"d": 1.0}, ("a", "b"))
     with pytest.raises(ValueError, match="weight nan is not finite"):
         ltr.LeastSquares.of_weights({"a": float("nan")}, ("a", "b"))
-    with pytest.raises(ValueError, match="ridge=-1 is negative"):
+    with pytest.raises(ValueError, match="ridge=-1 is out of range; it is a number from 0"):
         ltr.LeastSquares(ridge=-1)

@@ -85,3 +85,18 @@ def test_why_a_measure_is_undefined(labels, why):
     found = why_undefined(Measure.of("map"), np.array(labels), Conventions())
     assert found.startswith("map is undefined on every query: ")
     assert found.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("ndcg_99999999999999999999", "the cutoff must be at least 1, and at most 1,000,000,000"),
+        ("ndcg@" + "9" * 5000, "the cutoff must be at least 1"),
+        ("ndgc@10", "unknown measure 'ndgc@10'; did you mean ndcg"),
+        (10, "measure 10: a measure is named in text, such as 'ndcg@10'"),
+        (None, "measure None: a measure is named in text"),
+    ],
+)
+def test_what_is_no_measure_says_what_would_be(given, says):
+    with pytest.raises(ValueError, match=says):
+        Measure.of(given)

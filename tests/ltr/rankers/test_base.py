@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import ltr
-from ltr.rankers.base import digest_of
+from ltr.rankers.base import content_digest, digest_of
 from tests.conftest import make_queries
+from tests.mutations import check_sentence, mutations
 
 FITTED = [
     ltr.LambdaMART(
@@ -76,6 +77,7 @@ def crafted(folder, change):
         np.savez(file, **arrays)
     about = json.loads((folder / "model.json").read_text())
     about["digest"] = digest_of("lambdamart", {name: a for name, a in arrays.items() if a.dtype != object})
+    about["content"] = content_digest(about, arrays)
     (folder / "model.json").write_text(json.dumps(about))
 
 
@@ -130,14 +132,108 @@ def test_an_array_that_claims_a_terabyte_is_refused_before_anything_is_allocated
         ltr.load(tmp_path)
 
 
+def as_of_0_1_0(folder):
+    """Leaves out the second digest of ``model.json``, which 0.1.0 did not write."""
+    about = json.loads((folder / "model.json").read_text())
+    del about["content"]
+    (folder / "model.json").write_text(json.dumps(about))
+    return about
+
+
 @pytest.mark.parametrize("model", FITTED, ids=lambda m: f"{m.kind}{getattr(m, 'hidden', '')}")
 def test_fewer_features_than_the_arrays_are_for_are_refused(model, tmp_path):
     queries = make_queries(20)
     ltr.save(model.fit(queries), tmp_path)
-    about = json.loads((tmp_path / "model.json").read_text())
+    about = as_of_0_1_0(tmp_path)
     (tmp_path / "model.json").write_text(json.dumps(about | {"features": about["features"][:1]}))
     with pytest.raises(ValueError, match=f"no {model.kind}|arrays that are no trees"):
         ltr.load(tmp_path)
     (tmp_path / "model.json").write_text(json.dumps(about | {"parameters": {}}))
     with pytest.raises(ValueError, match=f"no {model.kind}"):
         ltr.load(tmp_path)
+
+
+CHANGES = {
+    "a name": lambda about, arrays: about["features"].reverse(),
+    "a name twice": lambda about, arrays: about["features"].__setitem__(0, about["features"][1]),
+    "a base": lambda about, arrays: about["parameters"].update(base="f2"),
+    "a rate": lambda about, arrays: about["parameters"].update(learning_rate=0.7),
+    "a kept epoch": lambda about, arrays: (
+        arrays.update({"2/inner": arrays["2/inner"] + 1}) if "2/inner" in arrays else about.clear()
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("model", FITTED[:2], ids=lambda m: m.kind)
+def test_everything_that_was_saved_is_under_a_digest(tmp_path, model, change):
+    fitted = model.fit(make_queries(20))
+    ltr.save(fitted, tmp_path)
+    about, arrays = json.loads((tmp_path / "model.json").read_text()), dict(fitted.arrays)
+    change(about, arrays)
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    np.savez(tmp_path / "model.npz", **arrays)
+    with pytest.raises(ValueError, match=r"changed or are damaged|model format None"):
+        ltr.load(tmp_path)
+
+
+@pytest.mark.parametrize("model", FITTED, ids=lambda m: f"{m.kind}{getattr(m, 'hidden', '')}")
+def test_models_of_0_1_0_are_read(tmp_path, model):
+    queries = make_queries(20)
+    fitted = model.fit(queries)
+    ltr.save(fitted, tmp_path)
+    as_of_0_1_0(tmp_path)
+    assert np.array_equal(ltr.load(tmp_path).predict(queries.features), fitted.predict(queries.features))
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (ltr.LeastSquares(), "weights"),
+        (ltr.LambdaRank(epochs=1), "inner"),
+        (ltr.LambdaRank(epochs=1), "scaling"),
+        (FITTED[0], "value"),
+    ],
+)
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, "text"])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, model, name, wrong):
+    """With digests that fit."""
+    fitted = model.fit(make_queries(20))
+    ltr.save(fitted, tmp_path)
+    arrays = fitted.arrays | {name: np.full(fitted.arrays[name].shape, wrong)}
+    np.savez(tmp_path / "model.npz", **arrays)
+    about = json.loads((tmp_path / "model.json").read_text())
+    about["digest"] = digest_of(fitted.kind, {key: array for key, array in arrays.items() if "/" not in key})
+    about["content"] = content_digest(about, arrays)
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    with pytest.raises(ValueError, match=r"finite|no trees"):
+        ltr.load(tmp_path)
+
+
+def outcomes(folder, name, n, seed, as_before):
+    """Loads changed copies of one file of a model: each is refused in a sentence or, with `as_before`, is the same model."""
+    content, model = (folder / name).read_bytes(), ltr.load(folder)
+    features, same = make_queries(20).features, 0
+    before = model.predict(features)
+    for changed in mutations(content, n, seed):
+        (folder / name).write_bytes(changed)
+        try:
+            scores = ltr.load(folder).predict(features)
+        except ValueError as error:
+            check_sentence(error)
+            continue
+        same += np.array_equal(scores, before)
+        assert not as_before or np.array_equal(scores, before)
+    (folder / name).write_bytes(content)
+    return same
+
+
+@pytest.mark.parametrize("n", [200, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("model", FITTED, ids=lambda m: f"{m.kind}{getattr(m, 'hidden', '')}")
+def test_changed_bytes_are_refused_or_do_not_matter(tmp_path, model, n):
+    """Those of 0.1.0's ``model.json`` may describe another model, but never fail otherwise."""
+    ltr.save(model.fit(make_queries(20)), tmp_path)
+    outcomes(tmp_path, "model.npz", n, 1, as_before=True)
+    outcomes(tmp_path, "model.json", n, 2, as_before=True)
+    as_of_0_1_0(tmp_path)
+    assert outcomes(tmp_path, "model.json", n, 3, as_before=False) > 0

@@ -22,7 +22,7 @@ max_feature_idx=1
 objective=lambdarank
 feature_names=a b
 feature_infos=[0:1] [0:1]
-tree_sizes=0 0
+tree_sizes=211 47
 
 Tree=0
 num_leaves=3
@@ -89,6 +89,12 @@ def test_made_up_names_are_none():
     assert (shifted.names, shifted.named) == (("Column_0", "Column_1"), True)
 
 
+def sized(text):
+    """The text with the sizes of its trees put right."""
+    sizes = [len(block) for block in re.split(r"^(?=Tree=)", text.split("end of trees")[0], flags=re.M)[1:]]
+    return re.sub("tree_sizes=211 47", f"tree_sizes={' '.join(map(str, sizes))}", text)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "rule"),
     [
@@ -102,8 +108,18 @@ def test_made_up_names_are_none():
         ("decision_type=0 10", "decision_type=12 10", "tree 0, split 0 has an unknown decision_type"),
         ("decision_type=0 10", "decision_type=0", "2 thresholds and 1 decision types"),
         ("\nend of trees", "", "ends before its last tree"),
-        ("tree_sizes=0 0", "tree_sizes=0 0 0", "ends before its last tree"),
-        ("leaf_value=1 2 4", "", "tree 0 has no leaf_value"),
+        ("tree_sizes=211 47", "tree_sizes=211 47 0", "tree_sizes has 3 of 2 trees; the LightGBM model ends before"),
+        ("tree_sizes=211 47", "tree_sizes=211", "tree_sizes has 1 of 2 trees"),
+        ("tree_sizes=211 47", "tree_sizes=258 0", "tree 0 has 211 bytes, and 258 in tree_sizes"),
+        ("max_feature_idx=1", "max_feature_idx=2", "max_feature_idx=2 and 2 feature_names"),
+        ("num_leaves=3", "num_leaves=4", "tree 0 has num_leaves=4, values of 3 leaves and 2 splits"),
+        ("num_cat=0", "num_cat=1", "tree 0 is categorical by num_cat=1"),
+        ("leaf_value=1 2 4\n", "", "tree 0 has no leaf_value"),
+        ("leaf_value=1 2 4", "leaf_value=1 2 4\nleaf_value=1 2 5", "tree 0, its line 11: 'leaf_value=1 2 5' is no entry of a tree, or there twice"),
+        ("leaf_value=1 2 4", "\nleaf_value=1 2 4", "tree 0, its line 10: '' is no entry"),
+        ("split_feature=0 1", "split_feature=0 1_0", "tree 0, split_feature: could not convert '1_0' to a number"),
+        ("split_feature=0 1", "split_feature=0 99999999999", "could not convert '99999999999' to a whole number of 32 bits"),
+        ("decision_type=0 10", "decision_type=0 26", "tree 0, split 1 has an unknown decision_type"),
         ("leaf_value=1 2 4", "leaf_value=1 x 4", "tree 0, leaf_value: could not convert"),
         ("leaf_value=1 2 4", "leaf_value=1 nan 4", "tree 0 has a leaf or a threshold that is not a number"),
         ("split_feature=0 1", "split_feature=0 2", "a child or a feature that is not there"),
@@ -116,7 +132,7 @@ def test_made_up_names_are_none():
 def test_lightgbm_is_refused(before, after, rule):
     assert before in LIGHTGBM
     with pytest.raises(ValueError, match=rule):
-        formats.read_lightgbm(LIGHTGBM.replace(before, after, 1))
+        formats.read_lightgbm(sized(LIGHTGBM.replace(before, after, 1)))
 
 
 def test_what_is_written_is_read_again():
@@ -157,12 +173,25 @@ TREE = "learner.gradient_booster.model.trees.0"
         (changed("learner.objective.name", "binary:logistic"), "objective 'binary:logistic': its base score is no score"),
         (changed("learner.learner_model_param.num_class", "3"), "several classes or targets"),
         (changed("learner.learner_model_param.base_score", "[1E0,2E0]"), "several classes or targets"),
+        (changed("learner.learner_model_param.base_score", "1_0"), "base_score '1_0' is no finite number"),
+        (changed("learner.learner_model_param.base_score", "1e99"), "base_score '1e99' is no finite number"),
+        (changed("learner.learner_model_param.num_feature", "9999999999"), "9999999999 features"),
+        (changed("learner.learner_model_param.num_feature", "-4"), "num_feature='-4' is no count"),
+        (changed("learner.gradient_booster.model.tree_info.1", -1), "tree_info has 5 of 5 trees, and not all of group 0"),
+        (changed("learner.gradient_booster.model.tree_info", [0]), "tree_info has 1 of 5 trees"),
+        (changed("learner.gradient_booster.model.iteration_indptr.5", 4), "num_trees=5 and iteration_indptr, which rises from 0 to it"),
+        (changed("learner.gradient_booster.model.gbtree_model_param.num_trees", "4"), "num_trees=4"),
+        (changed(f"{TREE}.right_children.0", 3), "tree 0, node 0: the right child is not the node after the left one"),
+        (changed(f"{TREE}.split_indices.0", 1.5), "tree 0, split_indices is no list of whole numbers"),
+        (changed(f"{TREE}.split_conditions", [[0.5]]), "tree 0, split_conditions is no list of numbers"),
+        (changed(f"{TREE}.default_left.0", -1), "default_left that is not 0 or 1"),
+        (changed(f"{TREE}.tree_param.num_nodes", "1"), "tree 0 has another num_nodes than nodes"),
         (changed("learner.feature_names", ["a"]), "1 names of 4 features"),
         (changed(f"{TREE}.split_type.0", 1), "tree 0 has categorical splits"),
         (changed(f"{TREE}.tree_param.size_leaf_vector", "2"), "tree 0 has vectors for leaves"),
         (changed(f"{TREE}.default_left", []), "tree 0 has arrays of different lengths"),
         (changed(f"{TREE}.left_children.0", 99), "tree 0 has a child that is not there"),
-        (changed(f"{TREE}.left_children.0", 0), "tree 0 meets a node twice"),
+        (changed(f"{TREE}.left_children.0", 0), "tree 0, node 0: the right child"),
     ],
 )  # fmt: skip
 def test_xgboost_is_refused(change, rule):

@@ -29,7 +29,10 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamort"}}}, "rankers.m: input tag 'lambdamort'"),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": "many"}}}, r'n_trees: .*valid integer.*given: "many"'),
-        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": 0}}}, "n_trees=0 is out of range"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": 0}}},
+            "n_trees=0 is out of range; it is a whole number from 1 to 1,000,000",
+        ),
         (
             {**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"measure": "ndgc"}]}}},
             "objective.0: unknown measure 'ndgc'",

@@ -1,6 +1,9 @@
 """Models of LightGBM and XGBoost as rankers: their scores are the tools' own."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import lightgbm
 import numpy as np
@@ -12,6 +15,7 @@ from tasks.export.formats import export, verify
 from tasks.export.readers import read_model
 from tasks.records import DataError
 from tasks.tracking.lookup import find_model
+from tests.mutations import check_sentence, mutations
 from tests.tasks.export.test_formats import data, on_thresholds
 
 TREE_FORMATS = ("lightgbm", "xgboost", "onnx")
@@ -132,3 +136,78 @@ def test_files_that_are_no_model(workplace):
     trained_lightgbm(queries, zero_as_missing=True).save_model("z.txt")
     with pytest.raises(DataError, match=r"z.txt: tree 0, split \d counts zeros as missing"):
         find_model("z.txt")
+
+
+THEIRS = """
+import sys
+from pathlib import Path
+import numpy as np
+features = np.load("rows.npy")
+for path in map(Path, sys.stdin.read().split()):
+    Path("last").write_text(path.name)
+    try:
+        if path.suffix == ".json":
+            import xgboost
+            booster = xgboost.Booster(model_file=path)
+            rows = xgboost.DMatrix(features, feature_names=booster.feature_names)
+            scores = booster.predict(rows, output_margin=True)
+        else:
+            import lightgbm
+            scores = lightgbm.Booster(model_file=path).predict(features, raw_score=True, predict_disable_shape_check=True)
+    except Exception:
+        continue
+    np.save(path.with_suffix(".npy"), scores)
+Path("last").write_text("")
+"""
+
+
+def in_their_hands(paths):
+    """The tool's own scores of each file, None where it refuses it; in a process of its own, which a broken file may kill."""
+    subprocess.run([sys.executable, "-c", THEIRS], input=" ".join(map(str, paths)), text=True, check=False, capture_output=True)
+    assert Path("last").read_text() == "", f"{Path('last').read_text()} is read here and kills the tool"
+    saved = [path.with_suffix(".npy") for path in paths]
+    return [np.load(path) if path.exists() else None for path in saved]
+
+
+@pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tool", ["lightgbm", "xgboost"])
+def test_a_changed_file_is_refused_or_read_as_the_tool_reads_it(workplace, tool, n):
+    queries = data(0.1)
+    trained, suffix = (trained_lightgbm, "txt") if tool == "lightgbm" else (trained_xgboost, "json")
+    trained(queries).save_model(f"theirs.{suffix}")
+    before = find_model(f"theirs.{suffix}", queries.names).predict(queries.features)
+    np.save("rows.npy", queries.features)
+    different = {}
+    for k, changed in enumerate(mutations(Path(f"theirs.{suffix}").read_bytes(), n, 7, most=1)):
+        path = Path(f"{k}.{suffix}")
+        path.write_bytes(changed)
+        try:
+            scores = find_model(str(path), queries.names).predict(queries.features)
+        except ValueError as error:
+            check_sentence(error)
+            continue
+        if not np.array_equal(scores, before):
+            different[path] = scores
+    for path, theirs in zip(different, in_their_hands(list(different)), strict=True):
+        assert theirs is not None, f"{path} is read here and refused there"
+        room = 0.0 if tool == "lightgbm" else 1e-5 * max(1.0, np.abs(theirs).max())
+        assert np.abs(different[path] - theirs).max() <= room, path
+    assert different
+
+
+def test_a_file_without_weights_is_no_model(workplace):
+    for name, content, rule in (
+        ("empty", b"", "no weights in it"),
+        ("blank.txt", b" \n# f1,2\n", "no weights in it"),
+        ("object.json", b"{}", "no weights in it"),
+        ("twice.txt", b"f1,1\nf1,2\n", "line 2: feature 'f1' has a weight already"),
+        ("twice.json", b'{"f1": 1, "f1": 2}', "feature 'f1' has a weight already"),
+        ("list.json", b'{"f1": [1]}', r"'f1': \[1\] is no weight"),
+        ("deep.json", b'{"f1": ' + b"[" * 100_000, "too deep to read"),
+        ("nan.txt", b"1:nan\n", "line 1: the weight of 'f1' is nan, which is not finite"),
+        ("grouped.txt", b"1:1_0\n", "line 1: '1:1_0' is no weight"),
+        ("bytes", b"\xff\xfe", "byte 0 is not UTF-8"),
+    ):
+        (workplace / name).write_bytes(content)
+        with pytest.raises(DataError, match=f"{name}: .*{rule}"):
+            find_model(name, ("f1", "f2"))

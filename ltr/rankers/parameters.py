@@ -1,0 +1,91 @@
+"""What a ranker's parameters may be. It is checked when the ranker is made, before anything is trained, and said in words.
+
+Spans end where numbers no longer mean anything: beyond, scores overflow or every model is constant.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Span:
+    """Numbers from `least` to `most`.
+
+    Args:
+        whole: whole numbers only.
+        above: above `least`, which is not one of them.
+        below: below `most`, which is not one of them.
+    """
+
+    least: float
+    most: float
+    whole: bool = False
+    above: bool = False
+    below: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+            return False
+        inside = self.least <= value <= self.most
+        return inside and not (self.above and value == self.least) and not (self.below and value == self.most)
+
+    def __str__(self) -> str:
+        least, most = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in (self.least, self.most))
+        kind = "a whole number" if self.whole else "a number"
+        return f"{kind} {'above' if self.above else 'from'} {least} {'and below' if self.below else 'to'} {most}"
+
+
+def whole(least: int, most: int = 1_000_000) -> Span:
+    """Whole numbers from `least` to `most`, both included."""
+    return Span(least, most, whole=True)
+
+
+FACTOR = Span(0, 1e6, above=True)
+"""Learning rates and what else scores are multiplied by."""
+SHARE = Span(0, 1, above=True)
+"""Of something, not nothing."""
+WEIGHT = Span(0, 1e18, above=True)
+"""C, by which a loss is weighed against ‖w‖²."""
+SEED = whole(0, (1 << 63) - 1)
+"""Of random numbers."""
+
+
+def _words(ranker: type[Any]) -> dict[str, tuple[object, ...]]:
+    """The parameters that are one of a few words, or True or False, and what they may be."""
+    hints = get_type_hints(ranker)
+    found: dict[str, tuple[object, ...]] = {}
+    for field in fields(ranker):
+        hint = hints[field.name]
+        if get_origin(hint) is Literal or hint is bool:
+            found[field.name] = get_args(hint) or (False, True)
+    return found
+
+
+def check_parameters(ranker: object, spans: Mapping[str, Span]) -> None:
+    """Checks a dataclass's numbers against `spans` by their names, and words against its type hints. Numbers of numpy become Python's,
+    which JSON can hold.
+
+    Raises:
+        ValueError: naming the parameter, its value and the rule.
+    """
+    for name, span in spans.items():
+        value = getattr(ranker, name)
+        if isinstance(value, np.generic):
+            value = value.item()
+            object.__setattr__(ranker, name, value)
+        if value not in span:
+            raise ValueError(f"{type(ranker).__name__}: {name}={_shown(value)} is out of range; it is {span}")
+    for name, known in _words(type(ranker)).items():
+        value = getattr(ranker, name)
+        if not any(value is one or (isinstance(one, str) and value == one) for one in known):
+            raise ValueError(
+                f"{type(ranker).__name__}: {name}={_shown(value)} is out of range; it is one of {', '.join(map(str, known))}"
+            )
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
