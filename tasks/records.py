@@ -101,6 +101,12 @@ class Cell:
     conventions: Mapping[str, Any]
 
 
+def number_of(n: int, noun: str) -> str:
+    """A number and what it counts, as people write it: ``1 query``, ``1,204 queries``."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else many}"
+
+
 def point_title(point: Mapping[str, Any]) -> str:
     """A point of a grid as people write it: ``learning_rate=0.1, 1.weight=0.3``."""
     return ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
