@@ -14,7 +14,6 @@ from flows import make_state_folder
 
 if TYPE_CHECKING:
     from ltr import Queries, Ranker
-    from tasks.config.data_section import Data
     from tasks.config.run_config import RunConfig
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
@@ -82,7 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="+", metavar="FILE")
     check.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as label=grade"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the data section, such as label=grade, or conventions.threshold=1",
     )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -217,21 +220,32 @@ def _check(given: argparse.Namespace) -> int:
     make_state_folder()
     from ltr.data.queries import Queries
     from tasks.data.check import findings, shared_queries
+    from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
-    from tasks.data.trec import attach_runs
-    from tasks.records import Finding
+    from tasks.data.prepare import prepare
+    from tasks.records import DataError, Finding, Prepared
     from tasks.store.datasets import open_queries
 
-    data = _data_section(given.files, given.set, "check")
+    config = _config_of_files(given.files, given.set, "check")
+    data, rules = config.data, config.core_conventions
+    read = {file: ingest.fn([Path(file)], data, file) for file in given.files}
     found: list[Finding] = []
+    if data.clicks:
+        try:
+            found += check_log.fn(data.clicks, [one.data for one in read.values()])
+        except DataError as error:
+            found.append(Finding("error", data.clicks.log.name, str(error).removeprefix(f"{data.clicks.log}: ")))
+            data = data.model_copy(update={"clicks": None})
     seen: dict[str, Queries] = {}
-    for file in given.files:
-        read = ingest.fn([Path(file)], data, file)
-        queries = open_queries(read.data)
-        if data.runs:
-            queries, notes = attach_runs(queries, data.runs, file)
-            found += [Finding("note", file, note) for note in notes]
-        found += findings(queries, read.split_queries, file)
+    for file, ingested in read.items():
+        made = Prepared(ingested.data)
+        try:
+            made = prepare.fn(ingested.data, data, file)
+        except DataError as error:
+            found.append(Finding("error", file, str(error).removeprefix(f"{file}: ")))
+        queries = open_queries(made.data)
+        found += [Finding("note", file, note) for note in made.notes]
+        found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
@@ -243,13 +257,14 @@ def _check(given: argparse.Namespace) -> int:
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
-def _data_section(files: Sequence[str], overrides: Sequence[str], command: str) -> "Data":
-    """The data section of a command that reads files and no configuration; `overrides` are its keys."""
+def _config_of_files(files: Sequence[str], overrides: Sequence[str], command: str) -> "RunConfig":
+    """The configuration of a command that reads files and no configuration; `overrides` are keys of its data section, or of
+    ``conventions``."""
     from tasks.config.reading import override_all, parse
 
     written: dict[str, Any] = {"data": {"files": list(files)}}
-    override_all(written, [f"data.{override}" for override in overrides])
-    return parse(written, command).data
+    override_all(written, [override if override.startswith("conventions.") else f"data.{override}" for override in overrides])
+    return parse(written, command)
 
 
 def _config_of(given: argparse.Namespace) -> "RunConfig":
@@ -284,7 +299,7 @@ def _predict(given: argparse.Namespace) -> int:
     from tasks.export.predict import predict
     from tasks.tracking.lookup import find_model
 
-    data = _data_section([given.data], given.set, "predict")
+    data = _config_of_files([given.data], given.set, "predict").data
     rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
     print(f"{rows:,} scores: {given.output}")
     return 0
