@@ -94,7 +94,7 @@ def _relevance(queries: Queries, threshold: float) -> tuple[Level, str]:
     if len(above) == 1 and len(below):
         return (
             "warning",
-            f"{told}; that is the largest label alone, and label {_listed(below)} counts as not relevant: is that meant?",
+            f"{told}; that is the largest label alone: set conventions.threshold: {below[0]:g} if label {_listed(below)} is relevant too",
         )
     return "note", told
 

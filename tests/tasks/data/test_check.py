@@ -48,7 +48,7 @@ def test_what_counts_as_relevant_is_told():
     queries = Queries(np.arange(16).reshape(8, 2), labels, np.array([0, 4, 8]))
     largest = "count a label of 2 or more as relevant (conventions.threshold): label 2, 2 of 8 judged documents, in 1 of 2 queries"
     assert says(queries, "warning", largest)
-    assert says(queries, "warning", "the largest label alone, and label 1 counts as not relevant")
+    assert says(queries, "warning", "the largest label alone: set conventions.threshold: 1 if label 1 is relevant too")
     assert says(queries, "note", "label 1, 2, 5 of 8 judged documents", threshold=1)
     assert says(replace(queries, labels=labels + 2), "warning", "every document")
     two = replace(queries, labels=np.minimum(labels, 1))
