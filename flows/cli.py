@@ -260,24 +260,34 @@ def _check(given: argparse.Namespace) -> int:
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
     from tasks.data.check import findings, shared_queries
+    from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
-    from tasks.data.trec import attach_runs
-    from tasks.records import Finding
+    from tasks.data.prepare import prepare
+    from tasks.records import DataError, Finding, Prepared
     from tasks.store.datasets import open_queries
 
     written: dict[str, Any] = {"data": {"files": given.files}}
     override_all(written, given.set)
     config = parse(written, "check")
-    data = config.data
+    data, rules = config.data, config.core_conventions
+    read = {file: ingest.fn([Path(file)], data, file) for file in given.files}
     found: list[Finding] = []
+    if data.clicks:
+        try:
+            found += check_log.fn(data.clicks, [one.data for one in read.values()])
+        except DataError as error:
+            found.append(Finding("error", data.clicks.log.name, str(error).removeprefix(f"{data.clicks.log}: ")))
+            data = data.model_copy(update={"clicks": None})
     seen: dict[str, Queries] = {}
-    for file in given.files:
-        read = ingest.fn([Path(file)], data, file)
-        queries = open_queries(read.data)
-        if data.runs:
-            queries, notes = attach_runs(queries, data.runs, file)
-            found += [Finding("note", file, note) for note in notes]
-        found += findings(queries, read.split_queries, file, config.core_conventions.gain, config.core_conventions.threshold)
+    for file, ingested in read.items():
+        made = Prepared(ingested.data)
+        try:
+            made = prepare.fn(ingested.data, data, file)
+        except DataError as error:
+            found.append(Finding("error", file, str(error).removeprefix(f"{file}: ")))
+        queries = open_queries(made.data)
+        found += [Finding("note", file, note) for note in made.notes]
+        found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries

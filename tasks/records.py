@@ -3,6 +3,7 @@
 Ingested ─ Prepared ─ Fold ─ Cell ─ CellResult ─ Trained ─ RunOutcome
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
@@ -118,9 +119,20 @@ class Cell:
     columns: Columns = Columns()
 
 
+def printable(text: str) -> str:
+    """A text with control characters by their numbers (``\\x1b``): they move a terminal's cursor and are not allowed in SVG."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def number_of(n: int, noun: str) -> str:
+    """A number and what it counts, as people write it: ``1 query``, ``1,204 queries``."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else many}"
+
+
 def point_title(point: Mapping[str, Any]) -> str:
-    """A point of a grid as people write it: ``learning_rate=0.1, 1.weight=0.3``."""
-    return ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
+    """A point of a grid as people write it: ``learning_rate=0.1, objective.1.weight=0.3``."""
+    return ", ".join(f"{path}={value}" for path, value in point.items())
 
 
 @dataclass(frozen=True)

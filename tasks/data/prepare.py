@@ -23,7 +23,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
         return Prepared(name)
     log = data.clicks
     recipe = {
-        "prepare": 2,
+        "prepare": 3,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],

@@ -14,6 +14,7 @@ from ltr.metrics.measure import why_undefined
 from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
 from tasks.data.check import check, refuse, shared_queries
+from tasks.data.check_log import check_log
 from tasks.data.folds import fit_together, rotate, split
 from tasks.data.generate import generate
 from tasks.data.ingest import ingest
@@ -47,6 +48,8 @@ def ready_data(config: RunConfig) -> Ready:
         sets[label] = prepared.data
         findings += check(prepared.data, read.split_queries, label, config.core_conventions)
         findings += [Finding("note", label, note) for note in prepared.notes]
+    if data.clicks:
+        findings += check_log(data.clicks, list(sets.values()))
     for (earlier, one), (later, other) in combinations(sets.items(), 2):
         findings += shared_queries(open_queries(one), open_queries(other), later, earlier)
     refuse(findings)

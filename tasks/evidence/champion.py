@@ -32,7 +32,7 @@ TEMPLATE = """<h2>Champion</h2>
 <p>{{ found.text() }}</p>
 {% if found.tiers %}<div class="scroll"><table>
   <tr><th>tier</th><th>difference</th><th>bounds</th><th></th></tr>
-  {% for t in found.tiers %}<tr><td>{{ title_of(t.measure) }}</td><td>{{ '%+.4f' % t.difference }}</td><td>{{ '%+.4f' % t.lower_bound }} … {{ '%+.4f' % t.upper_bound }}</td><td>{{ t.verdict }}</td></tr>{% endfor %}
+  {% for t in found.tiers %}<tr><td>{{ title_of(t.measure) }}</td><td>{{ '%+.4f' % t.difference }}</td><td>{{ '%+.4f' % t.lower_bound }} … {{ '%+.4f' % t.upper_bound }}</td><td class="text">{{ t.meaning }}</td></tr>{% endfor %}
 </table></div>{% endif %}
 {% if moved %}<p>Since the champion was trained: {{ moved | join('; ') }}.</p>{% endif %}
 """

@@ -19,7 +19,7 @@ import ltr
 from ltr.metrics import significance
 from ltr.metrics.measure import Measure
 from tasks.config.run_config import RunConfig, register_evidence
-from tasks.evidence.drawing import INK, colour, svg, title_of
+from tasks.evidence.drawing import INK, colour, legend, svg, title_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
 from tasks.evidence.significance import TierResult, tier_results
 from tasks.records import Trained, point_title
@@ -110,18 +110,25 @@ class RankerGuarantee:
         n = sum(promise.promised for promise in self.promises)
         folds = f" in {n} of {len(self.promises)} folds" if len(self.promises) > 1 else ""
         made = f"promised{folds}" if n else "not promised, no cell is shown to be harmless on validation queries"
-        held = {"yes": "shown on test queries", "no": "broken on test queries", "open": "neither shown nor broken on test queries"}
+        held = {
+            "yes": "shown on test queries",
+            "no": "broken on test queries",
+            "open": "neither shown nor broken on test queries, which are too few to tell",
+        }
         bounds = "; ".join(f"{title_of(t.measure)} {t.difference:+.4f}, at least {t.lower_bound:+.4f}" for t in protected)
         harm = f"no loss above {self.margin:g} on {' and '.join(title_of(t.measure) for t in protected)} ({self.level:.0%})"
-        gain = f"{title_of(last.measure)} {last.difference:+.4f}: {last.verdict}"
+        gain = f"{title_of(last.measure)} {last.difference:+.4f}: {last.meaning}"
         return f"{harm}: {made}; {held[self.outcome.held]} ({bounds}). {gain}."
 
 
 TEMPLATE = """<h2>Guarantee</h2>
 {% for g in guarantees %}<p><b>{{ g.ranker }}</b> against {{ g.baseline }}: {{ g.text() }}</p>{% endfor %}
+<p class="soft"><b>Promised</b>: on the fold's validation queries a cell is shown to lose no more than the margin on any tier but the last,
+and of such cells the one that gains most on the last tier was taken; where there is none, the one nearest to it. <b>Shown</b> on test
+queries: over those of all folds the lower bound of each of these tiers is above the margin; <b>broken</b>: one is shown to lose more.</p>
 <div class="plots">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>
-<p class="soft">Of each ranker the cell that gains most on the last tier among those shown harmless on validation queries. An ellipse
-holds the true difference to the baseline (+) at the level; left of the dotted line is harm.</p>
+{% if figures %}<p class="soft">Means on validation queries; cells that were taken are large. An ellipse holds the true difference to the baseline (+) at the level; left
+of the dotted line is harm.</p>{% endif %}
 """
 
 
@@ -308,13 +315,12 @@ def frontier_figure(entry: RankerGuarantee) -> str:
             values, vectors = np.linalg.eigh(np.array(point.covariance))
             x, y = np.array(point.mean)[:, None] + vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
             axes.plot(x, y, color=colour(k), linewidth=0.8, alpha=0.7)
-            axes.plot(*point.mean, marker="o" if point.taken else ".", color=colour(k))
-            if len(found.points) <= 12:
-                axes.annotate(point.label, point.mean, textcoords="offset points", xytext=(4, 4), fontsize=7, color=colour(k))
-        axes.plot(*found.baseline, marker="+", markersize=9, color=INK, linestyle="none", label=entry.baseline)
+            label = f"{point.label or entry.ranker}{', taken' if point.taken else ''}" if len(found.points) <= 12 else None
+            axes.plot(*point.mean, marker="o" if point.taken else ".", color=colour(k), linestyle="none", label=label)
+        axes.plot(*found.baseline, marker="+", markersize=9, color=INK, linestyle="none", label=f"{entry.baseline}, the baseline")
         axes.axvline(found.baseline[0] - found.margin, color=INK, linewidth=0.7, linestyle=":", label="margin")
         axes.set(xlabel=f"{title_of(found.tiers[0])}, validation", ylabel=f"{title_of(found.tiers[1])}, validation")
         axes.set_title(entry.ranker, loc="left", fontweight="bold")
-        axes.legend(frameon=False)
+        legend(axes)
 
     return svg(draw)

@@ -18,7 +18,7 @@ from ltr.diagnostics.optimality import COARSE, FINE
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
-from tasks.evidence.drawing import COLOURS, INK, svg, title_of
+from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of
 from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
@@ -245,11 +245,12 @@ def optimality_figure(certificate: CertificateRecord) -> str:
             eta, low, high, color=COLOURS[0], alpha=0.13, linewidth=0, label=f"all {certificate.directions} directions"
         )
         for k, line in enumerate(certificate.curves):
-            axes.plot(eta, [certificate.value, *line], color=COLOURS[k], linewidth=1.1, marker=".", markersize=3)
-        axes.axhline(certificate.value, color=INK, linewidth=0.7, linestyle=":")
+            label = f"direction {k + 1}"
+            axes.plot(eta, [certificate.value, *line], color=COLOURS[k], linewidth=1.1, marker=".", markersize=3, label=label)
+        axes.axhline(certificate.value, color=INK, linewidth=0.7, linestyle=":", label="the model")
         axes.set(xlabel="step η along a unit direction", ylabel=f"{title_of(certificate.measure)}, training")
         axes.set_title(certificate.ranker, loc="left", fontweight="bold")
-        axes.legend(frameon=False, loc="lower left")
+        legend(axes)
 
     return svg(draw)
 

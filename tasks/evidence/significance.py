@@ -162,6 +162,16 @@ class TierResult:
     margin: float
     verdict: str
 
+    @property
+    def meaning(self) -> str:
+        """The verdict, and where a word alone says too little what it stands for."""
+        means = {
+            "equal": "equal within the margin",
+            "not worse": "not worse by more than the margin",
+            "open": "open, neither better nor worse is shown",
+        }
+        return means.get(self.verdict, self.verdict)
+
 
 def tier_results(measures: Sequence[str], tiers: Sequence[significance.Tier]) -> tuple[TierResult, ...]:
     """The tiers of a lexicographic comparison with the keys of their measures."""

@@ -11,7 +11,7 @@ from pydantic import model_serializer, model_validator
 import ltr
 from ltr.linear.conditional import ConditionalModel, trace
 from tasks.config.run_config import RunConfig, register_evidence
-from tasks.evidence.drawing import COLOURS, Draw, svg
+from tasks.evidence.drawing import COLOURS, Draw, legend, svg, whole_ticks
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
@@ -110,13 +110,13 @@ def trace_figures(seen: TraceRecord) -> dict[str, str]:
         if seen.closed:
             axes.plot(range(1, len(seen.closed) + 1), seen.closed, color=COLOURS[1], linewidth=1.2, label="closed form")
         axes.set(xlabel="iteration", ylabel="objective")
+        whole_ticks(axes.xaxis)
 
     def titled(draw: Draw) -> Draw:
         def drawn(axes: Any) -> None:
             draw(axes)
             axes.set_title(seen.ranker, loc="left", fontweight="bold")
-            if axes.get_legend_handles_labels()[0]:
-                axes.legend(frameon=False)
+            legend(axes)
 
         return drawn
 

@@ -14,7 +14,7 @@ from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
 from tasks.evidence.significance import Standings
-from tasks.records import Finding, Fold, ModelSummary, Trained, point_title
+from tasks.records import Finding, Fold, ModelSummary, Trained, number_of, point_title
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import about_queries
 from tasks.store.state import digest_of
@@ -76,11 +76,12 @@ class RunOutcome:
     @property
     def facts(self) -> list[str]:
         """The run's size, in words."""
-        sizes = [about_queries(name).queries for name in self.folds[0].roles.values()]
+        sizes = [" / ".join(f"{about_queries(name).queries:,}" for name in fold.roles.values()) for fold in self.folds]
+        cut = "training / validation / test queries"
         return [
-            f"{len(self.folds)} fold{'s' if len(self.folds) > 1 else ''}",
-            " / ".join(f"{size:,}" for size in sizes) + " training / validation / test queries",
-            f"{len(self.cells)} cells",
+            number_of(len(self.folds), "fold"),
+            f"{cut} by fold: {', '.join(sizes)}" if len(sizes) > 1 else f"{sizes[0]} {cut}",
+            number_of(len(self.cells), "cell"),
             f"run {self.run_id[:8]}",
         ]
 

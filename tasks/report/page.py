@@ -13,7 +13,7 @@ from markupsafe import Markup
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.evidence.drawing import title_of
+from tasks.evidence.drawing import heading_of, title_of
 from tasks.evidence.protocol import Column
 from tasks.evidence.significance import Mean, best_mean, marks
 from tasks.records import Trained
@@ -70,7 +70,7 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "name": config.name,
         "facts": outcome.facts,
         "summary": outcome.summary,
-        "measures": [title_of(m) for m in standings.measures],
+        "measures": [(heading_of(m), title_of(m)) for m in standings.measures],
         "columns": [column.title for column in columns],
         "rows": [
             {

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import ltr
-from tasks.records import DataError, Fold
+from tasks.records import DataError, Finding, Fold
 
 STATE = Path(".lambdaflow")
 
@@ -131,6 +131,7 @@ class Noted:
         data: names of data sets in the store, all that were made.
         split_queries: see `tasks.records.Ingested`.
         notes: sentences about what was done.
+        findings: of the data doctor.
         folds: where the data sets are cut into folds.
     """
 
@@ -138,6 +139,7 @@ class Noted:
     split_queries: int = 0
     notes: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def remembered(recipe: Recipe) -> Noted | None:
@@ -149,7 +151,8 @@ def remembered(recipe: Recipe) -> Noted | None:
     if not all((STATE / "data" / name).is_dir() for name in written.get("data", [])):
         return None
     folds = tuple(Fold(**fold) for fold in written.get("folds", []))
-    return Noted(tuple(written.get("data", [])), written.get("split_queries", 0), tuple(written.get("notes", [])), folds)
+    findings = tuple(Finding(**finding) for finding in written.get("findings", []))
+    return Noted(tuple(written.get("data", [])), written.get("split_queries", 0), tuple(written.get("notes", [])), folds, findings)
 
 
 def remember(recipe: Recipe, noted: Noted) -> None:

@@ -40,7 +40,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
     files = [f"S{k}.txt" for k in range(3)]
     assert len(ready_data(parse({"data": {"parts": files}})).folds) == 3
     (workplace / "S2.txt").write_text(letor(range(3, 8)))
-    with pytest.raises(DataError, match="part 3: 2 queries are in part 1 too"):
+    with pytest.raises(DataError, match="part 3: 2 queries in part 1 too"):
         ready_data(parse({"data": {"parts": files}}))
 
 

@@ -85,6 +85,13 @@ def test_what_a_promise_came_to():
     )
     no = replace(PROMISE, promised=False)
     assert "promised in 1 of 2 folds" in replace(GUARANTEE, promises=(PROMISE, no)).text()
+    *protected, last = GUARANTEE.outcome.tiers
+    unsure = replace(GUARANTEE.outcome, held="open", tiers=(*protected, replace(last, verdict="open")))
+    told = replace(GUARANTEE, outcome=unsure).text()
+    assert "neither shown nor broken on test queries, which are too few to tell (" in told
+    assert told.endswith(": open, neither better nor worse is shown.")
+    page = Guarantees((GUARANTEE,)).section()
+    assert all(f"<b>{word}</b>" in page for word in ("Promised", "Shown", "broken"))
     assert "not promised, no cell" in replace(GUARANTEE, promises=(no,)).text()
     broken = replace(GUARANTEE, outcome=replace(GUARANTEE.outcome, held="no"))
     assert "broken on test queries" in broken.text()

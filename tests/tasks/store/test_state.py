@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tasks.records import Fold
+from tasks.records import Finding, Fold
 from tasks.store import state
 
 
@@ -60,7 +60,7 @@ def test_folders_are_whole_or_absent(workplace):
 
 def test_what_was_made_is_remembered_while_its_data_are_there(workplace):
     recipe = {"of": "x", "n": 1}
-    noted = state.Noted(("a",), 2, ("a note",), (Fold("a", "a", "a"),))
+    noted = state.Noted(("a",), 2, ("a note",), (Fold("a", "a", "a"),), (Finding("note", "log", "fine"),))
     state.remember(recipe, noted)
     assert state.remembered(recipe) is None
     (state.STATE / "data" / "a").mkdir(parents=True)
