@@ -211,6 +211,7 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
     from flows.study import study
     from flows.terminal import show, show_study
     from tasks.config.run_config import StudyConfig
+    from tasks.report.outcome import PartlyFailedError
     from tasks.training.cell import STOP
 
     def interrupted(*_: Any) -> None:
@@ -229,12 +230,17 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
             show_study(of_all, config.name)
             written = of_all.as_json()
         else:
-            outcome = runner_of(given.runner).start(run, config, given.fresh)
+            try:
+                outcome = runner_of(given.runner).start(run, config, given.fresh)
+            except PartlyFailedError as failed:
+                outcome = failed.outcome
             show(outcome)
             written = outcome.as_json()
+            for failure in outcome.failures:
+                print(f"error: {failure}", file=sys.stderr)
     if given.json:
         print(json.dumps(written))
-    return 0
+    return 1 if "failed" in written else 0
 
 
 def _refit(given: argparse.Namespace) -> int:

@@ -176,6 +176,17 @@ class Trained:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Something of a run that came to nothing while the rest went on: a cell, a ranker, a kind of evidence; and why."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+@dataclass(frozen=True)
 class ModelSummary:
     """A ranker's model, or the models of its folds: digest, and the mean of their metrics."""
 

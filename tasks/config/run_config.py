@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -20,6 +20,7 @@ import ltr
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
 from tasks.config.section import EvidenceSection, Grid, Strict, add_fields, has, near, put
+from tasks.records import Failure
 
 MOST_CELLS = 10_000
 """Of one fold in one run."""
@@ -118,6 +119,19 @@ class RunConfig(Strict):
         for name in names:
             if name not in self.rankers:
                 raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+
+    def without(self, rankers: Sequence[str]) -> tuple["RunConfig", tuple[Failure, ...]]:
+        """The run as it is without some rankers, and what else has to go: rankers on their scores, evidence about them."""
+        gone = {**dict.fromkeys(rankers, ""), **{n: base for n, r in self.rankers.items() for base in r.on if base in rankers}}
+        left = self.model_copy(update={"rankers": {name: ranker for name, ranker in self.rankers.items() if name not in gone}})
+        lost = [Failure(name, f"it learns from the scores of {base}") for name, base in gone.items() if base]
+        for section in self.evidence:
+            try:
+                section.check(left)
+            except ValueError as error:
+                lost.append(Failure(section.key, str(error)))
+                left = left.model_copy(update={section.key: None})
+        return left, tuple(lost)
 
     @property
     def evidence(self) -> tuple[EvidenceSection, ...]:

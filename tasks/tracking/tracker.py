@@ -30,6 +30,7 @@ from tasks.store.cells import CellFolder, read_curve, read_pairs
 from tasks.store.state import written_whole
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
+ERROR = "lambdaflow.error"
 REFIT = "refit"
 """Tag of a run: keys of the cells that were trained on all data, by ranker."""
 EXPERIMENT = "lambdaflow"
@@ -159,7 +160,7 @@ class Tracker:
         except BaseException as error:
             with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
                 self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
-                self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
+                self.client.set_tag(self.run_id, ERROR, str(error)[:500] or type(error).__name__)
             raise
         patient(self._end)(self.run_id, RunStatus.FINISHED)
 
@@ -201,6 +202,16 @@ class Tracker:
             raise
         self._end(run_id, RunStatus.FINISHED)
         return run_id
+
+    @patient
+    def failed_cell(self, cell: Cell, key: str, why: str) -> None:
+        """The child run of a cell that could not be trained, with the reason; a later one takes its place."""
+        found = self._find(CELL_KEY, key, self.run_id)
+        if found:
+            self._discard(found.info.run_id)
+        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, "ranker": cell.ranker, ERROR: why[:500]})
+        self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
+        self._end(run_id, RunStatus.FAILED)
 
     def run_of(self, key: str) -> str:
         """The run of a cell."""
