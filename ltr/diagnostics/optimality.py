@@ -6,7 +6,7 @@ a direction rises only if the measure is *strictly* higher at a step, and the ve
 tie: with large weights and small steps no order changes, nothing can rise, and a bare test passes without saying anything.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -68,7 +68,7 @@ class Certificate:
     value: float
     steps: tuple[float, ...]
     norm: float
-    curves: Floats
+    curves: Floats = field(repr=False)
     rising: int
     rising_or_tied: int
     tie_share: float
@@ -103,9 +103,13 @@ def certify(
             (B section 4.2).
 
     Raises:
-        ValueError: for rows that do not fit, or a measure that no query defines.
+        ValueError: for what is no surface or queries, rows that do not fit, or a measure that no query defines.
     """
     measure, conventions = Measure.maximised(measure), conventions or Conventions()
+    if not isinstance(surface, Surface) or not isinstance(queries, Queries):
+        raise ValueError(
+            f"certify: given {type(surface).__name__} and {type(queries).__name__}; it takes model.surface(queries.features) and ltr.Queries"
+        )
     if surface.n_documents != queries.n_documents:
         raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
     start = surface.weights

@@ -258,6 +258,11 @@ class Ranker(ABC):
         return int(getattr(self, self.iterations_from)) if self.iterations_from else 0
 
     @property
+    def best_iteration(self) -> int | None:
+        """The iteration whose scores the fitted ranker gives, where it is chosen among several; otherwise None."""
+        return None
+
+    @property
     def importances(self) -> dict[str, Floats]:
         """How important each feature is, ``float64 [features]`` by the name of each way to count that; empty where there is none."""
         return {}
