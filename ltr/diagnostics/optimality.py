@@ -35,6 +35,9 @@ _BLOCK = 8
 _AT_ONCE = 4_000_000
 """Moved scores, about, that are held in memory: 32 MB."""
 
+MOST_DIRECTIONS = 1_000_000
+"""Of one certificate."""
+
 Verdict = Literal["optimum", "not", "inconclusive"]
 """What `Certificate.verdict` can be."""
 
@@ -43,7 +46,12 @@ def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
     """K = ⌈ln δ / ln(1 − ε)⌉; 459 for ε = δ = 0.01."""
     if not (0 < epsilon < 1 and 0 < delta < 1):
         raise ValueError(f"epsilon {epsilon} and delta {delta} must lie in (0, 1)")
-    return int(np.ceil(np.log(delta) / np.log1p(-epsilon)))
+    found = np.ceil(np.log(delta) / np.log1p(-epsilon))
+    if found > MOST_DIRECTIONS:
+        raise ValueError(
+            f"epsilon {epsilon} and delta {delta} ask for {found:.3g} directions; at most {MOST_DIRECTIONS:,} are tried"
+        )
+    return int(found)
 
 
 @dataclass(frozen=True)

@@ -287,3 +287,11 @@ def test_wrong_types_are_named_with_what_is_expected(queries, tmp_path):
     for given in ((model, queries), (model.surface(X), X)):
         with pytest.raises(ValueError, match=r"certify: given .*; it takes model.surface\(queries.features\) and ltr.Queries"):
             ltr.certify(*given)
+    for given, says in (
+        (queries, r"features: a ltr Queries; expected numbers \[documents, 4\]; of ltr.Queries, give their features"),
+        ("rows", r"features: a Python str; expected numbers \[documents, 4\]$"),
+        ([["a"] * 4], "features: a Python list; expected numbers"),
+        (X[0], r"features have shape \(4,\); the model was fitted on 4 features"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            model.predict(given)
