@@ -66,31 +66,47 @@ class Queries:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        put("features", np.ascontiguousarray(self.features, np.float32))
-        put("labels", np.ascontiguousarray(self.labels, np.float64))
-        put("offsets", np.ascontiguousarray(self.offsets, np.int64))
-        put("sources", {name: np.ascontiguousarray(values, np.float64) for name, values in self.sources.items()})
+        put("features", _numbers("features", self.features, np.float32, 2))
+        put("labels", _numbers("labels", self.labels, np.float64))
+        put("offsets", _numbers("offsets", self.offsets, np.int64))
+        for name in ("sources", "attributes"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ValueError(f"{name}: a mapping of names to arrays, not {type(getattr(self, name)).__name__}")
+        put("sources", {name: _numbers(f"source {name!r}", values, np.float64) for name, values in self.sources.items()})
         n_documents = len(self.labels)
-        if self.features.ndim != 2 or len(self.features) != n_documents:
+        if len(self.features) != n_documents:
             raise ValueError(f"features: shape {self.features.shape}, but there are {n_documents} labels: one row a document")
         if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != n_documents or (np.diff(self.offsets) < 1).any():
-            raise ValueError(f"offsets: must rise from 0 to {n_documents} (the number of documents), at least one document a query")
+            sizes = len(self.offsets) and (self.offsets > 0).all() and self.offsets.sum() == n_documents
+            meant = "; these are sizes of queries, whose offsets are numpy.append(0, numpy.cumsum(sizes))" if sizes else ""
+            raise ValueError(
+                f"offsets: must rise from 0 to {n_documents} (the number of documents), at least one document a query{meant}"
+            )
         for name, values in self.sources.items():
             if values.shape != (n_documents,):
                 raise ValueError(f"source {name!r}: shape {values.shape}, expected ({n_documents},)")
-        put("position", np.arange(n_documents) if self.position is None else np.ascontiguousarray(self.position, np.int64))
+        put("position", np.arange(n_documents) if self.position is None else _numbers("position", self.position, np.int64))
+        if self.position.shape != (n_documents,):
+            raise ValueError(f"position: shape {self.position.shape}, expected ({n_documents},)")
+        if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
+            raise ValueError(f"names: a name for each feature, not {self.names!r}")
         put("names", tuple(self.names) or tuple(f"f{k + 1}" for k in range(self.features.shape[1])))
         if len(self.names) != self.features.shape[1]:
             raise ValueError(f"names: {len(self.names)} names for {self.features.shape[1]} features")
+        if len({*self.names}) < len(self.names):
+            raise ValueError(f"names: two features are called {next(n for n in self.names if self.names.count(n) > 1)!r}")
         if self.keys is None:
             rows = row_digests(self.features)
             put("keys", _distinct(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
+        for name, expected in (("ids", self.n_queries), ("documents", n_documents)):
+            if getattr(self, name) is not None:
+                put(name, _ids(name, getattr(self, name), expected))
         if len(self.keys) != self.n_queries:
             raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
         if len(np.unique(self.keys)) < self.n_queries:
             raise ValueError("keys: two queries have the same key")
         if self.weights is not None:
-            put("weights", np.ascontiguousarray(self.weights, np.float64))
+            put("weights", _numbers("weights", self.weights, np.float64))
             if self.weights.shape != (self.n_queries,) or not ((self.weights > 0) & np.isfinite(self.weights)).all():
                 raise ValueError(f"weights: one finite number above 0 for each of the {self.n_queries} queries")
         put("attributes", {name: np.asarray(values, np.str_) for name, values in self.attributes.items()})
@@ -99,6 +115,11 @@ class Queries:
                 raise ValueError(f"attribute {name!r}: shape {said.shape}, expected ({self.n_queries},)")
         if (self.labels < 0).any() or np.isinf(self.labels).any():
             raise ValueError("labels: a label is a finite number, 0 or more, or NaN for none")
+
+    def __repr__(self) -> str:
+        """How much there is of everything, in a line."""
+        beside = [f"source {name}" for name in self.sources] + [f"attribute {name}" for name in self.attributes]
+        return f"Queries({', '.join((f'{self.n_queries} queries', f'{self.n_documents} documents', f'{self.n_features} features', *beside))})"
 
     @property
     def n_queries(self) -> int:
@@ -146,6 +167,38 @@ class Queries:
                 f"no label source {name!r} in this data set; there are: label{''.join(', ' + s for s in self.sources)}"
             )
         return self.sources[name]
+
+
+def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArray[Any]:
+    """An array of this type and number of dimensions."""
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "biufO" or (kind is np.int64 and array.dtype.kind in "fO" and (array % 1 != 0).any()):
+            raise TypeError
+        array = np.ascontiguousarray(array, kind)
+    except (TypeError, ValueError, OverflowError):
+        rule = "whole numbers" if kind is np.int64 else "numbers"
+        raise ValueError(f"{name}: {_shown(given)} is no array of {rule}") from None
+    if array.ndim != dimensions:
+        rule = "[documents, features]" if dimensions == 2 else "one dimension"
+        raise ValueError(f"{name}: shape {array.shape}, expected {rule}")
+    return array
+
+
+def _ids(name: str, given: object, expected: int) -> NDArray[np.bytes_]:
+    array = np.asarray(given)
+    if array.dtype.kind == "U":
+        array = np.char.encode(array, "utf-8")
+    if array.dtype.kind != "S" or array.shape != (expected,):
+        raise ValueError(
+            f"{name}: {_shown(given)} of type {array.dtype} and shape {array.shape}, expected bytes or text ({expected},)"
+        )
+    return array
+
+
+def _shown(given: object) -> str:
+    shown = " ".join(repr(given).split())
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -6,7 +6,7 @@ a direction rises only if the measure is *strictly* higher at a step, and the ve
 tie: with large weights and small steps no order changes, nothing can rise, and a bare test passes without saying anything.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -35,6 +35,9 @@ _BLOCK = 8
 _AT_ONCE = 4_000_000
 """Moved scores, about, that are held in memory: 32 MB."""
 
+MOST_DIRECTIONS = 1_000_000
+"""Of one certificate."""
+
 Verdict = Literal["optimum", "not", "inconclusive"]
 """What `Certificate.verdict` can be."""
 
@@ -43,7 +46,12 @@ def n_directions(epsilon: float = 0.01, delta: float = 0.01) -> int:
     """K = ⌈ln δ / ln(1 − ε)⌉; 459 for ε = δ = 0.01."""
     if not (0 < epsilon < 1 and 0 < delta < 1):
         raise ValueError(f"epsilon {epsilon} and delta {delta} must lie in (0, 1)")
-    return int(np.ceil(np.log(delta) / np.log1p(-epsilon)))
+    found = np.ceil(np.log(delta) / np.log1p(-epsilon))
+    if found > MOST_DIRECTIONS:
+        raise ValueError(
+            f"epsilon {epsilon} and delta {delta} ask for {found:.3g} directions; at most {MOST_DIRECTIONS:,} are tried"
+        )
+    return int(found)
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class Certificate:
     value: float
     steps: tuple[float, ...]
     norm: float
-    curves: Floats
+    curves: Floats = field(repr=False)
     rising: int
     rising_or_tied: int
     tie_share: float
@@ -103,9 +111,13 @@ def certify(
             (B section 4.2).
 
     Raises:
-        ValueError: for rows that do not fit, or a measure that no query defines.
+        ValueError: for what is no surface or queries, rows that do not fit, or a measure that no query defines.
     """
     measure, conventions = Measure.maximised(measure), conventions or Conventions()
+    if not isinstance(surface, Surface) or not isinstance(queries, Queries):
+        raise ValueError(
+            f"certify: given {type(surface).__name__} and {type(queries).__name__}; it takes model.surface(queries.features) and ltr.Queries"
+        )
     if surface.n_documents != queries.n_documents:
         raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
     start = surface.weights

@@ -7,6 +7,7 @@ own cell. `explain` breaks the difference from another tool's number down, rule 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numba import njit, prange, types
@@ -113,19 +114,24 @@ def evaluate(
     >>> evaluate([2, 0, 1], [0.1, 0.3, 0.2], [0, 3], ["ndcg@10", "mrr"])["mrr"]
     array([0.33333333])
     """
-    conventions = conventions or Conventions()
-    sources = {k: np.asarray(v, np.float64) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
-    scores = np.ascontiguousarray(scores, np.float64)
-    offsets = np.ascontiguousarray(offsets, np.int64)
+    sources = {k: _numbers(k, v, np.float64) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
+    scores, offsets = _numbers("scores", scores, np.float64), _numbers("offsets", offsets, np.int64)
+    if scores.ndim != 1:
+        raise ValueError(f"scores: shape {scores.shape}, expected one number a document")
     if offsets.ndim != 1 or len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(scores) or (np.diff(offsets) < 0).any():
-        raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores")
+        sizes = offsets.ndim == 1 and (offsets > 0).all() and offsets.sum() == len(scores)
+        meant = "; these are sizes of queries, whose offsets are numpy.append(0, numpy.cumsum(sizes))" if sizes else ""
+        raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores{meant}")
+    if conventions is not None and not isinstance(conventions, Conventions):
+        raise ValueError(f"conventions: {conventions!r} is no ltr.Conventions")
     if not np.isfinite(scores).all():
         raise ValueError(
             f"score {scores[~np.isfinite(scores)][0]} of document {np.flatnonzero(~np.isfinite(scores))[0]}: scores must be finite"
         )
     for name, values in sources.items():
         if values.shape != scores.shape:
-            raise ValueError(f"{name}: {len(values)} labels for {len(scores)} scores")
+            raise ValueError(f"{name}: labels of shape {values.shape} for {len(scores)} scores")
+    conventions = conventions or Conventions()
     by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):
         if measure.source not in sources:
@@ -135,6 +141,13 @@ def evaluate(
     for source, wanted in by_source.items():
         found |= _of_source(wanted, sources[source], scores, offsets, conventions, position, documents)
     return found
+
+
+def _numbers(name: str, given: ArrayLike, kind: type) -> NDArray[Any]:
+    try:
+        return np.ascontiguousarray(given, kind)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name}: {' '.join(repr(given).split())[:60]} is no array of numbers") from None
 
 
 def _of_source(

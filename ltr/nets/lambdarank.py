@@ -315,6 +315,11 @@ class LambdaRank(Ranker):
         return rates[int(np.argmax(best))], max(best)
 
     @property
+    def best_iteration(self) -> int | None:
+        """The epoch whose weights were kept."""
+        return self.states[max(self.states)].best_epoch if self.states else None
+
+    @property
     def export_form(self) -> str | None:
         """One layer is a linear model of standardised features."""
         return "linear net" if self.hidden == 0 else "two-layer net"

@@ -295,6 +295,11 @@ class Ranker(ABC):
         return int(getattr(self, self.iterations_from)) if self.iterations_from else 0
 
     @property
+    def best_iteration(self) -> int | None:
+        """The iteration whose scores the fitted ranker gives, where it is chosen among several; otherwise None."""
+        return None
+
+    @property
     def importances(self) -> dict[str, Floats]:
         """How important each feature is, ``float64 [features]`` by the name of each way to count that; empty where there is none."""
         return {}
@@ -364,7 +369,7 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     """``float32 [documents, features]`` of an array, or of a frame whose columns have the model's feature names.
 
     Raises:
-        ValueError: when the model is not fitted, the width differs or a named feature is missing.
+        ValueError: when the model is not fitted, the width differs, a named feature is missing or one is no number.
     """
     if not names:
         raise ValueError("this model is not fitted")
@@ -374,7 +379,11 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
         if missing:
             raise ValueError(f"features missing in the data: {_few(missing)}")
         features = cast(Frame, features)[list(names)].to_numpy()
-    array = np.ascontiguousarray(features, np.float32)
+    try:
+        array = np.ascontiguousarray(features, np.float32)
+    except (TypeError, ValueError):
+        meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
+        raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None
     if array.ndim != 2 or array.shape[1] != len(names):
         raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
     return array

@@ -10,10 +10,13 @@ of consecutive queries as for LGBMRanker, is for direct calls: no split can cut 
 """
 
 import difflib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, cast
 
+import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,7 +25,8 @@ from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Features, Frame, Ranker
+from ltr.rankers.base import Features, Frame, Ranker, Tick
+from ltr.rankers.parameters import whole
 from ltr.rankers.training import mean_measure
 
 
@@ -38,9 +42,15 @@ class Estimator:
         model: a ranker, of any kind in `ltr.KINDS`.
         measure: whose mean `score` returns; one of which more is better.
         query: column of a frame that holds the query of each row and is not a feature.
+        n_jobs: threads that `fit`, `predict` and `score` use at most; None or -1: all. It changes no score.
+        verbose: what `fit` calls with a line of text after every iteration, such as ``print``; nothing where it is None, 0 or False.
 
     Attributes:
         model_: the fitted ranker.
+        best_iteration_: the iteration whose scores it gives; None for rankers that do not choose one.
+        evals_result_: the measure that the ranker watched, ``{"train": {"ndcg@10": […]}, "valid": …}``, along its iterations; NaN where it
+            was not taken, and no entry where it never was.
+        feature_importances_: ``float64 [features]``: of trees, the gain of all splits by each feature.
         n_features_in_: number of features.
         feature_names_in_: their names ``[features]``; only where `fit` was given a frame.
     """
@@ -48,6 +58,8 @@ class Estimator:
     model: Ranker
     measure: str = "ndcg_10"
     query: str = "qid"
+    n_jobs: int | None = None
+    verbose: Callable[[str], object] | int | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by name; with `deep` the ranker's own too, as ``model__…``."""
@@ -68,7 +80,7 @@ class Estimator:
                 raise ValueError(f"Estimator: no parameter {name!r}; did you mean {' or '.join(near)}?")
         inner = {name.removeprefix("model__"): value for name, value in parameters.items() if name.startswith("model__")}
         self.model = replace(model, **inner) if inner else model
-        for name in parameters.keys() & {"measure", "query"}:
+        for name in parameters.keys() & {field.name for field in fields(self)}:
             setattr(self, name, parameters[name])
         return self
 
@@ -91,9 +103,17 @@ class Estimator:
             ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and whatever else the
                 ranker refuses.
         """
+        if not isinstance(self.model, Ranker):
+            raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
+        Measure.maximised(self.measure)
         queries, names = self._queries(X, y, qid, group)
+        if valid is not None and not (isinstance(valid, Sequence) and 2 <= len(valid) <= 4):
+            raise ValueError(f"valid: {type(valid).__name__} is neither (X, y) nor (X, y, qid)")
         held_out = None if valid is None else self._queries(*valid, names=queries.names)[0]
-        self.model_ = self.model.fit(queries, held_out)
+        with self._threads():
+            self.model_ = self.model.fit(queries, held_out, self._ticks())
+        self.best_iteration_ = self.model_.best_iteration
+        self.evals_result_ = _watched(self.model_)
         self.n_features_in_ = queries.n_features
         vars(self).pop("feature_names_in_", None)
         if names:
@@ -107,7 +127,8 @@ class Estimator:
             ValueError: before `fit`; for missing features, which it names, or a different number of them.
         """
         names = self._fitted.names
-        return self._fitted.predict(_features(X, names, self.query)[0])
+        with self._threads():
+            return self._fitted.predict(_features(X, names, self.query)[0])
 
     def score(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> float:
         """Mean of the measure over the queries where it is defined, under the conventions of the ranker.
@@ -117,8 +138,46 @@ class Estimator:
         """
         measure = Measure.maximised(self.measure)
         queries = canonical(self._queries(X, y, qid, group, names=self._fitted.names)[0])
-        scores = self._fitted.predict(queries.features)
-        return mean_measure(str(measure), queries, scores, getattr(self.model, "conventions", Conventions()))
+        with self._threads():
+            scores = self._fitted.predict(queries.features)
+            return mean_measure(str(measure), queries, scores, getattr(self.model, "conventions", Conventions()))
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """By gain.
+
+        Raises:
+            AttributeError: before `fit`, and for rankers without any.
+        """
+        found = vars(self)["model_"].importances if "model_" in vars(self) else {}
+        if "gain" not in found:
+            raise AttributeError(
+                f"Estimator: {self.model!r} has no feature importances{'' if 'model_' in vars(self) else ' before fit'}"
+            )
+        gains: Floats = found["gain"]
+        return gains
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        """At most `n_jobs` threads for what is compiled."""
+        if self.n_jobs is not None and self.n_jobs not in whole(1) and self.n_jobs != -1:
+            raise ValueError(f"Estimator: n_jobs={self.n_jobs!r} is neither a number of threads nor -1 or None for all")
+        before = numba.get_num_threads()
+        numba.set_num_threads(before if self.n_jobs in (None, -1) else min(self.n_jobs, before))
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
+
+    def _ticks(self) -> Tick | None:
+        """What the ranker calls after every iteration."""
+        if not self.verbose:
+            return None
+        if not callable(self.verbose):
+            raise ValueError(f"Estimator: verbose={self.verbose!r} is nothing that takes a line of text; print does")
+        say, numbers = self.verbose, itertools.count(1)
+        of_all = f" of at most {self.model.n_iterations}" if self.model.n_iterations else ""
+        return lambda: cast(None, say(f"{self.model.kind}: iteration {next(numbers)}{of_all}"))
 
     @property
     def _fitted(self) -> Ranker:
@@ -179,6 +238,13 @@ class Estimator:
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(allow_nan=True))
+
+
+def _watched(model: Ranker) -> dict[str, dict[str, list[float]]]:
+    if model.curve is None or model.watched is None:
+        return {}
+    taken = {"train": model.curve.train, "valid": model.curve.valid}
+    return {name: {str(model.watched): values.tolist()} for name, values in taken.items() if not np.isnan(values).all()}
 
 
 def _columns(X: Features) -> list[str]:

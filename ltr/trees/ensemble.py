@@ -32,6 +32,10 @@ class Trees:
     leaf_starts: Ints
     gain: Floats
 
+    def __repr__(self) -> str:
+        """How many there are, in a line."""
+        return f"Trees({self.n_trees} trees, {len(self.value)} leaves)"
+
     @staticmethod
     def restored(arrays: Mapping[str, Array], n_features: int) -> "Trees":
         """The ensemble of these arrays, which may come from anywhere.

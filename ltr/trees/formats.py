@@ -455,6 +455,8 @@ def _read_xgboost(learner: Document) -> Ensemble:
     n_trees, n_features = len(model["trees"]), _count("num_feature", parameters["num_feature"])
     weights = _reals("weight_drop", booster["weight_drop"]) if booster["name"] == "dart" else np.ones(n_trees, np.float32)
     names = tuple(learner["feature_names"])
+    if not isinstance(learner["feature_names"], list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("feature_names is no list of text")
     if len(weights) != n_trees or (names and len(names) != n_features):
         raise ValueError(f"{len(weights)} weights of {n_trees} trees, {len(names)} names of {n_features} features")
     if n_features > _MOST_FEATURES:

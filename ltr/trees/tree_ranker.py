@@ -67,6 +67,11 @@ class TreeRanker(Ranker):
         return replace(self, trees=Trees.restored(arrays, len(self.names)))
 
     @property
+    def best_iteration(self) -> int | None:
+        """How many trees were kept."""
+        return self.ensemble.n_trees
+
+    @property
     def export_form(self) -> str | None:
         """Every tool that reads ensembles of trees can read it."""
         return "trees"

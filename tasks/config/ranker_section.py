@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 import ltr
 from ltr.rankers.base import parameters_of
@@ -32,6 +32,14 @@ class Term(Section):
     measure: str = "ndcg"
     weight: Annotated[float, Field(ge=0, le=1)] | Schedule | None = None
 
+
+def _terms(written: Any) -> Any:
+    several = [written] if isinstance(written, str) else written
+    return [{"measure": one} if isinstance(one, str) else one for one in several] if isinstance(several, list | tuple) else several
+
+
+Terms = Annotated[tuple[Term, ...], BeforeValidator(_terms)]
+"""An objective; a measure's name stands for a term of it."""
 
 for _section in (Conventions, Schedule, Term):
     add_fields(_section, parameters_from(_section.core), first=True)
@@ -61,7 +69,7 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
     given = set(parameters_of(core)) - {"conventions"}
     own: dict[str, Any] = {"kind": (Literal.__getitem__(core.kind), ...)}
     if "objective" in given:
-        own["objective"] = (tuple[Term, ...], (Term(),))
+        own["objective"] = (Terms, (Term(),))
     made = create_model(f"{core.__name__}Section", __base__=RankerSection, __doc__=core.__doc__, **own)
     made.core = core
     add_fields(made, parameters_from(core, frozenset(f.name for f in fields(core)) - given))

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 import ltr
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
-from tasks.config.section import EvidenceSection, Grid, Strict, add_fields, has, near, put
+from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, near, put
 from tasks.records import Failure
 
 MOST_CELLS = 10_000
@@ -53,11 +53,11 @@ class RunConfig(Strict):
     rankers: dict[str, RankerSection] = Field(default_factory=_default_rankers, min_length=1)
     sweep: Grid = {}
     select: str = "ndcg_10"
-    measures: list[str] = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
+    measures: Measures = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
     conventions: Conventions = Conventions()
     plot_by: str | None = None
     expect: Expect | None = None
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, lt=1 << 63)
     scale: float = Field(1.0, gt=0, le=1)
     workers: int = Field(1, ge=1)
     parts: int = Field(1, ge=1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, ClassVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
 
@@ -58,6 +58,12 @@ def add_fields(section: type[BaseModel], added: Mapping[str, FieldInfo], first: 
     section.model_rebuild(force=True)
 
 
+def _several(written: Any) -> Any:
+    return [written] if isinstance(written, str) else written
+
+
+Measures = Annotated[list[str], BeforeValidator(_several)]
+"""Names of measures, or one of them."""
 Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
 """Dotted path of a parameter → its values."""
 

@@ -126,3 +126,37 @@ def test_labels_are_finite_and_not_negative():
     for wrong in (-1.0, np.inf):
         with pytest.raises(ValueError, match="a label is a finite number"):
             Queries(np.zeros((2, 1)), np.array([1.0, wrong]), np.array([0, 2]))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"offsets": [2, 1]}, r"offsets: must rise from 0 to 3 .*; these are sizes of queries, whose offsets are numpy.append\(0"),
+        ({"offsets": [0, 4]}, r"offsets: must rise from 0 to 3 \(the number of documents\), at least one document a query$"),
+        ({"offsets": [0, 1.5, 3]}, r"offsets: \[0, 1.5, 3\] is no array of whole numbers"),
+        ({"offsets": None}, "offsets: None is no array of whole numbers"),
+        ({"features": "text"}, "features: 'text' is no array of numbers"),
+        ({"features": [["a"], ["b"], ["c"]]}, "features: .* is no array of numbers"),
+        ({"features": [1.0, 2.0, 3.0]}, r"features: shape \(3,\), expected \[documents, features\]"),
+        ({"labels": [[1], [2], [3]]}, r"labels: shape \(3, 1\), expected one dimension"),
+        ({"labels": ["1", "2", "3"]}, "labels: .* is no array of numbers"),
+        ({"sources": [1, 2, 3]}, "sources: a mapping of names to arrays, not list"),
+        ({"attributes": "de"}, "attributes: a mapping of names to arrays, not str"),
+        ({"sources": {"click": "x"}}, "source 'click': 'x' is no array of numbers"),
+        ({"position": [0, 1]}, r"position: shape \(2,\), expected \(3,\)"),
+        ({"names": ("a", "a"), "features": np.zeros((3, 2))}, "names: two features are called 'a'"),
+        ({"names": "f1"}, "names: a name for each feature, not 'f1'"),
+        ({"names": (1,)}, r"names: a name for each feature, not \(1,\)"),
+        ({"ids": [1, 2]}, r"ids: \[1, 2\] of type int64 and shape \(2,\), expected bytes or text \(2,\)"),
+        ({"documents": ["a", "b"]}, r"documents: .*, expected bytes or text \(3,\)"),
+    ],
+)
+def test_wrong_types_and_shapes_are_named(given, says):
+    with pytest.raises(ValueError, match=says):
+        Queries(**{"features": np.arange(3.0)[:, None], "labels": [1, 0, 2], "offsets": [0, 2, 3]} | given)
+
+
+def test_repr_is_a_line_and_text_ids_are_bytes():
+    one = Queries([[0.5], [1.0]], [1, 0], [0, 2], ids=["käse"], sources={"click": [0, 1]})
+    assert repr(one) == "Queries(1 queries, 2 documents, 1 features, source click)"
+    assert one.ids.tolist() == ["käse".encode()]

@@ -17,6 +17,8 @@ def test_number_of_directions():
     assert n_directions(0.1, 0.1) == 22
     with pytest.raises(ValueError, match="must lie in"):
         n_directions(0, 0.1)
+    with pytest.raises(ValueError, match=r"epsilon 1e-300 and delta 0.1 ask for 2.3e\+300 directions; at most 1,000,000"):
+        n_directions(1e-300, 0.1)
 
 
 def test_directions_are_unit_vectors():

@@ -162,3 +162,19 @@ def test_an_explanation_ends_at_the_other_tools_number():
 def test_other_label_sources_are_relevant_above_zero():
     values = evaluate({"label": [3.0, 0.0], "binary": [0.0, 1.0]}, [2.0, 1.0], [0, 2], ["mrr", "mrr:binary"])
     assert (values["mrr"][0], values["mrr_binary"][0]) == (1.0, 0.5)
+
+
+def test_one_measure_is_enough_and_wrong_arguments_are_named():
+    labels, scores, offsets = [2, 0, 1], [0.1, 0.3, 0.2], [0, 3]
+    for one in ("ndcg@10", "ndcg_10", "NDCG@10", Measure.of("ndcg_10")):
+        assert evaluate(labels, scores, offsets, one).keys() == {"ndcg_10"}
+    for given, says in (
+        ((labels, scores, [2, 1], "map"), r"offsets must rise from 0 to 3.*; these are sizes of queries"),
+        ((labels, [scores], offsets, "map"), r"scores: shape \(1, 3\), expected one number a document"),
+        ((labels, "high", offsets, "map"), "scores: 'high' is no array of numbers"),
+        ((labels[:2], scores, offsets, "map"), r"label: labels of shape \(2,\) for 3 scores"),
+        ((labels, scores, offsets, [3]), "measure 3: a measure is named in text"),
+        ((labels, scores, offsets, "map", "trec"), "conventions: 'trec' is no ltr.Conventions"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            evaluate(*given)

@@ -237,3 +237,61 @@ def test_changed_bytes_are_refused_or_do_not_matter(tmp_path, model, n):
     outcomes(tmp_path, "model.json", n, 2, as_before=True)
     as_of_0_1_0(tmp_path)
     assert outcomes(tmp_path, "model.json", n, 3, as_before=False) > 0
+
+
+def test_repr_is_a_line_of_what_is_not_default(queries):
+    model = ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3, objective="map")
+    assert repr(ltr.LambdaRank()) == "LambdaRank()"
+    assert repr(ltr.Column(feature="f2")) == "Column(feature='f2')"
+    assert repr(model).startswith("LambdaMART(n_trees=2, min_docs_in_leaf=3, objective=(Term(measure='map'")
+    fitted = model.fit(queries)
+    assert repr(fitted) == f"{model!r} fitted on 4 features"
+    assert repr(fitted.trees) == f"Trees({fitted.trees.n_trees} trees, {len(fitted.trees.value)} leaves)"
+    assert repr(ltr.Estimator(ltr.LeastSquares())).startswith("Estimator(model=LeastSquares(), measure='ndcg_10'")
+
+
+def test_an_objective_may_be_a_measures_name(queries):
+    for kind in (ltr.LambdaMART, ltr.LambdaRank):
+        for given in ("map", ["map"], ltr.Measure.of("map"), ltr.Term("map")):
+            assert kind(objective=given).objective == (ltr.Term("map"),)
+        assert kind(objective="NDCG@10").trained_for == (ltr.Measure.of("ndcg_10"),)
+        for wrong in (None, 3, [], [None]):
+            with pytest.raises(ValueError, match=r"objective: .* is no ltr.Term or measure; .* such as 'ndcg'"):
+                kind(objective=wrong)
+        with pytest.raises(ValueError, match="unknown measure 'mpa'; did you mean map"):
+            kind(objective="mpa")
+
+
+def test_misspelt_parameters_get_near_misses():
+    with pytest.raises(TypeError, match=r"LambdaMART: no parameter 'n_leafs'; did you mean n_leaves"):
+        ltr.LambdaMART(n_leafs=3)
+    with pytest.raises(TypeError, match=r"LeastSquares: no parameter 'zzz'; there are conventions, standardise, stop_on, ridge"):
+        ltr.LeastSquares(zzz=1)
+
+
+def test_wrong_types_are_named_with_what_is_expected(queries, tmp_path):
+    X, y = queries.features, queries.labels
+    with pytest.raises(
+        ValueError, match=r"LambdaMART.fit: queries is a numpy ndarray \(.*, 4\); it takes ltr.Queries.* ltr.Estimator\(model\)"
+    ):
+        ltr.LambdaMART().fit(X, y)
+    with pytest.raises(ValueError, match=r"RankSVM.fit: valid is a Python tuple; it takes ltr.Queries"):
+        ltr.RankSVM().fit(queries, (X, y))
+    with pytest.raises(
+        ValueError, match=r"save: model is a ltr Estimator; it takes a fitted ranker; of an estimator, save its model_"
+    ):
+        ltr.save(ltr.Estimator(ltr.LeastSquares()), tmp_path)
+    with pytest.raises(ValueError, match=r"save: model is a Python str; it takes a fitted ranker$"):
+        ltr.save("model", tmp_path)
+    model = ltr.LeastSquares().fit(queries)
+    for given in ((model, queries), (model.surface(X), X)):
+        with pytest.raises(ValueError, match=r"certify: given .*; it takes model.surface\(queries.features\) and ltr.Queries"):
+            ltr.certify(*given)
+    for given, says in (
+        (queries, r"features: a ltr Queries; expected numbers \[documents, 4\]; of ltr.Queries, give their features"),
+        ("rows", r"features: a Python str; expected numbers \[documents, 4\]$"),
+        ([["a"] * 4], "features: a Python list; expected numbers"),
+        (X[0], r"features have shape \(4,\); the model was fitted on 4 features"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            model.predict(given)

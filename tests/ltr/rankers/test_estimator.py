@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numba
 import numpy as np
 import polars as pl
 import pytest
@@ -127,7 +128,7 @@ def test_every_kind_clones_and_has_its_parameters(kind):
     model = ltr.Estimator(ltr.KINDS[kind](**SMALL.get(kind, {})))
     before = model.get_params()
     assert {"model", "measure", "query"} < set(before)
-    assert set(model.get_params(deep=False)) == {"model", "measure", "query"}
+    assert set(model.get_params(deep=False)) == {"model", "measure", "query", "n_jobs", "verbose"}
     twin = clone(model)
     assert twin.get_params() == before
     assert twin.model is not model.model
@@ -206,6 +207,48 @@ def test_the_core_works_where_scikit_learn_is_not():
     assert "ridge=1.0" in done.stdout
 
 
+# --- what users of LGBMRanker look for ------------------------------------------------------------------------------------
+
+
+def test_the_best_iteration_and_what_was_watched_can_be_read():
+    X, y, qid, *_ = rows(60)
+    held_out = rows(20, seed=5)[:3]
+    model = ltr.Estimator(replace(TREES, n_trees=30)).fit(X, y, qid, valid=held_out)
+    curve = model.evals_result_["valid"]["ndcg@10"]
+    assert model.best_iteration_ == int(np.argmax(curve)) + 1 == model.model_.trees.n_trees
+    assert np.isfinite(model.evals_result_["train"]["ndcg@10"][9])
+    net = ltr.Estimator(ltr.LambdaRank(epochs=5)).fit(X, y, qid, valid=held_out)
+    assert net.best_iteration_ == int(np.argmax(net.evals_result_["valid"]["ndcg@10"])) + 1
+    plain = ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid)
+    assert (plain.best_iteration_, list(plain.evals_result_)) == (None, ["train"])
+    assert ltr.Estimator(ltr.Column(feature="f1")).fit(X, y, qid).evals_result_ == {}
+
+
+def test_feature_importances_are_gains():
+    X, y, qid, *_ = rows()
+    model = ltr.Estimator(TREES)
+    assert not hasattr(model, "feature_importances_")
+    model.fit(X, y, qid)
+    assert np.array_equal(model.feature_importances_, model.model_.importance("gain"))
+    assert int(np.argmax(model.feature_importances_)) == 0
+    assert not hasattr(ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid), "feature_importances_")
+
+
+def test_threads_are_limited_while_it_works_and_change_nothing():
+    X, y, qid, *_ = rows()
+    seen, before = [], numba.get_num_threads()
+    one = ltr.Estimator(TREES, n_jobs=1, verbose=lambda line: seen.append((line, numba.get_num_threads()))).fit(X, y, qid)
+    assert seen == [(f"lambdamart: iteration {k} of at most 3", 1) for k in (1, 2, 3)]
+    assert numba.get_num_threads() == before
+    several = ltr.Estimator(TREES, n_jobs=-1).fit(X, y, qid)
+    assert several.model_.digest == one.model_.digest
+    assert np.array_equal(several.predict(X), one.predict(X))
+    with pytest.raises(ValueError, match="n_jobs=0 is neither a number of threads nor -1 or None"):
+        ltr.Estimator(TREES, n_jobs=0).fit(X, y, qid)
+    with pytest.raises(ValueError, match="verbose=1 is nothing that takes a line of text; print does"):
+        ltr.Estimator(TREES, verbose=1).fit(X, y, qid)
+
+
 # --- what is refused ------------------------------------------------------------------------------------------------------
 
 X2, Y2 = np.ones((2, 3)), [1, 0]
@@ -231,6 +274,18 @@ X2, Y2 = np.ones((2, 3)), [1, 0]
 def test_what_cannot_be_ranked_is_named(arguments, says):
     with pytest.raises(ValueError, match=says):
         ltr.Estimator(ltr.LeastSquares()).fit(*arguments)
+
+
+def test_what_is_no_ranker_measure_or_pair_is_named():
+    X, y, qid, *_ = rows()
+    for model, valid, says in (
+        (ltr.Estimator(ltr.LambdaMART), None, "Estimator: model=.*LambdaMART.* is no ranker, such as"),
+        (ltr.Estimator("lambdamart"), None, "model='lambdamart' is no ranker"),
+        (ltr.Estimator(TREES, measure="ndgc"), None, "unknown measure 'ndgc'; did you mean ndcg"),
+        (ltr.Estimator(TREES), X, r"valid: ndarray is neither \(X, y\) nor \(X, y, qid\)"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            model.fit(X, y, qid, valid=valid)
 
 
 def test_scoring_before_fitting_and_other_widths_are_refused():

@@ -173,6 +173,8 @@ TREE = "learner.gradient_booster.model.trees.0"
         (changed("learner.objective.name", "binary:logistic"), "objective 'binary:logistic': its base score is no score"),
         (changed("learner.learner_model_param.num_class", "3"), "several classes or targets"),
         (changed("learner.learner_model_param.base_score", "[1E0,2E0]"), "several classes or targets"),
+        (changed("learner.feature_names", "abcd"), "feature_names is no list of text"),
+        (changed("learner.feature_names.1", 2), "feature_names is no list of text"),
         (changed("learner.learner_model_param.base_score", "1_0"), "base_score '1_0' is no finite number"),
         (changed("learner.learner_model_param.base_score", "1e99"), "base_score '1e99' is no finite number"),
         (changed("learner.learner_model_param.num_feature", "9999999999"), "9999999999 features"),

@@ -32,3 +32,9 @@ def test_terms_and_schedules():
     term = {"measure": "cndcg", "weight": {"start": 0.1, "kind": "linear", "eta": 0.01}, "pairs": "same_label"}
     built = SECTIONS["lambdamart"](kind="lambdamart", objective=[{"measure": "ndcg"}, term]).build()
     assert built.objective == (ltr.Term(), ltr.Term("cndcg", ltr.Schedule(0.1, "linear", 0.01), "same_label"))
+
+
+@pytest.mark.parametrize("kind", ["lambdamart", "lambdarank"])
+@pytest.mark.parametrize("written", ["map", ["map"], [{"measure": "map"}]])
+def test_a_measures_name_is_an_objective(kind, written):
+    assert SECTIONS[kind](kind=kind, objective=written).build().objective == (ltr.Term("map"),)

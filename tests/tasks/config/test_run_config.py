@@ -49,3 +49,8 @@ def test_a_configuration_of_before_a_kind_was_registered_has_none_of_it(monkeypa
     config = parse(NETS)
     monkeypatch.setitem(EVIDENCE, "later", Segments)
     assert config.evidence == ()
+
+
+def test_one_measure_is_written_without_a_list_and_in_either_form():
+    config = RunConfig(data={"files": "d.txt"}, measures="ndcg@3", select="ndcg@10")
+    assert config.all_measures == ["ndcg@3", "ndcg@10"]

@@ -33,7 +33,11 @@ def test_linear_weights_of_a_file(workplace):
         (workplace / "w").write_text(text)
         model = find_model("w", queries.names)
         assert model.predict(queries.features) == pytest.approx(-queries.features[:, 1] + 0.5 * queries.features[:, 2])
-    for text, rule in (("f9,1", "do not have: f9"), ("f1", "line 1: 'f1' is no weight"), ("1:nan", "is nan, which is not finite")):
+    for text, rule in (
+        ("f9,1", "do not have: f9"),
+        ("f1", "line 1: 'f1' is no weight"),
+        ("1:nan", "the weight of 'f1' is nan, which is not finite"),
+    ):
         (workplace / "w").write_text(text)
         with pytest.raises(DataError, match=f"w: .*{rule}"):
             find_model("w", queries.names)
