@@ -31,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if given.debug:
             raise
-        text = _describe_error(error)
+        from tasks.records import printable
+
+        text = printable(_describe_error(error))
         for line in text.splitlines() or [type(error).__name__]:
             print(f"error: {line}", file=sys.stderr)
         return 1
@@ -269,7 +271,7 @@ def _check(given: argparse.Namespace) -> int:
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
     from tasks.data.prepare import prepare
-    from tasks.records import DataError, Finding, Prepared
+    from tasks.records import DataError, Finding, Prepared, printable
     from tasks.store.datasets import open_queries
 
     written: dict[str, Any] = {"data": {"files": given.files}}
@@ -301,7 +303,7 @@ def _check(given: argparse.Namespace) -> int:
         print(json.dumps([vars(finding) for finding in found]))
     else:
         for finding in found:
-            print(f"{finding.level:8} {finding.subject}: {finding.text}")
+            print(printable(f"{finding.level:8} {finding.subject}: {finding.text}"))
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
@@ -356,6 +358,7 @@ def _export(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     from tasks.export.formats import export_to
+    from tasks.records import printable
     from tasks.store.state import refuse_overwriting
     from tasks.tracking.lookup import find_model
 
@@ -364,7 +367,7 @@ def _export(given: argparse.Namespace) -> int:
     trees = f"{done.trees} trees on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{done.features} features, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:
-        print(f"  {remark}")
+        print(printable(f"  {remark}"))
     if found := done.verified:
         order = f"{found.reordered} queries are ranked differently" if found.reordered else "no query is ranked differently"
         print(f"  verified on {found.documents:,} documents: largest score difference {found.largest_difference:.1e}, {order}")

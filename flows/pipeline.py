@@ -97,7 +97,7 @@ def prepare(under_way: Run) -> Ready:
     refuse(data.findings)
     require_sources(config, data.folds)
     for evidence in asked_for(config):
-        evidence.check_data(data.folds)
+        evidence.check_data(config, data.folds)
     return data
 
 

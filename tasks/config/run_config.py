@@ -65,8 +65,10 @@ class RunConfig(Strict):
     @model_validator(mode="after")
     def _check(self) -> "RunConfig":
         for what, name in [("name", self.name), *(("ranker name", name) for name in self.rankers)]:
-            if not re.fullmatch(r"[A-Za-z0-9_ -][A-Za-z0-9_. -]*", name):
-                raise ValueError(f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, and no '.' in front")
+            if not re.fullmatch(r"[A-Za-z0-9_ -][A-Za-z0-9_. -]{0,99}", name):
+                raise ValueError(
+                    f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, 1 to 100 of them, and no '.' in front"
+                )
         for measure in self.measures:
             ltr.Measure.of(measure)
         ltr.Measure.maximised(self.select)

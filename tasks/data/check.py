@@ -1,5 +1,6 @@
 """The data doctor: what is wrong, or worth knowing, about a data set before anything is trained on it."""
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ FEWEST, SAMPLE = 30, 20_000
 """Documents that a correlation needs, and at most looks at."""
 LARGEST_LABEL = 30
 """2^label − 1 of larger labels leaves nothing of the others in a sum."""
+FORMULA = re.compile(rb"[=+@\t\r]|-(?![\d.]+$)")
 Say = Callable[[Level, str], None]
 
 
@@ -73,6 +75,7 @@ def findings(
         say("note", f"{number_of(int(np.isnan(labels).sum()), 'document')} without a label")
     _look_at_features(queries, say)
     _look_at_duplicates(queries, say)
+    _look_at_ids(queries, say)
     return found
 
 
@@ -175,6 +178,17 @@ def _look_at_duplicates(queries: Queries, say: Say) -> None:
         "warning",
         f"{number_of(int(same.sum()), 'document')} with another one's {what} in the same query (query {first} for one); {int(conflict.sum())} of them with another label",
     )
+
+
+def _look_at_ids(queries: Queries, say: Say) -> None:
+    """Ids that a spreadsheet would take for formulas: they are kept as they are, and so is every file that they are written into."""
+    for kind, ids in (("query", queries.ids), ("document", queries.documents)):
+        if ids is not None and len(found := [one for one in np.unique(ids).tolist() if FORMULA.match(one)]):
+            say(
+                "note",
+                f"{number_of(len(found), f'{kind} id')} that a spreadsheet takes for a formula ({found[0].decode('utf-8', 'replace')[:40]!r} for one); "
+                "ids are written into CSV files as they are: import such a column as text",
+            )
 
 
 def _correlations(features: NDArray[np.float32], labels: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ Text is shown as it is written: a ``$`` in a name begins no formula, and a contr
 """
 
 import io
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -54,6 +55,11 @@ def whole_ticks(axis: Any) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
+def titled(axes: Any, text: str) -> None:
+    """Writes a title above the axes, on several lines where it is long."""
+    axes.set_title(textwrap.fill(text, 64), loc="left", fontweight="bold")
+
+
 def legend(axes: Any, lines: Mapping[str, Mapping[str, Any]] | None = None) -> None:
     """A legend below the axes, where it covers nothing; the figure grows by it. `lines`: labels with the looks of a line, in place of
     those of what was drawn."""
@@ -65,9 +71,11 @@ def legend(axes: Any, lines: Mapping[str, Mapping[str, Any]] | None = None) -> N
     if not labels:
         return
     columns = max(1, min(len(labels), 84 // (max(map(len, labels)) + 8)))
+    wrapped = [textwrap.fill(label, 76) for label in labels]
+    rows = -(-len(labels) // columns) + sum(label.count("\n") for label in wrapped)
     figure = axes.figure
-    figure.set_figheight(figure.get_figheight() + 0.19 * -(-len(labels) // columns))
-    figure.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False, fontsize=8)
+    figure.set_figheight(figure.get_figheight() + 0.19 * rows)
+    figure.legend(handles, wrapped, loc="outside lower left", ncols=columns, frameon=False, fontsize=8)
 
 
 def svg(draw: Draw) -> str:

@@ -21,7 +21,7 @@ from ltr.rankers.training import mean_measure
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
-from tasks.evidence.drawing import colour, legend, svg, title_of, whole_ticks
+from tasks.evidence.drawing import colour, legend, svg, title_of, titled, whole_ticks
 from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
@@ -260,7 +260,7 @@ def inspection_figures(seen: Inspection) -> dict[str, str]:
             if points:
                 axes.plot(*zip(*points, strict=True), color=colour(k), marker=".", linewidth=1.2, label=label)
         axes.set(xlabel="trees or epochs", ylabel=ylabel)
-        axes.set_title(seen.ranker, loc="left", fontweight="bold")
+        titled(axes, seen.ranker)
         whole_ticks(axes.xaxis)
         legend(axes)
 

@@ -18,7 +18,7 @@ from ltr.diagnostics.optimality import COARSE, FINE
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
-from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of
+from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of, titled
 from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
@@ -249,7 +249,7 @@ def optimality_figure(certificate: CertificateRecord) -> str:
             axes.plot(eta, [certificate.value, *line], color=COLOURS[k], linewidth=1.1, marker=".", markersize=3, label=label)
         axes.axhline(certificate.value, color=INK, linewidth=0.7, linestyle=":", label="the model")
         axes.set(xlabel="step η along a unit direction", ylabel=f"{title_of(certificate.measure)}, training")
-        axes.set_title(certificate.ranker, loc="left", fontweight="bold")
+        titled(axes, certificate.ranker)
         legend(axes)
 
     return svg(draw)

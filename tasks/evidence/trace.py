@@ -11,7 +11,7 @@ from pydantic import model_serializer, model_validator
 import ltr
 from ltr.linear.conditional import ConditionalModel, trace
 from tasks.config.run_config import RunConfig, register_evidence
-from tasks.evidence.drawing import COLOURS, Draw, legend, svg, whole_ticks
+from tasks.evidence.drawing import COLOURS, Draw, legend, svg, titled, whole_ticks
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
@@ -112,12 +112,12 @@ def trace_figures(seen: TraceRecord) -> dict[str, str]:
         axes.set(xlabel="iteration", ylabel="objective")
         whole_ticks(axes.xaxis)
 
-    def titled(draw: Draw) -> Draw:
+    def framed(draw: Draw) -> Draw:
         def drawn(axes: Any) -> None:
             draw(axes)
-            axes.set_title(seen.ranker, loc="left", fontweight="bold")
+            titled(axes, seen.ranker)
             legend(axes)
 
         return drawn
 
-    return {name: svg(titled(draw)) for name, draw in (("smear", smear), ("products", scatter), ("objective", objective))}
+    return {name: svg(framed(draw)) for name, draw in (("smear", smear), ("products", scatter), ("objective", objective))}

@@ -1,5 +1,6 @@
 """Figures of a run: what was swept, curves, effective pairs, importances and objectives. Those of its evidence stand with the evidence."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ltr.objectives.pair_costs import COSTS
-from tasks.evidence.drawing import COLOURS, INK, colour, legend, svg, title_of, whole_ticks
+from tasks.evidence.drawing import COLOURS, INK, colour, legend, svg, title_of, titled, whole_ticks
 from tasks.records import Trained
 from tasks.report.outcome import ObjectiveShape
 from tasks.store.cells import CellFolder, read_curve, read_importance
@@ -101,7 +102,7 @@ def curve_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
                     drawn[title] = {"linestyle": style, "color": INK}
         axes.set(xlabel="iteration", ylabel=title_of(str(curves[0].measure)))
         whole_ticks(axes.xaxis)
-        axes.set_title(f"{name}: curves", loc="left", fontweight="bold")
+        titled(axes, f"{name}: curves")
         folds = {f"fold {k + 1}": {"color": colour(k)} for k in range(len(curves))} if len(curves) > 1 else {}
         legend(axes, {**drawn, **folds})
 
@@ -118,8 +119,9 @@ def importance_figure(name: str, folders: Sequence[CellFolder], most: int = 15) 
     top = sorted(means, key=lambda f: -means[f])[:most][::-1]
 
     def draw(axes: Any) -> None:
-        axes.barh(top, [means[f] for f in top], color=COLOURS[0], height=0.6)
+        axes.barh(range(len(top)), [means[f] for f in top], color=COLOURS[0], height=0.6)
+        axes.set_yticks(range(len(top)), [textwrap.fill(f, 36, max_lines=2, placeholder=" …") for f in top])
         axes.set(xlabel="share of the gain")
-        axes.set_title(f"{name}: features", loc="left", fontweight="bold")
+        titled(axes, f"{name}: features")
 
     return svg(draw)

@@ -89,6 +89,17 @@ def test_check_looks_at_clicks(workplace, capsys):
     assert "error    a.csv: no document of the click log is in the data" in capsys.readouterr().out
 
 
+def test_control_characters_in_names_do_not_reach_the_terminal(workplace, capsys):
+    (workplace / "a.csv").write_text("query,document,label,f\x1b[2J\n1,a,2,0.5\n1,b,0,0.5\n2,c,3,0.5\n2,d,0,0.5\n")
+    main(["check", "a.csv"])
+    told = capsys.readouterr().out
+    assert r"1 constant feature: f\x1b[2J" in told
+    assert "\x1b" not in told
+    (workplace / "a.csv").write_text("query,document,label,f\x1b[2J\n1,a,2,x\n")
+    assert main(["check", "a.csv"]) == 1
+    assert r"f\x1b[2J" in capsys.readouterr().err
+
+
 def test_check_takes_conventions(workplace, capsys):
     (workplace / "a.txt").write_text("".join(f"{k % 2} qid:{k // 4} 1:{k}\n" for k in range(40)))
     main(["check", "a.txt"])

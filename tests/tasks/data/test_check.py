@@ -102,3 +102,14 @@ def test_shared_queries_stop_a_run(good):
     with pytest.raises(DataError, match="test: 30 queries in train too"):
         refuse(found)
     assert not shared_queries(good, make_queries(5, seed=9, clicks=False), "test", "train")
+
+
+def test_ids_that_a_spreadsheet_takes_for_formulas_are_told(good):
+    ids = np.array([b"=1+1", b"-5", b"-x", *(b"q%d" % k for k in range(good.n_queries - 3))])
+    found = replace(good, ids=ids)
+    assert says(
+        found,
+        "note",
+        "2 query ids that a spreadsheet takes for a formula ('-x' for one); ids are written into CSV files as they are",
+    )
+    assert not says(good, "note", "formula")

@@ -26,6 +26,16 @@ def test_features_by_their_mean_share_of_the_gain(tmp_path):
     assert importance_figure("net", [CellFolder(tmp_path)]) is None
 
 
+def test_features_of_any_name_are_drawn(tmp_path):
+    folder, long = CellFolder(tmp_path), "a name of many words " * 12
+    names = ["$x^{$", "b\x1b[31m", "日本", long]
+    folder.importance.write_text(json.dumps({"features": names, "gain": [4.0, 3.0, 2.0, 1.0], "splits": [1, 1, 1, 1]}))
+    figure = importance_figure("trees", [folder])
+    for text in ("$x^{$", r"b\x1b[31m", "日本", "a name of many words"):
+        assert text in figure
+    assert long not in figure
+
+
 def test_a_curve_has_a_line_a_split_and_none_where_nothing_was_taken(tmp_path):
     folder = CellFolder(tmp_path)
     assert curve_figure("trees", [folder]) is None
