@@ -4,9 +4,7 @@ import argparse
 import errno
 import json
 import os
-import signal
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -180,24 +178,17 @@ def _run(given: argparse.Namespace) -> int:
     several = None if given.data else read_study(given.config, given.set)
     config = None if several else read(given.config, given.set, given.data)
     make_state_folder()
+    from flows.interruption import ends_in_time
     from flows.leftovers import owned
+    from flows.own_server import use_own_server
     from flows.pipeline import run
     from flows.runners import runner_of
     from flows.study import study
     from flows.terminal import show, show_study
-    from tasks.training.cell import STOP
-
-    def interrupted(*_: Any) -> None:
-        STOP.set()
-        print("interrupted: ending the current tree or epoch; run the same command again to continue", file=sys.stderr)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, interrupted)
-        signal.signal(signal.SIGTERM, interrupted)
 
     written: Mapping[str, Any] = {}
-    with owned():
+    with ends_in_time(), owned():
+        use_own_server()
         if several:
             of_all = study(several, given.fresh, given.runner)
             show_study(of_all, several.name)
@@ -340,9 +331,14 @@ def _optimality(given: argparse.Namespace) -> int:
     import shutil
 
     from flows.certify import certify_model
+    from flows.interruption import ends_in_time
+    from flows.leftovers import owned
+    from flows.own_server import use_own_server
 
     measure = (given.measure or ["ndcg_10"])[0]
-    found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
+    with ends_in_time(), owned():
+        use_own_server()
+        found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:
         print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
     page = shutil.copyfile(found.page, given.output) if given.output else found.page

@@ -156,7 +156,7 @@ class Tracker:
             yield
         except BaseException as error:
             with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
-                self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
+                self._end(self.run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
                 self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
             raise
         patient(self._end)(self.run_id, RunStatus.FINISHED)
@@ -243,6 +243,11 @@ class Tracker:
             path = Path(folder) / name
             path.write_text(text)
             self.client.log_artifact(self.run_id, str(path))
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """Ctrl-C, Prefect's signal that a run is to end, or a cell that has heard of one of them."""
+    return not isinstance(error, Exception) or isinstance(error, InterruptedError)
 
 
 def _params(params: Mapping[str, Any]) -> list[Param]:
