@@ -8,6 +8,7 @@ code-based pyfuncs without pickle.
 import fcntl
 import os
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
 from tasks.store.cells import CellFolder, read_curve, read_pairs
 from tasks.store.state import written_whole
+from tasks.tracking.moved import follow_move
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 EXPERIMENT = "lambdaflow"
@@ -62,6 +64,8 @@ def opened() -> tuple[MlflowClient, str]:
         if tracking_uri() == _database(_STORE) and not _STORE.exists():
             with written_whole(_STORE) as partial:
                 MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
+        elif tracking_uri() == _database(_STORE) and (was := follow_move(_STORE, EXPERIMENT)):
+            print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
         return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
 
 
