@@ -78,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
     check = command("check", _check, "look at data files before training on them")
-    check.add_argument("files", nargs="+", metavar="FILE")
+    check.add_argument("files", nargs="*", metavar="FILE")
+    check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
     check.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as label=grade"
     )
@@ -205,6 +206,12 @@ def _run(given: argparse.Namespace) -> int:
 def _check(given: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from tasks.records import ConfigError
+
+    if given.store == bool(given.files):
+        raise ConfigError("check: files to look at, or --store")
+    if given.store:
+        return _check_store(given.json)
     make_state_folder()
     from ltr.data.queries import Queries
     from tasks.data.check import findings, shared_queries
@@ -232,6 +239,22 @@ def _check(given: argparse.Namespace) -> int:
         for finding in found:
             print(f"{finding.level:8} {finding.subject}: {finding.text}")
     return 1 if any(finding.level == "error" for finding in found) else 0
+
+
+def _check_store(as_json: bool) -> int:
+    from tasks.store.state import damaged
+
+    told, unsealed = damaged()
+    if as_json:
+        print(json.dumps(told))
+    else:
+        for one in told:
+            print(f"error    {one}")
+        if unsealed:
+            print(f"note     {unsealed} folders that an earlier release made have no digests to be compared with")
+        if not told:
+            print("nothing is damaged")
+    return 1 if told else 0
 
 
 def _data_section(files: Sequence[str], overrides: Sequence[str], command: str) -> "Data":

@@ -21,7 +21,8 @@ from ltr.data.queries import Queries, concatenate
 from tasks.config.data_section import Data
 from tasks.records import DataError, Ingested
 from tasks.store.datasets import keep_queries
-from tasks.store.state import Noted, digest_of_file, remember, remembered
+from tasks.store.seal import digest_of_file
+from tasks.store.state import Noted, remember, remembered
 
 TABLES = {".parquet", ".csv", ".tsv"}
 _READER = 3
