@@ -4,9 +4,7 @@ import argparse
 import errno
 import json
 import os
-import signal
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     refit.set_defaults(fresh=False, runner=None)
 
     check = command("check", _check, "look at data files before training on them")
-    check.add_argument("files", nargs="+", metavar="FILE")
+    check.add_argument("files", nargs="*", metavar="FILE")
+    check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
     check.add_argument(
         "--set",
         action="append",
@@ -207,26 +206,19 @@ def _run(given: argparse.Namespace) -> int:
 def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
     """Runs a configuration, or a study, and shows what came of it."""
     make_state_folder()
+    from flows.interruption import ends_in_time
     from flows.leftovers import owned
+    from flows.own_server import use_own_server
     from flows.pipeline import run
     from flows.runners import runner_of
     from flows.study import study
     from flows.terminal import show, show_study
     from tasks.config.run_config import StudyConfig
     from tasks.report.outcome import PartlyFailedError
-    from tasks.training.cell import STOP
-
-    def interrupted(*_: Any) -> None:
-        STOP.set()
-        print("interrupted: ending the current tree or epoch; run the same command again to continue", file=sys.stderr)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, interrupted)
-        signal.signal(signal.SIGTERM, interrupted)
 
     written: Mapping[str, Any] = {}
-    with owned():
+    with ends_in_time(), owned():
+        use_own_server()
         if isinstance(config, StudyConfig):
             of_all = study(config, given.fresh, given.runner)
             show_study(of_all, config.name)
@@ -264,6 +256,12 @@ def _refit(given: argparse.Namespace) -> int:
 def _check(given: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from tasks.records import ConfigError
+
+    if given.store == bool(given.files):
+        raise ConfigError("check: files to look at, or --store")
+    if given.store:
+        return _check_store(given.json)
     make_state_folder()
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
@@ -305,6 +303,22 @@ def _check(given: argparse.Namespace) -> int:
         for finding in found:
             print(printable(f"{finding.level:8} {finding.subject}: {finding.text}"))
     return 1 if any(finding.level == "error" for finding in found) else 0
+
+
+def _check_store(as_json: bool) -> int:
+    from tasks.store.state import damaged
+
+    told, unsealed = damaged()
+    if as_json:
+        print(json.dumps(told))
+    else:
+        for one in told:
+            print(f"error    {one}")
+        if unsealed:
+            print(f"note     {unsealed} folders that an earlier release made have no digests to be compared with")
+        if not told:
+            print("nothing is damaged")
+    return 1 if told else 0
 
 
 def _config_of(given: argparse.Namespace) -> "RunConfig":
@@ -406,12 +420,17 @@ def _optimality(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     from flows.certify import certify_model
+    from flows.interruption import ends_in_time
+    from flows.leftovers import owned
+    from flows.own_server import use_own_server
     from tasks.store.state import refuse_overwriting
 
     if given.output:
         refuse_overwriting(Path(given.output), Path(given.model), *config.data.files)
     measure = (given.measure or ["ndcg_10"])[0]
-    found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
+    with ends_in_time(), owned():
+        use_own_server()
+        found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:
         print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
     page = shutil.copyfile(found.page, given.output) if given.output else found.page

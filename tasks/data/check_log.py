@@ -16,7 +16,8 @@ from tasks.data.clicks import judged_pairs
 from tasks.data.ingest import located
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
-from tasks.store.state import Noted, digest_of_file, remember, remembered
+from tasks.store.seal import digest_of_file
+from tasks.store.state import Noted, remember, remembered
 
 MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
 """A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""

@@ -23,7 +23,8 @@ from tasks.config.data_section import Data
 from tasks.data.tables import is_table, read_table, require_plain
 from tasks.records import DataError, Ingested
 from tasks.store.datasets import keep_queries
-from tasks.store.state import Noted, digest_of_file, remember, remembered
+from tasks.store.seal import digest_of_file
+from tasks.store.state import Noted, remember, remembered
 
 _READER = 3
 """Raised when the readers change what they make of the same bytes."""

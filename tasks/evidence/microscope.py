@@ -26,6 +26,7 @@ from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
+from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, made_whole, write_json
 
 LOST, SNAPSHOTS = "lost-causes.csv", "looks.json"
@@ -174,7 +175,7 @@ def inspect(trained: Trained, config: Microscope, measure: str) -> Inspection:
     written = config.model_dump(mode="json", exclude={"rankers"})
     kept = CellFolder.of(trained.result.key)
     folder = kept.inspection(digest_of({**about, **written}))
-    if not (folder / SNAPSHOTS).is_file():
+    if not is_whole(folder):
         rules, train, test = read_conventions(cell.conventions), open_queries(cell.data.train), open_queries(cell.data.test)
         with made_whole(folder) as partial:
             found, lost = _inspected(ltr.load(kept.model), train, test, config, measure, rules)

@@ -1,6 +1,5 @@
 """Certificates of local optimality for trained models: kept beside their cells, or made for any model on any data."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +22,7 @@ from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
-from tasks.store.state import core_digest, digest_of, write_json
+from tasks.store.state import core_digest, digest_of, read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -195,11 +194,13 @@ def certify(trained: Trained, config: Optimality, seed: int) -> list[Certificate
     written = config.model_dump(mode="json", exclude={"rankers"})
     folder = CellFolder.of(trained.result.key)
     path = folder.certificates(digest_of({**about, **written}))
-    if not path.is_file():
+    kept = read_json(path)
+    if kept is None:
         model, rules = ltr.load(folder.model), read_conventions(cell.conventions)
         found = examine(model, open_queries(cell.data.train), config, rules, seed, cell.ranker)
         write_json(path, [certificate.as_json() for certificate in found])
-    return [CertificateRecord.read(entry) for entry in json.loads(path.read_text())]
+        kept = read_json(path)
+    return [CertificateRecord.read(entry) for entry in kept]
 
 
 def examine(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tasks.records import Cell, CellResult, Columns
 from tasks.store import state
-from tasks.store.state import core_digest, digest_of, write_json
+from tasks.store.seal import is_whole
+from tasks.store.state import core_digest, digest_of, read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class CellFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the cell was trained to its end."""
-        return self.result_file.is_file()
+        """Whether the cell was trained to its end, and nothing of it was damaged since."""
+        return is_whole(self.path) and isinstance(read_json(self.result_file), dict)
 
     def result(self) -> CellResult:
         """The result of a finished cell."""

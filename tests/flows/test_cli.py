@@ -52,6 +52,20 @@ def test_check_prints_findings_and_its_code_tells_errors(workplace, capsys):
     assert capsys.readouterr().err == "error: none.txt: no such file\n"
 
 
+def test_check_looks_at_the_store(workplace, capsys):
+    (workplace / "good.txt").write_text("".join(f"{k % 3} qid:{k // 4} 1:{k} 2:{-k}\n" for k in range(40)))
+    assert main(["check", "good.txt"]) == 0
+    capsys.readouterr()
+    assert main(["check", "--store"]) == 0
+    assert capsys.readouterr().out == "nothing is damaged\n"
+    (features,) = workplace.glob(".lambdaflow/data/*/features.npy")
+    features.write_bytes(b"")
+    assert main(["check", "--store"]) == 1
+    assert "features.npy has 0 bytes and was written with" in capsys.readouterr().out
+    assert main(["check"]) == main(["check", "good.txt", "--store"]) == 1
+    assert capsys.readouterr().err.count("files to look at, or --store") == 2
+
+
 def test_check_takes_column_names(workplace, capsys):
     (workplace / "a.csv").write_text("q,grade,f\n1,2,0.5\n1,0,0.1\n")
     assert main(["check", "a.csv"]) == 1
