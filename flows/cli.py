@@ -292,6 +292,7 @@ def _check(given: argparse.Namespace) -> int:
         except DataError as error:
             found.append(Finding("error", file, str(error).removeprefix(f"{file}: ")))
         queries = open_queries(made.data)
+        found += [Finding("warning", file, note) for note in ingested.notes]
         found += [Finding("note", file, note) for note in made.notes]
         found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
         for earlier, other in seen.items():

@@ -49,11 +49,13 @@ class Ingested:
         data: its name in the store.
         split_queries: queries that stood in several places.
         read: False where the store had it.
+        notes: what was lost in reading, in sentences.
     """
 
     data: str
     split_queries: int
     read: bool
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

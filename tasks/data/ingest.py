@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
 
 _READER = 3
+_WHOLE = 1 << 24
+"""Whole numbers up to this one are features without loss."""
 """Raised when the readers change what they make of the same bytes."""
 
 
@@ -43,6 +46,7 @@ class Rows:
     weights: NDArray[np.float64] | None = None
     sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     attributes: Mapping[str, pl.Series] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def located(path: Path) -> Path:
@@ -71,19 +75,23 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     """
     paths = [located(Path(path)) for path in paths]
     sidecars = [side for path in paths if (side := _sidecar(path)).is_file()]
+    digests = {path: digest_of_file(path) for path in (*paths, *sidecars)}
     recipe = {
         "reader": _READER,
-        "files": [[path.name, digest_of_file(path)] for path in (*paths, *sidecars)],
+        "files": [[path.name, digest] for path, digest in digests.items()],
         "columns": [data.query, data.document, data.label, data.weight, data.sources],
         "first_feature": data.first_feature,
         "drop": sorted(data.drop),
+        "ignore": sorted(data.ignore),
         **({"attributes": data.attributes} if data.attributes else {}),
     }
     if noted := remembered(recipe):
-        return Ingested(noted.data[0], noted.split_queries, read=False)
-    parts, split = [], 0
+        return Ingested(noted.data[0], noted.split_queries, read=False, notes=noted.notes)
+    parts, split, notes = [], 0, []
     for path in paths:
-        queries, apart = _regrouped(_read(path, data))
+        rows = _read(path, data)
+        notes += rows.notes
+        queries, apart = _regrouped(rows)
         parts.append(without(queries, data.drop))
         split += apart
     if any(map(is_table, paths)) and len({part.names for part in parts}) > 1:
@@ -92,9 +100,12 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         joined = concatenate(parts)
     except ValueError as error:
         raise DataError(f"{', '.join(str(p) for p in paths)}: {error}") from None
+    for path, digest in digests.items():
+        if digest_of_file(path) != digest:
+            raise DataError(f"{path}: the file was changed while it was read; run the same command again")
     name = keep_queries(joined)
-    remember(recipe, Noted((name,), split_queries=split))
-    return Ingested(name, split, read=True)
+    remember(recipe, Noted((name,), split_queries=split, notes=tuple(notes)))
+    return Ingested(name, split, read=True, notes=tuple(notes))
 
 
 def _sidecar(path: Path) -> Path:
@@ -157,17 +168,32 @@ def _of_table(path: Path, data: Data) -> Rows:
                 f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight, data.sources and data.attributes name the columns)"
             )
     others = (data.query, data.label, data.document, data.weight, *data.sources, *data.attributes)
-    names = tuple(n for n in frame.columns if n not in others)
+    names = tuple(n for n in frame.columns if n not in others and not any(fnmatchcase(n, pattern) for pattern in data.ignore))
     labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
     features = np.empty((frame.height, len(names)), np.float32)
+    notes = []
     for k, name in enumerate(names):
-        features[:, k] = numbers(path, frame, name, data)
+        exact = numbers(path, frame, name, data)
+        features[:, k] = exact
+        notes += _lost_digits(path, name, exact, features[:, k])
     weights = numbers(path, frame, data.weight, data) if data.weight else None
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
     attributes = {name: _attribute(path, frame, name, data) for name in data.attributes}
-    return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources, attributes)
+    return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources, attributes, tuple(notes))
+
+
+def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArray[np.float32]) -> list[str]:
+    """A sentence where whole numbers, such as ids or times, are too large for the 24 bits that a feature has."""
+    lost = (np.abs(exact) > _WHOLE) & (exact == np.floor(exact)) & (exact != kept)
+    if not lost.any():
+        return []
+    example = exact[lost.argmax()]
+    return [
+        f"{path.name}: {name!r} has {int(lost.sum()):,} whole numbers above {_WHOLE:,} that lose their last digits in float32, such as "
+        f"{example:.0f}; if they are ids, leave the column out (data.ignore: [{name}])"
+    ]
 
 
 def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Series:
@@ -211,12 +237,15 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
         wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
         if len(wrong):
             is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
-            hint = f" (if these are document ids, set data.document: {name})" if is_id else ""
+            ids = f"if these are document ids, set data.document: {name}; " if is_id else ""
+            hint = "" if name in (data.label, *data.sources) else f" ({ids}data.ignore: [{name}] leaves the column out)"
             raise DataError(
                 f"{path}, row {before + wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
             )
     elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
-        raise DataError(f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers")
+        raise DataError(
+            f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers (data.ignore: [{name}] leaves a column out)"
+        )
     return column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 

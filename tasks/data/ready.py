@@ -47,6 +47,7 @@ def ready_data(config: RunConfig) -> Ready:
         prepared = prepare(read.data, data, label)
         sets[label] = prepared.data
         findings += check(prepared.data, read.split_queries, label, config.core_conventions)
+        findings += [Finding("warning", label, note) for note in read.notes]
         findings += [Finding("note", label, note) for note in prepared.notes]
     if data.clicks:
         findings += check_log(data.clicks, list(sets.values()))

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from tasks.config.data_section import Data
+from tasks.data import ingest as module
 from tasks.data.ingest import ingest
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
@@ -258,3 +259,36 @@ def test_wrong_attributes_are_named(workplace, change, says):
     pl.DataFrame({"query": [1], "label": [1], "f": [0.5], "tags": [["a"]]}).write_parquet("a.parquet")
     with pytest.raises(DataError, match="column 'tags' holds List"):
         read(["a.parquet"], attributes=["tags"])
+
+
+def test_columns_that_are_no_features_are_left_out_by_name(workplace):
+    (workplace / "a.csv").write_text("query,label,f,site,shop_url,shop_name\n1,2,0.5,de,http://a,A\n1,0,0.1,fr,http://b,B\n")
+    with pytest.raises(DataError, match=r"column 'site' has 'de': .*data\.ignore: \[site\] leaves the column out"):
+        ingest.fn([workplace / "a.csv"], Data(files=["a.csv"]))
+    read = ingest.fn([workplace / "a.csv"], Data(files=["a.csv"], ignore=["site", "shop_*"]))
+    assert open_queries(read.data).names == ("f",)
+    frame = pl.read_csv("a.csv").with_columns(pl.col("site").cast(pl.Categorical), day=pl.date(2026, 1, 1))
+    frame.write_parquet("a.parquet")
+    with pytest.raises(DataError, match=r"column 'site' holds Categorical: .*data\.ignore: \[site\]"):
+        ingest.fn([workplace / "a.parquet"], Data(files=["a.parquet"]))
+    read = ingest.fn([workplace / "a.parquet"], Data(files=["a.parquet"], ignore=["site", "shop_*", "day"]))
+    assert open_queries(read.data).names == ("f",)
+
+
+def test_ids_that_lose_digits_are_told_every_time(workplace):
+    (workplace / "a.csv").write_text("query,label,uid,time\n1,2,16777217,1\n1,0,16777216,16777216\n")
+    for _ in range(2):
+        (note,) = ingest.fn([workplace / "a.csv"], Data(files=["a.csv"])).notes
+        assert "'uid' has 1 whole numbers above 16,777,216 that lose their last digits in float32, such as 16777217" in note
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(workplace, monkeypatch):
+    path = workplace / "a.csv"
+    path.write_text("query,label,f\n1,2,0.5\n1,0,0.1\n")
+    read = module._of_table
+    monkeypatch.setattr(module, "_of_table", lambda *given: (read(*given), path.write_text("query,label,f\n1,2,7\n"))[0])
+    with pytest.raises(DataError, match=r"a\.csv: the file was changed while it was read"):
+        ingest.fn([path], Data(files=["a.csv"]))
+    assert not list(workplace.glob(".lambdaflow/data/*"))
+    monkeypatch.setattr(module, "_of_table", read)
+    assert open_queries(ingest.fn([path], Data(files=["a.csv"])).data).features.tolist() == [[7.0]]
