@@ -7,7 +7,7 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from tasks.config.run_config import RunConfig
-from tasks.data.ingest import ingest
+from tasks.data.ingest import ingest, read_for
 from tasks.data.prepare import prepare
 from tasks.evidence.optimality import CertificateRecord, everything, examine, write_certificates
 from tasks.store import state
@@ -31,6 +31,7 @@ def certify_model(
     read = ingest(config.data.files, config.data)
     queries = open_queries(prepare(read.data, config.data).data)
     found = find_model(model, queries.names)
+    queries = read_for(found.names, queries, config.data.files)
     ways = everything(measure, epsilon, delta, escape)
     certificates = tuple(examine(found, queries, ways, config.core_conventions, seed, found.kind))
     files = " ".join(str(file) for file in config.data.files)

@@ -4,9 +4,7 @@ import argparse
 import errno
 import json
 import os
-import signal
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +12,7 @@ from flows import make_state_folder
 
 if TYPE_CHECKING:
     from ltr import Queries, Ranker
-    from tasks.config.data_section import Data
-    from tasks.config.run_config import RunConfig
+    from tasks.config.run_config import RunConfig, StudyConfig
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 
@@ -32,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if given.debug:
             raise
-        text = _describe_error(error)
+        from tasks.records import printable
+
+        text = printable(_describe_error(error))
         for line in text.splitlines() or [type(error).__name__]:
             print(f"error: {line}", file=sys.stderr)
         return 1
@@ -79,10 +78,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
+    refit = command("refit", _refit, "train what a finished run chose on all its data")
+    refit.add_argument("run", metavar="RUN[:RANKER]", help="the best ranker where none is named")
+    refit.add_argument("--register", metavar="NAME", help="add the model to MLflow's registry under this name")
+    refit.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    refit.set_defaults(fresh=False, runner=None)
+
     check = command("check", _check, "look at data files before training on them")
-    check.add_argument("files", nargs="+", metavar="FILE")
+    check.add_argument("files", nargs="*", metavar="FILE")
+    check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
     check.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as label=grade"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
     )
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -96,7 +106,11 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
         sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
         sub.add_argument(
-            "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the configuration, such as data.label=grade"
+            "--set",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="a key of the configuration, such as label=grade (data.label=grade is the same)",
         )
         sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
@@ -119,7 +133,11 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
     predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
     predict.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the data section, such as query=qid"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
     )
 
     export = command("export", _export, "write a model for another tool")
@@ -135,7 +153,11 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("-o", "--output", required=True, metavar="FILE")
     export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
     export.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the configuration, such as data.label=grade"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
     )
     export.add_argument(
         "--complete", action="store_true", help="no feature will be missing (RankLib and Solr know no missing values)"
@@ -178,60 +200,100 @@ def _run(given: argparse.Namespace) -> int:
     from tasks.config.reading import read, read_study
 
     several = None if given.data else read_study(given.config, given.set)
-    config = None if several else read(given.config, given.set, given.data)
+    return _start(given, several or read(given.config, given.set, given.data))
+
+
+def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
+    """Runs a configuration, or a study, and shows what came of it."""
     make_state_folder()
+    from flows.interruption import ends_in_time
     from flows.leftovers import owned
+    from flows.own_server import use_own_server
     from flows.pipeline import run
     from flows.runners import runner_of
     from flows.study import study
     from flows.terminal import show, show_study
-    from tasks.training.cell import STOP
-
-    def interrupted(*_: Any) -> None:
-        STOP.set()
-        print("interrupted: ending the current tree or epoch; run the same command again to continue", file=sys.stderr)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, interrupted)
-        signal.signal(signal.SIGTERM, interrupted)
+    from tasks.config.run_config import StudyConfig
+    from tasks.report.outcome import PartlyFailedError
 
     written: Mapping[str, Any] = {}
-    with owned():
-        if several:
-            of_all = study(several, given.fresh, given.runner)
-            show_study(of_all, several.name)
+    with ends_in_time(), owned():
+        use_own_server()
+        if isinstance(config, StudyConfig):
+            of_all = study(config, given.fresh, given.runner)
+            show_study(of_all, config.name)
             written = of_all.as_json()
-        elif config:
-            outcome = runner_of(given.runner).start(run, config, given.fresh)
+        else:
+            try:
+                outcome = runner_of(given.runner).start(run, config, given.fresh)
+            except PartlyFailedError as failed:
+                outcome = failed.outcome
             show(outcome)
             written = outcome.as_json()
+            for failure in outcome.failures:
+                print(f"error: {failure}", file=sys.stderr)
     if given.json:
         print(json.dumps(written))
-    return 0
+    return 1 if "failed" in written else 0
+
+
+def _refit(given: argparse.Namespace) -> int:
+    """The run once more, of which everything is found, with one more model."""
+    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+    from tasks.config.reading import from_yaml, parse
+    from tasks.tracking.lookup import find_run
+
+    make_state_folder()
+    run_id, _, ranker = given.run.partition(":")
+    found = find_run(run_id)
+    if "chosen" not in found.tags:
+        raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
+    written = from_yaml(found.download("config.yaml").read_text(), given.run)
+    asked = {"rankers": [ranker] if ranker else []} | ({"register": given.register} if given.register else {})
+    return _start(given, parse(written | {"refit": asked}, given.run))
 
 
 def _check(given: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from tasks.records import ConfigError
+
+    if given.store == bool(given.files):
+        raise ConfigError("check: files to look at, or --store")
+    if given.store:
+        return _check_store(given.json)
     make_state_folder()
     from ltr.data.queries import Queries
+    from tasks.config.reading import override_all, parse
     from tasks.data.check import findings, shared_queries
+    from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
-    from tasks.data.trec import attach_runs
-    from tasks.records import Finding
+    from tasks.data.prepare import prepare
+    from tasks.records import DataError, Finding, Prepared, printable
     from tasks.store.datasets import open_queries
 
-    data = _data_section(given.files, given.set, "check")
+    written: dict[str, Any] = {"data": {"files": given.files}}
+    override_all(written, given.set)
+    config = parse(written, "check")
+    data, rules = config.data, config.core_conventions
+    read = {file: ingest.fn([Path(file)], data, file) for file in given.files}
     found: list[Finding] = []
+    if data.clicks:
+        try:
+            found += check_log.fn(data.clicks, [one.data for one in read.values()])
+        except DataError as error:
+            found.append(Finding("error", data.clicks.log.name, str(error).removeprefix(f"{data.clicks.log}: ")))
+            data = data.model_copy(update={"clicks": None})
     seen: dict[str, Queries] = {}
-    for file in given.files:
-        read = ingest.fn([Path(file)], data, file)
-        queries = open_queries(read.data)
-        if data.runs:
-            queries, notes = attach_runs(queries, data.runs, file)
-            found += [Finding("note", file, note) for note in notes]
-        found += findings(queries, read.split_queries, file)
+    for file, ingested in read.items():
+        made = Prepared(ingested.data)
+        try:
+            made = prepare.fn(ingested.data, data, file)
+        except DataError as error:
+            found.append(Finding("error", file, str(error).removeprefix(f"{file}: ")))
+        queries = open_queries(made.data)
+        found += [Finding("note", file, note) for note in made.notes]
+        found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
@@ -239,24 +301,35 @@ def _check(given: argparse.Namespace) -> int:
         print(json.dumps([vars(finding) for finding in found]))
     else:
         for finding in found:
-            print(f"{finding.level:8} {finding.subject}: {finding.text}")
+            print(printable(f"{finding.level:8} {finding.subject}: {finding.text}"))
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
-def _data_section(files: Sequence[str], overrides: Sequence[str], command: str) -> "Data":
-    """The data section of a command that reads files and no configuration; `overrides` are its keys."""
-    from tasks.config.reading import override_all, parse
+def _check_store(as_json: bool) -> int:
+    from tasks.store.state import damaged
 
-    written: dict[str, Any] = {"data": {"files": list(files)}}
-    override_all(written, [f"data.{override}" for override in overrides])
-    return parse(written, command).data
+    told, unsealed = damaged()
+    if as_json:
+        print(json.dumps(told))
+    else:
+        for one in told:
+            print(f"error    {one}")
+        if unsealed:
+            print(f"note     {unsealed} folders that an earlier release made have no digests to be compared with")
+        if not told:
+            print("nothing is damaged")
+    return 1 if told else 0
 
 
 def _config_of(given: argparse.Namespace) -> "RunConfig":
-    """Configuration of a command that works on a model and files."""
-    from tasks.config.reading import override_all, parse
+    """Configuration of a command that works on a model and files, which are read as those that it learned from."""
+    from dataclasses import asdict
 
-    written: dict[str, Any] = {"data": {"files": given.data}}
+    from tasks.config.reading import override_all, parse
+    from tasks.tracking.lookup import find_columns
+
+    make_state_folder()
+    written: dict[str, Any] = {"data": {"files": given.data, **asdict(find_columns(given.model))}}
     override_all(written, given.set)
     return parse(written, "--set")
 
@@ -266,15 +339,17 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from pathlib import Path
 
     make_state_folder()
-    from tasks.data.ingest import ingest
+    from tasks.data.ingest import ingest, read_for
     from tasks.data.prepare import prepare
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
     config = _config_of(given)
-    read = ingest.fn([Path(file) for file in given.data], config.data)
+    files = [Path(file) for file in given.data]
+    read = ingest.fn(files, config.data)
     queries = open_queries(prepare.fn(read.data, config.data).data)
-    return find_model(given.model, queries.names), queries, config
+    model = find_model(given.model, queries.names)
+    return model, read_for(model.names, queries, files), config
 
 
 def _predict(given: argparse.Namespace) -> int:
@@ -284,8 +359,8 @@ def _predict(given: argparse.Namespace) -> int:
     from tasks.export.predict import predict
     from tasks.tracking.lookup import find_model
 
-    data = _data_section([given.data], given.set, "predict")
-    rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
+    given.data = [given.data]
+    rows = predict(find_model(given.model), Path(given.data[0]), Path(given.output), _config_of(given).data)
     print(f"{rows:,} scores: {given.output}")
     return 0
 
@@ -294,15 +369,19 @@ def _export(given: argparse.Namespace) -> int:
     model, queries, _ = _opened(given) if given.data else (None, None, None)
     make_state_folder()
     from dataclasses import asdict
+    from pathlib import Path
 
     from tasks.export.formats import export_to
+    from tasks.records import printable
+    from tasks.store.state import refuse_overwriting
     from tasks.tracking.lookup import find_model
 
+    refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
     done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
     trees = f"{done.trees} trees on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{done.features} features, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:
-        print(f"  {remark}")
+        print(printable(f"  {remark}"))
     if found := done.verified:
         order = f"{found.reordered} queries are ranked differently" if found.reordered else "no query is ranked differently"
         print(f"  verified on {found.documents:,} documents: largest score difference {found.largest_difference:.1e}, {order}")
@@ -338,11 +417,20 @@ def _optimality(given: argparse.Namespace) -> int:
     config = _config_of(given)
     make_state_folder()
     import shutil
+    from pathlib import Path
 
     from flows.certify import certify_model
+    from flows.interruption import ends_in_time
+    from flows.leftovers import owned
+    from flows.own_server import use_own_server
+    from tasks.store.state import refuse_overwriting
 
+    if given.output:
+        refuse_overwriting(Path(given.output), Path(given.model), *config.data.files)
     measure = (given.measure or ["ndcg_10"])[0]
-    found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
+    with ends_in_time(), owned():
+        use_own_server()
+        found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:
         print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
     page = shutil.copyfile(found.page, given.output) if given.output else found.page

@@ -25,7 +25,7 @@ from tasks.data.ready import Ready, ready_data, require_sources
 from tasks.evidence.protocol import Found, Gathering, asked_for
 from tasks.evidence.significance import Standings, standings
 from tasks.records import Trained
-from tasks.report.outcome import RunOutcome
+from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.publish import publish
 from tasks.store.state import core_digest, digest_of
 from tasks.tracking.description import describe_run
@@ -44,18 +44,33 @@ class Run:
 
 @flow(name="lambdaflow", flow_run_name="{config.name}", validate_parameters=True)
 def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
-    """One run of a configuration; `fresh` trains every cell again."""
+    """One run of a configuration; `fresh` trains every cell again.
+
+    Raises:
+        PartlyFailedError: with the outcome, where something could not be trained.
+    """
     with started(config, fresh) as under_way:
         data = prepare(under_way)
         with tracked(under_way, data) as tracker:
-            cells = sweep(config, data.folds, tracker, fresh, under_way.progress)
-            gathering = select(Gathering(config, data.folds, cells, (), tracker, under_way.progress))
-            table = compare(gathering)
+            swept = sweep(config, data.folds, tracker, fresh, under_way.progress)
+            gathering = select(Gathering(swept.config, data.folds, swept.cells, (), tracker, under_way.progress))
+            table, found = compare(gathering), gather(gathering)
             outcome = RunOutcome(
-                config, tracker.run_id, data.folds, data.findings, cells, gathering.chosen, table, gather(gathering)
+                swept.config,
+                tracker.run_id,
+                data.folds,
+                data.findings,
+                swept.cells,
+                gathering.chosen,
+                table,
+                found,
+                swept.failures,
+                config,
             )
             under_way.progress.begin("report")
             publish(outcome, tracker)
+            if outcome.failures:
+                raise PartlyFailedError(outcome)
     return outcome
 
 
@@ -82,7 +97,7 @@ def prepare(under_way: Run) -> Ready:
     refuse(data.findings)
     require_sources(config, data.folds)
     for evidence in asked_for(config):
-        evidence.check_data(data.folds)
+        evidence.check_data(config, data.folds)
     return data
 
 

@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from tasks.records import printable
+
 console = Console(stderr=True)
 LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
 """Styles of the data doctor's findings."""
 
 
 def _print(text: str, style: str = "") -> None:
-    console.print(text, style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    console.print(printable(text), style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
 
 
 class Steps:

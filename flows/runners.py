@@ -5,14 +5,11 @@ the same bytes. Workers on other machines need the working directory at the same
 ``PREFECT_API_URL`` where they can reach it.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from prefect.context import FlowRunContext
-from prefect.server.api.server import SubprocessASGIServer
-from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
 from tasks.config.run_config import RunConfig
@@ -28,15 +25,12 @@ class Runner:
     make: Callable[[int], Any]
     workers: int | None = None
     """Cells at a time; None for what the configuration says."""
-    elsewhere: bool = True
-    """Cells are trained in other processes."""
 
     def start(self, flow: Any, config: RunConfig, fresh: bool) -> Any:
         """What comes of ``flow(config, fresh)`` here."""
         workers = self.workers or config.workers
         at_a_time = 1 if config.parts > 1 else workers
-        with one_server() if self.elsewhere else nullcontext():
-            return flow.with_options(task_runner=self.make(workers))(config.model_copy(update={"workers": at_a_time}), fresh)
+        return flow.with_options(task_runner=self.make(workers))(config.model_copy(update={"workers": at_a_time}), fresh)
 
 
 def require_workers(config: RunConfig) -> None:
@@ -50,19 +44,6 @@ def require_workers(config: RunConfig) -> None:
         raise ConfigError(
             f"parts: {config.parts} need Dask workers to hold them: add --runner dask={config.parts} or dask=tcp://HOST:PORT"
         )
-
-
-@contextmanager
-def one_server() -> Iterator[None]:
-    """One Prefect server for this process and its workers, which would otherwise start one each, unless the environment names one. It
-    ends with the process, when Prefect has sent it the last events."""
-    if PREFECT_API_URL.value():
-        yield
-        return
-    server = SubprocessASGIServer()
-    server.start()
-    with temporary_settings({PREFECT_API_URL: server.api_url}):
-        yield
 
 
 def let_go_of_broken_pool() -> None:
@@ -112,7 +93,7 @@ def runner_of(text: str | None) -> Runner:
         ConfigError: for what is none of `USAGE`, a scheduler that does not answer, or Dask where it is not installed.
     """
     if text is None:
-        return Runner(KINDS["threads"], elsewhere=False)
+        return Runner(KINDS["threads"])
     kind, _, rest = text.partition("=")
     if kind == "dask" and "://" in rest:
         workers = _threads_of(rest)
@@ -121,4 +102,4 @@ def runner_of(text: str | None) -> Runner:
         return Runner(_dask(rest), workers)
     if kind not in KINDS or not (rest or "2").isdigit() or int(rest or 2) < 1:
         raise ConfigError(f"--runner {text}: {USAGE}")
-    return Runner(KINDS[kind], int(rest or 2), elsewhere=kind != "threads")
+    return Runner(KINDS[kind], int(rest or 2))

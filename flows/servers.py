@@ -5,17 +5,15 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import flows  # noqa: F401
+from flows.own_server import HOST, wait_for
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError
 from tasks.tracking.tracker import tracking_uri
-
-_HOST = "127.0.0.1"
 
 
 def _interrupt(*_: object) -> None:
@@ -23,15 +21,17 @@ def _interrupt(*_: object) -> None:
 
 
 def _prefect(port: int, *more: str) -> list[str]:
-    return [sys.executable, "-m", "prefect", "server", "start", "--host", _HOST, "--port", str(port), *more]
+    return [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port), *more]
 
 
 @contextmanager
 def _running(commands: Sequence[list[str]], environment: Mapping[str, str]) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Servers as processes, ended at the end; an interruption or a termination of this process ends it with code 0."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    servers = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) for command in commands]
+    servers = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True) for command in commands
+    ]
     try:
         yield servers
     finally:
@@ -44,13 +44,13 @@ def _running(commands: Sequence[list[str]], environment: Mapping[str, str]) -> I
 def serve_pages(mlflow_port: int, prefect_port: int) -> int:
     """Starts both, prints their addresses and stays until interrupted, or until one of them ends."""
     mlflow = [
-        sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri(), "--host", _HOST, "--port", str(mlflow_port), "--workers", "1",
+        sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri(), "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
     ]  # fmt: skip
-    environment = {**os.environ, "PREFECT_SERVER_UI_API_URL": f"http://{_HOST}:{prefect_port}/api"}
+    environment = {**os.environ, "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api"}
     try:
         with _running([mlflow, _prefect(prefect_port, "--no-services")], environment) as servers:
-            print(f"MLflow   http://{_HOST}:{mlflow_port}")
-            print(f"Prefect  http://{_HOST}:{prefect_port}")
+            print(f"MLflow   http://{HOST}:{mlflow_port}")
+            print(f"Prefect  http://{HOST}:{prefect_port}")
             print("Ctrl-C ends them.", flush=True)
             while all(server.poll() is None for server in servers):
                 time.sleep(0.5)
@@ -73,7 +73,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int) -> int:
             f"parts: {config.parts} need Dask workers to hold them, and serve trains in this process; schedule `lambdaflow run`"
         )
     given = os.environ.get("PREFECT_API_URL")
-    address = given or f"http://{_HOST}:{prefect_port}/api"
+    address = given or f"http://{HOST}:{prefect_port}/api"
     os.environ |= {"PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address}
     from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
     from prefect.client.schemas.schedules import CronSchedule
@@ -88,7 +88,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int) -> int:
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
     try:
         with _running([] if given else [_prefect(prefect_port)], os.environ) as servers:
-            _wait_for(address, servers)
+            wait_for(address, servers)
             print(f"{config.name}: {cron}, at {address.removesuffix('/api')}\nCtrl-C ends it.", flush=True)
             run.serve(
                 name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")}, global_limit=one_at_a_time,
@@ -97,16 +97,3 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int) -> int:
     except KeyboardInterrupt:
         pass
     return 0
-
-
-def _wait_for(address: str, servers: Sequence[subprocess.Popen[bytes]], seconds: int = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if any(server.poll() is not None for server in servers):
-            raise OSError(f"Prefect's server at {address} ended at once; is its port in use? (--prefect-port)")
-        try:
-            with urllib.request.urlopen(f"{address}/health", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.3)
-    raise OSError(f"{address}: no answer within {seconds} s")

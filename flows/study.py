@@ -9,7 +9,7 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 import ltr
-from flows import leftovers
+from flows.owners import owner
 from flows.pipeline import run
 from flows.runners import runner_of
 from tasks.config.run_config import StudyConfig
@@ -38,7 +38,6 @@ class StudyOutcome:
 @flow(name="study", flow_run_name="{config.name}", validate_parameters=False)
 def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -> StudyOutcome:
     """Runs every data set's configuration where `flows.runners` says, and puts the outcomes into one table."""
-    owner = leftovers.owner()
     outcomes: dict[str, RunOutcome] = {name: runner_of(runner).start(run, each, fresh) for name, each in config.runs.items()}
     values = {
         name: {ranker: [str(folder.values) for folder in folders] for ranker, folders in outcome.folders.items()}
@@ -47,7 +46,7 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     measures = next(iter(config.runs.values())).measures
     table = gather(values, [ltr.Measure.of(m).key for m in measures], config.baselines)
     run_key = digest_of([each.digest for each in config.runs.values()] + [core_digest()])
-    tracker = Tracker(config.name, run_key, fresh, owner)
+    tracker = Tracker(config.name, run_key, fresh, owner())
     with tracker.running():
         page = write_study(table, config.name, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
         if not tracker.was_finished:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tasks.data.folds import share
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import values_path
 from tasks.evidence.significance import Standings, standings
-from tasks.records import Cell, CellResult, ExpectationError, Fold, Progress, Trained, WorkerError, point_title
+from tasks.records import Cell, CellResult, ExpectationError, Failure, Fold, Progress, Trained, WorkerError, point_title
 from tasks.store.cells import cell_key
 from tasks.tracking.description import describe_fold, prefect_tags
 from tasks.tracking.tracker import Tracker
@@ -22,24 +23,48 @@ from tasks.training.cell import train
 from tasks.training.stack import stack
 
 Finished = Callable[[Cell, CellResult], None]
+Failed = Callable[[Cell, Exception], None]
 
 
-def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: bool, progress: Progress) -> tuple[Trained, ...]:
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep gave.
+
+    Attributes:
+        config: of the run, with the rankers that could be trained on every fold and the evidence that is left of them.
+        cells: that were trained, in the order of the grid.
+        failures: cells that could not be trained, and what went with them.
+    """
+
+    config: RunConfig
+    cells: tuple[Trained, ...]
+    failures: tuple[Failure, ...]
+
+
+def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: bool, progress: Progress) -> Swept:
     """Trains all cells and notes each in MLflow; results in the order of the grid. Rankers with expected numbers come first, and
-    nothing else is trained where those do not come out; rankers on the scores of others come last.
+    nothing else is trained where those do not come out; rankers on the scores of others come last. A cell that cannot be trained
+    takes no other cell with it.
 
     Raises:
         ExpectationError: where an expected number does not come out.
+        Exception: of the first cell, where no ranker could be trained.
     """
     results: dict[int, CellResult] = {}
+    errors: dict[int, tuple[Cell, Exception]] = {}
 
     def finished(cell: Cell, result: CellResult) -> None:
         results[id(cell)] = result
         tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
         progress.done(_told(cell, result, config.select_key))
 
+    def failed(cell: Cell, error: Exception) -> None:
+        errors[id(cell)] = (cell, error)
+        tracker.failed_cell(cell, cell_key(cell), str(error))
+        progress.done(f"{cell.label}: {error}")
+
     def trained(cells: Iterable[Cell]) -> tuple[Trained, ...]:
-        return tuple(Trained(cell, results[id(cell)]) for cell in cells)
+        return tuple(Trained(cell, results[id(cell)]) for cell in cells if id(cell) in results)
 
     cells = cells_of(config, config.alone, folds)
     progress.begin("training", len(cells))
@@ -47,12 +72,24 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     first = [cell for cell in cells if cell.ranker in expected]
     train_all(config, first, fresh, finished)
     expect_numbers(config, trained(first))
-    train_all(config, [cell for cell in cells if cell.ranker not in expected], fresh, finished)
-    stacked = _stacked_cells(config, folds, trained(cells))
+    train_all(config, [cell for cell in cells if cell.ranker not in expected], fresh, finished, failed)
+    left, lost = config.without(_incomplete(config.alone, trained(cells), len(folds)))
+    stacked = _stacked_cells(left, folds, trained(cells))
     if stacked:
         progress.begin("training on scores", len(stacked))
-        train_all(config.model_copy(update={"parts": 1}), stacked, fresh, finished)
-    return trained((*cells, *stacked))
+        train_all(left.model_copy(update={"parts": 1}), stacked, fresh, finished, failed)
+    done = trained((*cells, *stacked))
+    left, more = left.without(_incomplete(list(left.rankers), done, len(folds)))
+    if not left.rankers:
+        raise next(iter(errors.values()))[1]
+    failures = (*(Failure(cell.label, str(error)) for cell, error in errors.values()), *lost, *more)
+    return Swept(left, tuple(one for one in done if one.ranker in left.rankers), failures)
+
+
+def _incomplete(rankers: Sequence[str], trained: Sequence[Trained], n_folds: int) -> list[str]:
+    """Rankers without a trained cell on some fold."""
+    folds = {name: {one.fold for one in trained if one.ranker == name} for name in rankers}
+    return [name for name in rankers if len(folds[name]) < n_folds]
 
 
 def _told(cell: Cell, result: CellResult, select: str) -> str:
@@ -88,6 +125,7 @@ def cells_of(config: RunConfig, rankers: Sequence[str], folds: tuple[Fold, ...])
             data=Fold(share(data.train, point.section.train_share, config.seed), data.valid, data.test),
             measures=tuple(config.all_measures),
             conventions=config.conventions.model_dump(mode="json"),
+            columns=config.data.columns,
         )
         for ranker in rankers
         for point in config.cells(ranker)
@@ -99,8 +137,9 @@ def _label(ranker: str, settings: str, fold: int | None) -> str:
     return ranker + (f" · {settings}" if settings else "") + (f" · fold {fold + 1}" if fold is not None else "")
 
 
-def train_all(config: RunConfig, cells: Sequence[Cell], fresh: bool, finished: Finished) -> None:
-    """Trains what is not there yet; `finished` sees each cell with its result as soon as it is done.
+def train_all(config: RunConfig, cells: Sequence[Cell], fresh: bool, finished: Finished, failed: Failed | None = None) -> None:
+    """Trains what is not there yet; `finished` sees each cell with its result as soon as it is done, `failed` each one that cannot be
+    trained on its data, with the error; without it that error ends everything.
 
     So many cells are under way at a time as the configuration has workers. Two cells that decide the same (the same parameters under
     two names) are trained once.
@@ -131,7 +170,11 @@ def train_all(config: RunConfig, cells: Sequence[Cell], fresh: bool, finished: F
                     f"a worker process ended while it trained {running[future][0].label}, perhaps for want of memory: what was trained is "
                     "kept, run the same command again, with fewer at a time if need be"
                 ) from error
-            raise
+            if failed is None or not isinstance(error, ValueError | ArithmeticError):
+                raise
+            for cell in running.pop(future):
+                failed(cell, error)
+            continue
         for cell in running.pop(future):
             finished(cell, result)
 

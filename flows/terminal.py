@@ -11,6 +11,7 @@ from rich.table import Table
 from tasks.evidence.drawing import title_of
 from tasks.evidence.segments import Changes
 from tasks.evidence.significance import Mean, Scorecard, Standings, best_mean, marks
+from tasks.records import printable
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns
 from tasks.report.publish import report_page
@@ -18,6 +19,11 @@ from tasks.report.study import MICRO
 
 if TYPE_CHECKING:
     from flows.study import StudyOutcome
+
+
+def _plain(text: str) -> str:
+    """A name or sentence as it is written: without markup of rich's, and control characters by their numbers."""
+    return escape(printable(text))
 
 
 def _short(value: float) -> str:
@@ -42,8 +48,8 @@ def show(outcome: RunOutcome) -> None:
     console.print(_rankers(outcome))
     for found in outcome.evidence:
         for sentence in found.sentences():
-            console.print(escape(sentence), highlight=False)
-    console.print(outcome.summary, f"Report: {report_page(outcome)}", sep="\n", highlight=False)
+            console.print(_plain(sentence), highlight=False)
+    console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
 
 
@@ -58,9 +64,9 @@ def _rankers(outcome: RunOutcome) -> Table:
         number = f"[bold]{_short(mean.mean)}[/bold]" if mean.mean == highest[measure] else _short(mean.mean)
         return "\n".join((number, f"±{_short(mean.se or 0.0)}", marks(mean.beats)))
 
-    named = {ranker: escape(f"{row.letter}  {ranker}") for ranker, row in rows.items()}
+    named = {ranker: _plain(f"{row.letter}  {ranker}") for ranker, row in rows.items()}
     turned = len(measures) > MOST_COLUMNS
-    title = f"{escape(outcome.config.name)}: test queries"
+    title = f"{_plain(outcome.config.name)}: test queries"
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     table.add_column("measure" if turned else "ranker")
     for column in named.values() if turned else map(title_of, measures):
@@ -85,7 +91,7 @@ def show_study(outcome: "StudyOutcome", name: str) -> None:
     """Prints the table of several data sets, a part a measure."""
     console, table = _console(), outcome.table
     for measure in table.measures:
-        part = Table(title=f"{escape(name)}: {title_of(measure)}", title_justify="left", title_style="bold")
+        part = Table(title=f"{_plain(name)}: {title_of(measure)}", title_justify="left", title_style="bold")
         for column in ("ranker", *table.datasets, MICRO):
             part.add_column(column, justify="left" if column == "ranker" else "right")
         for ranker, cells in zip(table.rankers, table.lines(measure), strict=True):
@@ -95,7 +101,7 @@ def show_study(outcome: "StudyOutcome", name: str) -> None:
                 f"[{colours[cell.place]}]{text}[/]" if cell.place in colours else text
                 for cell, text in zip(cells, shown, strict=True)
             )
-            part.add_row(escape(ranker), *styled)
+            part.add_row(_plain(ranker), *styled)
         console.print(part)
     wins = ", ".join(f"{ranker} {n}" for ranker, n in table.wins.items() if n)
     console.print(f"Best in a column: {wins}.\n+ − against the best baseline at 95 %, in brackets at 90 %.", highlight=False)
@@ -108,13 +114,13 @@ def show_scorecards(cards: Sequence[Scorecard]) -> None:
     for card in cards:
         names = f"{card.challenger} against {card.baseline}"
         table = Table(
-            "tier", "measure", "mean difference", "margin", "bounds", "verdict", title=escape(names), title_justify="left", title_style="bold"
+            "tier", "measure", "mean difference", "margin", "bounds", "verdict", title=_plain(names), title_justify="left", title_style="bold"
         )  # fmt: skip
         for k, tier in enumerate(card.tiers, 1):
             bounds = f"{tier.lower_bound:+.4f} … {tier.upper_bound:+.4f}"
             table.add_row(str(k), title_of(tier.measure), f"{tier.difference:+.4f}", f"{tier.margin:g}", bounds, tier.verdict)
         amounts = {"better": "is better", "worse": "is worse", "open": "is not told apart"}[card.comparison]
-        table.caption = f"By tiers {escape(card.challenger)} {amounts}. Bounds are one-sided, each at {card.level:.0%}."
+        table.caption = f"By tiers {_plain(card.challenger)} {amounts}. Bounds are one-sided, each at {card.level:.0%}."
         console.print(table)
 
 
@@ -122,13 +128,13 @@ def show_changed(found: Sequence[Changes]) -> None:
     """Prints the queries that one run harms and helps most against another, a table a pair."""
     console = _console()
     for entry in found:
-        console.print(escape(entry.text()), highlight=False)
+        console.print(_plain(entry.text()), highlight=False)
         table = Table("", "query")
         for name in (entry.ranker, entry.baseline, "difference"):
-            table.add_column(escape(name), justify="right")
+            table.add_column(_plain(name), justify="right")
         for effect, rows in (("harmed", entry.harmed), ("helped", entry.helped)):
             for row in rows:
-                table.add_row(effect, escape(row.query), f"{row.value:.4f}", f"{row.baseline:.4f}", f"{row.difference:+.4f}")
+                table.add_row(effect, _plain(row.query), f"{row.value:.4f}", f"{row.baseline:.4f}", f"{row.difference:+.4f}")
             table.add_section()
         console.print(table)
 
@@ -143,7 +149,7 @@ def show_comparison(table: Standings) -> None:
     for name, row in table.rows.items():
         cells = [row.cells[measure] for measure in table.measures]
         means.add_row(
-            escape(f"{row.letter}  {name}"),
+            _plain(f"{row.letter}  {name}"),
             *("–" if c.mean is None else f"{_short(c.mean)} {marks(c.beats)}\n±{_short(c.se or 0.0)}" for c in cells),
         )
     console.print(means)
@@ -154,7 +160,7 @@ def show_comparison(table: Standings) -> None:
         low, high = p.interval or (float("nan"), float("nan"))
         tests.add_row(
             title_of(p.measure),
-            escape(f"{p.a} − {p.b}"),
+            _plain(f"{p.a} − {p.b}"),
             f"{p.difference:+.4f}",
             f"{p.se:.4f}",
             "∞" if p.z is None else f"{p.z:.2f}",
@@ -162,6 +168,6 @@ def show_comparison(table: Standings) -> None:
             f"{p.holm_p:.2g}",
             f"{p.randomisation_p:.2g}",
             f"{low:+.4f} … {high:+.4f}",
-            *([escape(" and ".join(p.not_worse)) or "neither"] if p.not_worse is not None else []),
+            *([_plain(" and ".join(p.not_worse)) or "neither"] if p.not_worse is not None else []),
         )
     console.print(tests)

@@ -3,6 +3,7 @@
 Ingested ─ Prepared ─ Fold ─ Cell ─ CellResult ─ Trained ─ RunOutcome
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
@@ -65,16 +66,31 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Fold:
-    """Names in the store of training, validation and test queries."""
+    """Names in the store of training, validation and test queries; without the latter two all queries are trained on."""
 
     train: str
-    valid: str
-    test: str
+    valid: str = ""
+    test: str = ""
 
     @property
     def roles(self) -> dict[str, str]:
-        """The names by role."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """The names by role, of the sets that there are."""
+        return {field.name: name for field in fields(self) if (name := getattr(self, field.name))}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the rows that a model learned from were read, and how rows for it are read where nobody says otherwise.
+
+    Attributes:
+        query, document, label: names of a table's columns.
+        first_feature: number of the first feature of LETOR text.
+    """
+
+    query: str = "query"
+    document: str = "document"
+    label: str = "label"
+    first_feature: int = 1
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,7 @@ class Cell:
         data: training queries (those that the ranker is shown), validation and test queries.
         measures: taken of it.
         conventions: label rules, as a configuration has them.
+        columns: of the data's files; they are kept with the model.
     """
 
     label: str
@@ -99,11 +116,23 @@ class Cell:
     data: Fold
     measures: tuple[str, ...]
     conventions: Mapping[str, Any]
+    columns: Columns = Columns()
+
+
+def printable(text: str) -> str:
+    """A text with control characters by their numbers (``\\x1b``): they move a terminal's cursor and are not allowed in SVG."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def number_of(n: int, noun: str) -> str:
+    """A number and what it counts, as people write it: ``1 query``, ``1,204 queries``."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else many}"
 
 
 def point_title(point: Mapping[str, Any]) -> str:
-    """A point of a grid as people write it: ``learning_rate=0.1, 1.weight=0.3``."""
-    return ", ".join(f"{path.replace('objective.', '')}={value}" for path, value in point.items())
+    """A point of a grid as people write it: ``learning_rate=0.1, objective.1.weight=0.3``."""
+    return ", ".join(f"{path}={value}" for path, value in point.items())
 
 
 @dataclass(frozen=True)
@@ -144,6 +173,17 @@ class Trained:
     def fold(self) -> int:
         """The fold, from 0."""
         return self.cell.fold
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Something of a run that came to nothing while the rest went on: a cell, a ranker, a kind of evidence; and why."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
 
 
 @dataclass(frozen=True)

@@ -6,44 +6,96 @@ n_dr·θ_r·γ_d are expected to be clicked, and a document that was shown at se
 implementations use expectation maximisation with one γ per document, whose θ is inconsistent where documents have few impressions, or
 interventions (Agarwal et al. 2019), which use pairs of ranks only. Treating clicks as Poisson counts has no such bias, however few
 impressions a document has (Hausman, Hall & Griliches 1984), and uses all ranks.
+
+What ties two ranks is a document that was clicked at one and shown at the other, both ways round: of ranks without such a chain one or the
+other would come out as never looked at, though it drew clicks (Ford 1957, of paired comparisons). Ranks that are tied are estimated
+together; such groups stand to each other as their clicks over impressions do, none above the group that drew most clicks.
 """
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 TOLERANCE = 1e-10
 """The iteration ends when no propensity moves by more."""
 
 
-def propensities(
-    document: NDArray[np.int64], rank: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64], rounds: int = 10_000
-) -> NDArray[np.float64]:
-    """How often each rank is examined, relative to the rank examined most, ``float64 [ranks]`` in (0, 1].
-
-    Solves θ_r = Σ_d c_dr / Σ_d n_dr·γ_d and γ_d = Σ_r c_dr / Σ_r n_dr·θ_r alternately.
+def ties(document: NDArray[np.int64], rank: NDArray[np.int64], clicked: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which ranks are tied by clicked documents, ``int64 [ranks]``: a number for each group, 0 for the one that drew most clicks; −1 for
+    a rank without a click.
 
     Args:
         document: ``int64 [rows]`` from 0: what was shown, one number for each pair of query and document.
         rank: ``int64 [rows]``, from 1.
-        shown, clicked: impressions and clicks of this document at this rank.
+        clicked: clicks of this document at this rank.
+    """
+    n_ranks, n_documents = int(rank.max()), int(document.max()) + 1
+    drawn = np.bincount(rank - 1, clicked, n_ranks)
+    shown_at = coo_array((np.ones(len(rank), np.int64), (document, rank - 1)), (n_documents, n_ranks)).tocsr()
+    clicks = clicked > 0
+    clicked_at = coo_array(
+        (np.ones(int(clicks.sum()), np.int64), (rank[clicks] - 1, document[clicks])), (n_ranks, n_documents)
+    ).tocsr()
+    _, group = connected_components(clicked_at @ shown_at, directed=True, connection="strong")
+    _, group = np.unique(group, return_inverse=True)
+    order = np.argsort(-np.bincount(group, drawn), kind="stable")
+    return np.where(drawn > 0, np.argsort(order)[group], -1)
+
+
+def propensities(
+    document: NDArray[np.int64], rank: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64], rounds: int = 10_000
+) -> NDArray[np.float64]:
+    """How often each rank is examined, relative to the rank examined most, ``float64 [ranks]`` in [0, 1].
+
+    Solves θ_r = Σ_d c_dr / Σ_d n_dr·γ_d and γ_d = Σ_r c_dr / Σ_r n_dr·θ_r alternately, for each group of `ties`.
+
+    Args:
+        document, rank, clicked: as `ties` has them.
+        shown: impressions of this document at this rank.
         rounds: iterations at most.
 
     Returns:
-        θ of ranks 1, 2, …; NaN for a rank at which no clicked document was shown.
+        θ of ranks 1, 2, …: above 0 where a rank drew clicks, 0 where clicked documents were shown and not clicked, NaN where none was
+        shown.
 
     Raises:
-        ValueError: where nothing was clicked, or no clicked document was shown at two ranks: then positions and documents cannot be
-            told apart.
+        ValueError: where nothing was clicked, or no two of several clicked ranks are tied: then positions and documents cannot be told
+            apart.
     """
-    total = np.bincount(document, clicked)
-    informative = total[document] > 0
+    informative = np.bincount(document, clicked)[document] > 0
     if not informative.any():
         raise ValueError("no click in the log: there is nothing to estimate propensities from")
-    _, document = np.unique(document[informative], return_inverse=True)
-    place = rank[informative] - 1
-    shown, clicked = shown[informative].astype(np.float64), clicked[informative].astype(np.float64)
-    if len(np.unique(np.column_stack((document, place)), axis=0)) == document.max() + 1:
+    if len(np.unique(np.column_stack((document, rank))[informative], axis=0)) == len(np.unique(document[informative])):
         raise ValueError("no clicked document was shown at two ranks: how often a rank is looked at cannot be estimated")
+    group = ties(document, rank, clicked)
+    names, sizes = np.unique(group[group >= 0], return_counts=True)
+    if len(names) > 1 and sizes.max() == 1:
+        raise ValueError(
+            "no two ranks are tied by documents clicked at one and shown at the other: how often a rank is looked at cannot be estimated"
+        )
+    theta = np.where(np.bincount(rank[informative] - 1, minlength=len(group)) > 0, 0.0, np.nan)
+    own = np.empty(document.max() + 1, np.int64)
+    own[document[clicked > 0]] = group[rank[clicked > 0] - 1]
+    for name in names:
+        rows = informative & (own[document] == name) & (group[rank - 1] == name)
+        of_group = _tied(document[rows], rank[rows], shown[rows], clicked[rows], rounds)
+        everywhere = group[rank - 1] == name
+        looks = shown[everywhere] * of_group[rank[everywhere] - 1]
+        scale = clicked[everywhere].sum() / looks.sum() if len(names) > 1 else 1.0
+        inside = np.flatnonzero(group == name)
+        theta[inside] = scale * of_group[inside]
+    relative: NDArray[np.float64] = np.minimum(theta / theta[group == 0].max(), 1.0)
+    return relative[: rank[informative].max()]
+
+
+def _tied(
+    document: NDArray[np.int64], rank: NDArray[np.int64], shown: NDArray[np.int64], clicked: NDArray[np.int64], rounds: int
+) -> NDArray[np.float64]:
+    """θ of the ranks of one group, the largest 1; NaN elsewhere."""
+    _, document = np.unique(document, return_inverse=True)
+    place = rank - 1
+    shown, clicked = shown.astype(np.float64), clicked.astype(np.float64)
     theta = np.ones(place.max() + 1)
     of_document, of_rank = np.bincount(document, clicked), np.bincount(place, clicked)
     for _ in range(rounds):
@@ -52,7 +104,7 @@ def propensities(
             new = of_rank / np.bincount(place, shown * gamma[document])
         new /= np.nanmax(new)
         moved = np.nanmax(np.abs(new - theta))
-        theta = np.where(new > 0, new, np.where(np.isnan(new), np.nan, np.finfo(np.float64).tiny))
+        theta = new
         if moved < TOLERANCE:
             break
     return theta

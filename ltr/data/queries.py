@@ -367,6 +367,13 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     )
 
 
+def has_pairs(queries: Queries) -> bool:
+    """Whether some query has judged documents of different labels."""
+    low, high = (np.nan_to_num(queries.labels, nan=missing) for missing in (np.inf, -np.inf))
+    starts = queries.offsets[:-1]
+    return bool((np.maximum.reduceat(high, starts) > np.minimum.reduceat(low, starts)).any())
+
+
 def widen(queries: Queries, names: tuple[str, ...]) -> Queries:
     """`queries` widened to the features `names`, of which they have the first ones; the others are 0, which is what a sparse file means
     by leaving them out."""

@@ -294,6 +294,11 @@ class ConditionalModel(LinearRanker):
         """The measure of Δ."""
         return (Measure.of(self.measure),)
 
+    def check(self, queries: Queries) -> None:
+        """Raises ValueError for labels of other than two levels."""
+        super().check(queries)
+        binary_labels(queries, Measure.of(self.measure).source)
+
     def cost(self, queries: Queries) -> Cost:
         """What is minimised, without ‖w‖²/C, as a function of the scores; queries in canonical order."""
         if self.closed:

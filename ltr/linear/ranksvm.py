@@ -17,7 +17,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 from scipy import optimize
 
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, has_pairs
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.kernels.ranking import by_score
 from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
@@ -157,15 +157,20 @@ class RankSVM(LinearRanker):
 
     spans: ClassVar[Mapping[str, Span]] = {"C": WEIGHT, "iterations": whole(1)}
 
+    def check(self, queries: Queries) -> None:
+        """Raises ValueError where no query has documents of different labels."""
+        super().check(queries)
+        if not has_pairs(queries):
+            raise ValueError("RankSVM: no query has documents of different labels")
+
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The minimum of the objective, by Newton's method from w = 0.
 
         Raises:
             ValueError: where no query has documents of different labels.
         """
+        self.check(queries)
         order, offsets, lower = _by_label(queries)
-        if len(order) == 0:
-            raise ValueError("RankSVM: no query has documents of different labels")
         features = features[order]
         values, factors = np.empty(len(offsets) - 1), np.empty(len(order))
         n_features = features.shape[1]

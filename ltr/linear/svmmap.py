@@ -88,17 +88,26 @@ class SVMmap(LinearRanker):
         """Average precision, of the label source that `measure` names."""
         return (Measure.of(self.measure),)
 
+    def check(self, queries: Queries) -> None:
+        """Raises ValueError where no query has both a relevant and another document."""
+        super().check(queries)
+        self._relevant(queries)
+
+    def _relevant(self, queries: Queries) -> Floats:
+        measure = Measure.of(self.measure)
+        relevant: Floats = np.nan_to_num(gains_of(measure, queries.source(measure.source), self.conventions))
+        found = np.add.reduceat((relevant > 0).astype(np.int64), queries.offsets[:-1])
+        if not ((found > 0) & (found < np.diff(queries.offsets))).any():
+            raise ValueError(f"SVMmap: no query has both a relevant and another document by the labels of {measure.source!r}")
+        return relevant
+
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The weights after the last plane.
 
         Raises:
             ValueError: where no query has both a relevant and another document.
         """
-        measure = Measure.of(self.measure)
-        relevant = np.nan_to_num(gains_of(measure, queries.source(measure.source), self.conventions))
-        found = np.add.reduceat((relevant > 0).astype(np.int64), queries.offsets[:-1])
-        if not ((found > 0) & (found < np.diff(queries.offsets))).any():
-            raise ValueError(f"SVMmap: no query has both a relevant and another document by the labels of {measure.source!r}")
+        relevant = self._relevant(queries)
         losses, factors = np.empty(queries.n_queries), np.empty(queries.n_documents)
         normals, heights = np.empty((0, features.shape[1])), np.empty(0)
         gram = np.empty((0, 0))

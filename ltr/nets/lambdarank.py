@@ -99,6 +99,7 @@ class LambdaRank(Ranker):
     kind: ClassVar[str] = "lambdarank"
     stepwise: ClassVar[bool] = True
     certified: ClassVar[bool] = True
+    query_weights: ClassVar[bool] = True
     shrunk_by_scale: ClassVar[tuple[str, ...]] = ("epochs",)
     iterations_from: ClassVar[str | None] = "epochs"
     snapshots_from: ClassVar[str | None] = "keep_epochs"

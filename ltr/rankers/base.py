@@ -77,6 +77,19 @@ def parameters_of(ranker: "type[Ranker] | Ranker") -> list[str]:
     return [f.name for f in fields(ranker) if not f.metadata.get("learned")]
 
 
+class UndefinedScoreError(ValueError):
+    """A document has no score: missing features with a ranker that needs them all, or infinite ones.
+
+    Attributes:
+        row: of the document, from 0.
+        why: the feature, and the rule.
+    """
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(f"row {row + 1}: {why}")
+        self.row, self.why = row, why
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ranker(ABC):
     """A ranker, fitted or not. `fit` returns a fitted copy.
@@ -87,6 +100,7 @@ class Ranker(ABC):
         stepwise: it learns in steps along λ's, and `stages` gives the scores after each: it can be inspected and resumed.
         certified: it gets a certificate of local optimality unless other rankers are named.
         has_weights: it has weights that can be moved, without which there is no certificate.
+        query_weights: it obeys `ltr.Queries.weights`, or learns nothing that they could change.
         sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
         n_inputs: the number of features it needs, where only one number is possible.
@@ -105,6 +119,7 @@ class Ranker(ABC):
     stepwise: ClassVar[bool] = False
     certified: ClassVar[bool] = False
     has_weights: ClassVar[bool] = True
+    query_weights: ClassVar[bool] = False
     sharded: ClassVar[bool] = False
     traceable: ClassVar[bool] = False
     n_inputs: ClassVar[int | None] = None
@@ -164,13 +179,35 @@ class Ranker(ABC):
             ValueError: for data that it cannot learn from.
         """
 
+    def check(self, queries: Queries) -> None:
+        """Whether these queries can be learned from: what `fit` would refuse, told without learning anything.
+
+        Raises:
+            ValueError: saying what is wrong with them.
+        """
+        if not queries.n_features:
+            raise ValueError(f"{self.kind}: the documents have no feature")
+
     def predict(self, features: Features) -> Floats:
         """Scores ``float64 [documents]``, higher is better.
 
         Raises:
-            ValueError: before `fit`, for another number of features, or a named one that is missing.
+            ValueError: before `fit`, for another number of features, or a named one that is missing; `UndefinedScoreError` for a document
+                whose missing or infinite features leave it without a score.
         """
-        return self._scores(checked_features(features, self.names))
+        checked = checked_features(features, self.names)
+        scores = self._scores(checked)
+        undefined = ~np.isfinite(scores)
+        if undefined.any():
+            row = int(undefined.argmax())
+            raise UndefinedScoreError(row, self._why_undefined(checked[row]))
+        return scores
+
+    def _why_undefined(self, features: Floats32) -> str:
+        for name, value in zip(self.names, features.tolist(), strict=True):
+            if not math.isfinite(value):
+                return f"feature {name!r} is {'missing' if math.isnan(value) else value}, and {self.kind} has no score for that"
+        return f"{self.kind} has no score for its features: they are too large"
 
     def surface(self, features: Features) -> Surface:
         """The scores of these documents as a function of the weights, which `ltr.certify` explores.

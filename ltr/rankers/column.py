@@ -28,6 +28,7 @@ class Column(Ranker):
 
     kind: ClassVar[str] = "column"
     has_weights: ClassVar[bool] = False
+    query_weights: ClassVar[bool] = True
     feature: str
     descending: bool = True
 

@@ -105,6 +105,7 @@ class Combination(Ranker):
     """
 
     kind: ClassVar[str] = "combination"
+    complete_features: ClassVar[bool] = True
     n_inputs: ClassVar[int | None] = 2
     measure: str = "ndcg_10"
     alpha: float | None = learned(None)

@@ -60,6 +60,7 @@ class LambdaMART(TreeRanker):
     stepwise: ClassVar[bool] = True
     sharded: ClassVar[bool] = True
     shrunk_by_scale: ClassVar[tuple[str, ...]] = ("n_trees", "min_docs_in_leaf")
+    query_weights: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 300
     n_leaves: int = 31
@@ -103,6 +104,15 @@ class LambdaMART(TreeRanker):
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
             )
 
+    def check(self, queries: Queries) -> None:
+        """Raises ValueError for fewer documents than two leaves need."""
+        super().check(queries)
+        self._require_documents(queries.n_documents)
+
+    def _require_documents(self, n_documents: int) -> None:
+        if n_documents < 2 * self.min_docs_in_leaf:
+            raise ValueError(f"{n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
+
     def fit(
         self,
         queries: Queries,
@@ -142,8 +152,7 @@ class LambdaMART(TreeRanker):
         return self._boosted(Shards(self, ask), valid, tick, start)
 
     def _boosted(self, data: Shard | Shards, valid: Queries | None, tick: Tick | None, start: "LambdaMART | None") -> "LambdaMART":
-        if data.n_documents < 2 * self.min_docs_in_leaf:
-            raise ValueError(f"{data.n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
+        self._require_documents(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
         options = TreeOptions(

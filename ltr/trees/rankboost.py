@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numba import njit, prange
 
-from ltr.data.queries import Queries, canonical
+from ltr.data.queries import Queries, canonical, has_pairs
 from ltr.kernels.kernel import Bytes, Floats, Ints
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Tick, check_data
@@ -77,6 +77,12 @@ class RankBoost(TreeRanker):
         if self.stop_on is not None:
             Measure.maximised(self.stop_on)
 
+    def check(self, queries: Queries) -> None:
+        """Raises ValueError where no query has documents of different labels."""
+        super().check(queries)
+        if not has_pairs(queries):
+            raise ValueError("RankBoost: no query has documents of different labels")
+
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A fitted copy.
 
@@ -84,6 +90,7 @@ class RankBoost(TreeRanker):
             ValueError: for an infinite feature, or where no query has documents of different labels.
         """
         check_data(self, queries, valid)
+        self.check(queries)
         queries, valid = canonical(queries), canonical(valid) if valid is not None else None
         bins = find_bins(queries.features, self.max_bins)
         binned = apply_bins(queries.features, bins)
@@ -97,8 +104,6 @@ class RankBoost(TreeRanker):
         for k in range(1, self.rounds + 1):
             potentials(scores, queries.labels, queries.offsets, potential, weights)
             total = np.cumsum(weights)[-1]
-            if total <= 0:
-                raise ValueError("RankBoost: no query has documents of different labels")
             _weak(binned, bins.columns, potential, sums)
             sums[np.arange(255) >= edges[:, None]] = 0.0
             feature, b = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)

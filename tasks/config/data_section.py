@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
+from tasks.records import Columns
 
 
 class Generate(Strict):
@@ -67,6 +68,11 @@ class Data(Strict):
     clicks: ClickLog | None = None
 
     @property
+    def columns(self) -> Columns:
+        """What a model remembers of its data's files."""
+        return Columns(self.query, self.document, self.label, self.first_feature)
+
+    @property
     def known(self) -> list[str]:
         """Attributes that queries can be told apart by: columns, and those that need none."""
         columns = [name for name in self.attributes if name != "text"]
@@ -116,6 +122,12 @@ class Data(Strict):
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
         names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
+        for name in [*names, *(self.generate.more if self.generate else ())]:
+            if not re.fullmatch(r"\w{1,100}", name):
+                raise ValueError(
+                    f"label source {name!r}: 1 to 100 letters, digits and '_' (measures read it as ndcg@10:NAME); rename the column, or the "
+                    "label in data.clicks.more"
+                )
         for name in names:
             if name == self.label or names.count(name) > 1 or name == "label":
                 raise ValueError(f"two label sources are named {name!r}: rename one (data.sources, data.clicks.more)")

@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS
@@ -108,27 +110,58 @@ def read_study(path: str | Path, overrides: Iterable[str] = ()) -> StudyConfig |
 
 def _written(path: str | Path) -> dict[str, Any]:
     try:
-        written = yaml.safe_load(Path(path).read_text()) or {}
+        written = from_yaml(Path(path).read_text(encoding="utf-8"), str(path)) or {}
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise ConfigError(
-            f"{path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {getattr(error, 'problem', error)}"
-        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}, byte {error.start + 1}: not UTF-8") from None
     if not isinstance(written, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
     return written
 
 
+def from_yaml(text: str, where: str) -> Any:
+    """The value that a text in YAML 1.2 holds: ``on`` and ``no`` are words, ``1e-3`` is a number.
+
+    Raises:
+        ConfigError: with the line, for what is not YAML, a key that stands twice, and aliases that unfold to more than `_LARGEST` values.
+    """
+    try:
+        value = YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        why = str(getattr(error, "problem", None) or error).splitlines()[0]
+        raise ConfigError(f"{where}{f', line {mark.line + 1}' if mark else ''}: not YAML: {why}") from None
+    except RecursionError:
+        raise ConfigError(f"{where}: not YAML: it is nested too deeply") from None
+    if sum(1 for _ in islice(_values(value), _LARGEST + 1)) > _LARGEST:
+        raise ConfigError(f"{where}: its aliases unfold to more than {_LARGEST:,} values")
+    return value
+
+
+_LARGEST = 100_000
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """A value and all that it holds, once for every place where it stands."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        yield value
+        waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
 def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
-    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves."""
+    """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves, and ``data.`` may be
+    left out in front of a key that only the section of the data has."""
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"--set {override}: write it as key.path=value")
         at = written
         *parents, last = key.split(".")
+        if (first := key.split(".")[0]) in Data.model_fields and first not in RunConfig.model_fields:
+            parents = ["data", *parents]
         if parents and parents[0] == "sweep":
             parents, last = ["sweep"], ".".join([*parents[1:], last])
         for part in parents:
@@ -136,6 +169,6 @@ def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
             if not isinstance(at, dict):
                 raise ConfigError(f"--set {override}: {part!r} is not a section")
         try:
-            at[last] = yaml.safe_load(value)
-        except yaml.YAMLError:
+            at[last] = from_yaml(value, "--set")
+        except ConfigError:
             raise ConfigError(f"--set {override}: {value!r} is not YAML") from None

@@ -6,8 +6,9 @@ evidence are registered: those of the house when `tasks.evidence` is imported, o
 
 import itertools
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -19,6 +20,10 @@ import ltr
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
 from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, near, put
+from tasks.records import Failure
+
+MOST_CELLS = 10_000
+"""Of one fold in one run."""
 
 
 class Expect(Strict):
@@ -60,8 +65,10 @@ class RunConfig(Strict):
     @model_validator(mode="after")
     def _check(self) -> "RunConfig":
         for what, name in [("name", self.name), *(("ranker name", name) for name in self.rankers)]:
-            if not re.fullmatch(r"[A-Za-z0-9_ -][A-Za-z0-9_. -]*", name):
-                raise ValueError(f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, and no '.' in front")
+            if not re.fullmatch(r"[A-Za-z0-9_ -][A-Za-z0-9_. -]{0,99}", name):
+                raise ValueError(
+                    f"{what} {name!r}: letters, digits, '_', '-', '.' and spaces only, 1 to 100 of them, and no '.' in front"
+                )
         for measure in self.measures:
             ltr.Measure.of(measure)
         ltr.Measure.maximised(self.select)
@@ -70,9 +77,18 @@ class RunConfig(Strict):
         for section in self.evidence:
             section.check(self)
         self._check_expected()
+        self._check_cells()
+        return self
+
+    def _check_cells(self) -> None:
+        sizes = {name: math.prod(len(values) for values in self._grid(name).values()) for name in self.rankers}
+        if sum(sizes.values()) > MOST_CELLS:
+            shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+            raise ValueError(
+                f"sweep: {sum(sizes.values()):,} cells a fold ({shown}); at most {MOST_CELLS:,} are trained in one run"
+            )
         for name in self.rankers:
             self.cells(name)
-        return self
 
     def _check_sweep(self) -> None:
         if self.plot_by and not any(self.plot_by in {**self.sweep, **ranker.sweep} for ranker in self.rankers.values()):
@@ -105,6 +121,19 @@ class RunConfig(Strict):
         for name in names:
             if name not in self.rankers:
                 raise ValueError(f"{key}: no ranker {name!r}; there are: {', '.join(self.rankers)}")
+
+    def without(self, rankers: Sequence[str]) -> tuple["RunConfig", tuple[Failure, ...]]:
+        """The run as it is without some rankers, and what else has to go: rankers on their scores, evidence about them."""
+        gone = {**dict.fromkeys(rankers, ""), **{n: base for n, r in self.rankers.items() for base in r.on if base in rankers}}
+        left = self.model_copy(update={"rankers": {name: ranker for name, ranker in self.rankers.items() if name not in gone}})
+        lost = [Failure(name, f"it learns from the scores of {base}") for name, base in gone.items() if base]
+        for section in self.evidence:
+            try:
+                section.check(left)
+            except ValueError as error:
+                lost.append(Failure(section.key, str(error)))
+                left = left.model_copy(update={section.key: None})
+        return left, tuple(lost)
 
     @property
     def evidence(self) -> tuple[EvidenceSection, ...]:
@@ -140,9 +169,12 @@ class RunConfig(Strict):
         Raises:
             ValueError: for a value that the ranker refuses, naming the point.
         """
-        section = self.rankers[ranker]
-        grid = {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
+        grid = self._grid(ranker)
         return [self._point(ranker, dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
+
+    def _grid(self, ranker: str) -> Grid:
+        section = self.rankers[ranker]
+        return {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
 
     def _point(self, ranker: str, settings: dict[str, Any]) -> GridPoint:
         section = self.rankers[ranker]

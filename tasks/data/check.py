@@ -1,5 +1,6 @@
 """The data doctor: what is wrong, or worth knowing, about a data set before anything is trained on it."""
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import stats
 
 from ltr.data.queries import Queries, row_digests
 from ltr.metrics.conventions import Conventions
-from tasks.records import DataError, Finding, Level
+from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
 
 ALIKE = 0.999
@@ -19,6 +20,7 @@ FEWEST, SAMPLE = 30, 20_000
 """Documents that a correlation needs, and at most looks at."""
 LARGEST_LABEL = 30
 """2^label − 1 of larger labels leaves nothing of the others in a sum."""
+FORMULA = re.compile(rb"[=+@\t\r]|-(?![\d.]+$)")
 Say = Callable[[Level, str], None]
 
 
@@ -41,17 +43,16 @@ def findings(
     labels, sizes = queries.labels, np.diff(queries.offsets)
     say(
         "note",
-        f"{queries.n_queries:,} queries, {queries.n_documents:,} documents, {queries.n_features} features; labels {_counts(labels)}",
+        f"{number_of(queries.n_queries, 'query')}, {number_of(queries.n_documents, 'document')}, "
+        f"{number_of(queries.n_features, 'feature')}; labels {_counts(labels)}",
     )
     if split_queries:
-        say("warning", f"{split_queries} queries stood in several places of a file; their documents were brought together")
+        where = "several places of a file; the documents of each were brought together"
+        say("warning", f"{number_of(split_queries, 'query')} in {where}")
     if not (np.nan_to_num(labels) > 0).any():
         say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
-    if not (np.nan_to_num(labels) >= threshold).any() and (np.nan_to_num(labels) > 0).any():
-        say(
-            "warning",
-            f"no label reaches {threshold:g}, from which binary measures (MAP, MRR, …) count as relevant; set conventions.threshold: 1",
-        )
+    else:
+        say(*_relevance(queries, threshold))
     if gain == "exp2" and (labels > LARGEST_LABEL).any():
         where = _query_of(queries, int(np.flatnonzero(labels > LARGEST_LABEL)[0]))
         say(
@@ -62,19 +63,47 @@ def findings(
     if single:
         say(
             "warning",
-            f"{single} queries have one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})",
+            f"{number_of(single, 'query')} with one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})",
         )
     flat = _per_query(queries, labels, np.fmax.reduceat) == _per_query(queries, labels, np.fmin.reduceat)
-    if flat[sizes > 1].any():
+    flat &= sizes > 1
+    if flat.any():
         say(
-            "note",
-            f"{int(flat[sizes > 1].sum())} queries have one label only: no pair to learn from ({_examples(queries, flat & (sizes > 1))})",
+            "note", f"{number_of(int(flat.sum()), 'query')} with one label only: no pair to learn from ({_examples(queries, flat)})"
         )
     if np.isnan(labels).any():
-        say("note", f"{int(np.isnan(labels).sum()):,} documents have no label")
+        say("note", f"{number_of(int(np.isnan(labels).sum()), 'document')} without a label")
     _look_at_features(queries, say)
     _look_at_duplicates(queries, say)
+    _look_at_ids(queries, say)
     return found
+
+
+def _relevance(queries: Queries, threshold: float) -> tuple[Level, str]:
+    """Which labels binary measures call relevant, and a warning where that is none, all, or only the largest of several."""
+    given = queries.labels[~np.isnan(queries.labels)]
+    relevant, values = given >= threshold, np.unique(given)
+    above, below = values[values >= threshold], values[(values < threshold) & (values > 0)]
+    if not len(above):
+        binary = f"no label reaches {threshold:g}, from which binary measures (MAP, MRR, …) count as relevant"
+        return "warning", f"{binary}; set conventions.threshold: {below[0]:g}"
+    with_one = int(np.logical_or.reduceat(queries.labels >= threshold, queries.offsets[:-1]).sum())
+    told = (
+        f"binary measures (MAP, MRR, …) count a label of {threshold:g} or more as relevant (conventions.threshold): label {_listed(above)}, "
+        f"{relevant.sum():,} of {number_of(len(given), 'judged document')}, in {with_one:,} of {number_of(queries.n_queries, 'query')}"
+    )
+    if relevant.all():
+        return "warning", f"{told}; that is every document, and nothing is left to tell apart: set a larger conventions.threshold"
+    if len(above) == 1 and len(below):
+        return (
+            "warning",
+            f"{told}; that is the largest label alone: set conventions.threshold: {below[0]:g} if label {_listed(below)} is relevant too",
+        )
+    return "note", told
+
+
+def _listed(values: NDArray[np.float64]) -> str:
+    return ", ".join(f"{value:g}" for value in values) if len(values) <= 8 else f"{values[0]:g} to {values[-1]:g}"
 
 
 def leaking_features(queries: Queries) -> dict[str, NDArray[np.bool_]]:
@@ -95,7 +124,7 @@ def shared_queries(one: Queries, other: Queries, subject: str, among: str) -> li
         Finding(
             "error",
             subject,
-            f"{len(shared)} queries are in {among} too ({_examples(other, np.isin(other.keys, shared))})",
+            f"{number_of(len(shared), 'query')} in {among} too ({_examples(other, np.isin(other.keys, shared))})",
         )
     ]
 
@@ -117,15 +146,18 @@ def _look_at_features(queries: Queries, say: Say) -> None:
         row = int(np.flatnonzero(np.isinf(features[:, np.argmax(infinite)]))[0])
         say(
             "error",
-            f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {int(infinite.sum())} features are, somewhere",
+            f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {number_of(int(infinite.sum()), 'feature')} in all",
         )
     missing = np.isnan(features)
     if missing.any():
-        say("note", f"{missing.mean():.1%} of the feature values are missing, in {int(missing.any(axis=0).sum())} features")
+        say(
+            "note",
+            f"{missing.mean():.1%} of the feature values are missing, in {number_of(int(missing.any(axis=0).sum()), 'feature')}",
+        )
     low, high = np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0)
     constant = ~(low < high)
     if constant.any():
-        say("note", f"{int(constant.sum())} features are constant: {_names(queries, constant)}")
+        say("note", f"{number_of(int(constant.sum()), 'constant feature')}: {_names(queries, constant)}")
     for source, which in leaking_features(queries).items():
         say("warning", f"features that (nearly) equal the {source}: {_names(queries, which)}; a run drops them (data.drop_telling)")
 
@@ -144,8 +176,19 @@ def _look_at_duplicates(queries: Queries, say: Say) -> None:
     first = _query_of(queries, int(order[1:][same][0]))
     say(
         "warning",
-        f"{int(same.sum())} documents repeat another one's {what} in their query (query {first} for one); {int(conflict.sum())} of them with another label",
+        f"{number_of(int(same.sum()), 'document')} with another one's {what} in the same query (query {first} for one); {int(conflict.sum())} of them with another label",
     )
+
+
+def _look_at_ids(queries: Queries, say: Say) -> None:
+    """Ids that a spreadsheet would take for formulas: they are kept as they are, and so is every file that they are written into."""
+    for kind, ids in (("query", queries.ids), ("document", queries.documents)):
+        if ids is not None and len(found := [one for one in np.unique(ids).tolist() if FORMULA.match(one)]):
+            say(
+                "note",
+                f"{number_of(len(found), f'{kind} id')} that a spreadsheet takes for a formula ({found[0].decode('utf-8', 'replace')[:40]!r} for one); "
+                "ids are written into CSV files as they are: import such a column as text",
+            )
 
 
 def _correlations(features: NDArray[np.float32], labels: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,29 +2,27 @@
 
 import difflib
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tasks.config.click_labels import CLICKS, ClickLog
 from tasks.data.ingest import located
 from tasks.data.similar_queries import normalised
+from tasks.data.tables import reading, scan
 from tasks.records import DataError
 
 
-def open_log(log: ClickLog) -> tuple[pl.LazyFrame, list[str]]:
-    """The log with checked columns ``_order`` (of the last click; 0: none) and, where a label needs it, ``_rank``; the columns of a page."""
+def open_log(log: ClickLog, ranks: bool = False) -> tuple[pl.LazyFrame, list[str]]:
+    """The log with checked columns ``_order`` (of the last click; 0: none) and ``_rank`` (1 where no label needs it, unless `ranks`);
+    the columns of a page."""
     path = located(log.log)
-    csv = path.suffix.lower() == ".csv"
-    try:
-        if path.suffix.lower() == ".parquet":
-            frame = pl.scan_parquet(path)
-        else:
-            frame = pl.scan_csv(path, separator="," if csv else "\t", infer_schema=False, quote_char='"' if csv else None)
+    with reading(path):
+        frame = scan(path, quoted=path.suffix.lower() == ".csv")
         columns = frame.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{log.log}: cannot be read: {str(error).splitlines()[0]}") from None
     page = [log.session, *([log.interaction] if log.interaction else []), log.query]
-    debias = any(label.debias for label in log.labels.values())
-    for column in (*page, log.document, log.click, *([log.rank] if debias else []), *([log.text] if log.text else [])):
+    ranks = ranks or any(label.debias for label in log.labels.values())
+    for column in (*page, log.document, log.click, *([log.rank] if ranks else []), *([log.text] if log.text else [])):
         if column not in columns:
             near = difflib.get_close_matches(column, columns.names(), n=2)
             raise DataError(
@@ -45,8 +43,8 @@ def open_log(log: ClickLog) -> tuple[pl.LazyFrame, list[str]]:
         )
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
     rank = pl.lit(1)
-    if debias:
-        _check(log, frame, log.rank, r"^\s*0*[1-9]\d{0,8}\s*$", "the place a result was shown at, 1 or more", empty=False)
+    if ranks:
+        _check(log, frame, log.rank, r"^\s*0*[1-9]\d{0,5}\s*$", "the place a result was shown at, 1 to 999999", empty=False)
         rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64)
     text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
@@ -87,6 +85,20 @@ def shown_results(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> pl.Dat
         .group_by("query", "document", "rank")
         .sum()
     )
+
+
+def by_pair(shown: pl.DataFrame, clicks: str) -> tuple[NDArray[np.int64], ...]:
+    """What `ltr.data.propensities` reads of `shown_results`: numbers of the pairs of query and document, ranks, impressions, and
+    clicks as `clicks` counts them."""
+    ordered = shown.sort("query", "document", "rank").with_columns(pair=pl.struct("query", "document").rank("dense") - 1)
+    return tuple(ordered[column].cast(pl.Int64).to_numpy() for column in ("pair", "rank", "impressions", clicks))
+
+
+def ranks_in_words(ranks: NDArray[np.int64]) -> str:
+    """``rank 3``, ``ranks 2, 4–7``: ranks in rising order."""
+    runs = np.split(ranks, np.flatnonzero(np.diff(ranks) > 1) + 1)
+    named = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
+    return f"rank{'s' if len(ranks) > 1 else ''} {named}"
 
 
 def typed_queries(log: ClickLog) -> pl.DataFrame:

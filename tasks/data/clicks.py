@@ -7,12 +7,12 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from ltr.data.propensities import propensities
+from ltr.data.propensities import propensities, ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import CLICKS, ClickLabel, ClickLog
-from tasks.data.click_log import open_log, shown_results
+from tasks.data.click_log import by_pair, open_log, ranks_in_words, shown_results
 from tasks.data.similar_queries import normalised, similar_clicks, similar_words
-from tasks.records import DataError
+from tasks.records import DataError, number_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def attach_all(queries: Queries, log: ClickLog, label: str = "the data") -> tupl
     Raises:
         DataError: for whatever is wrong with the log, and where it has nothing of the data.
     """
-    judged = _judged(queries, label)
+    judged = judged_pairs(queries, label)
     tables, notes = click_tables(log, judged["query"].unique())
     for name, table in tables.items():
         queries, facts = attach(queries, table, name, label)
@@ -57,33 +57,38 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
         DataError: for a missing file or column, a click that is not a whole number or several with commas, a rank below 1.
     """
     frame, page = open_log(log)
-    notes = []
     shown = shown_results(log, frame, page)
-    if any(label.debias for label in log.labels.values()):
-        theta = _propensities(log, shown)
-        notes.append("looks at ranks 1, 2, …: " + " ".join("–" if np.isnan(t) else f"{t:.2f}" for t in theta[:10]))
-        at = pl.DataFrame({"rank": np.arange(1, len(theta) + 1), "look": np.nan_to_num(theta)}, schema_overrides={"rank": pl.Int64})
-        shown = shown.join(at, on="rank", how="left").with_columns(looks=pl.col("impressions") * pl.col("look").fill_null(0.0))
-    counts = shown.group_by("query", "document").agg(
-        pl.col("impressions", *CLICKS, *(["looks"] if "looks" in shown.columns else [])).sum()
-    )
+    counted = {label.clicks for label in log.labels.values() if label.debias}
+    looks = {clicks: _looks(log, shown, clicks) for clicks in CLICKS if clicks in counted}
+    notes = [note for theta in looks.values() for note in theta.notes]
+    of_pairs = _summed(shown.with_columns(base=pl.col("impressions")))
     tables = {}
     for name, label in log.labels.items():
+        counts = _summed(looks[label.clicks].counted(shown)) if label.debias else of_pairs
         own = counts
         if label.queries == "similar":
             pairs, found = _similar(log, frame, counts, label, judged)
-            notes.append(f"label {name!r}: {found:,} pairs of similar queries")
+            notes.append(f"label {name!r}: {number_of(found, 'pair')} of similar queries")
             own = pairs.join(counts, left_on="other", right_on="query").drop("other").group_by("query", "document").sum()
-        base = pl.col("looks" if label.debias else "impressions")
+        clicked, base = pl.col(label.clicks), pl.col("base")
+        mean = counts.select(clicked.sum() / base.sum()).item()
         tables[name] = (
             own.filter((pl.col("impressions") >= label.min_impressions) & (base > 0))
             .select(
-                "query", "document", pl.col("impressions").cast(pl.Int64), clicks=pl.col(label.clicks),
-                rate=_rate(pl.col(label.clicks), base, label.prior, counts.select(pl.col(label.clicks).sum() / base.sum()).item()).clip(0, 1),
+                "query",
+                "document",
+                pl.col("impressions").cast(pl.Int64),
+                clicks=clicked,
+                rate=_rate(clicked, base, label.prior, mean).clip(0, 1),
             )
             .sort("query", "document")
-        )  # fmt: skip
+        )
     return tables, notes
+
+
+def _summed(shown: pl.DataFrame) -> pl.DataFrame:
+    """One row a pair of query and document: impressions, clicks by each way of counting, and ``base``, which clicks are divided by."""
+    return shown.group_by("query", "document").agg(pl.col("impressions", *CLICKS, "base").sum())
 
 
 def _rate(clicked: pl.Expr, shown: pl.Expr, prior: float, mean: float) -> pl.Expr:
@@ -91,14 +96,42 @@ def _rate(clicked: pl.Expr, shown: pl.Expr, prior: float, mean: float) -> pl.Exp
     return (clicked + prior * mean) / (shown + prior)
 
 
-def _propensities(log: ClickLog, shown: pl.DataFrame) -> NDArray[np.float64]:
-    """How often each rank is looked at, from all clicks of the log."""
-    by_pair = shown.sort("query", "document", "rank").with_columns(pair=pl.struct("query", "document").rank("dense") - 1)
-    document, rank, shown_at, clicked = (by_pair[c].cast(pl.Int64).to_numpy() for c in ("pair", "rank", "impressions", "all"))
+@dataclass(frozen=True)
+class _Looks:
+    """How often ranks 1, 2, … are looked at, ``theta [ranks]``, NaN where that is not known, and what there is to say of it."""
+
+    theta: NDArray[np.float64]
+    notes: tuple[str, ...]
+
+    def counted(self, shown: pl.DataFrame) -> pl.DataFrame:
+        """The shown results with their impressions as looks, in ``base``; what is shown where nobody looks has none."""
+        at = pl.DataFrame({"rank": np.arange(1, len(self.theta) + 1), "look": np.nan_to_num(self.theta)})
+        looked = shown.join(at.cast({"rank": pl.Int64}), on="rank", how="left")
+        return looked.with_columns(base=pl.col("impressions") * pl.col("look").fill_null(0.0))
+
+
+def _looks(log: ClickLog, shown: pl.DataFrame, clicks: str) -> _Looks:
+    """How often each rank is looked at, from the clicks that a label counts."""
+    document, rank, impressions, clicked = by_pair(shown, clicks)
     try:
-        return propensities(document, rank, shown_at, clicked)
+        theta = propensities(document, rank, impressions, clicked)
     except ValueError as error:
         raise DataError(f"{log.log}: {error}; a label with debias needs a log that shows documents at several ranks") from None
+    found = " ".join("–" if np.isnan(t) else f"{t:.2f}" for t in theta[:10])
+    notes = [f"looks at ranks 1, 2, … ({clicks} clicks): {found}"]
+    group = ties(document, rank, clicked)[rank - 1]
+    for rows, said in (
+        (
+            group > 0,
+            "drew clicks, but are not tied to the others (by a chain of documents clicked there and shown elsewhere): their looks, which "
+            "would come out as 0, are taken from clicks over impressions, and {} shown nowhere else without a label otherwise",
+        ),
+        (group < 0, "drew no click that counts: nobody is taken to look there, and {} shown nowhere else without a label"),
+    ):
+        if rows.any():
+            only = number_of(np.setdiff1d(document[rows], document[~rows]).size, "document")
+            notes.append(f"{ranks_in_words(np.unique(rank[rows]))} {said.format(only)}")
+    return _Looks(theta, tuple(notes))
 
 
 def _similar(
@@ -118,7 +151,7 @@ def _similar(
     return pl.concat((others, itself)), others.height
 
 
-def _judged(queries: Queries, label: str) -> pl.DataFrame:
+def judged_pairs(queries: Queries, label: str) -> pl.DataFrame:
     """The judged documents by normalised query and document id, in their order."""
     if queries.documents is None or queries.ids is None:
         raise DataError(f"{label}: click labels are joined by query and document id, and the documents have no id")
@@ -134,7 +167,7 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
     Raises:
         DataError: where the data have no document ids, or no pair of the log is in them (with three examples of each side).
     """
-    judged = _judged(queries, label)
+    judged = judged_pairs(queries, label)
     joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
     clicks = joined["rate"].fill_null(float("nan")).to_numpy().copy()
     if np.isnan(clicks).all():

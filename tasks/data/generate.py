@@ -11,6 +11,7 @@ from ltr.data.synthetic import World, simulate_sessions
 from tasks.config.click_labels import ClickLog
 from tasks.config.data_section import Data, Generate
 from tasks.store import state
+from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, made_whole
 
 
@@ -20,7 +21,7 @@ def generate(config: Generate, scale: float = 1.0) -> Data:
     sizes = tuple(max(2, round(n * scale)) for n in config.queries)
     written = {"generator": 2, "core": core_digest(), **config.model_dump(mode="json", exclude={"more"}), "queries": sizes}
     folder = state.STATE / "generated" / digest_of(written)[:32]
-    if not folder.is_dir():
+    if not is_whole(folder):
         with made_whole(folder) as partial:
             _write(partial, config, sizes)
     log = ClickLog(log=folder / "sessions.parquet", text="text", more=config.more)

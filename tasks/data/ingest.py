@@ -6,6 +6,7 @@ together, and that is reported. A second run with the same bytes reads nothing a
 
 import difflib
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,11 +20,12 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data import letor
 from ltr.data.queries import Queries, concatenate
 from tasks.config.data_section import Data
+from tasks.data.tables import is_table, read_table, require_plain
 from tasks.records import DataError, Ingested
 from tasks.store.datasets import keep_queries
-from tasks.store.state import Noted, digest_of_file, remember, remembered
+from tasks.store.seal import digest_of_file
+from tasks.store.state import Noted, remember, remembered
 
-TABLES = {".parquet", ".csv", ".tsv"}
 _READER = 3
 """Raised when the readers change what they make of the same bytes."""
 
@@ -95,26 +97,20 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     return Ingested(name, split, read=True)
 
 
-def is_table(path: Path) -> bool:
-    """Whether a file is read as a table, with named columns; anything else is LETOR text, whose features may end early."""
-    return path.suffix.lower() in TABLES
-
-
 def _sidecar(path: Path) -> Path:
     return path.with_name(path.name + ".query")
 
 
 def _read(path: Path, data: Data) -> Rows:
-    if path.stat().st_size == 0:
-        raise DataError(f"{path}: the file is empty")
+    require_plain(path)
     if (data.weight or data.sources or data.attributes) and not is_table(path):
         raise DataError(
             f"{path}: data.weight, data.sources and data.attributes name columns, and LETOR text has none; give a Parquet or CSV file"
         )
-    return _read_table(path, data) if is_table(path) else _read_text(path, data)
+    return _of_table(path, data) if is_table(path) else _of_text(path, data)
 
 
-def _read_text(path: Path, data: Data) -> Rows:
+def _of_text(path: Path, data: Data) -> Rows:
     text: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
     text = text[3:] if bytes(text[:3]) == b"\xef\xbb\xbf" else text
     try:
@@ -151,17 +147,8 @@ def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
     return np.array(sizes, np.int64)
 
 
-def _read_table(path: Path, data: Data) -> Rows:
-    kind = path.suffix.lower()
-    try:
-        if kind == ".parquet":
-            frame = pl.read_parquet(path)
-        else:
-            frame = pl.read_csv(path, separator="\t" if kind == ".tsv" else ",", infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path}: cannot be read as {kind[1:]}: {str(error).splitlines()[0]}") from None
-    if frame.height == 0:
-        raise DataError(f"{path}: no document in it")
+def _of_table(path: Path, data: Data) -> Rows:
+    frame = read_table(path)
     for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
         if column not in frame.columns:
             near = difflib.get_close_matches(column, frame.columns, n=3)
@@ -280,6 +267,29 @@ def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDAr
             f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a finite number above 0"
         )
     return weights[offsets[:-1]]
+
+
+def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) -> Queries:
+    """Data as a trained model reads them: the features `names`, found by name. Text may leave out its last ones, which are 0.
+
+    Raises:
+        DataError: for a feature that is not there, naming the files.
+    """
+    ends_early = not any(map(is_table, paths))
+    missing = [name for name in names if name not in queries.names]
+    strange = [name for name in missing if not (ends_early and re.fullmatch(r"f\d+", name))]
+    if strange:
+        near = difflib.get_close_matches(strange[0], queries.names, n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(queries.names[:8])}"
+        where = ", ".join(map(str, paths))
+        raise DataError(
+            f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"
+        )
+    if names == queries.names:
+        return queries
+    place = {name: k for k, name in enumerate((*queries.names, *missing))}
+    wide = np.pad(queries.features, ((0, 0), (0, len(missing))))
+    return replace(queries, features=np.ascontiguousarray(wide[:, [place[name] for name in names]]), names=names)
 
 
 def without(queries: Queries, drop: Collection[str]) -> Queries:

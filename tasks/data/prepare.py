@@ -13,7 +13,8 @@ from tasks.data.ingest import located
 from tasks.data.trec import attach_runs
 from tasks.records import Prepared
 from tasks.store.datasets import keep_queries, open_queries
-from tasks.store.state import Noted, digest_of_file, remember, remembered
+from tasks.store.seal import digest_of_file
+from tasks.store.state import Noted, remember, remembered
 
 
 @task(cache_policy=NO_CACHE, name="labels", task_run_name="labels {label}")
@@ -23,7 +24,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
         return Prepared(name)
     log = data.clicks
     recipe = {
-        "prepare": 2,
+        "prepare": 3,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],

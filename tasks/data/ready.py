@@ -14,10 +14,12 @@ from ltr.metrics.measure import why_undefined
 from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
 from tasks.data.check import check, refuse, shared_queries
+from tasks.data.check_log import check_log
 from tasks.data.folds import fit_together, rotate, split
 from tasks.data.generate import generate
-from tasks.data.ingest import ingest, is_table
+from tasks.data.ingest import ingest
 from tasks.data.prepare import prepare
+from tasks.data.tables import is_table
 from tasks.data.trec import pool
 from tasks.records import DataError, Finding, Fold
 from tasks.store.datasets import open_queries
@@ -46,6 +48,8 @@ def ready_data(config: RunConfig) -> Ready:
         sets[label] = prepared.data
         findings += check(prepared.data, read.split_queries, label, config.core_conventions)
         findings += [Finding("note", label, note) for note in prepared.notes]
+    if data.clicks:
+        findings += check_log(data.clicks, list(sets.values()))
     for (earlier, one), (later, other) in combinations(sets.items(), 2):
         findings += shared_queries(open_queries(one), open_queries(other), later, earlier)
     refuse(findings)
@@ -90,7 +94,7 @@ def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         raise DataError(f"parts: {config.parts} of {fewest} training queries")
     train = open_queries(folds[0].train)
     _require_measures(config, folds, train)
-    _require_features(config, train)
+    _require_features(config, folds)
 
 
 def _require_measures(config: RunConfig, folds: tuple[Fold, ...], train: Queries) -> None:
@@ -124,13 +128,33 @@ def _undefined(queries: Queries, measures: list[ltr.Measure], rules: ltr.Convent
             yield why_undefined(measure, queries.source(measure.source), rules)
 
 
-def _require_features(config: RunConfig, train: Queries) -> None:
-    missing = np.isnan(train.features).any(axis=0)
+def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
+    train = open_queries(folds[0].train)
     for name in config.alone:
         for point in config.cells(name):
             absent = [feature for feature in point.section.build().features_read if feature not in train.names]
             if absent:
                 raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {', '.join(train.names[:8])} …")
-    complete = [section.kind for section in config.rankers.values() if section.core.complete_features]
-    if complete and missing.any():
-        raise DataError(f"{complete[0]} needs complete features; {train.names[int(np.argmax(missing))]!r} has missing values")
+    deaf = [name for name, section in config.rankers.items() if not section.core.query_weights]
+    if deaf and config.data.weight:
+        able = [kind for kind, core in ltr.KINDS.items() if core.query_weights]
+        raise DataError(
+            f"data.weight: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh queries; these do: {', '.join(able)}"
+        )
+    complete = [name for name in config.alone if config.rankers[name].core.complete_features]
+    for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):
+        queries = open_queries(dataset)
+        missing = np.isnan(queries.features)
+        if missing.any():
+            which = int(missing.any(axis=0).argmax())
+            raise DataError(
+                f"rankers.{complete[0]} needs complete features; {queries.names[which]!r} is missing for "
+                f"{int(missing[:, which].sum()):,} {role} documents"
+            )
+    for name in config.alone:
+        for point in config.cells(name):
+            for fold in folds:
+                try:
+                    point.section.model(config.core_conventions).check(open_queries(fold.train))
+                except ValueError as error:
+                    raise DataError(f"rankers.{name}: {error}") from None

@@ -18,7 +18,8 @@ from tasks.config.data_section import Data
 from tasks.data.ingest import located
 from tasks.records import DataError
 from tasks.store import state
-from tasks.store.state import digest_of, digest_of_file, made_whole, write_json
+from tasks.store.seal import digest_of_file, is_whole
+from tasks.store.state import digest_of, made_whole, write_json
 
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document label"
 """What a line of each holds."""
@@ -119,7 +120,7 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     files = [[name, [digest_of_file(located(path)) for path in own]] for name, own in paths.items()]
     columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
     folder = state.STATE / "pooled" / digest_of({"pool": 1, "files": files, "columns": columns})[:32]
-    if not folder.is_dir():
+    if not is_whole(folder):
         judged, runs = read_trec(data.qrels, QRELS), {name: read_trec(own, RUN) for name, own in data.runs.items()}
         table, notes = pooled(judged, runs)
         with made_whole(folder) as partial:

@@ -4,6 +4,7 @@ read stand in tables of values."""
 # isort: off
 from tasks.evidence.guarantee import Guarantee
 from tasks.evidence.champion import Champion
+from tasks.evidence.refit import Refit
 from tasks.evidence.segments import Segments
 from tasks.evidence.optimality import Optimality
 from tasks.evidence.microscope import Microscope
@@ -11,4 +12,4 @@ from tasks.evidence.trace import Trace
 
 # isort: on
 
-__all__ = ["Champion", "Guarantee", "Microscope", "Optimality", "Segments", "Trace"]
+__all__ = ["Champion", "Guarantee", "Microscope", "Optimality", "Refit", "Segments", "Trace"]

@@ -22,7 +22,7 @@ from tasks.evidence.drawing import title_of
 from tasks.evidence.drift import Drift, Profile, drift, profile, shifted
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
 from tasks.evidence.significance import TierResult, tier_results
-from tasks.records import DataError, Fold, Trained
+from tasks.records import DataError, Fold, Trained, number_of
 from tasks.store.datasets import open_queries
 from tasks.store.values import read_values, table, values_of
 from tasks.tracking import registry
@@ -32,7 +32,7 @@ TEMPLATE = """<h2>Champion</h2>
 <p>{{ found.text() }}</p>
 {% if found.tiers %}<div class="scroll"><table>
   <tr><th>tier</th><th>difference</th><th>bounds</th><th></th></tr>
-  {% for t in found.tiers %}<tr><td>{{ title_of(t.measure) }}</td><td>{{ '%+.4f' % t.difference }}</td><td>{{ '%+.4f' % t.lower_bound }} … {{ '%+.4f' % t.upper_bound }}</td><td>{{ t.verdict }}</td></tr>{% endfor %}
+  {% for t in found.tiers %}<tr><td>{{ title_of(t.measure) }}</td><td>{{ '%+.4f' % t.difference }}</td><td>{{ '%+.4f' % t.lower_bound }} … {{ '%+.4f' % t.upper_bound }}</td><td class="text">{{ t.meaning }}</td></tr>{% endfor %}
 </table></div>{% endif %}
 {% if moved %}<p>Since the champion was trained: {{ moved | join('; ') }}.</p>{% endif %}
 """
@@ -102,7 +102,7 @@ class Champion(Evidence):
     def measures(self) -> list[str]:
         return self.tiers
 
-    def check_data(self, folds: tuple[Fold, ...]) -> None:
+    def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         if len(folds) > 1:
             raise DataError(f"champion: a champion is one model, and these data make {len(folds)} folds")
 
@@ -171,6 +171,10 @@ def _held_against(champion: registry.Version, rule: Champion, challenger: Traine
     theirs = table(evaluate(model, seen, [str(m) for m in measures], conventions), queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
     pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]
+    for measure, a, b in zip(measures, *pairs, strict=True):
+        if (both := int((~np.isnan(a - b)).sum())) < 2:
+            why = f"{version}: {measure.key} is defined on {both} of {number_of(queries.n_queries, 'test query')}, and a paired test needs 2"
+            return replace(found, verdict="not comparable", why=why, promoted=False)
     margins = [rule.margin] * (len(measures) - 1) + [0.0]
     tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level)
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"

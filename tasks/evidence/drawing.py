@@ -1,10 +1,18 @@
-"""How figures are drawn: as inline SVG, the same bytes for the same numbers; matplotlib is imported when the first one is drawn."""
+"""How figures are drawn: as inline SVG, the same bytes for the same numbers; matplotlib is imported when the first one is drawn.
+
+Text is shown as it is written: a ``$`` in a name begins no formula, and a control character is shown by its number.
+"""
 
 import io
-from collections.abc import Callable
+import textwrap
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
-COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227")
+from ltr.metrics.measure import MEASURES
+from tasks.records import printable
+
+COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227", "#4f86c6", "#a63d40", "#7fb069", "#3d348b")
 INK = "#1b2430"
 
 Draw = Callable[[Any], None]
@@ -12,14 +20,62 @@ Draw = Callable[[Any], None]
 
 
 def title_of(key: str) -> str:
-    """``ndcg_10`` → ``NDCG@10``, as people write it."""
-    name, _, rest = key.rpartition("_") if key[-1].isdigit() else (key, "", "")
-    return f"{name.upper()}@{rest}" if rest else key.upper()
+    """``ndcg_10`` → ``NDCG@10``, ``map_binary`` → ``MAP:binary``: a measure by its key, in short."""
+    name, cutoff, source = _parts(key)
+    return f"{name.upper()}{cutoff}{source}"
+
+
+def heading_of(key: str) -> str:
+    """``err_10`` → ``Expected reciprocal rank@10``: a measure by its key, under the title that it is registered with."""
+    name, cutoff, source = _parts(key)
+    return f"{MEASURES[name].title if name in MEASURES else name.upper()}{cutoff}{source}"
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+    """Name, ``@cutoff`` and ``:source`` of a measure's key; the latter two are empty where there is none."""
+    named = [name for name in MEASURES if f"{key}_".startswith(f"{name}_")]
+    name = max(named, key=len, default="")
+    if not name:
+        name, _, rest = key.rpartition("_") if key[-1].isdigit() else (key, "", "")
+        return name, f"@{rest}" if rest else "", ""
+    first, _, rest = key[len(name) + 1 :].partition("_")
+    cutoff, source = (first, rest) if first.isdigit() else ("", "_".join(part for part in (first, rest) if part))
+    return name, f"@{cutoff}" if cutoff else "", f":{source}" if source else ""
 
 
 def colour(k: int) -> str:
     """The colour of the k-th line."""
     return COLOURS[k % len(COLOURS)]
+
+
+def whole_ticks(axis: Any) -> None:
+    """Ticks at whole numbers only, for an axis that counts."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def titled(axes: Any, text: str) -> None:
+    """Writes a title above the axes, on several lines where it is long."""
+    axes.set_title(textwrap.fill(text, 64), loc="left", fontweight="bold")
+
+
+def legend(axes: Any, lines: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    """A legend below the axes, where it covers nothing; the figure grows by it. `lines`: labels with the looks of a line, in place of
+    those of what was drawn."""
+    from matplotlib.lines import Line2D
+
+    handles, labels = axes.get_legend_handles_labels()
+    if lines is not None:
+        handles, labels = [Line2D([], [], **look) for look in lines.values()], list(lines)
+    if not labels:
+        return
+    columns = max(1, min(len(labels), 84 // (max(map(len, labels)) + 8)))
+    wrapped = [textwrap.fill(label, 76) for label in labels]
+    rows = -(-len(labels) // columns) + sum(label.count("\n") for label in wrapped)
+    figure = axes.figure
+    figure.set_figheight(figure.get_figheight() + 0.19 * rows)
+    figure.legend(handles, wrapped, loc="outside lower left", ncols=columns, frameon=False, fontsize=8)
 
 
 def svg(draw: Draw) -> str:
@@ -30,10 +86,19 @@ def svg(draw: Draw) -> str:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(
-        {"svg.fonttype": "none", "svg.hashsalt": "lambdaflow", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "lambdaflow",
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "text.parse_math": False,
+        }
     ):
-        figure = Figure(figsize=(5.6, 3.3), layout="constrained")
+        figure = Figure(figsize=(5.6, 3.1), layout="constrained")
         draw(figure.add_subplot())
         out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return out.getvalue()[out.getvalue().index("<svg") :]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # whoever shows the page has fonts of their own
+            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return printable(out.getvalue()[out.getvalue().index("<svg") :])

@@ -16,13 +16,15 @@ from pydantic import Field
 from scipy import stats
 
 import ltr
+from ltr.data.queries import Queries
 from ltr.metrics import significance
 from ltr.metrics.measure import Measure
 from tasks.config.run_config import RunConfig, register_evidence
-from tasks.evidence.drawing import INK, colour, svg, title_of
+from tasks.evidence.drawing import INK, colour, legend, svg, title_of, titled
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
 from tasks.evidence.significance import TierResult, tier_results
-from tasks.records import Trained, point_title
+from tasks.records import DataError, Fold, Trained, number_of, point_title
+from tasks.store.datasets import open_queries
 from tasks.store.values import read_values, values_of
 
 Values = list[NDArray[np.float64]]
@@ -110,18 +112,25 @@ class RankerGuarantee:
         n = sum(promise.promised for promise in self.promises)
         folds = f" in {n} of {len(self.promises)} folds" if len(self.promises) > 1 else ""
         made = f"promised{folds}" if n else "not promised, no cell is shown to be harmless on validation queries"
-        held = {"yes": "shown on test queries", "no": "broken on test queries", "open": "neither shown nor broken on test queries"}
+        held = {
+            "yes": "shown on test queries",
+            "no": "broken on test queries",
+            "open": "neither shown nor broken on test queries, which are too few to tell",
+        }
         bounds = "; ".join(f"{title_of(t.measure)} {t.difference:+.4f}, at least {t.lower_bound:+.4f}" for t in protected)
         harm = f"no loss above {self.margin:g} on {' and '.join(title_of(t.measure) for t in protected)} ({self.level:.0%})"
-        gain = f"{title_of(last.measure)} {last.difference:+.4f}: {last.verdict}"
+        gain = f"{title_of(last.measure)} {last.difference:+.4f}: {last.meaning}"
         return f"{harm}: {made}; {held[self.outcome.held]} ({bounds}). {gain}."
 
 
 TEMPLATE = """<h2>Guarantee</h2>
 {% for g in guarantees %}<p><b>{{ g.ranker }}</b> against {{ g.baseline }}: {{ g.text() }}</p>{% endfor %}
+<p class="soft"><b>Promised</b>: on the fold's validation queries a cell is shown to lose no more than the margin on any tier but the last,
+and of such cells the one that gains most on the last tier was taken; where there is none, the one nearest to it. <b>Shown</b> on test
+queries: over those of all folds the lower bound of each of these tiers is above the margin; <b>broken</b>: one is shown to lose more.</p>
 <div class="plots">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>
-<p class="soft">Of each ranker the cell that gains most on the last tier among those shown harmless on validation queries. An ellipse
-holds the true difference to the baseline (+) at the level; left of the dotted line is harm.</p>
+{% if figures %}<p class="soft">Means on validation queries; cells that were taken are large. An ellipse holds the true difference to the baseline (+) at the level; left
+of the dotted line is harm.</p>{% endif %}
 """
 
 
@@ -180,6 +189,19 @@ class Guarantee(Evidence):
     def measures(self) -> list[str]:
         return self.tiers
 
+    def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
+        """Each fold's validation queries, and the test queries of all folds, have to have two or more on which every tier is defined."""
+        sets = [("validation", [fold.valid]) for fold in folds] + [("test", [fold.test for fold in folds])]
+        for role, names in sets:
+            for measure in map(Measure.of, self.tiers):
+                counts = [_defined(open_queries(name), measure, config.core_conventions) for name in names]
+                defined, whole = (sum(column) for column in zip(*counts, strict=True))
+                if defined < 2:
+                    raise DataError(
+                        f"guarantee: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and a paired test needs 2 or "
+                        "more: give more queries, or leave the guarantee out"
+                    )
+
     def choose(self, run: Gathering) -> tuple[Trained, ...]:
         """The chosen cells, those of the guarantee's rankers by its rule."""
         taken = {
@@ -214,6 +236,13 @@ class Guarantee(Evidence):
     def _files(self, run: Gathering, name: str, fold: int) -> dict[str, str]:
         """Per-query values of a ranker's cells on one fold, by label."""
         return {t.cell.label: values_path(t) for t in run.cells if t.ranker == name and t.fold == fold}
+
+
+def _defined(queries: Queries, measure: Measure, rules: ltr.Conventions) -> tuple[int, int]:
+    """On how many queries a measure is defined, which no ranking decides, and how many there are."""
+    labels, nothing = {measure.source: queries.source(measure.source)}, np.zeros(queries.n_documents)
+    values = ltr.evaluate(labels, nothing, queries.offsets, [measure], replace(rules, ties="expected"))[measure.key]
+    return int((~np.isnan(values)).sum()), queries.n_queries
 
 
 register_evidence(Guarantee)
@@ -289,7 +318,10 @@ def frontier(points: Mapping[str, Sequence[str]], taken: Collection[str], baseli
     for label, paths in points.items():
         paired = ends(paths) - base
         paired = paired[:, ~np.isnan(paired).any(axis=0)]
-        mean, covariance = origin + paired.mean(axis=1), np.cov(paired) / paired.shape[1]
+        nothing = np.full((2, 2), np.nan)
+        """Fewer than two queries have both tiers: no ellipse."""
+        mean = origin + (paired.mean(axis=1) if paired.size else np.nan)
+        covariance = np.cov(paired) / paired.shape[1] if paired.shape[1] > 1 else nothing
         found.append(FrontierPoint(label, label in taken, mean.tolist(), covariance.tolist()))
     keys = _keys(rule)
     return Frontier(origin.tolist(), tuple(found), rule.margin, rule.level, (keys[0], keys[-1]))
@@ -305,16 +337,16 @@ def frontier_figure(entry: RankerGuarantee) -> str:
 
     def draw(axes: Any) -> None:
         for k, point in enumerate(found.points):
-            values, vectors = np.linalg.eigh(np.array(point.covariance))
-            x, y = np.array(point.mean)[:, None] + vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
-            axes.plot(x, y, color=colour(k), linewidth=0.8, alpha=0.7)
-            axes.plot(*point.mean, marker="o" if point.taken else ".", color=colour(k))
-            if len(found.points) <= 12:
-                axes.annotate(point.label, point.mean, textcoords="offset points", xytext=(4, 4), fontsize=7, color=colour(k))
-        axes.plot(*found.baseline, marker="+", markersize=9, color=INK, linestyle="none", label=entry.baseline)
+            if np.isfinite(point.covariance).all():
+                values, vectors = np.linalg.eigh(np.array(point.covariance))
+                x, y = np.array(point.mean)[:, None] + vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
+                axes.plot(x, y, color=colour(k), linewidth=0.8, alpha=0.7)
+            label = f"{point.label or entry.ranker}{', taken' if point.taken else ''}" if len(found.points) <= 12 else None
+            axes.plot(*point.mean, marker="o" if point.taken else ".", color=colour(k), linestyle="none", label=label)
+        axes.plot(*found.baseline, marker="+", markersize=9, color=INK, linestyle="none", label=f"{entry.baseline}, the baseline")
         axes.axvline(found.baseline[0] - found.margin, color=INK, linewidth=0.7, linestyle=":", label="margin")
         axes.set(xlabel=f"{title_of(found.tiers[0])}, validation", ylabel=f"{title_of(found.tiers[1])}, validation")
-        axes.set_title(entry.ranker, loc="left", fontweight="bold")
-        axes.legend(frameon=False)
+        titled(axes, entry.ranker)
+        legend(axes)
 
     return svg(draw)

@@ -21,11 +21,12 @@ from ltr.rankers.training import mean_measure
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
-from tasks.evidence.drawing import colour, svg, title_of
+from tasks.evidence.drawing import colour, legend, svg, title_of, titled, whole_ticks
 from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
+from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, made_whole, write_json
 
 LOST, SNAPSHOTS = "lost-causes.csv", "looks.json"
@@ -174,7 +175,7 @@ def inspect(trained: Trained, config: Microscope, measure: str) -> Inspection:
     written = config.model_dump(mode="json", exclude={"rankers"})
     kept = CellFolder.of(trained.result.key)
     folder = kept.inspection(digest_of({**about, **written}))
-    if not (folder / SNAPSHOTS).is_file():
+    if not is_whole(folder):
         rules, train, test = read_conventions(cell.conventions), open_queries(cell.data.train), open_queries(cell.data.test)
         with made_whole(folder) as partial:
             found, lost = _inspected(ltr.load(kept.model), train, test, config, measure, rules)
@@ -229,9 +230,10 @@ def measure_figure(inspections: Sequence[Inspection]) -> str:
 
     def draw(axes: Any) -> None:
         for k, seen in enumerate(inspections):
-            axes.plot(seen.iteration, seen.test, color=colour(k), linewidth=1.2, label=seen.ranker)
+            axes.plot(seen.iteration, seen.test, color=colour(k), marker=".", linewidth=1.2, label=seen.ranker)
         axes.set(xlabel="trees or epochs", ylabel=f"{title_of(ltr.Measure.of(inspections[0].measure).key)}, test")
-        axes.legend(frameon=False, loc="lower right")
+        whole_ticks(axes.xaxis)
+        legend(axes)
 
     return svg(draw)
 
@@ -257,9 +259,14 @@ def inspection_figures(seen: Inspection) -> dict[str, str]:
         for k, (label, values) in enumerate(lines.items()):
             points = [(i, v) for i, v in zip(seen.iteration, values, strict=True) if v is not None]
             if points:
-                axes.plot(*zip(*points, strict=True), color=colour(k), linewidth=1.2, label=label)
+                axes.plot(*zip(*points, strict=True), color=colour(k), marker=".", linewidth=1.2, label=label)
         axes.set(xlabel="trees or epochs", ylabel=ylabel)
-        axes.set_title(seen.ranker, loc="left", fontweight="bold")
-        axes.legend(frameon=False)
+        titled(axes, seen.ranker)
+        whole_ticks(axes.xaxis)
+        legend(axes)
 
-    return {name: svg(partial(draw, ylabel=ylabel, lines=lines)) for name, (ylabel, lines) in figures.items()}
+    return {
+        name: svg(partial(draw, ylabel=ylabel, lines=lines))
+        for name, (ylabel, lines) in figures.items()
+        if any(value is not None for values in lines.values() for value in values)
+    }

@@ -1,6 +1,5 @@
 """Certificates of local optimality for trained models: kept beside their cells, or made for any model on any data."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,12 +17,12 @@ from ltr.diagnostics.optimality import COARSE, FINE
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
-from tasks.evidence.drawing import COLOURS, INK, svg, title_of
+from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of, titled
 from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
-from tasks.store.state import core_digest, digest_of, write_json
+from tasks.store.state import core_digest, digest_of, read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -195,11 +194,13 @@ def certify(trained: Trained, config: Optimality, seed: int) -> list[Certificate
     written = config.model_dump(mode="json", exclude={"rankers"})
     folder = CellFolder.of(trained.result.key)
     path = folder.certificates(digest_of({**about, **written}))
-    if not path.is_file():
+    kept = read_json(path)
+    if kept is None:
         model, rules = ltr.load(folder.model), read_conventions(cell.conventions)
         found = examine(model, open_queries(cell.data.train), config, rules, seed, cell.ranker)
         write_json(path, [certificate.as_json() for certificate in found])
-    return [CertificateRecord.read(entry) for entry in json.loads(path.read_text())]
+        kept = read_json(path)
+    return [CertificateRecord.read(entry) for entry in kept]
 
 
 def examine(
@@ -245,11 +246,12 @@ def optimality_figure(certificate: CertificateRecord) -> str:
             eta, low, high, color=COLOURS[0], alpha=0.13, linewidth=0, label=f"all {certificate.directions} directions"
         )
         for k, line in enumerate(certificate.curves):
-            axes.plot(eta, [certificate.value, *line], color=COLOURS[k], linewidth=1.1, marker=".", markersize=3)
-        axes.axhline(certificate.value, color=INK, linewidth=0.7, linestyle=":")
+            label = f"direction {k + 1}"
+            axes.plot(eta, [certificate.value, *line], color=COLOURS[k], linewidth=1.1, marker=".", markersize=3, label=label)
+        axes.axhline(certificate.value, color=INK, linewidth=0.7, linestyle=":", label="the model")
         axes.set(xlabel="step η along a unit direction", ylabel=f"{title_of(certificate.measure)}, training")
-        axes.set_title(certificate.ranker, loc="left", fontweight="bold")
-        axes.legend(frameon=False, loc="lower left")
+        titled(axes, certificate.ranker)
+        legend(axes)
 
     return svg(draw)
 

@@ -118,7 +118,7 @@ class Evidence(EvidenceSection, ABC):
 
     last: ClassVar[bool] = False
 
-    def check_data(self, folds: tuple[Fold, ...]) -> None:
+    def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         """Checks that it can be gathered on these data, before anything is trained.
 
         Raises:

@@ -30,7 +30,7 @@ from tasks.config.click_labels import ClickLog
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.click_log import typed_queries
 from tasks.data.similar_queries import normalised
-from tasks.evidence.drawing import title_of
+from tasks.evidence.drawing import heading_of, title_of
 from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
@@ -131,7 +131,7 @@ class Changes:
 TEMPLATE = """<h2>Segments</h2>
 <p>{{ found.text() }}</p>
 <div class="scroll"><table>
-  <tr><th>segment</th><th>queries</th><th>ranker</th><th>{{ measure }}</th><th>{{ found.baseline }}</th><th>difference</th><th>SE</th><th>p</th><th>Holm p</th></tr>
+  <tr><th>segment</th><th>queries</th><th>ranker</th><th>{{ measure }}</th><th>the same of {{ found.baseline }}</th><th>difference</th><th>SE</th><th>p</th><th>Holm p</th></tr>
   {% for attribute, rows in attributes.items() %}<tr><td colspan="9"><b>{{ attribute }}</b></td></tr>
   {% for r in rows[:most] %}<tr><td>{{ r.value }}</td><td>{{ r.queries }}{% if r.n != r.queries %} <small>({{ r.n }} defined)</small>{% endif %}</td><td>{{ r.ranker }}</td>
     {% if r.n %}<td>{{ "%.4f" | format(r.mean) }}</td><td>{{ "%.4f" | format(r.baseline_mean) }}</td><td class="{{ mark(r) }}">{{ "%+.4f" | format(r.difference) }}</td>{% else %}<td>–</td><td>–</td><td>–</td>{% endif %}
@@ -186,7 +186,7 @@ class SegmentsFound(Found):
             better = row.difference is not None and (row.difference > 0) != fewer_is_better(self.measure)
             return ("better" if better else "worse") if row.is_sure else ""
 
-        return render(TEMPLATE, found=self, measure=title_of(self.measure), attributes=by, most=SEGMENTS_SHOWN, mark=mark)
+        return render(TEMPLATE, found=self, measure=heading_of(self.measure), attributes=by, most=SEGMENTS_SHOWN, mark=mark)
 
 
 class Segments(Evidence):

@@ -14,7 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.metrics import significance
 from ltr.metrics.measure import Measure, fewer_is_better
 from tasks.records import DataError
-from tasks.store.values import pooled, read_values
+from tasks.store.values import pooled, read_basis, read_values
 from tasks.tracking.lookup import Stored
 
 
@@ -162,6 +162,16 @@ class TierResult:
     margin: float
     verdict: str
 
+    @property
+    def meaning(self) -> str:
+        """The verdict, and where a word alone says too little what it stands for."""
+        means = {
+            "equal": "equal within the margin",
+            "not worse": "not worse by more than the margin",
+            "open": "open, neither better nor worse is shown",
+        }
+        return means.get(self.verdict, self.verdict)
+
 
 def tier_results(measures: Sequence[str], tiers: Sequence[significance.Tier]) -> tuple[TierResult, ...]:
     """The tiers of a lexicographic comparison with the keys of their measures."""
@@ -195,13 +205,14 @@ def scorecards(stored: Sequence[Stored], tiers: Sequence[str], margin: float, le
         tiers: measures, the most important first. `margin`: of all but the last, which decides by any difference.
 
     Raises:
-        DataError: for fewer than two tiers, or one that not all runs have.
+        DataError: for fewer than two tiers, or one that not all runs have; as `require_one_basis`.
         ValueError: for a measure of which less is better, a negative margin or a level outside (0, 1).
     """
     if len(tiers) < 2:
         raise DataError("a scorecard needs two or more tiers: name each with --tier, the most important first")
     frames = {s.name: [read_values(path, "test") for path in s.paths] for s in stored}
     keys = _shared([Measure.maximised(tier).key for tier in tiers], list(frames.values()))
+    require_one_basis(stored, keys)
     values = {name: [pooled(parts, key) for key in keys] for name, parts in frames.items()}
     margins, cards = [margin] * (len(keys) - 1) + [0.0], []
     for k, baseline in enumerate(values):
@@ -216,7 +227,8 @@ def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: fl
     and with a `margin`, which of the two is not worse than the other by more (``not_worse``, one-sided at 95 %).
 
     Raises:
-        DataError: for fewer than two runs, one named twice, different test queries, or a measure that not all have.
+        DataError: for fewer than two runs, one named twice, different test queries, or a measure that not all have; as
+            `require_one_basis`.
     """
     if len(stored) < 2 or len({s.name for s in stored}) < len(stored):
         raise DataError("compare needs two or more different runs")
@@ -228,8 +240,38 @@ def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: fl
             common = len({q for part in queries for q in part} & {q for part in tested[first] for q in part})
             raise DataError(f"{name} and {first} were not tested on the same queries in the same folds ({common} in common)")
     wanted = _shared([Measure.of(m).key for m in measures], list(frames.values()))
+    require_one_basis(stored, wanted)
     table = standings.fn({s.name: s.paths for s in stored}, wanted)
     return replace(table, pairs=tuple(_more_tests(pair, frames, margin) for pair in table.pairs))
+
+
+def require_one_basis(stored: Sequence[Stored], measures: Sequence[str]) -> None:
+    """Checks that the values of several runs were taken by the same conventions and from the same labels. Files of 0.1.0 do not say.
+
+    Raises:
+        DataError: naming the runs and what differs.
+    """
+    sources = {Measure.of(measure).source for measure in measures}
+    known = [(s.name, [basis for path in s.paths if (basis := read_basis(path))]) for s in stored]
+    known = [(name, found) for name, found in known if found]
+    for name, found in known[1:]:
+        first, theirs = known[0]
+        differ = [
+            f"{rule} {found[0].conventions[rule]} and {value}"
+            for rule, value in theirs[0].conventions.items()
+            if found[0].conventions[rule] != value
+        ]
+        if differ:
+            raise DataError(
+                f"{name} and {first} were measured by different conventions ({', '.join(differ)}), so their numbers are of different "
+                "measures; run one of them again with the conventions of the other"
+            )
+        for source in sorted(sources):
+            if [one.labels.get(source) for one in found] != [one.labels.get(source) for one in theirs]:
+                raise DataError(
+                    f"{name} and {first} were measured on different labels of the same queries (label source {source!r}); "
+                    "run one of them again on the data of the other"
+                )
 
 
 def _more_tests(pair: PairTest, frames: Mapping[str, Sequence[pl.DataFrame]], margin: float | None) -> PairTest:

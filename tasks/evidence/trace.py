@@ -1,6 +1,5 @@
 """How a conditional model's sample and its fit went: kept beside its cell."""
 
-import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,12 +10,12 @@ from pydantic import model_serializer, model_validator
 import ltr
 from ltr.linear.conditional import ConditionalModel, trace
 from tasks.config.run_config import RunConfig, register_evidence
-from tasks.evidence.drawing import COLOURS, Draw, svg
+from tasks.evidence.drawing import COLOURS, Draw, legend, svg, titled, whole_ticks
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
-from tasks.store.state import core_digest, digest_of, write_json
+from tasks.store.state import core_digest, digest_of, read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -82,14 +81,16 @@ def traced(trained: Trained) -> TraceRecord:
     """The trace of the model of a cell."""
     train, label, folder = trained.cell.data.train, trained.ranker, CellFolder.of(trained.result.key)
     path = folder.trace(digest_of([core_digest(), train, label]))
-    if not path.is_file():
+    kept = read_json(path)
+    if kept is None:
         model = ltr.load(folder.model)
         assert isinstance(model, ConditionalModel)
         seen = trace(model, open_queries(train))
         plain = {name: getattr(seen, name).tolist() for name in ("sampled", "closed", "products", "losses")}
         smear = {f"{begin:g}": losses.tolist() for begin, losses in seen.smear.items()}
         write_json(path, {**plain, "smear": smear, "ranker": label})
-    return TraceRecord(**json.loads(path.read_text()))
+        kept = read_json(path)
+    return TraceRecord(**kept)
 
 
 def trace_figures(seen: TraceRecord) -> dict[str, str]:
@@ -110,14 +111,14 @@ def trace_figures(seen: TraceRecord) -> dict[str, str]:
         if seen.closed:
             axes.plot(range(1, len(seen.closed) + 1), seen.closed, color=COLOURS[1], linewidth=1.2, label="closed form")
         axes.set(xlabel="iteration", ylabel="objective")
+        whole_ticks(axes.xaxis)
 
-    def titled(draw: Draw) -> Draw:
+    def framed(draw: Draw) -> Draw:
         def drawn(axes: Any) -> None:
             draw(axes)
-            axes.set_title(seen.ranker, loc="left", fontweight="bold")
-            if axes.get_legend_handles_labels()[0]:
-                axes.legend(frameon=False)
+            titled(axes, seen.ranker)
+            legend(axes)
 
         return drawn
 
-    return {name: svg(titled(draw)) for name, draw in (("smear", smear), ("products", scatter), ("objective", objective))}
+    return {name: svg(framed(draw)) for name, draw in (("smear", smear), ("products", scatter), ("objective", objective))}

@@ -1,6 +1,7 @@
 """A model and a file → scores. The file is read part by part and may be larger than memory; only ids and scores are kept."""
 
 import difflib
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr.data import letor
+from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
-from tasks.data.ingest import is_table, located, numbers
+from tasks.data.ingest import located, numbers
+from tasks.data.tables import is_table, reading, require_plain, scan
 from tasks.data.trec import PAIR, RUN, read_trec
 from tasks.records import DataError
-from tasks.store.state import written_whole
+from tasks.store.state import refuse_overwriting, written_whole
 
 ROWS, BYTES = 100_000, 1 << 26
 """Of a table and of a text that are read at a time."""
@@ -33,21 +36,26 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
         The number of rows.
 
     Raises:
-        DataError: for another suffix of `output`, a missing column or feature, a wrong line, runs of other documents; nothing is written
+        DataError: for another suffix of `output`, one that is a file it reads, a missing column or feature, a wrong line, runs of other documents; nothing is written
             then.
     """
     if output.suffix not in FORMATS:
         raise DataError(f"{output}: scores are written as {', '.join(FORMATS)}")
     found = located(path)
+    refuse_overwriting(output, found, *(located(run) for paths in data.runs.values() for run in paths))
     runs = {name: read_trec(paths, RUN) for name, paths in data.runs.items() if name in model.names}
     own = tuple(name for name in model.names if name not in runs)
     parts = _table(own, found, data) if is_table(found) else _text(own, found, data)
     if runs:
         parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
-    scored = [_scored(model, found, ids, features) for ids, features in parts]
-    if not scored:
+    scored, before = [], 0
+    for ids, features in parts:
+        scored.append(_scored(model, found, ids, features, before))
+        before += ids.height
+    if not before:
         raise DataError(f"{found}: no rows")
-    scores = pl.concat(scored)
+    named = [name for name in scored[0].columns if all(name in part.columns for part in scored)]
+    scores = pl.concat([part.select(named) for part in scored])
     for name, run in runs.items():
         if not scores.join(run, on=PAIR, how="semi").height:
             raise DataError(f"{found}: no document of run {name!r} is in it")
@@ -61,9 +69,11 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
     return scores.height
 
 
-def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[np.float32]) -> pl.DataFrame:
+def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[np.float32], before: int) -> pl.DataFrame:
     try:
         return ids.with_columns(score=pl.Series(model.predict(features)))
+    except UndefinedScoreError as error:
+        raise DataError(f"{path}, row {before + error.row + 1}: {error.why}") from None
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
 
@@ -92,14 +102,9 @@ def _joined(
 
 def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of a table, some rows at a time."""
-    try:
-        if path.suffix.lower() == ".parquet":
-            lazy = pl.scan_parquet(path)
-        else:
-            lazy = pl.scan_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema=False)
+    with reading(path):
+        lazy = scan(path)
         columns = lazy.collect_schema().names()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path}: cannot be read as {path.suffix[1:]}: {str(error).splitlines()[0]}") from None
     _refuse_twice(path, columns, data)
     for name in names:
         if name not in columns:
@@ -111,12 +116,13 @@ def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.
     if not (names or ids):
         raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
     before = 0
-    for frame in lazy.select(*names, *ids.values()).collect_batches(chunk_size=ROWS, maintain_order=True):
-        features = np.empty((frame.height, len(names)), np.float32)
-        for k, name in enumerate(names):
-            features[:, k] = numbers(path, frame, name, data, before)
-        before += frame.height
-        yield frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()}), features
+    with reading(path):
+        for frame in lazy.select(*names, *ids.values()).collect_batches(chunk_size=ROWS, maintain_order=True):
+            features = np.empty((frame.height, len(names)), np.float32)
+            for k, name in enumerate(names):
+                features[:, k] = numbers(path, frame, name, data, before)
+            before += frame.height
+            yield frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()}), features
 
 
 def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
@@ -128,10 +134,14 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
             f"{path}: text has the features f{data.first_feature}, f{data.first_feature + 1}, …, and the model reads {strange[0]!r}"
         )
     columns = np.array([int(name[1:]) - data.first_feature for name in names], np.int64)
+    if columns.min(initial=0) < 0:
+        raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
     lines_before = 0
+    require_plain(path)
     with open(path, "rb") as file:
         while block := file.read(BYTES):
-            text = np.frombuffer(block + file.readline(), np.uint8)
+            whole = block + file.readline()
+            text = np.frombuffer(whole if lines_before else whole.removeprefix(BOM_UTF8), np.uint8)
             try:
                 lines = letor.parse(text, data.first_feature)
             except letor.LineError as error:

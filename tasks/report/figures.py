@@ -1,5 +1,6 @@
 """Figures of a run: what was swept, curves, effective pairs, importances and objectives. Those of its evidence stand with the evidence."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ltr.objectives.pair_costs import COSTS
-from tasks.evidence.drawing import COLOURS, colour, svg, title_of
+from tasks.evidence.drawing import COLOURS, INK, colour, legend, svg, title_of, titled, whole_ticks
 from tasks.records import Trained
 from tasks.report.outcome import ObjectiveShape
 from tasks.store.cells import CellFolder, read_curve, read_importance
@@ -25,8 +26,9 @@ def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
             last = [row[-1] for row in weights]
             axes.plot(range(len(last)), last, color=colour(k), linewidth=1.1, label=label)
         axes.set(xlabel="iteration", ylabel="weight of the last term")
+        whole_ticks(axes.xaxis)
         if len(distinct) <= 10:
-            axes.legend(frameon=False, fontsize=7)
+            legend(axes)
 
     def draw_costs(axes: Any) -> None:
         for k, cost in enumerate(costs):
@@ -34,7 +36,7 @@ def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
             COSTS[cost](0, 1.0, distance, slope, bend)
             axes.plot(distance, slope, color=colour(k), linewidth=1.2, label=cost)
         axes.set(xlabel="score of the better document less that of the other", ylabel="pull of a pair, |ΔM| = 1")
-        axes.legend(frameon=False)
+        legend(axes)
 
     return [*([svg(draw_weights)] if distinct else []), *([svg(draw_costs)] if len(costs) > 1 else [])]
 
@@ -58,7 +60,7 @@ def swept_figures(cells: Sequence[Trained], path: str | None, measures: Sequence
             means = [float(np.mean([m[f"test_{measure}"] for m in best(ranker, value)])) for value in values]
             axes.plot(values, means, color=colour(k), marker="o", markersize=3, linewidth=1.1, label=ranker)
         axes.set(xlabel=str(path), ylabel=f"{title_of(measure)}, test")
-        axes.legend(frameon=False)
+        legend(axes)
 
     return [svg(partial(draw, measure=measure)) for measure in measures] if swept else []
 
@@ -74,7 +76,9 @@ def pairs_figures(cells: Sequence[Trained], measures: Sequence[str]) -> list[str
             points = sorted((m["effective_pairs"], m[f"test_{measure}"]) for m in own)
             axes.plot(*zip(*points, strict=True), color=colour(k), marker="o", markersize=4, linewidth=1, label=ranker)
         axes.set(xscale="log", xlabel="effective pairs per epoch", ylabel=f"{title_of(measure)}, test")
-        axes.legend(frameon=False)
+        axes.xaxis.set_major_formatter("{x:,g}")
+        axes.xaxis.set_minor_formatter("")
+        legend(axes)
 
     if len(counted) < 2:
         return []
@@ -89,15 +93,18 @@ def curve_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
         return None
 
     def draw(axes: Any) -> None:
+        drawn: dict[str, dict[str, str]] = {}
         for k, curve in enumerate(curves):
             for title, values, style in (("training", curve.train, "-"), ("validation", curve.valid, "--")):
                 points = [(i, v) for i, v in zip(curve.iteration, values, strict=True) if v is not None]
                 if points:
-                    label = title if k == 0 else None
-                    axes.plot(*zip(*points, strict=True), style, color=colour(k), linewidth=1.2, label=label)
+                    axes.plot(*zip(*points, strict=True), style, marker=".", markersize=3, color=colour(k), linewidth=1.2)
+                    drawn[title] = {"linestyle": style, "color": INK}
         axes.set(xlabel="iteration", ylabel=title_of(str(curves[0].measure)))
-        axes.set_title(name, loc="left", fontweight="bold")
-        axes.legend(frameon=False, loc="lower right")
+        whole_ticks(axes.xaxis)
+        titled(axes, f"{name}: curves")
+        folds = {f"fold {k + 1}": {"color": colour(k)} for k in range(len(curves))} if len(curves) > 1 else {}
+        legend(axes, {**drawn, **folds})
 
     return svg(draw)
 
@@ -112,8 +119,9 @@ def importance_figure(name: str, folders: Sequence[CellFolder], most: int = 15) 
     top = sorted(means, key=lambda f: -means[f])[:most][::-1]
 
     def draw(axes: Any) -> None:
-        axes.barh(top, [means[f] for f in top], color=COLOURS[0], height=0.6)
+        axes.barh(range(len(top)), [means[f] for f in top], color=COLOURS[0], height=0.6)
+        axes.set_yticks(range(len(top)), [textwrap.fill(f, 36, max_lines=2, placeholder=" …") for f in top])
         axes.set(xlabel="share of the gain")
-        axes.set_title(name, loc="left", fontweight="bold")
+        titled(axes, f"{name}: features")
 
     return svg(draw)

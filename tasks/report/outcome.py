@@ -14,7 +14,7 @@ from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
 from tasks.evidence.significance import Standings
-from tasks.records import Finding, Fold, ModelSummary, Trained, point_title
+from tasks.records import Failure, Finding, Fold, ModelSummary, Trained, number_of, point_title
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import about_queries
 from tasks.store.state import digest_of
@@ -38,6 +38,8 @@ class RunOutcome:
         cells: all that were trained, in the order of the grid; `chosen`: of each ranker and fold the chosen one.
         standings: rankers on the test queries.
         evidence: what was found beside.
+        failures: what could not be trained, which is not in `config`.
+        asked: the configuration as it was, where that is another.
     """
 
     config: RunConfig
@@ -48,6 +50,8 @@ class RunOutcome:
     chosen: tuple[Trained, ...]
     standings: Standings
     evidence: tuple[Found, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    asked: RunConfig | None = None
 
     def chosen_of(self, ranker: str) -> list[Trained]:
         """The chosen cells of a ranker, fold by fold."""
@@ -76,11 +80,12 @@ class RunOutcome:
     @property
     def facts(self) -> list[str]:
         """The run's size, in words."""
-        sizes = [about_queries(name).queries for name in self.folds[0].roles.values()]
+        sizes = [" / ".join(f"{about_queries(name).queries:,}" for name in fold.roles.values()) for fold in self.folds]
+        cut = "training / validation / test queries"
         return [
-            f"{len(self.folds)} fold{'s' if len(self.folds) > 1 else ''}",
-            " / ".join(f"{size:,}" for size in sizes) + " training / validation / test queries",
-            f"{len(self.cells)} cells",
+            number_of(len(self.folds), "fold"),
+            f"{cut} by fold: {', '.join(sizes)}" if len(sizes) > 1 else f"{sizes[0]} {cut}",
+            number_of(len(self.cells), "cell"),
             f"run {self.run_id[:8]}",
         ]
 
@@ -92,12 +97,21 @@ class RunOutcome:
     @property
     def config_text(self) -> str:
         """The configuration as resolved, in YAML."""
-        written: str = yaml.safe_dump(self.config.model_dump(mode="json"), sort_keys=False)
+        written: str = yaml.safe_dump((self.asked or self.config).model_dump(mode="json"), sort_keys=False)
         return written
 
     def as_json(self) -> Mapping[str, Any]:
         """What ``--json`` prints."""
-        return {"run_id": self.run_id, "models": {name: vars(model) for name, model in self.models.items()}}
+        failed = {"failed": [vars(failure) for failure in self.failures]} if self.failures else {}
+        return {"run_id": self.run_id, "models": {name: vars(model) for name, model in self.models.items()}, **failed}
+
+
+class PartlyFailedError(ValueError):
+    """A run of which something could not be trained; everything else is in its outcome, MLflow and the report."""
+
+    def __init__(self, outcome: RunOutcome) -> None:
+        super().__init__("\n".join(map(str, outcome.failures)))
+        self.outcome = outcome
 
 
 def _summary(chosen: Sequence[Trained]) -> ModelSummary:

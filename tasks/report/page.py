@@ -13,10 +13,10 @@ from markupsafe import Markup
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.evidence.drawing import title_of
+from tasks.evidence.drawing import heading_of, title_of
 from tasks.evidence.protocol import Column
 from tasks.evidence.significance import Mean, best_mean, marks
-from tasks.records import Trained
+from tasks.records import Finding, Trained
 from tasks.report.figures import (
     curve_figure,
     importance_figure,
@@ -70,7 +70,7 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "name": config.name,
         "facts": outcome.facts,
         "summary": outcome.summary,
-        "measures": [title_of(m) for m in standings.measures],
+        "measures": [(heading_of(m), title_of(m)) for m in standings.measures],
         "columns": [column.title for column in columns],
         "rows": [
             {
@@ -89,7 +89,7 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "cells": [_shown_cell(trained, config.select_key, trained.cell.label in chosen) for trained in outcome.cells],
         "select": title_of(config.select_key),
         "pairs": standings.pairs,
-        "findings": outcome.findings,
+        "findings": [*(Finding("error", failure.what, failure.why) for failure in outcome.failures), *outcome.findings],
         "config": outcome.config_text,
     }
 

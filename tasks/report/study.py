@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 
 from ltr.metrics import significance
 from ltr.metrics.measure import fewer_is_better
-from tasks.evidence.drawing import title_of
+from tasks.evidence.drawing import heading_of, title_of
 from tasks.store.values import read_values, values_of
 
 MICRO = "micro-average"
@@ -161,7 +161,7 @@ def write_study(table: StudyTable, title: str, path: Path) -> Path:
     """The table as a page; the best three of each column are shaded."""
     parts = [f"<h1>{html.escape(title)}</h1>"]
     for measure in table.measures:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in (title_of(measure), *table.datasets, MICRO))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in (heading_of(measure), *table.datasets, MICRO))
         body = "".join(
             f"<tr><td>{html.escape(name)}</td>"
             + "".join(f'<td class="p{min(c.place, 4)}">{c.mean:.4f}<sup>{c.mark}</sup></td>' for c in cells)

@@ -4,9 +4,10 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tasks.records import Cell, CellResult
+from tasks.records import Cell, CellResult, Columns
 from tasks.store import state
-from tasks.store.state import core_digest, digest_of, write_json
+from tasks.store.seal import is_whole
+from tasks.store.state import core_digest, digest_of, read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class CellFolder:
     def model(self) -> Path:
         """Folder of the model's own files."""
         return self.path / "model"
+
+    @property
+    def columns(self) -> Path:
+        """How its data's files were read (`Columns`), among the model's files, so that it goes wherever they go."""
+        return columns_file(self.model)
 
     @property
     def values(self) -> Path:
@@ -56,8 +62,8 @@ class CellFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the cell was trained to its end."""
-        return self.result_file.is_file()
+        """Whether the cell was trained to its end, and nothing of it was damaged since."""
+        return is_whole(self.path) and isinstance(read_json(self.result_file), dict)
 
     def result(self) -> CellResult:
         """The result of a finished cell."""
@@ -110,6 +116,17 @@ class PairsEntry:
     iteration: int
 
 
+def columns_file(model: Path) -> Path:
+    """Where a model's folder says how its data's files were read."""
+    return model / "columns.json"
+
+
+def read_columns(model: Path) -> Columns | None:
+    """How the files of a model's data were read; None where its folder does not say."""
+    path = columns_file(model)
+    return Columns(**json.loads(path.read_text())) if path.is_file() else None
+
+
 def read_curve(path: Path) -> CurveFile | None:
     """The curve in a file; None where there is none."""
     return CurveFile(**json.loads(path.read_text())) if path.is_file() else None
@@ -125,7 +142,7 @@ def read_pairs(path: Path) -> list[PairsEntry]:
     return [PairsEntry(**entry) for entry in json.loads(path.read_text())] if path.is_file() else []
 
 
-def write_record(path: Path, record: CurveFile | ImportanceFile | CellResult) -> None:
+def write_record(path: Path, record: CurveFile | ImportanceFile | CellResult | Columns) -> None:
     """Writes one of the records above."""
     write_json(path, asdict(record))
 
@@ -137,5 +154,11 @@ def write_pairs(path: Path, entries: list[PairsEntry]) -> None:
 
 def cell_key(cell: Cell) -> str:
     """Key of a cell: the digest of everything that decides its outcome, and not of its name and place in a sweep."""
-    decides = {"section": cell.section, **cell.data.roles, "measures": list(cell.measures), "conventions": cell.conventions}
+    decides = {
+        "section": cell.section,
+        **cell.data.roles,
+        "measures": list(cell.measures),
+        "conventions": cell.conventions,
+        "columns": asdict(cell.columns),
+    }
     return digest_of({"cell": 2, "core": core_digest(), **decides})[:32]

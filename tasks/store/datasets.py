@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ltr.data.queries import Queries, canonical
+from tasks.records import DataError
 from tasks.store import state
+from tasks.store.seal import faults, is_whole
 from tasks.store.state import made_whole, write_json
 
 
@@ -25,7 +27,7 @@ def keep_queries(queries: Queries) -> str:
         hasher.update(b"none" if ids is None else f"{ids.dtype.str}{ids.shape}".encode() + np.ascontiguousarray(ids).tobytes())
     name = hasher.hexdigest()[:32]
     folder = state.STATE / "data" / name
-    if not folder.is_dir():
+    if not is_whole(folder):
         with made_whole(folder) as partial:
             arrays: dict[str, Any] = {
                 "features": queries.features,
@@ -63,8 +65,14 @@ def about_queries(name: str) -> StoredDataset:
 
 
 def open_queries(name: str) -> Queries:
-    """A stored data set, memory-mapped (copy on write, so the files cannot be changed through it)."""
+    """A stored data set, memory-mapped (copy on write, so the files cannot be changed through it).
+
+    Raises:
+        DataError: where its files were damaged since they were written, as far as blocks of them tell.
+    """
     folder = state.STATE / "data" / name
+    if wrong := faults(folder):
+        raise DataError(f"{'; '.join(wrong)}: remove {folder} and run the same command again, which makes it anew")
     arrays = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in sorted(folder.glob("*.npy"))}
     named: dict[str, dict[str, Any]] = {
         kind: {key.removeprefix(f"{kind}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{kind}.")}

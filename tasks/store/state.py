@@ -1,7 +1,8 @@
 """The folder of a project's state, ``.lambdaflow/``: files that are whole or not there, digests, and what was made from what.
 
-Everything is written beside its place and moved there whole, so whoever finds a folder finds all of it, and what a killed process leaves
-behind is only a ``.partial`` that the next one ignores.
+Everything is written beside its place, brought to the disk and moved there whole, so whoever finds a folder finds all of it, also after
+the power was gone, and what a killed process leaves behind is only a ``.partial`` that the next one ignores. What was damaged since
+(`tasks.store.seal`) is as if it were not there, and is made again.
 """
 
 import json
@@ -18,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import ltr
-from tasks.records import Fold
+from tasks.records import DataError, Finding, Fold
+from tasks.store.seal import SEAL, faults, is_whole, sync, write_seal
 
 STATE = Path(".lambdaflow")
+_ROOMS = ("data", "cells", "generated", "pooled")
+"""Whose folders are made whole."""
 
 
 def use_folder(home: str) -> None:
@@ -32,15 +36,6 @@ def use_folder(home: str) -> None:
 def digest_of(written: Any) -> str:
     """sha256 of a plain value, independent of the order of keys."""
     return sha256(json.dumps(written, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def digest_of_file(path: Path) -> str:
-    """sha256 of a file's bytes."""
-    with open(path, "rb") as file:
-        hasher = sha256()
-        while block := file.read(1 << 22):
-            hasher.update(block)
-    return hasher.hexdigest()
 
 
 def core_digest() -> str:
@@ -77,21 +72,31 @@ def _is_alive(process: int) -> bool:
 
 @contextmanager
 def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
-    """A folder to write into that becomes `folder` at the end, or nothing at all; an existing one stays unless `replace`."""
+    """A folder to write into that becomes `folder` at the end, or nothing at all; an existing one stays unless `replace`, or where it is
+    damaged."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial_of(folder)
     partial.mkdir()
     try:
         yield partial
-        if replace:
+        write_seal(partial)
+        if replace or (folder.is_dir() and not is_whole(folder)):
             shutil.rmtree(folder, ignore_errors=True)
         try:
             os.rename(partial, folder)
+            sync(folder.parent)
         except OSError:
             if not folder.is_dir():
                 raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def refuse_overwriting(output: Path, *inputs: Path) -> None:
+    """Raises DataError where a file that is to be written is one of those that are read, under whatever name."""
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            raise DataError(f"{output}: this is {path} itself, which would be overwritten; name another file")
 
 
 @contextmanager
@@ -100,7 +105,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     partial = _partial_of(path)
     try:
         yield partial
+        sync(partial)
         os.replace(partial, path)
+        sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -110,6 +117,14 @@ def write_json(path: Path, written: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as partial:
         partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """A plain value that `write_json` wrote; None where there is no file, or a damaged one, which is to be made again."""
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 Recipe = Mapping[str, Any]
@@ -124,6 +139,7 @@ class Noted:
         data: names of data sets in the store, all that were made.
         split_queries: see `tasks.records.Ingested`.
         notes: sentences about what was done.
+        findings: of the data doctor.
         folds: where the data sets are cut into folds.
     """
 
@@ -131,18 +147,17 @@ class Noted:
     split_queries: int = 0
     notes: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def remembered(recipe: Recipe) -> Noted | None:
-    """What was noted for a recipe, where all the data sets that it names still exist."""
-    path = _recipe_file(recipe)
-    if not path.is_file():
-        return None
-    written = json.loads(path.read_text())
-    if not all((STATE / "data" / name).is_dir() for name in written.get("data", [])):
+    """What was noted for a recipe, where all the data sets that it names still exist and are whole."""
+    written = read_json(_recipe_file(recipe))
+    if not isinstance(written, dict) or not all(is_whole(STATE / "data" / name) for name in written.get("data", [])):
         return None
     folds = tuple(Fold(**fold) for fold in written.get("folds", []))
-    return Noted(tuple(written.get("data", [])), written.get("split_queries", 0), tuple(written.get("notes", [])), folds)
+    findings = tuple(Finding(**finding) for finding in written.get("findings", []))
+    return Noted(tuple(written.get("data", [])), written.get("split_queries", 0), tuple(written.get("notes", [])), folds, findings)
 
 
 def remember(recipe: Recipe, noted: Noted) -> None:
@@ -152,3 +167,18 @@ def remember(recipe: Recipe, noted: Noted) -> None:
 
 def _recipe_file(recipe: Recipe) -> Path:
     return STATE / "recipes" / f"{digest_of(recipe)[:32]}.json"
+
+
+def damaged() -> tuple[list[str], int]:
+    """Looks at every byte of the store: a sentence for each folder or file that is damaged, with what to do; and how many folders there
+    are without a seal, which earlier releases made."""
+    told, unsealed = [], 0
+    for folder in sorted(
+        path for room in _ROOMS for path in (STATE / room).glob("*") if path.is_dir() and path.suffix != ".partial"
+    ):
+        unsealed += not (folder / SEAL).is_file()
+        told += [f"{fault}; remove {folder}, the next run makes it again" for fault in faults(folder, fully=True)]
+    for path in sorted((STATE / "recipes").glob("*.json")):
+        if read_json(path) is None:
+            told.append(f"{path} cannot be read; the next run makes it again")
+    return told, unsealed

@@ -1,6 +1,13 @@
-"""Per-query values of measures as tables: taken once, kept with a cell, averaged and compared later without scoring again."""
+"""Per-query values of measures as tables: taken once, kept with a cell, averaged and compared later without scoring again.
 
+What the numbers rest on, conventions and labels, is in the file's own metadata, so that whoever compares two files can tell whether they
+may be compared.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +21,45 @@ def table(values: Mapping[str, NDArray[np.float64]], queries: Queries, split: st
     """One row a query: split, query id and the measures; an undefined value is null."""
     columns = {key: pl.Series(array).fill_nan(None) for key, array in values.items()}
     return pl.DataFrame({"split": [split] * queries.n_queries, "query": names_of(queries), **columns})
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What per-query values rest on.
+
+    Attributes:
+        conventions: label rules, as a configuration has them.
+        labels: of test queries, by source, a digest of every query's labels above 0, whatever the documents, their order and features.
+    """
+
+    conventions: Mapping[str, str | float]
+    labels: Mapping[str, str]
+
+
+def digest_of_labels(queries: Queries, source: str) -> str:
+    """The same for data sets whose queries have the same labels above 0 in this source."""
+    labels = np.nan_to_num(queries.source(source))
+    above = labels > 0
+    names = np.array(names_of(queries))
+    of_query = np.repeat(np.argsort(np.argsort(names)), np.diff(queries.offsets))[above]
+    order = np.lexsort((labels[above], of_query))
+    hasher = sha256("\0".join(sorted(names.tolist())).encode())
+    for array in (of_query[order].astype(np.int64), labels[above][order]):
+        hasher.update(array.tobytes())
+    return hasher.hexdigest()[:32]
+
+
+def write_values(path: Path, frames: Sequence[pl.DataFrame], conventions: Mapping[str, str | float], test: Queries) -> None:
+    """Writes tables of values as one, with what they rest on."""
+    labels = {source: digest_of_labels(test, source) for source in ("label", *test.sources)}
+    pl.concat(frames).write_parquet(path, metadata={"basis": json.dumps(asdict(Basis(conventions, labels)))})
+
+
+def read_basis(path: str | Path) -> Basis | None:
+    """What the values of a file rest on; None where it does not say (files of 0.1.0)."""
+    with open(path, "rb") as file:
+        written = pl.read_parquet_metadata(file).get("basis")
+    return Basis(**json.loads(written)) if written else None
 
 
 def names_of(queries: Queries) -> list[str]:
@@ -36,7 +82,7 @@ def means(frame: pl.DataFrame) -> dict[str, float]:
 
 def read_values(path: str | Path, split: str) -> pl.DataFrame:
     """The stored per-query values of one split, by query."""
-    return pl.read_parquet(path).filter(pl.col("split") == split).sort("query")
+    return pl.read_parquet(path, glob=False).filter(pl.col("split") == split).sort("query")
 
 
 def values_of(frame: pl.DataFrame, measure: str) -> NDArray[np.float64]:

@@ -1,17 +1,20 @@
-"""What a user means by a model or a run: a folder, an MLflow run (its id or the beginning of it), or one ranker of a run."""
+"""What a user means by a model or a run: a folder, an MLflow run (its id or the beginning of it), one ranker of a run,
+or one of its folds."""
 
 import json
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import ltr
 from tasks.export.readers import read_model, source_of
 from tasks.export.weights import read_weights
-from tasks.records import DataError
-from tasks.store.cells import CellFolder
-from tasks.tracking.registry import model_of
-from tasks.tracking.tracker import CELL_KEY, RUN_KEY, Tracked, tracked
+from tasks.records import Columns, DataError
+from tasks.store.cells import CellFolder, read_columns
+from tasks.tracking.registry import download_version
+from tasks.tracking.tracker import CELL_KEY, REFIT, RUN_KEY, Tracked, tracked
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,12 @@ class Stored:
 
 
 def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
-    """The model in a folder, at an address of the registry (``models:/NAME@champion``), of a cell's run, or of a whole run (its best ranker's); or a file over the features `names`: trees of
-    LightGBM or XGBoost (`read_model`), otherwise linear weights (`read_weights`).
+    """The model in a folder, at an address of the registry (``models:/NAME@champion``), or of a run (`find_cell`); or a file over the
+    features `names`: trees of LightGBM or XGBoost (`read_model`), otherwise linear weights (`read_weights`).
 
     Raises:
         DataError: where there is none, or several.
     """
-    if (Path(reference) / "model.json").is_file():
-        return ltr.load(reference)
     if Path(reference).is_file():
         if source_of(reference) is not None or reference.endswith(".ubj"):
             return read_model(reference, names)
@@ -38,38 +39,89 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
             return ltr.LeastSquares.of_weights(read_weights(Path(reference)), names)
         except ValueError as error:
             raise DataError(f"{reference}: {error}") from None
-    if reference.startswith("models:/"):
-        return model_of(reference)
-    run = find_run(reference)
-    if RUN_KEY in run.tags:
-        best = run.tags.get("best")
-        cells = [cell for cell in run.children() if cell.tags.get("digest") == run.tags.get("digest")]
-        if not cells:
-            raise DataError(f"{reference}: its best ranker {best!r} is one model a fold; name one cell's run instead")
-        run = cells[0]
-    local = CellFolder.of(run.tags[CELL_KEY]).model
-    if local.is_dir():
-        return ltr.load(local)
-    with tempfile.TemporaryDirectory() as folder:
-        return ltr.load(run.download_model(Path(folder)))
+    with _folder(reference) as folder:
+        return ltr.load(folder)
 
 
-def find_values(reference: str) -> Stored:
-    """``RUN`` (a cell, or the best ranker of a run) or ``RUN:RANKER``.
+def find_columns(reference: str) -> Columns:
+    """How the files were read that a model learned from, as it remembers that; the usual names where it does not."""
+    if Path(reference).is_file():
+        return Columns()
+    with _folder(reference) as folder:
+        return read_columns(folder) or Columns()
+
+
+@contextmanager
+def _folder(reference: str) -> Iterator[Path]:
+    """The folder with a model's own files."""
+    if (Path(reference) / "model.json").is_file():
+        yield Path(reference)
+        return
+    with TemporaryDirectory() as temporary:
+        if reference.startswith("models:/"):
+            yield download_version(reference, Path(temporary))
+            return
+        cell = find_cell(reference)
+        local = CellFolder.of(cell.tags[CELL_KEY]).model
+        yield local if local.is_dir() else cell.download_model(Path(temporary))
+
+
+def find_cell(reference: str) -> Tracked:
+    """The run of a model: a cell's own, or ``RUN``, ``RUN:RANKER`` or ``RUN:RANKER:FOLD`` (folds from 1) of a whole run: the cell that it
+    chose of that ranker, or of its best one, on that fold; without a fold the one that was trained on all data, where there is one.
 
     Raises:
-        DataError: where there is no such run or ranker.
+        DataError: where there is none, or one a fold and no fold is named.
     """
-    run_id, _, ranker = reference.partition(":")
+    run_id, _, rest = reference.partition(":")
+    ranker, _, fold = rest.partition(":")
     run = find_run(run_id)
     if RUN_KEY not in run.tags:
-        return Stored(f"{run.name} {run.id[:6]}", (str(run.download("values.parquet")),))
+        if rest:
+            raise DataError(f"{reference}: run {run.id[:8]} is one model and has no rankers to choose from")
+        return run
+    ranker, keys = _chosen(reference, run, ranker)
+    refitted: dict[str, str] = json.loads(run.tags.get(REFIT, "{}"))
+    if ranker in refitted and not fold:
+        keys = [refitted[ranker]]
+    if fold and not (fold.isdigit() and 1 <= int(fold) <= len(keys)):
+        raise DataError(f"{reference}: fold {fold!r}; {ranker} has {_folds(len(keys))}")
+    if not fold and len(keys) > 1:
+        raise DataError(
+            f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}, "
+            f"or train it on all data: lambdaflow refit {run.id[:8]}:{ranker}"
+        )
+    key = keys[int(fold or 1) - 1]
+    return next(cell for cell in run.children() if cell.tags.get(CELL_KEY) == key)
+
+
+def _folds(n: int) -> str:
+    return f"the folds 1 to {n}" if n > 1 else "one fold, 1"
+
+
+def _chosen(reference: str, run: Tracked, ranker: str) -> tuple[str, list[str]]:
+    """A ranker of a whole run, its best one where none is named, and the keys of its chosen cells, by fold."""
     chosen: dict[str, list[str]] = json.loads(run.tags.get("chosen", "{}"))
     ranker = ranker or run.tags.get("best", "")
     if ranker not in chosen:
         raise DataError(f"{reference}: run {run.id[:8]} has no finished ranker {ranker!r}; it has: {', '.join(chosen) or 'none'}")
+    return ranker, chosen[ranker]
+
+
+def find_values(reference: str) -> Stored:
+    """``RUN`` (a cell, or the best ranker of a run), ``RUN:RANKER`` (over its folds) or ``RUN:RANKER:FOLD``.
+
+    Raises:
+        DataError: where there is no such run, ranker or fold.
+    """
+    run_id, _, ranker = reference.partition(":")
+    run = find_run(run_id)
+    if RUN_KEY not in run.tags or ":" in ranker:
+        cell = find_cell(reference)
+        return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download("values.parquet")),))
+    ranker, keys = _chosen(reference, run, ranker)
     by_key = {cell.tags[CELL_KEY]: cell for cell in run.children()}
-    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in chosen[ranker]))
+    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in keys))
 
 
 def _values(cells: dict[str, Tracked], key: str) -> str:

@@ -85,13 +85,23 @@ def model_of(address: str) -> ltr.Ranker:
     Raises:
         DataError: where the registry has none there.
     """
+    with TemporaryDirectory() as folder:
+        return ltr.load(download_version(address, Path(folder)))
+
+
+def download_version(address: str, folder: Path) -> Path:
+    """The folder of a registered model's own files, below `folder`.
+
+    Raises:
+        DataError: as `model_of`.
+    """
     opened()
-    with TemporaryDirectory() as folder, fluent():
+    with fluent():
         try:
-            path = mlflow.artifacts.download_artifacts(address, dst_path=folder)
+            path = mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
         except MlflowException as error:
             raise DataError(f"{address}: {error.message}") from None
-        return ltr.load(Path(path) / "artifacts" / "model")
+    return Path(path) / "artifacts" / "model"
 
 
 @patient

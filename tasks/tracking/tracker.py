@@ -8,6 +8,7 @@ code-based pyfuncs without pickle.
 import fcntl
 import os
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +29,12 @@ import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
 from tasks.store.cells import CellFolder, read_curve, read_pairs
 from tasks.store.state import written_whole
+from tasks.tracking.moved import follow_move
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
+ERROR = "lambdaflow.error"
+REFIT = "refit"
+"""Tag of a run: keys of the cells that were trained on all data, by ranker."""
 EXPERIMENT = "lambdaflow"
 _STORE = Path("mlruns/mlflow.db")
 _SERVED = Path(__file__).with_name("served_model.py")
@@ -62,6 +67,8 @@ def opened() -> tuple[MlflowClient, str]:
         if tracking_uri() == _database(_STORE) and not _STORE.exists():
             with written_whole(_STORE) as partial:
                 MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
+        elif tracking_uri() == _database(_STORE) and (was := follow_move(_STORE, EXPERIMENT)):
+            print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
         return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
 
 
@@ -156,8 +163,8 @@ class Tracker:
             yield
         except BaseException as error:
             with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
-                self._end(self.run_id, RunStatus.KILLED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED)
-                self.client.set_tag(self.run_id, "lambdaflow.error", str(error)[:500] or type(error).__name__)
+                self._end(self.run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
+                self.client.set_tag(self.run_id, ERROR, str(error)[:500] or type(error).__name__)
             raise
         patient(self._end)(self.run_id, RunStatus.FINISHED)
 
@@ -199,6 +206,16 @@ class Tracker:
             raise
         self._end(run_id, RunStatus.FINISHED)
         return run_id
+
+    @patient
+    def failed_cell(self, cell: Cell, key: str, why: str) -> None:
+        """The child run of a cell that could not be trained, with the reason; a later one takes its place."""
+        found = self._find(CELL_KEY, key, self.run_id)
+        if found:
+            self._discard(found.info.run_id)
+        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, "ranker": cell.ranker, ERROR: why[:500]})
+        self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
+        self._end(run_id, RunStatus.FAILED)
 
     def run_of(self, key: str) -> str:
         """The run of a cell."""
@@ -243,6 +260,11 @@ class Tracker:
             path = Path(folder) / name
             path.write_text(text)
             self.client.log_artifact(self.run_id, str(path))
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """Ctrl-C, Prefect's signal that a run is to end, or a cell that has heard of one of them."""
+    return not isinstance(error, Exception) or isinstance(error, InterruptedError)
 
 
 def _params(params: Mapping[str, Any]) -> list[Param]:

@@ -31,7 +31,7 @@ from tasks.store.cells import (
     write_record,
 )
 from tasks.store.datasets import open_queries
-from tasks.store.values import means, table
+from tasks.store.values import means, table, write_values
 from tasks.training.scoring import evaluate
 
 STOP = threading.Event()
@@ -70,27 +70,32 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     ranker = read_ranker(cell.section).model(conventions)
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
     started = time.perf_counter()
-    if shards > 1 and ranker.sharded:
+    if shards > 1 and ranker.sharded and cell.data.valid:
         from tasks.training.cluster import fit_in_shards
 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
     else:
-        fitted = ranker.fit(sets["train"], sets["valid"], _tick)
+        fitted = ranker.fit(sets["train"], sets.get("valid"), _tick)
     seconds = time.perf_counter() - started
-    values = pl.concat(
-        table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role) for role in ("valid", "test")
-    )
+    values = [
+        table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role)
+        for role in ("valid", "test")
+        if role in sets
+    ]
+    taken = means(pl.concat(values)) if values else {}
     pairs = fitted.counted_pairs
     counted = {"effective_pairs": float(np.mean([sum(found.total for found in terms) for _, terms in pairs]))} if pairs else {}
-    result = CellResult(key, fitted.digest, means(values) | counted, round(seconds, 3), fitted.remarks)
-    with state.made_whole(folder.path, replace=fresh) as partial:
-        _write(CellFolder(partial), fitted, values, result)
+    result = CellResult(key, fitted.digest, taken | counted, round(seconds, 3), fitted.remarks)
+    with state.made_whole(folder.path, replace=fresh or folder.path.is_dir()) as partial:
+        _write(CellFolder(partial), cell, fitted, values, result)
     return result
 
 
-def _write(folder: CellFolder, fitted: ltr.Ranker, values: pl.DataFrame, result: CellResult) -> None:
+def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.DataFrame], result: CellResult) -> None:
     ltr.save(fitted, folder.model)
-    values.write_parquet(folder.values)
+    write_record(folder.columns, cell.columns)
+    if values:
+        write_values(folder.values, values, cell.conventions, open_queries(cell.data.test))
     if fitted.curve is not None:
         write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
     if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:

@@ -1,18 +1,26 @@
-"""Who owns what a run leaves behind; what becomes of it is seen in test_kill."""
+"""Runs are signed by their owner; what becomes of what an owner that is gone leaves behind is seen in test_kill."""
 
-import os
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.runtime import flow_run
 
-from flows.leftovers import is_gone, owner
-
-
-def test_a_process_that_has_ended_is_told_from_a_new_one_of_its_number():
-    mine = owner()
-    machine, number, begun = mine.split("/")
-    assert int(number) == os.getpid()
-    assert not is_gone(mine)
-    assert is_gone(f"{machine}/{number}/{int(begun) - 1}")
+from flows.leftovers import close_in_prefect, owned, signed
+from flows.owners import owner
 
 
-def test_what_cannot_be_known_is_not_gone():
-    assert not is_gone(f"elsewhere/{os.getpid()}/1")
-    assert not is_gone("")
+@pytest.mark.usefixtures("prefect_server")
+def test_runs_of_an_owner_are_closed_and_others_left(workplace):
+    @flow
+    def under_way():
+        with signed() as mine:
+            assert mine == owner()
+        close_in_prefect(lambda who: False, "not theirs")
+        with get_client(sync_client=True) as client:
+            assert client.read_flow_run(flow_run.id).state_type == "RUNNING"
+            close_in_prefect(lambda who: who == mine, "it was interrupted")
+            return client.read_flow_run(flow_run.id).state.name
+
+    with owned():
+        assert under_way() == "Crashed"
+    assert under_way() == "Crashed"

@@ -15,6 +15,7 @@ from mlflow.tracking import MlflowClient
 import ltr
 from flows.cli import main
 from flows.pipeline import run
+from ltr.linear.least_squares import LeastSquares
 from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantee, Guarantees
 from tasks.evidence.optimality import Certificates
@@ -25,7 +26,7 @@ from tasks.report.outcome import RunOutcome
 from tasks.report.publish import report_page
 from tasks.store.cells import CellFolder
 from tasks.tracking.lookup import find_model, find_values
-from tasks.tracking.tracker import CELL_KEY, EXPERIMENT, fluent, tracking_uri
+from tasks.tracking.tracker import CELL_KEY, EXPERIMENT, PARENT, fluent, tracked, tracking_uri
 from tests.conftest import make_queries
 
 CONFIG = {
@@ -470,3 +471,50 @@ def test_a_run_is_a_row_a_baseline_and_comparable(prefect_server, workplace):
     assert [beside[m].mean for m in ("ndcg_3", "map")] == [by_itself[m].mean for m in ("ndcg_3", "map")]
     with pytest.raises(DataError, match=r"rankers\.bm25: no feature 'bm25' in the data; there are: f1, f2"):
         run(parse({"name": "without", "data": {"files": "a.txt"}, **common}))
+
+
+def test_a_ranker_that_cannot_be_trained_takes_nothing_with_it(prefect_server, workplace, capsys, monkeypatch):
+    """What there is is reported, what failed is named with what hung on it, the code is 1, and the next run tries it again."""
+    learn = LeastSquares.learn
+
+    def fails(self, queries, features, watch):
+        if self.ridge == 7:
+            raise ValueError("no such inverse")
+        return learn(self, queries, features, watch)
+
+    monkeypatch.setattr(LeastSquares, "learn", fails)
+    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "c.yaml").write_text("""
+data: {files: a.txt}
+rankers:
+  bad: {kind: least_squares, ridge: 7}
+  good: {kind: least_squares, sweep: {ridge: [1, 7]}}
+  mix: {kind: least_squares, on: [bad, good]}
+segments: {baseline: bad}
+measures: [ndcg_10]
+""")
+    assert main(["run", "c.yaml", "--json"]) == 1
+    out, err = capsys.readouterr()
+    written = json.loads(out.splitlines()[-1])
+    assert set(written["models"]) == {"good"}
+    assert [failure["what"] for failure in written["failed"]] == ["bad", "good · ridge=7", "mix", "segments"]
+    assert "error: bad: no such inverse" in err
+    assert "error: mix: it learns from the scores of bad" in err
+    assert "Report: " in err
+    run = MlflowClient(tracking_uri()).get_run(written["run_id"])
+    assert run.info.status == "FAILED"
+    assert json.loads(run.data.tags["chosen"]).keys() == {"good"}
+    page = next(workplace.glob(".lambdaflow/reports/*/report.html")).read_text()
+    assert "no such inverse" in page
+    monkeypatch.setattr(LeastSquares, "learn", learn)
+    assert main(["run", "c.yaml", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert again["run_id"] == written["run_id"]
+    assert set(again["models"]) == {"bad", "good", "mix"}
+    run = MlflowClient(tracking_uri()).get_run(written["run_id"])
+    assert run.info.status == "FINISHED"
+    children = [child for child in tracked() if child.tags.get(PARENT) == run.info.run_id]
+    assert len(children) == 3, "bad and good at 7 are one cell"
+    monkeypatch.setattr(LeastSquares, "learn", lambda *_: (_ for _ in ()).throw(ValueError("nothing at all")))
+    assert main(["run", "c.yaml", "--fresh"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "error: nothing at all"

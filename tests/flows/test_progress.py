@@ -35,6 +35,12 @@ def test_a_long_line_is_not_wrapped_off_a_terminal(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_control_characters_are_shown_by_their_numbers(capsys):
+    with steps() as shown:
+        shown.say("feature \x1b[2J")
+    assert capsys.readouterr().err == "  feature \\x1b[2J\n"
+
+
 @pytest.fixture
 def terminal(monkeypatch):
     """What is written to a terminal of 80 columns."""

@@ -14,7 +14,7 @@ from distributed import Client
 from flows.cli import main
 from flows.pipeline import run
 from flows.progress import Steps
-from flows.runners import one_server, runner_of
+from flows.runners import runner_of
 from tasks.config.reading import parse
 from tasks.records import ConfigError
 from tests.conftest import own_environment
@@ -106,15 +106,6 @@ def test_models_in_parts_are_the_models_of_one_machine(workplace, expected, caps
     assert rows(workplace, "mlflow", "select count(*) from tags where key = 'remarks' and value like '%a tree cost%'") == [(2,)]
     assert main(["run", "c.yaml", "--runner", "threads"]) == 1
     assert "parts: 3 need Dask workers to hold them: add --runner dask=3" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("prefect_server")
-def test_where_the_environment_names_a_server_no_other_is_started():
-    from prefect.settings import PREFECT_API_URL
-
-    named = PREFECT_API_URL.value()
-    with one_server():
-        assert PREFECT_API_URL.value() == named
 
 
 def test_what_is_no_runner_is_refused(monkeypatch):

@@ -202,3 +202,11 @@ def test_changed_queries_are_a_table_a_pair(capsys):
     assert "[i]new" in text
     assert re.search(r"│ harmed │ q\[1\]\s*│\s*0\.2000 │ 0\.7000 │\s*-0\.5000 │", text)
     assert re.search(r"│ helped │ \[b\]q2\s*│\s*0\.9000 │ 0\.1000 │\s*\+0\.8000 │", text)
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys):
+    row = ChangedQuery("q\x1b[2J", 0.2, 0.5, -0.3)
+    show_changed([Changes("new", "old", "ndcg_3", (row,), (), 1, 0, 3)])
+    text = printed(capsys)
+    assert r"q\x1b[2J" in text
+    assert "\x1b[2J" not in text

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 from prefect.serializers import JSONSerializer
 
-from tasks.records import Cell, CellResult, Finding, Fold, Ingested, Prepared, Trained, point_title
+from tasks.records import Cell, CellResult, Finding, Fold, Ingested, Prepared, Trained, number_of, point_title, printable
 
 FOLD = Fold("a", "b", "c")
 CELL = Cell("x", "net", 1, {"objective.1.weight": 0.1}, {"kind": "lambdarank"}, FOLD, ("map",), {"ties": "expected"})
@@ -35,5 +35,15 @@ def test_roles_and_places():
 
 
 def test_points_as_people_write_them():
-    assert point_title({"learning_rate": 0.1, "objective.1.weight": 0.3}) == "learning_rate=0.1, 1.weight=0.3"
+    assert point_title({"learning_rate": 0.1, "objective.1.weight": 0.3}) == "learning_rate=0.1, objective.1.weight=0.3"
     assert point_title({}) == ""
+
+
+def test_numbers_and_what_they_count():
+    assert [number_of(n, "query") for n in (0, 1, 2, 1204)] == ["0 queries", "1 query", "2 queries", "1,204 queries"]
+    assert [number_of(n, "feature value") for n in (1, 3)] == ["1 feature value", "3 feature values"]
+
+
+def test_control_characters_by_their_numbers():
+    assert printable("a\x1b[31mb\r\x85") == r"a\x1b[31mb\x0d\x85"
+    assert printable("two\nlines\tand ünïcode\u200c") == "two\nlines\tand ünïcode\u200c"

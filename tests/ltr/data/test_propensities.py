@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.data.propensities import propensities
+from ltr.data.propensities import propensities, ties
 
 
 def rows(counts, clicks):
@@ -39,3 +39,36 @@ def test_counts_that_cannot_tell():
         propensities(np.zeros(2, int), np.array([1, 2]), np.ones(2, int), np.zeros(2, int))
     with pytest.raises(ValueError, match="at two ranks"):
         propensities(np.arange(2), np.array([1, 2]), np.ones(2, int), np.ones(2, int))
+
+
+def test_a_rank_that_drew_clicks_is_looked_at():
+    """Document 0 is clicked at rank 1 and shown in vain at rank 2, whose clicks are all of a document shown nowhere else."""
+    document, rank = np.array([0, 0, 1, 2, 2]), np.array([1, 2, 2, 1, 3])
+    shown, clicked = np.full(5, 100), np.array([40, 0, 20, 20, 10])
+    assert ties(document, rank, clicked).tolist() == [0, 1, 0]
+    found = propensities(document, rank, shown, clicked)
+    of_pair, of_second = np.array([1.0, 0.5]), 20 / 200
+    """Ranks 1 and 3 are tied by document 2; the groups stand to each other as clicks over looks do."""
+    scale = 70 / (200 * 1.0 + 100 * 0.5)
+    assert found[[0, 2]] == pytest.approx(of_pair)
+    assert found[1] == pytest.approx(of_second / scale)
+
+
+def test_one_odd_click_far_below_does_not_silence_the_ranks_above():
+    counts = np.array([[100, 100, 0], [100, 100, 0], [50, 0, 1]])
+    clicks = np.array([[40, 20, 0], [20, 10, 0], [0, 0, 1]])
+    found = propensities(*rows(counts, clicks))
+    assert (found > 0.2).all(), found
+
+
+def test_tied_groups_apart_keep_what_they_are_within():
+    theta, attraction = np.array([1.0, 0.5, 0.2, 0.1]), np.array([0.9, 0.3])
+    counts = np.array([[100, 100, 0, 0], [0, 0, 100, 100]])
+    found = propensities(*rows(counts, counts * theta * attraction[:, None]))
+    assert [found[1] / found[0], found[3] / found[2]] == pytest.approx([0.5, 0.5])
+    assert found[2] / found[0] == pytest.approx(0.2 * 0.3 / 0.9)
+
+
+def test_ranks_that_nothing_ties():
+    with pytest.raises(ValueError, match="no two ranks are tied"):
+        propensities(np.array([0, 0, 1]), np.array([1, 2, 2]), np.full(3, 10), np.array([5, 0, 5]))

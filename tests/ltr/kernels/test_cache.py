@@ -53,6 +53,7 @@ def printed(code, core, cache):
 
 
 @compiled_only
+@pytest.mark.long  # everything is compiled; in a fresh clone every other test runs on a cold cache too
 def test_a_cold_cache_and_a_warm_one_give_the_same_models(tmp_path):
     cold = printed(TRAIN, CORE.parent, tmp_path)
     assert cold.count("\n") == 6

@@ -22,6 +22,9 @@ def test_one_file_is_a_list_of_one():
         ({"qrels": ["a"]}, "qrels needs runs"),
         ({"files": ["a"], "runs": {"query": ["b"]}}, "a name that is not the query's"),
         ({"files": ["a"], "sources": ["binary"], "binarise": 1}, "two label sources are named 'binary'"),
+        ({"files": ["a"], "sources": ["x/y"]}, "label source 'x/y': 1 to 100 letters, digits and '_'"),
+        ({"files": ["a"], "clicks": {"log": "l", "more": {"a b": {}}}}, "label source 'a b'"),
+        ({"generate": Generate(more={"a:b": {}})}, "label source 'a:b'"),
     ],
 )
 def test_what_does_not_go_together(written, rule):

@@ -1,5 +1,7 @@
 """Configurations: short ones work, wrong ones are told apart in one line each."""
 
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ import yaml
 
 import ltr
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-from tasks.config.reading import parse, read, read_study
+from tasks.config.reading import from_yaml, override_all, parse, read, read_study
 from tasks.records import ConfigError
 
 SHORT = {"data": {"files": "judged.txt"}}
@@ -251,7 +253,55 @@ def test_a_configuration_cannot_run_code_or_name_a_way_out_of_its_folder(tmp_pat
     (tmp_path / "c.yaml").write_text("data: {files: a.txt}\n")
     with pytest.raises(ConfigError, match="is not YAML"):
         read(tmp_path / "c.yaml", [f"data={code}"])
-    for name in ("../../x", "/x", "..", "a/b"):
+    for name in ("../../x", "/x", "..", "a/b", "n" * 101):
         with pytest.raises(ConfigError, match="letters, digits"):
             read(tmp_path / "c.yaml", [f"name={name}"])
     assert not touched.exists()
+
+
+def test_a_key_of_the_data_may_leave_out_its_section():
+    written = {"data": {"files": "a.txt"}}
+    override_all(written, ["label=grade", "data.query=q", "clicks.log=l.csv", "parts=2", "seed=3"])
+    assert written == {
+        "data": {"files": "a.txt", "label": "grade", "query": "q", "clicks": {"log": "l.csv"}},
+        "parts": 2,
+        "seed": 3,
+    }
+
+
+def test_words_that_older_yaml_reads_as_yes_and_no_are_words():
+    assert from_yaml("{on: [a, b], x: no, rate: 1e-3, t: true}", "c") == {"on": ["a", "b"], "x": "no", "rate": 0.001, "t": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rankers:\n  a: 1\n  a: 2\n", "c.yaml, line 3: not YAML: found duplicate key "),
+        ("a: [1,\n", "c.yaml, line 2: not YAML: expected the node content"),
+        ("[" * 5000, "c.yaml: not YAML: it is nested too deeply"),
+        ("a: &a [x, x, x, x, x, x, x, x]\n" + "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 8)}]\n" for m, n in pairwise("abcdefghij")),
+         "c.yaml: its aliases unfold to more than 100,000 values"),
+        ("a: 1\0", "c.yaml: not YAML: "),
+    ],
+)  # fmt: skip
+def test_what_is_no_configuration_is_told_at_once(text, said):
+    began = time.perf_counter()
+    with pytest.raises(ConfigError) as caught:
+        from_yaml(text, "c.yaml")
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+    assert time.perf_counter() - began < 5
+
+
+def test_a_file_of_another_encoding_is_refused(tmp_path):
+    (tmp_path / "c.yaml").write_bytes("name: Käse\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"c\.yaml, byte 8: not UTF-8"):
+        read(tmp_path / "c.yaml")
+
+
+def test_a_grid_of_a_million_cells_is_refused_with_its_size_at_once():
+    grid = {"learning_rate": list(range(1, 101)), "n_leaves": list(range(2, 102)), "n_trees": list(range(1, 101))}
+    began = time.perf_counter()
+    with pytest.raises(ConfigError, match=r"sweep: 1,000,000 cells a fold \(trees 1,000,000\); at most 10,000"):
+        parse({"data": {"files": "a"}, "rankers": {"trees": {"kind": "lambdamart", "sweep": grid}}})
+    assert time.perf_counter() - began < 2

@@ -33,21 +33,36 @@ def test_labels(good):
     assert not says(replace(good, labels=big), "error", "label 31", gain="linear")
     missing = good.labels.copy()
     missing[3] = np.nan
-    assert says(replace(good, labels=missing), "note", "1 documents have no label")
+    assert says(replace(good, labels=missing), "note", "1 document without a label")
 
 
 def test_labels_below_the_threshold_are_warned_of(good):
     low = replace(good, labels=np.minimum(good.labels, 1))
     assert says(low, "warning", "no label reaches 2")
+    assert says(low, "warning", "count as relevant; set conventions.threshold: 1")
     assert not says(low, "warning", "no label reaches", threshold=1)
+
+
+def test_what_counts_as_relevant_is_told():
+    labels = np.array([0.0, 1, 2, 2, 0, 1, 1, 0])
+    queries = Queries(np.arange(16).reshape(8, 2), labels, np.array([0, 4, 8]))
+    largest = "count a label of 2 or more as relevant (conventions.threshold): label 2, 2 of 8 judged documents, in 1 of 2 queries"
+    assert says(queries, "warning", largest)
+    assert says(queries, "warning", "the largest label alone: set conventions.threshold: 1 if label 1 is relevant too")
+    assert says(queries, "note", "label 1, 2, 5 of 8 judged documents", threshold=1)
+    assert says(replace(queries, labels=labels + 2), "warning", "every document")
+    two = replace(queries, labels=np.minimum(labels, 1))
+    assert says(two, "note", "label 1, 5 of 8 judged documents, in 2 of 2 queries", threshold=1)
+    graded = replace(queries, labels=np.array([0.0, 1, 2, 3, 4, np.nan, 1, 0]))
+    assert says(graded, "note", "label 2, 3, 4, 3 of 7 judged documents, in 2 of 2 queries")
 
 
 def test_queries_that_teach_nothing():
     labels = np.array([1.0, 2, 2, 0, 3])
     queries = Queries(np.arange(10).reshape(5, 2), labels, np.array([0, 1, 3, 5]))
-    assert says(queries, "warning", "1 queries have one document")
-    assert says(queries, "note", "1 queries have one label only")
-    assert says(queries, "warning", "2 queries stood in several places", split_queries=2)
+    assert says(queries, "warning", "1 query with one document")
+    assert says(queries, "note", "1 query with one label only")
+    assert says(queries, "warning", "2 queries in several places", split_queries=2)
 
 
 def test_features(good):
@@ -55,7 +70,7 @@ def test_features(good):
     features[:, 1] = 7
     features[3, 2] = np.nan
     changed = replace(good, features=features)
-    assert says(changed, "note", "1 features are constant: f2")
+    assert says(changed, "note", "1 constant feature: f2")
     assert says(changed, "note", "feature values are missing")
     features = good.features.copy()
     features[4, 0] = np.inf
@@ -75,7 +90,7 @@ def test_features_that_encode_a_label(good):
 def test_duplicates_and_conflicts():
     features = np.array([[1.0], [1.0], [2.0], [1.0]])
     queries = Queries(features, np.array([1.0, 2, 0, 1]), np.array([0, 3, 4]))
-    assert says(queries, "warning", "1 documents repeat another one's feature vectors in their query")
+    assert says(queries, "warning", "1 document with another one's feature vectors in the same query")
     assert says(queries, "warning", "1 of them with another label")
     with_ids = replace(queries, documents=np.array([b"x", b"y", b"y", b"x"]))
     assert says(with_ids, "warning", "document ids")
@@ -84,6 +99,17 @@ def test_duplicates_and_conflicts():
 def test_shared_queries_stop_a_run(good):
     found = shared_queries(good, good, "test", "train")
     assert found[0].level == "error"
-    with pytest.raises(DataError, match="test: 30 queries are in train too"):
+    with pytest.raises(DataError, match="test: 30 queries in train too"):
         refuse(found)
     assert not shared_queries(good, make_queries(5, seed=9, clicks=False), "test", "train")
+
+
+def test_ids_that_a_spreadsheet_takes_for_formulas_are_told(good):
+    ids = np.array([b"=1+1", b"-5", b"-x", *(b"q%d" % k for k in range(good.n_queries - 3))])
+    found = replace(good, ids=ids)
+    assert says(
+        found,
+        "note",
+        "2 query ids that a spreadsheet takes for a formula ('-x' for one); ids are written into CSV files as they are",
+    )
+    assert not says(good, "note", "formula")

@@ -181,10 +181,52 @@ def test_debiased_rates_are_closer_to_what_users_value(simulated):
     attraction = 1 / (1 + np.exp(-3 * (users[shown] - 1)))
     correlation = [np.corrcoef(label[shown], attraction)[0, 1] for label in (raw, unbiased)]
     assert correlation[1] > correlation[0] + 0.05, correlation
-    looks = [float(look) for look in notes[0].removeprefix("looks at ranks 1, 2, …: ").split()]
+    looks = [float(look) for look in notes[0].removeprefix("looks at ranks 1, 2, … (all clicks): ").split()]
     assert looks == pytest.approx(1 / np.arange(1, 11), abs=0.04)
     assert notes[1].startswith("label 'click': ")
     assert "τ with judgments" in notes[2]
+
+
+def sessions(*pages):
+    """A log of pages, each a string of documents by rank, clicked ones in capitals, in their order from the top."""
+    rows = []
+    for k, shown in enumerate(pages):
+        for rank, letter in enumerate(shown, 1):
+            if letter != " ":
+                rows.append(
+                    {"session": k, "query": "q", "rank": rank, "document": letter.lower(), "click": rank * letter.isupper()}
+                )
+    return pl.DataFrame(rows)
+
+
+def test_looks_are_those_of_the_clicks_that_a_label_counts(tmp_path):
+    sessions(*["ABc"] * 6, *["Acb"] * 2, *["Bac"] * 4).write_parquet(tmp_path / "l.parquet")
+    of_last, of_all = ({}, {"clicks": "all"})
+    log = ClickLog(log=tmp_path / "l.parquet", debias=True, more={"every": ClickLabel(debias=True, clicks="all")})
+    notes = click_tables(log)[1]
+    assert [note.split(":")[0] for note in notes if note.startswith("looks")] == [
+        "looks at ranks 1, 2, … (last clicks)",
+        "looks at ranks 1, 2, … (all clicks)",
+    ]
+    assert notes[0].split(": ")[1] != notes[-1].split(": ")[1]
+    for more in (of_last, of_all):
+        alone = ClickLog(log=tmp_path / "l.parquet", debias=True, **more)
+        name = "every" if more else "click"
+        assert click_tables(alone)[0]["click"].equals(click_tables(log)[0][name])
+
+
+def test_a_rank_that_drew_clicks_keeps_its_labels(tmp_path):
+    """Rank 4 drew clicks, all on a document shown nowhere else; a and b, shown there too, were not clicked there. Nobody clicked at 5."""
+    pages = ["aBc e", "Abc e", "bAc f", "Bacb", "Abca", "   D ", "   D ", "   d "]
+    sessions(*pages * 5).write_parquet(tmp_path / "l.parquet")
+    tables, notes = click_tables(ClickLog(log=tmp_path / "l.parquet", debias=True, clicks="all"))
+    rates = {document: rate for _, document, _, _, rate in tables["click"].rows()}
+    assert 0 < rates["d"] <= 1
+    assert set(rates) == {"a", "b", "d"}
+    tied = [note for note in notes if note.startswith("rank 4 drew clicks, but")]
+    assert "and 1 document shown nowhere else without a label otherwise" in tied[0]
+    dark = [note for note in notes if note.startswith("ranks 3, 5 drew no click that counts")]
+    assert dark[0].endswith("and 3 documents shown nowhere else without a label")
 
 
 def test_a_log_that_cannot_tell_positions(simulated, tmp_path):
@@ -197,7 +239,7 @@ def test_a_log_that_cannot_tell_positions(simulated, tmp_path):
     with pytest.raises(DataError, match="no column 'rank'"):
         click_tables(log.model_copy(update={"log": tmp_path / "none.parquet"}))
     frame.with_columns(rank=pl.col("rank") - 1).write_parquet(tmp_path / "zero.parquet")
-    with pytest.raises(DataError, match=r"zero.parquet, line 2: rank '0': the place a result was shown at, 1 or more"):
+    with pytest.raises(DataError, match=r"zero.parquet, line 2: rank '0': the place a result was shown at, 1 to 999999"):
         click_tables(log.model_copy(update={"log": tmp_path / "zero.parquet"}))
 
 

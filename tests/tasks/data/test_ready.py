@@ -40,7 +40,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
     files = [f"S{k}.txt" for k in range(3)]
     assert len(ready_data(parse({"data": {"parts": files}})).folds) == 3
     (workplace / "S2.txt").write_text(letor(range(3, 8)))
-    with pytest.raises(DataError, match="part 3: 2 queries are in part 1 too"):
+    with pytest.raises(DataError, match="part 3: 2 queries in part 1 too"):
         ready_data(parse({"data": {"parts": files}}))
 
 
@@ -50,21 +50,32 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
         ({"measures": ["cndcg_3"]}, "cndcg_3 reads the label source 'click', but the data have: label"),
         ({"conventions": {"max_label": 1}, "measures": ["err"]}, "label 2 is above max_label 1"),
         ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b"),
-        ({"rankers": {"c": {"kind": "ranksvm"}}}, "ranksvm needs complete features; 'b' has missing values"),
+        ({"rankers": {"c": {"kind": "ranksvm"}}}, "rankers.c needs complete features; 'b' is missing for"),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
+        ({"rankers": {"t": {"kind": "lambdamart"}}}, r"rankers\.t: 36 documents cannot make two leaves of min_docs_in_leaf=20"),
+        (
+            {"data": {"files": "a.csv", "drop": ["b"]}, "rankers": {"c": {"kind": "conditional"}}},
+            r"rankers\.c: labels of 'label' have 3 levels, and conditional models need two: make some with data.binarise",
+        ),
         ({"parts": 99}, "parts: 99 of 12 training queries"),
+        (
+            {"data": {"files": "a.csv", "weight": "a"}, "rankers": {"t": {"kind": "lambdamart"}, "r": {"kind": "rankboost"}}},
+            r"data\.weight: rankers\.r \(rankboost\) does not weigh queries; these do: lambdamart, lambdarank, column",
+        ),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(workplace, more, rule):
     table(workplace / "a.csv", range(20), hole=True)
     config = parse({"data": {"files": "a.csv"}, **more})
+    unweighted = config.model_copy(update={"data": config.data.model_copy(update={"weight": None})})
     with pytest.raises((DataError, ValueError), match=rule):
-        require_sources(config, ready_data(config).folds)
+        require_sources(config, ready_data(unweighted).folds)
 
 
 def test_what_can_be_trained_on_is_not(workplace):
     table(workplace / "a.csv", range(20))
-    config = parse({"data": {"files": "a.csv"}, "optimality": {"measure": "ndcg_3"}})
+    rankers = {"trees": {"kind": "lambdamart", "min_docs_in_leaf": 5}, "net": {"kind": "lambdarank"}}
+    config = parse({"data": {"files": "a.csv"}, "rankers": rankers, "optimality": {"measure": "ndcg_3"}})
     data = ready_data(config)
     require_sources(config, data.folds)
     assert np.isfinite(open_queries(data.folds[0].train).features).all()

@@ -94,3 +94,18 @@ def test_a_champion_is_one_model(prefect_server, workplace):
         run(configured(POOR, data={"parts": [str(part) for part in parts]}))
     with pytest.raises(ConfigError, match=r"champion\.name"):
         configured(POOR, champion={"name": "../search"})
+
+
+def test_one_defined_test_query_compares_nothing(prefect_server, workplace):
+    rng = np.random.default_rng(1)
+    for name, first, n, relevant in (("train", 0, 30, 30), ("valid", 100, 10, 10), ("test", 200, 3, 1)):
+        lines = []
+        for query in range(first, first + n):
+            for label in rng.integers(0, 4, 6) if query < first + relevant else np.zeros(6, int):
+                lines.append(f"{label} qid:{query} 1:{label + rng.normal():.3f} 2:{rng.normal():.3f}")
+        (workplace / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    data = {role: f"{role}.txt" for role in ("train", "valid", "test")}
+    assert challenge(POOR, data=data).verdict == "first"
+    found = challenge({"today": {"kind": "column", "feature": "f1"}}, data=data)
+    assert (found.verdict, found.promoted) == ("not comparable", False)
+    assert "ndcg_10 is defined on 1 of 3 test queries, and a paired test needs 2" in found.text()

@@ -1,11 +1,27 @@
 """Drawing: titles as people write them, and the same bytes for the same figure."""
 
-from tasks.evidence.drawing import colour, svg, title_of
+import pytest
+
+from ltr.metrics.measure import MEASURES
+from tasks.evidence.drawing import colour, heading_of, legend, svg, title_of, whole_ticks
 
 
 def test_titles_as_people_write_them():
     keys = ("ndcg_10", "map", "cndcg_3", "jk_ndcg_3", "map_binary")
-    assert [title_of(key) for key in keys] == ["NDCG@10", "MAP", "CNDCG@3", "JK_NDCG@3", "MAP_BINARY"]
+    assert [title_of(key) for key in keys] == ["NDCG@10", "MAP", "CNDCG@3", "JK_NDCG@3", "MAP:binary"]
+    assert [title_of(key) for key in ("ndcg_10_click", "seen_3", "seen", "ndcg_click_2")] == [
+        "NDCG@10:click",
+        "SEEN@3",
+        "SEEN",
+        "NDCG:click_2",
+    ]
+
+
+def test_headings_are_the_titles_of_the_measures():
+    keys = ("ndcg_10", "map", "err_10", "p_3_binary")
+    titles = [MEASURES[name].title for name in ("ndcg", "map", "err", "p")]
+    assert [heading_of(key) for key in keys] == [f"{titles[0]}@10", titles[1], f"{titles[2]}@10", f"{titles[3]}@3:binary"]
+    assert heading_of("seen_3") == "SEEN@3"
 
 
 def test_a_figure_is_inline_and_the_same_bytes_twice():
@@ -20,4 +36,44 @@ def test_a_figure_is_inline_and_the_same_bytes_twice():
 
 
 def test_colours_begin_again():
-    assert colour(0) == colour(6) != colour(1)
+    assert colour(0) == colour(10) != colour(6)
+
+
+def test_text_is_no_formula_and_control_characters_are_shown():
+    def draw(axes):
+        axes.barh(["$x^{$", "$a$", "b\x1b[31m"], [1, 2, 3])
+        axes.set_title("50 $ and $x_{$")
+
+    figure = svg(draw)
+    for text in ("$x^{$", "$a$", r"b\x1b[31m", "50 $ and $x_{$"):
+        assert text in figure
+    assert "\x1b" not in figure
+
+
+def test_a_legend_is_below_the_axes_and_the_figure_grows():
+    def drawn(n):
+        def draw(axes):
+            for k in range(n):
+                axes.plot([0, 10], [k, k], label=f"a label that is rather long, number {k}")
+            legend(axes)
+            seen.append((axes.figure.get_figheight(), len(axes.figure.legends)))
+
+        seen = []
+        svg(draw)
+        return seen[0]
+
+    assert drawn(0)[1] == 0
+    assert drawn(6)[0] > drawn(1)[0] > drawn(0)[0]
+    assert drawn(6)[1] == 1
+
+
+@pytest.mark.parametrize("counts", [[1, 2], [12]])
+def test_counts_have_whole_ticks(counts):
+    def draw(axes):
+        axes.plot(counts, counts)
+        whole_ticks(axes.xaxis)
+        found.extend(axes.get_xticks())
+
+    found = []
+    svg(draw)
+    assert all(tick == round(tick) for tick in found)

@@ -9,7 +9,11 @@ from scipy import stats
 import ltr
 from ltr.data.synthetic import World
 from ltr.objectives.terms import Term
+from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantee, Guarantees, choice, frontier, frontier_figure, kept, promise
+from tasks.records import DataError, Fold
+from tasks.store.datasets import keep_queries
+from tests.conftest import make_queries
 from tests.tasks.evidence.samples import GUARANTEE, GUARANTEES, PROMISE
 
 RULE = Guarantee(baseline="b", margin=0.02)
@@ -50,6 +54,35 @@ def test_promises_are_broken_no_more_often_than_stated():
     assert 5 <= broken <= stats.binom.ppf(0.999, 600, 0.05)
 
 
+def test_fewer_than_two_defined_queries_are_refused_before_training(workplace):
+    def kept_queries(n, seed, relevant):
+        queries = make_queries(n, seed=seed)
+        labels = queries.labels.copy()
+        labels[queries.offsets[relevant] :] = 0
+        return keep_queries(replace(queries, labels=labels))
+
+    config = parse({"data": {"files": "x"}, "rankers": {"a": {"kind": "ranksvm"}, "b": {"kind": "least_squares"}}})
+    rule = Guarantee(baseline="a", tiers=["ndcg_3", "map"])
+    good, one, none = (kept_queries(6, k, n) for k, n in enumerate((6, 1, 0)))
+    rule.check_data(config, (Fold(good, good, good),))
+    with pytest.raises(
+        DataError, match="guarantee: ndcg_3 is defined on 1 of 6 validation queries, and a paired test needs 2 or more"
+    ):
+        rule.check_data(config, (Fold(good, good, good), Fold(good, one, good)))
+    with pytest.raises(DataError, match="guarantee: ndcg_3 is defined on 1 of 12 test queries"):
+        rule.check_data(config, (Fold(good, good, none), Fold(good, good, one)))
+    rule.check_data(config, (Fold(good, good, good), Fold(good, good, none)))
+
+
+def test_a_frontier_of_clicks_on_one_query_has_no_ellipse(workplace):
+    nan = np.nan
+    base = stored(workplace / "base.parquet", {"valid": [np.array([0.5, 0.4, 0.3]), np.array([0.5, nan, nan])]})
+    cell = stored(workplace / "cell.parquet", {"valid": [np.array([0.6, 0.4, 0.2]), np.array([0.6, nan, nan])]})
+    found = frontier({"": [cell]}, {""}, [base], RULE)
+    assert np.isnan(found.points[0].covariance).all()
+    assert "the baseline" in frontier_figure(replace(GUARANTEE, frontier=found))
+
+
 def stored(path, arrays):
     import polars as pl
 
@@ -85,6 +118,13 @@ def test_what_a_promise_came_to():
     )
     no = replace(PROMISE, promised=False)
     assert "promised in 1 of 2 folds" in replace(GUARANTEE, promises=(PROMISE, no)).text()
+    *protected, last = GUARANTEE.outcome.tiers
+    unsure = replace(GUARANTEE.outcome, held="open", tiers=(*protected, replace(last, verdict="open")))
+    told = replace(GUARANTEE, outcome=unsure).text()
+    assert "neither shown nor broken on test queries, which are too few to tell (" in told
+    assert told.endswith(": open, neither better nor worse is shown.")
+    page = Guarantees((GUARANTEE,)).section()
+    assert all(f"<b>{word}</b>" in page for word in ("Promised", "Shown", "broken"))
     assert "not promised, no cell" in replace(GUARANTEE, promises=(no,)).text()
     broken = replace(GUARANTEE, outcome=replace(GUARANTEE.outcome, held="no"))
     assert "broken on test queries" in broken.text()

@@ -120,3 +120,47 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
         with pytest.raises(DataError, match=says):
             predict(one, workplace / data, workplace / output, Data(files=["a"]))
     assert not [path for path in workplace.iterdir() if path.name.startswith("s.")]
+
+
+KINDS = {
+    "ridge": ltr.LeastSquares(),
+    "ranksvm": ltr.RankSVM(),
+    "svmmap": ltr.SVMmap(),
+    "adarank": ltr.AdaRank(),
+    "listwise": ltr.Listwise(iterations=3),
+    "net": ltr.LambdaRank(epochs=2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_document_without_a_score_is_named_and_nothing_written(workplace, kind):
+    queries = replace(make_queries(40, n_features=3, seed=1), names=("a", "b", "c"))
+    model = KINDS[kind].fit(queries)
+    frame = frame_of(queries).with_columns(b=pl.when(pl.int_range(pl.len()) == 11).then(float("nan")).otherwise(pl.col("b")))
+    if kind == "net":
+        frame = frame.with_columns(b=pl.col("b").fill_nan(float("inf")))
+    frame.write_parquet("a.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet, row 12: feature 'b' is (missing|inf), and \w+ has no score for that"):
+        predict(model, workplace / "a.parquet", workplace / "s.csv", Data(files=["a"]))
+    assert not (workplace / "s.csv").exists()
+
+
+def test_text_from_feature_0_is_read_so_again(workplace, fitted):
+    _, queries = fitted
+    queries = replace(queries, names=("f0", "f1", "f2"))
+    model = ltr.LeastSquares().fit(queries)
+    lines = [f"0 qid:1 0:{a:.9g} 1:{b:.9g} 2:{c:.9g}" for a, b, c in queries.features.tolist()]
+    (workplace / "a.txt").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match="the model reads f0, and text begins with f1"):
+        predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"]))
+    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"], first_feature=0)) == queries.n_documents
+    assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(queries.features))
+
+
+def test_a_block_without_ids_and_a_mark_of_byte_order(workplace, fitted, monkeypatch):
+    model, _ = fitted
+    lines = [f"0 qid:1 1:{k} # docid = d{k}" for k in range(50)] + ["0 qid:1 1:3"]
+    (workplace / "a.txt").write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
+    monkeypatch.setattr(module, "BYTES", 200)
+    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])) == 51
+    assert pl.read_csv("s.csv").columns == ["query", "score"]

@@ -21,8 +21,19 @@ def test_features_by_their_mean_share_of_the_gain(tmp_path):
     figure = importance_figure("trees", folders)
     assert figure.index("slope") < figure.index("bm25")
     assert "unused" not in figure
+    assert "trees: features" in figure
     assert importance_figure("trees", folders[1:]) is None
     assert importance_figure("net", [CellFolder(tmp_path)]) is None
+
+
+def test_features_of_any_name_are_drawn(tmp_path):
+    folder, long = CellFolder(tmp_path), "a name of many words " * 12
+    names = ["$x^{$", "b\x1b[31m", "日本", long]
+    folder.importance.write_text(json.dumps({"features": names, "gain": [4.0, 3.0, 2.0, 1.0], "splits": [1, 1, 1, 1]}))
+    figure = importance_figure("trees", [folder])
+    for text in ("$x^{$", r"b\x1b[31m", "日本", "a name of many words"):
+        assert text in figure
+    assert long not in figure
 
 
 def test_a_curve_has_a_line_a_split_and_none_where_nothing_was_taken(tmp_path):
@@ -33,6 +44,18 @@ def test_a_curve_has_a_line_a_split_and_none_where_nothing_was_taken(tmp_path):
     assert "validation" in figure
     assert "training" not in figure
     assert "MAP" in figure
+    assert "fold 1" not in figure
+
+
+def test_a_curve_says_which_colour_is_which_fold(tmp_path):
+    folders = [CellFolder(tmp_path / k) for k in "012"]
+    for folder in folders:
+        folder.path.mkdir()
+        folder.curve.write_text(json.dumps({"measure": "map", "iteration": [1, 2], "train": [0.2, 0.3], "valid": [0.1, 0.2]}))
+    figure = curve_figure("trees", folders)
+    for text in ("trees: curves", "fold 1", "fold 2", "fold 3", "training", "validation"):
+        assert f">{text}<" in figure
+    assert ">1.5<" not in figure
 
 
 def test_effective_pairs_are_drawn_where_two_cells_counted():
@@ -46,8 +69,8 @@ def test_schedules_and_costs_are_drawn_where_there_are_several():
     one = ObjectiveShape(("logistic",), ())
     two = ObjectiveShape(("logistic", "sigmoid"), ((0.9, 0.1), (0.8, 0.2)))
     assert objective_figures({"plain": one}) == []
-    weights, costs = objective_figures({"plain": one, "growing, 1.weight.eta=0.1": two})
-    assert "growing, 1.weight.eta=0.1" in weights
+    weights, costs = objective_figures({"plain": one, "growing, objective.1.weight.eta=0.1": two})
+    assert "growing, objective.1.weight.eta=0.1" in weights
     assert "sigmoid" in costs
 
 

@@ -1,5 +1,7 @@
 """What came of a run: means over folds, one digest for the models of several, and the shapes of objectives."""
 
+from dataclasses import replace
+
 import pytest
 
 from tasks.config.reading import parse
@@ -34,7 +36,14 @@ def test_models_of_folds_are_one_summary(outcome):
     assert outcome.best == "a"
     assert outcome.keys == {"a": ["a0", "a1"], "b": ["b0", "b1"]}
     assert outcome.summary == "Best on validation MAP: a."
-    assert outcome.facts == ["2 folds", "6 / 3 / 4 training / validation / test queries", "4 cells", "run 01234567"]
+    assert outcome.facts == [
+        "2 folds",
+        "training / validation / test queries by fold: 6 / 3 / 4, 7 / 4 / 5",
+        "4 cells",
+        "run 01234567",
+    ]
+    alone = replace(outcome, folds=outcome.folds[:1], cells=outcome.cells[:1])
+    assert alone.facts[:3] == ["1 fold", "6 / 3 / 4 training / validation / test queries", "1 cell"]
     assert outcome.as_json() == {
         "run_id": "0123456789",
         "models": {n: {"digest": m.digest, "metrics": m.metrics} for n, m in models.items()},
@@ -54,7 +63,7 @@ def test_objectives_have_weights_where_one_is_scheduled():
         "sweep": {"objective.1.weight.eta": [0.1, 0.2]},
     }  # fmt: skip
     shapes = objective_shapes(parse({"data": {"files": "x"}, "rankers": {"g": graded, "s": {"kind": "ranksvm"}}}))
-    assert list(shapes) == ["g, 1.weight.eta=0.1", "g, 1.weight.eta=0.2", "s"]
-    assert shapes["g, 1.weight.eta=0.1"].weights == tuple(pytest.approx((1 - w, w)) for w in (0.2, 0.3, 0.4))
-    assert shapes["g, 1.weight.eta=0.1"].costs == ("logistic", "logistic_near")
+    assert list(shapes) == ["g, objective.1.weight.eta=0.1", "g, objective.1.weight.eta=0.2", "s"]
+    assert shapes["g, objective.1.weight.eta=0.1"].weights == tuple(pytest.approx((1 - w, w)) for w in (0.2, 0.3, 0.4))
+    assert shapes["g, objective.1.weight.eta=0.1"].costs == ("logistic", "logistic_near")
     assert shapes["s"].costs == ()

@@ -71,3 +71,15 @@ def test_evidence_brings_its_sections_its_column_and_its_files(outcome, tmp_path
     bare = write_report.fn(replace(outcome, evidence=()), tmp_path / "b.html").read_text()
     assert "<h2>Champion</h2>" not in bare
     assert "optimum of" not in bare
+
+
+def test_headings_are_titles_of_measures_with_their_short_names(outcome, tmp_path):
+    standings = outcome.standings
+    (measure,) = standings.measures
+    rows = {
+        name: replace(row, cells={"err_10": row.cells[measure], "ndcg_10": row.cells[measure]})
+        for name, row in standings.rows.items()
+    }
+    named = replace(outcome, standings=replace(standings, measures=("err_10", "ndcg_10"), rows=rows))
+    text = write_report.fn(named, tmp_path / "a.html").read_text()
+    assert "<th>Expected reciprocal rank@10<br><small>ERR@10</small></th><th>NDCG@10</th>" in text

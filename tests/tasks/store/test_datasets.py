@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from tasks.records import DataError
+from tasks.store import state
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tests.conftest import make_queries
 
@@ -27,3 +30,15 @@ def test_documents_of_other_ids_are_another_data_set(workplace):
     assert [open_queries(name).documents is None for name in names] == [True, False, False]
     assert {document[:1] for document in open_queries(names[2]).documents} == {b"e"}
     assert len({about_queries(name).content for name in names}) == 1
+
+
+def test_a_damaged_data_set_is_refused_and_stored_again(workplace):
+    queries = make_queries(10)
+    name = keep_queries(queries)
+    features = state.STATE / "data" / name / "features.npy"
+    with open(features, "r+b") as file:
+        file.truncate(200)
+    with pytest.raises(DataError, match=r"features.npy has 200 bytes and was written with .*: remove .* and run the same command"):
+        open_queries(name)
+    assert keep_queries(queries) == name
+    assert open_queries(name).digest == queries.digest

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tasks.records import Fold
+from tasks.records import Finding, Fold
 from tasks.store import state
 
 
@@ -60,7 +60,7 @@ def test_folders_are_whole_or_absent(workplace):
 
 def test_what_was_made_is_remembered_while_its_data_are_there(workplace):
     recipe = {"of": "x", "n": 1}
-    noted = state.Noted(("a",), 2, ("a note",), (Fold("a", "a", "a"),))
+    noted = state.Noted(("a",), 2, ("a note",), (Fold("a", "a", "a"),), (Finding("note", "log", "fine"),))
     state.remember(recipe, noted)
     assert state.remembered(recipe) is None
     (state.STATE / "data" / "a").mkdir(parents=True)
@@ -73,3 +73,62 @@ def test_notes_of_an_earlier_release_are_read(workplace):
     recipe = {"reader": 2}
     state.write_json(state.STATE / "recipes" / f"{state.digest_of(recipe)[:32]}.json", {"data": ["a"], "split_queries": 3})
     assert state.remembered(recipe) == state.Noted(("a",), split_queries=3)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_a_damaged_recipe_is_as_if_it_were_not_there(workplace, text):
+    state.remember({"of": 1}, state.Noted(notes=("done",)))
+    assert state.remembered({"of": 1}).notes == ("done",)
+    (recipe,) = (state.STATE / "recipes").iterdir()
+    recipe.write_text(text)
+    assert state.remembered({"of": 1}) is None
+    state.remember({"of": 1}, state.Noted(notes=("again",)))
+    assert state.remembered({"of": 1}).notes == ("again",)
+
+
+def test_what_is_written_is_on_the_disk_before_it_gets_its_name(workplace, monkeypatch):
+    done = []
+    monkeypatch.setattr("os.fsync", lambda opened: done.append(os.readlink(f"/proc/self/fd/{opened}")))
+    rename, replace = os.rename, os.replace
+    monkeypatch.setattr("os.rename", lambda *names: (done.append("rename"), rename(*names)))
+    monkeypatch.setattr("os.replace", lambda *names: (done.append("rename"), replace(*names)))
+    state.write_json(workplace / "a.json", {})
+    assert [name.endswith(".partial") for name in done] == [True, False, False]
+    assert done[1:] == ["rename", str(workplace)]
+    done.clear()
+    with state.made_whole(workplace / "b") as partial:
+        (partial / "one").touch()
+    named = done.index("rename")
+    assert [name.rpartition("/")[2] for name in done[: named - 1]] == ["one", "seal.json"]
+    assert done[named - 1].endswith(".partial")
+    assert done[named + 1 :] == [str(workplace)]
+
+
+def test_a_damaged_folder_is_made_again(workplace):
+    target = workplace / "b"
+    for text in ("1", "2"):
+        with state.made_whole(target) as partial:
+            (partial / "all").write_text(text)
+        (target / "all").write_text("half of it")
+    assert (target / "all").read_text() == "half of it"
+    with state.made_whole(target) as partial:
+        (partial / "all").write_text("3")
+    assert (target / "all").read_text() == "3"
+
+
+def test_the_store_is_looked_at_byte_by_byte(workplace):
+    state.remember({"of": 1}, state.Noted())
+    for room in ("data", "cells"):
+        with state.made_whole(state.STATE / room / "kept") as partial:
+            (partial / "all").write_bytes(bytes(100_000))
+    (state.STATE / "data" / "earlier").mkdir()
+    assert state.damaged() == ([], 1)
+    with open(state.STATE / "cells/kept/all", "r+b") as file:
+        file.seek(5000)
+        file.write(b"1")
+    (recipe,) = (state.STATE / "recipes").iterdir()
+    recipe.write_text("")
+    assert state.damaged()[0] == [
+        ".lambdaflow/cells/kept/all has other bytes than were written; remove .lambdaflow/cells/kept, the next run makes it again",
+        f"{recipe} cannot be read; the next run makes it again",
+    ]

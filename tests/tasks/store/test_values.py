@@ -1,10 +1,24 @@
 """Tables of per-query values: undefined is null, means leave it out, folds stand behind one another."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from tasks.store.values import means, names_of, pooled, read_values, table, values_of
+from ltr.data.queries import select
+from tasks.store.values import (
+    Basis,
+    digest_of_labels,
+    means,
+    names_of,
+    pooled,
+    read_basis,
+    read_values,
+    table,
+    values_of,
+    write_values,
+)
 from tests.conftest import make_queries
 
 
@@ -29,3 +43,27 @@ def test_queries_without_ids_are_called_by_their_keys():
 def test_folds_stand_behind_one_another():
     frames = [pl.DataFrame({"map": [0.1, None]}), pl.DataFrame({"map": pl.Series([None, None], dtype=pl.Float64)})]
     assert pooled(frames, "map") == pytest.approx([0.1, np.nan, np.nan, np.nan], nan_ok=True)
+
+
+def test_what_values_rest_on_is_kept_with_them(tmp_path):
+    queries = make_queries(10)
+    frame = table({"map": np.linspace(0, 1, 10)}, queries, "test")
+    write_values(tmp_path / "v.parquet", [frame], {"threshold": 2.0}, queries)
+    found = read_basis(tmp_path / "v.parquet")
+    assert found == Basis({"threshold": 2.0}, {source: digest_of_labels(queries, source) for source in ("label", "click")})
+    assert found.labels["label"] != found.labels["click"]
+    frame.write_parquet(tmp_path / "old.parquet")
+    assert read_basis(tmp_path / "old.parquet") is None
+
+
+def test_labels_have_one_digest_whatever_the_features_the_order_and_the_documents_without_one():
+    queries = make_queries(20)
+    digest = digest_of_labels(queries, "label")
+    order = np.random.default_rng(1).permutation(20)
+    assert digest_of_labels(replace(queries, features=queries.features * 2), "label") == digest
+    assert digest_of_labels(select(queries, order), "label") == digest
+    changed = queries.labels.copy()
+    changed[np.argmax(changed > 0)] += 1
+    assert digest_of_labels(replace(queries, labels=changed), "label") != digest
+    unjudged = np.where(queries.labels > 0, queries.labels, np.nan)
+    assert digest_of_labels(replace(queries, labels=unjudged), "label") == digest

@@ -68,3 +68,16 @@ def test_a_failed_cell_leaves_nothing(cell, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         train.fn(cell)
     assert not list((state.STATE / "cells").iterdir())
+
+
+def test_a_damaged_cell_is_trained_again(cell):
+    first = train.fn(cell)
+    folder = CellFolder.of(first.key)
+    for file in (folder.model / "model.npz", folder.result_file):
+        file.write_bytes(b"")
+        assert not folder.is_finished
+        assert train.fn(cell).digest == first.digest
+        assert folder.is_finished
+    (folder.path / "seal.json").unlink()  # as an earlier release left it
+    folder.result_file.write_text("")
+    assert train.fn(cell).digest == first.digest

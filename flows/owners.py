@@ -1,0 +1,89 @@
+"""Who a run belongs to. A run signs what it starts with its owner: processes inherit it in the environment, runs carry it as a tag.
+
+An owner is a process with a locked file in the project's folder, ``.lambdaflow/owners/``. The system lets go of the lock when the process
+ends, however it ends, so that whoever sees the folder can tell: another container or machine, and after a restart, where numbers of
+processes mean nothing. An owner without a file here has another folder and is left alone.
+"""
+
+import fcntl
+import os
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from tasks.store import state
+
+_SIGNATURE = "LAMBDAFLOW_OWNER"
+_PROCESSES = Path("/proc")
+_held: dict[Path, tuple[str, int]] = {}
+"""This process as an owner, by folder: its name and the descriptor that holds the lock."""
+
+
+def owner() -> str:
+    """This process as an owner; what it starts from now on inherits it."""
+    folder = _folder()
+    name, _ = _held.get(folder, ("", -1))
+    if not (folder / name).is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}"
+        held = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        _held[folder] = name, held
+    os.environ[_SIGNATURE] = name
+    return name
+
+
+def is_gone(who: str) -> bool:
+    """Whether an owner is known to have ended: its file is here, and nobody holds it."""
+    file = _folder() / who
+    if not who or "/" in who or not file.is_file():
+        return _is_gone_by_number(who)
+    try:
+        held = os.open(file, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(held)
+    return True
+
+
+def gone() -> list[Path]:
+    """Files of the owners in this folder that have ended."""
+    return [file for file in _folder().glob("*") if is_gone(file.name)]
+
+
+def started_by(is_theirs: Callable[[str], bool]) -> Iterator[int]:
+    """Processes in this folder, without this one, whose owner is one of theirs. Elsewhere than on Linux none can be found."""
+    home = f"PREFECT_HOME={os.environ.get('PREFECT_HOME', '')}".encode()
+    for folder in _PROCESSES.glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        signed = [entry for entry in environment if entry.startswith(_SIGNATURE.encode() + b"=")]
+        if signed and home in environment and int(folder.name) != os.getpid() and is_theirs(signed[0].decode().partition("=")[2]):
+            yield int(folder.name)
+
+
+def _folder() -> Path:
+    return (state.STATE / "owners").absolute()
+
+
+def _is_gone_by_number(who: str) -> bool:
+    """Of an owner as releases before 0.2 wrote it, MACHINE/NUMBER/BEGUN: on this machine, no such process or another one of its number."""
+    machine, _, rest = who.partition("/")
+    number, _, begun = rest.partition("/")
+    return machine == platform.node() and _PROCESSES.is_dir() and number.isdigit() and _begun(int(number)) != begun
+
+
+def _begun(process: int) -> str:
+    """When a process was started, in ticks of the machine; nothing where there is none."""
+    try:
+        return (_PROCESSES / str(process) / "stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,179 @@
+"""The log doctor: what a session log holds, who clicks, whether positions can be told from it, and how much of the judged data it covers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from ltr.data.propensities import ties
+from ltr.data.queries import Queries
+from tasks.config.click_labels import ClickLog
+from tasks.data.click_log import by_pair, open_log, ranks_in_words, shown_results
+from tasks.data.clicks import judged_pairs
+from tasks.data.ingest import located
+from tasks.records import DataError, Finding, Level, number_of
+from tasks.store.datasets import open_queries
+from tasks.store.seal import digest_of_file
+from tasks.store.state import Noted, remember, remembered
+
+MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
+"""A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""
+RANKS_TOLD = 10
+"""Ranks of the position curve that are named."""
+Said = tuple[Level, str]
+
+
+@task(cache_policy=NO_CACHE, name="check log", task_run_name="check log")
+def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
+    """`log_findings` beside stored data sets, looked for once a log.
+
+    Raises:
+        DataError: as `log_findings`.
+    """
+    about = {**log.model_dump(mode="json"), "log": digest_of_file(located(log.log))}
+    recipe = {"check_log": 1, "log": about, "data": list(names)}
+    noted = remembered(recipe)
+    if noted is None:
+        noted = Noted(findings=tuple(log_findings(log, [open_queries(name) for name in names])))
+        remember(recipe, noted)
+    return [replace(finding, subject=log.log.name) for finding in noted.findings]
+
+
+def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
+    """Everything the doctor has to say about a session log, beside the judged documents of some data sets.
+
+    Raises:
+        DataError: for a log that cannot be read, and data without ids.
+    """
+    judged = pl.concat([judged_pairs(queries, str(log.log)) for queries in sets]).unique()
+    frame, page = open_log(log)
+    rank_fault: Said | None = None
+    try:
+        frame, page = open_log(log, ranks=True)
+    except DataError as error:
+        missing = log.rank not in frame.collect_schema().names()
+        why = f"no column {log.rank!r} (clicks.rank)" if missing else str(error).removeprefix(f"{log.log}, ")
+        rank_fault = ("note" if missing else "warning", f"{why}: how clicks depend on the position cannot be told")
+    shown, sessions = shown_results(log, frame, page), _sessions(log, frame, page)
+    if not sessions.height:
+        return [Finding("error", log.log.name, "there is no row in it")]
+    said: list[Said] = [
+        ("note", _size(shown, sessions, rank_fault is None)),
+        *_pages(log, sessions, rank_fault is None),
+        *_bots(sessions),
+    ]
+    said += [rank_fault] if rank_fault else _positions(log, shown)
+    said += [("note", _coverage(shown, judged))]
+    return [Finding(level, log.log.name, text) for level, text in said]
+
+
+def _sessions(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> pl.DataFrame:
+    """One row a session: its ``pages``, ``rows`` of the log, ``results`` (a document once a page), ``clicks`` (clicked results), and pages
+    that are ``crowded`` (two documents at one rank) or whose last click is ``shared`` by several results."""
+    order, last = pl.col("_order"), pl.col("_order").max()
+    results = frame.group_by([*page, log.document]).agg(order.max(), pl.col("_rank").min(), pl.len().alias("rows"))
+    pages = results.group_by(page).agg(
+        pl.col("rows").sum(),
+        pl.len().alias("results"),
+        (order > 0).sum().alias("clicks"),
+        (pl.col("_rank").n_unique() < pl.len()).alias("crowded"),
+        ((last > 0) & ((order == last).sum() > 1)).alias("shared"),
+    )
+    return (
+        pages.group_by(pl.col(log.session).cast(pl.String).fill_null("").alias("session"))
+        .agg(pl.len().alias("pages"), pl.col("rows", "results", "clicks", "crowded", "shared").sum())
+        .cast({pl.UInt32: pl.Int64})
+        .sort("session")
+        .collect(engine="streaming")
+    )
+
+
+def _total(frame: pl.DataFrame, column: str) -> int:
+    return int(frame[column].cast(pl.Int64).sum())
+
+
+def _size(shown: pl.DataFrame, sessions: pl.DataFrame, ranked: bool) -> str:
+    counts = (("page", "pages"), ("impression", "results"), ("click", "clicks"))
+    sizes = ", ".join(number_of(_total(sessions, column), noun) for noun, column in counts)
+    ranks = f", {ranks_in_words(np.unique(shown['rank'].to_numpy()))}" if ranked else ""
+    return f"{number_of(sessions.height, 'session')}, {sizes} ({_total(shown, 'last'):,} the last of their page){ranks}"
+
+
+def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said]:
+    """What is odd about rows and pages."""
+    rows, results, pages = (_total(sessions, name) for name in ("rows", "results", "pages"))
+    crowded, shared = (_total(sessions, name) for name in ("crowded", "shared"))
+    if rows > results:
+        repeats = number_of(rows - results, "row")
+        yield "warning", f"{repeats} of {rows:,} repeat a document of their page: it was shown once, where it first stood"
+    if not _total(sessions, "clicks"):
+        yield "warning", f"no result is clicked: every label is 0 (clicks.click names the column {log.click!r})"
+    if ranked and crowded:
+        way = "is the rank that of the page?" if log.interaction else "a session that asks a query twice needs clicks.interaction"
+        yield "warning", f"{number_of(crowded, 'page')} of {pages:,} with several documents at one rank: {way}"
+    if shared:
+        yield (
+            "note",
+            f"{number_of(shared, 'page')} of {pages:,} where several results are the last click: each of them counts as it",
+        )
+
+
+def _bots(sessions: pl.DataFrame) -> Iterator[Said]:
+    """Sessions with more results or clicks than a person's."""
+    results, clicks = (float(np.median(sessions[name].to_numpy())) for name in ("results", "clicks"))
+    many = (pl.col("results") >= max(MOST_RESULTS, TIMES * results)) | (pl.col("clicks") >= max(MOST_CLICKS, TIMES * clicks))
+    bots = sessions.filter(many).sort("clicks", "results", "session", descending=[True, True, False])
+    if bots.height:
+        first, share = bots.row(0, named=True), _total(bots, "clicks") / max(_total(sessions, "clicks"), 1)
+        yield (
+            "warning",
+            f"{number_of(bots.height, 'session')} with implausibly many results or clicks, {share:.1%} of all clicks (session "
+            f"{first['session'][:40]!r}: {number_of(first['results'], 'result')}, {number_of(first['clicks'], 'click')}; the median session has "
+            f"{results:g} and {clicks:g}): leave programs out of the log",
+        )
+
+
+def _positions(log: ClickLog, shown: pl.DataFrame) -> Iterator[Said]:
+    """Clicks by rank, and whether they can be told from what was shown there."""
+    by_rank = shown.group_by("rank").agg(pl.col("impressions", "all").sum()).sort("rank")
+    rates = [f"{rank}: {clicks / times:.1%}" for rank, times, clicks in by_rank.head(RANKS_TOLD).rows()]
+    yield "note", f"clicks by rank, {', '.join(rates)}{' …' if by_rank.height > RANKS_TOLD else ''}"
+    if not shown["all"].sum():
+        return
+    for clicks in dict.fromkeys(label.clicks for label in log.labels.values() if label.debias) or ("all",):
+        document, rank, _, clicked = by_pair(shown, clicks)
+        times = np.bincount(document)[np.bincount(document, clicked) > 0]
+        movers = f"{(times > 1).sum():,} of {number_of(len(times), 'clicked document')} shown at several ranks"
+        group = ties(document, rank, clicked)
+        tied, apart = np.flatnonzero(group == 0) + 1, np.flatnonzero(group > 0) + 1
+        if len(tied) > 1:
+            rest = f", not with {ranks_in_words(apart)}" if len(apart) else ""
+            yield (
+                "note",
+                f"{movers}: the position's part can be told from the document's ({ranks_in_words(tied)}{rest}; {clicks} clicks)",
+            )
+        else:
+            yield (
+                "warning",
+                f"{movers}: the position's part cannot be told from the document's ({clicks} clicks), labels keep it and debias has nothing to go by",
+            )
+
+
+def _coverage(shown: pl.DataFrame, judged: pl.DataFrame) -> str:
+    """How much of the judged documents was shown, and of the shown ones judged."""
+    pairs = shown.select("query", "document").unique()
+    queries = judged.select("query").unique()
+    both, known = (pairs.join(side, on=side.columns, how="semi") for side in (judged, queries))
+    found = queries.join(pairs, on="query", how="semi").height
+
+    def share(part: int, whole: int) -> str:
+        return f" ({part / whole:.1%})" if whole else ""
+
+    return (
+        f"{found:,} of {number_of(queries.height, 'judged query')} in the log; {both.height:,} of {number_of(judged.height, 'judged document')} "
+        f"shown{share(both.height, judged.height)}; {both.height:,} of {number_of(pairs.height, 'shown document')} judged"
+        f"{share(both.height, pairs.height)}, of those of judged queries {both.height:,} of {known.height:,}{share(both.height, known.height)}"
+    )

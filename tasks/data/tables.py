@@ -1,0 +1,102 @@
+"""Tables: Parquet, CSV and TSV files, read as they are named and not otherwise."""
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from tasks.records import DataError
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+TABLES = {".parquet", *SEPARATORS}
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+_SAMPLE = 1 << 20
+"""Bytes of a file that are looked at before it is read."""
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is read as a table, with named columns; anything else is LETOR text, whose features may end early."""
+    return path.suffix.lower() in TABLES
+
+
+def require_plain(path: Path) -> None:
+    """Looks at a file's beginning.
+
+    Raises:
+        DataError: for an empty file, a compressed one, Parquet of another name, and text whose lines end with CR alone.
+    """
+    with open(path, "rb") as file:
+        beginning = file.read(_SAMPLE)
+    if not beginning:
+        raise DataError(f"{path}: the file is empty")
+    for mark, kind in _COMPRESSED.items():
+        if beginning.startswith(mark):
+            raise DataError(f"{path}: compressed with {kind}; unpack it first")
+    if beginning.startswith(b"PAR1") and path.suffix.lower() != ".parquet":
+        raise DataError(f"{path}: this is Parquet; rename it to {path.name}.parquet")
+    if path.suffix.lower() != ".parquet" and b"\r" in beginning and b"\n" not in beginning:
+        raise DataError(f"{path}: its lines end with CR alone; they end with LF or CR LF")
+
+
+def scan(path: Path, quoted: bool = True) -> pl.LazyFrame:
+    """A table to be read, columns of CSV and TSV as text. Errors of reading it come when it is collected, inside `reading`.
+
+    Raises:
+        DataError: as `require_plain`, and for a column that the header of a text names twice.
+    """
+    require_plain(path)
+    with reading(path):
+        if path.suffix.lower() == ".parquet":
+            return pl.scan_parquet(path, glob=False)
+        separator = SEPARATORS.get(path.suffix.lower(), "\t")
+        header = _header(path, separator) if quoted else []
+        twice = [name for k, name in enumerate(header) if name in header[:k]]
+        if twice:
+            raise DataError(f"{path}, line 1: column {twice[0]!r} is named twice; rename one")
+        return pl.scan_csv(path, separator=separator, infer_schema=False, quote_char='"' if quoted else None, glob=False)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What polars raises inside is a DataError that names the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path}: cannot be read as {path.suffix[1:].lower()}: {str(error).splitlines()[0]}") from None
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # of polars, for damaged files
+            raise DataError(f"{path}: cannot be read as {path.suffix[1:].lower()}: the file is damaged") from None
+        raise
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """A table with its columns; of CSV and TSV as text, where nothing stands for a missing value.
+
+    Raises:
+        DataError: as `scan`, for a table without rows, a damaged file, and a line with fewer fields than the header.
+    """
+    with reading(path):
+        frame = scan(path).collect()
+    if frame.height == 0:
+        raise DataError(f"{path}: no document in it")
+    if path.suffix.lower() in SEPARATORS and frame.to_series(-1).null_count():
+        _refuse_short_lines(path, SEPARATORS[path.suffix.lower()], frame.width)
+    return frame
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        return next(csv.reader(file, delimiter=separator), [])
+
+
+def _refuse_short_lines(path: Path, separator: str, width: int) -> None:
+    """polars fills short lines up; where the last column is never empty there is none."""
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        lines = csv.reader(file, delimiter=separator)
+        for fields in lines:
+            if fields and len(fields) < width:
+                raise DataError(f"{path}, line {lines.line_num}: {len(fields)} fields; the header names {width}")

@@ -1,0 +1,163 @@
+"""The settings that a run chose, trained once more on all its data: the model to use after a run over folds.
+
+scikit-learn's ``refit`` does the same after a cross-validated search. Its own rules here: the point of the grid with the best mean over the
+folds' validation queries; as many trees or epochs as the folds kept on average, as there are no queries left to stop on; no test numbers,
+for the same reason.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from pydantic import Field, model_validator
+
+from ltr.data.queries import concatenate
+from tasks.config.ranker_section import SECTIONS
+from tasks.config.run_config import RunConfig, register_evidence
+from tasks.evidence.protocol import Evidence, Found, Gathering, render
+from tasks.records import Cell, Fold, Trained, point_title
+from tasks.store.cells import CellFolder, read_curve
+from tasks.store.datasets import about_queries, keep_queries, open_queries
+from tasks.store.state import Noted, remember, remembered
+from tasks.tracking import registry
+from tasks.tracking.description import describe_fold, prefect_tags
+from tasks.tracking.tracker import REFIT
+from tasks.training.cell import train
+
+TEMPLATE = """<h2>Trained on all data</h2>
+<ul>{% for sentence in sentences %}<li>{{ sentence }}</li>{% endfor %}</ul>
+"""
+
+
+@dataclass(frozen=True)
+class Refitted(Found):
+    """Models that were trained on all data.
+
+    Attributes:
+        run_id: of the run.
+        models: by ranker.
+        queries: that each learned from.
+        versions: registered ones, by ranker.
+    """
+
+    place: ClassVar[int] = 20
+    run_id: str
+    models: dict[str, Trained]
+    queries: int
+    versions: dict[str, str]
+
+    def tags(self) -> dict[str, str]:
+        return {REFIT: json.dumps({name: trained.result.key for name, trained in self.models.items()})}
+
+    def sentences(self) -> list[str]:
+        return [self._sentence(name, trained) for name, trained in self.models.items()]
+
+    def _sentence(self, name: str, trained: Trained) -> str:
+        settings = point_title(trained.cell.point)
+        version = f", version {self.versions[name]}" if name in self.versions else ""
+        return (
+            f"{name}{f' ({settings})' if settings else ''} trained on all {self.queries:,} queries: "
+            f"--model {self.run_id[:8]}:{name}{version}; no queries are left to measure it on"
+        )
+
+    def section(self) -> str:
+        return render(TEMPLATE, sentences=self.sentences())
+
+
+class Refit(Evidence):
+    """Trains the chosen settings of `rankers`, by default of the best one on validation queries, on all data: training, validation and test
+    queries together. ``refit: true`` asks for that; `register` adds the model to MLflow's registry under this name.
+    """
+
+    key: ClassVar[str] = "refit"
+    last: ClassVar[bool] = True
+    rankers: list[str] = []
+    register_as: str | None = Field(None, alias="register", pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_. -]*$")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_enough(cls, written: Any) -> Any:
+        return {} if written is True else written
+
+    def check(self, config: RunConfig) -> None:
+        config.require_ranker("refit.rankers", *self.rankers)
+        for name in self.rankers:
+            if name not in config.alone:
+                raise ValueError(f"refit.rankers: {name!r} learns from the scores of others, which all data do not have")
+        if self.register_as and len(self.rankers) > 1:
+            raise ValueError(f"refit.register: {self.register_as!r} is one model, and refit.rankers names {len(self.rankers)}")
+        if not config.alone:
+            raise ValueError("refit: no ranker learns from the data's own features")
+
+    def gather(self, run: Gathering) -> Refitted:
+        """Trains the models and notes them in MLflow."""
+        run.progress.begin("training on all data")
+        data = Fold(all_queries(run.folds[0]))
+        models = {name: self._refit(run, name, data) for name in self.rankers or [_best(run)]}
+        versions = {}
+        if self.register_as:
+            for name, trained in models.items():
+                made = registry.registered(self.register_as, run.tracker.run_of(trained.result.key), trained.result.digest)
+                versions[name] = f"{made.number} of {self.register_as}"
+        return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
+
+    def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
+        folds = best_point([t for t in run.cells if t.ranker == ranker], f"valid_{run.config.select_key}")
+        cell = refit_cell(folds, data)
+        result = train(cell)
+        run.tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
+        return Trained(cell, result)
+
+
+register_evidence(Refit)
+
+
+def _best(run: Gathering) -> str:
+    """The ranker with the best mean over the chosen cells' validation queries."""
+    metric = f"valid_{run.config.select_key}"
+
+    def mean(name: str) -> float:
+        return float(np.mean([t.result.metrics[metric] for t in run.chosen if t.ranker == name]))
+
+    return max(run.config.alone, key=mean)
+
+
+def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:
+    """Of one ranker's cells those of the point with the best mean over the folds, the first where several tie."""
+    points: dict[str, list[Trained]] = {}
+    for one in trained:
+        points.setdefault(point_title(one.cell.point), []).append(one)
+    return max(points.values(), key=lambda folds: np.mean([one.result.metrics[metric] for one in folds]))
+
+
+def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:
+    """The cell that trains the settings of these on other data, for as many iterations as they kept on average."""
+    cell = folds[0].cell
+    kept = [n for one in folds if (n := _kept_iterations(one)) is not None]
+    counted = SECTIONS[str(cell.section["kind"])].core.iterations_from if kept else None
+    section = {**cell.section, counted: max(1, round(float(np.mean(kept))))} if counted else cell.section
+    return replace(cell, label=f"{cell.ranker} · all data", fold=0, section=section, data=data)
+
+
+def _kept_iterations(trained: Trained) -> int | None:
+    """After how many iterations a cell's validation curve is at its best; None where it did not stop by one."""
+    curve = read_curve(CellFolder.of(trained.result.key).curve)
+    if curve is None or trained.cell.section.get("stop_on") is None:
+        return None
+    known = [(value, -iteration) for iteration, value in zip(curve.iteration, curve.valid, strict=True) if value is not None]
+    return -max(known)[1] if known else None
+
+
+@task(cache_policy=NO_CACHE, name="all data", task_run_name="all data")
+def all_queries(fold: Fold) -> str:
+    """Training, validation and test queries as one stored data set."""
+    recipe = {"all": 1, "fold": fold.roles}
+    noted = remembered(recipe)
+    if noted is None:
+        noted = Noted((keep_queries(concatenate([open_queries(name) for name in dict.fromkeys(fold.roles.values())])),))
+        remember(recipe, noted)
+    return noted.data[0]

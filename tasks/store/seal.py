@@ -1,0 +1,83 @@
+"""Whether a folder of the store is as it was written: its ``seal.json`` has the size of every file, a digest of blocks taken from all over
+it, which is read in no time, and one of all its bytes. Folders of earlier releases have none and are taken as they are.
+"""
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+
+SEAL = "seal.json"
+_BLOCK, _BLOCKS = 4096, 16
+
+
+def write_seal(folder: Path) -> None:
+    """Seals everything in a folder, and has it all on the disk."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    seal = {
+        str(path.relative_to(folder)): {"size": path.stat().st_size, "sample": _sample(path), "digest": digest_of_file(path)}
+        for path in files
+    }
+    (folder / SEAL).write_text(json.dumps(seal, indent=1) + "\n")
+    for path in (*files, folder / SEAL, *(path for path in folder.rglob("*") if path.is_dir()), folder):
+        sync(path)
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a folder is there and, as far as blocks of its files tell, as it was written."""
+    return folder.is_dir() and not faults(folder)
+
+
+def faults(folder: Path, fully: bool = False) -> list[str]:
+    """What is damaged in a folder, a sentence a file; nothing where it has no seal.
+
+    Args:
+        folder: of the store.
+        fully: read every byte, and not only blocks.
+    """
+    file = folder / SEAL
+    if not file.is_file():
+        return []
+    try:
+        seal = json.loads(file.read_text())
+        return [f"{folder / name} {fault}" for name, said in seal.items() if (fault := _fault(folder / name, said, fully))]
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return [f"{file} cannot be read"]
+
+
+def digest_of_file(path: Path) -> str:
+    """sha256 of a file's bytes."""
+    with open(path, "rb") as file:
+        hasher = sha256()
+        while block := file.read(1 << 22):
+            hasher.update(block)
+    return hasher.hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Returns when a file, or the names in a folder, are on the disk, and not only in the system's memory."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _fault(path: Path, said: dict[str, int | str], fully: bool) -> str:
+    if not path.is_file():
+        return "is missing"
+    if (size := path.stat().st_size) != said["size"]:
+        return f"has {size:,} bytes and was written with {said['size']:,}"
+    same = digest_of_file(path) == said["digest"] if fully else _sample(path) == said["sample"]
+    return "" if same else "has other bytes than were written"
+
+
+def _sample(path: Path) -> str:
+    """sha256 of the first block of a file, its last and some between, evenly spaced."""
+    last = max(0, path.stat().st_size - _BLOCK)
+    hasher = sha256()
+    with open(path, "rb", buffering=0) as file:
+        for k in range(_BLOCKS):
+            file.seek(last * k // (_BLOCKS - 1))
+            hasher.update(file.read(_BLOCK))
+    return hasher.hexdigest()

@@ -1,0 +1,119 @@
+"""A signal to a run, to its process or its group, from a terminal or not: all is closed within seconds, no process is left."""
+
+import os
+import pty
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import yaml
+
+from tests.conftest import own_environment
+from tests.flows.test_kill import COMMAND, at_work_in, finished_cells, rows
+
+CONFIG = {
+    "name": "interrupted",
+    "data": {"generate": {"queries": [60, 30, 30], "documents": 12, "features": 12, "sessions": 20}},
+    "rankers": {
+        "quick": {"kind": "lambdarank", "epochs": 2},
+        "slow": {"kind": "lambdarank", "epochs": 1_000_000, "learning_rate": 1e-9},
+    },
+    "measures": ["ndcg_10"],
+}
+SECONDS = 5.0
+
+
+def started(folder, *more):
+    (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    with open(folder / "log", "wb") as log:
+        return subprocess.Popen(
+            [*COMMAND, *more], cwd=folder, env=own_environment(), stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def wait_for_a_cell(folder, seconds=240):
+    """Until MLflow has the first cell and the second is being trained."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if finished_cells(folder) and rows(folder, "mlflow", "select 1 from runs where status = 'FINISHED'"):
+            time.sleep(1)
+            return
+        time.sleep(0.1)
+    raise AssertionError((folder / "log").read_text())
+
+
+def assert_closed(folder):
+    assert rows(folder, "mlflow", "select distinct status from runs where name = 'interrupted'") == [("KILLED",)]
+    assert rows(folder, "prefect", "select distinct state_type from flow_run") == [("CRASHED",)]
+    assert not rows(folder, "mlflow", "select name from runs where status = 'RUNNING'")
+    assert len(finished_cells(folder)) == 1
+    assert not at_work_in(folder)
+
+
+def assert_ends_in_time(process, folder, send):
+    began = time.monotonic()
+    send()
+    assert process.wait(60) == 130
+    while at_work_in(folder) and time.monotonic() < began + 3 * SECONDS:
+        time.sleep(0.05)
+    assert time.monotonic() - began < SECONDS
+    assert_closed(folder)
+
+
+@pytest.mark.parametrize(
+    ("number", "to"),
+    [
+        (signal.SIGINT, os.killpg),
+        (signal.SIGTERM, os.kill),
+        (signal.SIGHUP, os.killpg),
+        *(pytest.param(*both, marks=pytest.mark.long) for both in ((signal.SIGTERM, os.killpg), (signal.SIGINT, os.kill))),
+    ],
+)
+def test_a_signal_ends_a_run_in_seconds_and_closes_it(tmp_path, number, to):
+    process = started(tmp_path)
+    wait_for_a_cell(tmp_path)
+    assert_ends_in_time(process, tmp_path, lambda: to(process.pid, number))
+    assert "run the same command again to continue" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("runner", ["processes=2", "dask=2"])
+def test_workers_end_with_it(tmp_path, runner):
+    process = started(tmp_path, "--runner", runner)
+    wait_for_a_cell(tmp_path)
+    assert_ends_in_time(process, tmp_path, lambda: os.killpg(process.pid, signal.SIGINT))
+
+
+def test_a_second_ctrl_c_on_a_terminal_ends_it_at_once(tmp_path):
+    """Whatever stands open then is closed by the next run, as after any kill."""
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(tmp_path)
+        os.execve(sys.executable, COMMAND, own_environment())
+
+    def drain():
+        try:
+            while os.read(terminal, 4096):
+                pass
+        except OSError:
+            pass
+
+    threading.Thread(target=drain, daemon=True).start()
+    wait_for_a_cell(tmp_path)
+    began = time.monotonic()
+    os.write(terminal, b"\x03")
+    time.sleep(0.2)
+    os.write(terminal, b"\x03")
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert time.monotonic() - began < 3
+    while at_work_in(tmp_path) and time.monotonic() < began + SECONDS:
+        time.sleep(0.05)
+    assert not at_work_in(tmp_path)
+    with sqlite3.connect(tmp_path / "mlruns/mlflow.db") as store:
+        assert store.execute("pragma integrity_check").fetchall() == [("ok",)]

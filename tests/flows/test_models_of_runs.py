@@ -1,0 +1,184 @@
+"""A model of a run is named, found and used by what it remembers: its columns, and its features by name."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ltr
+from flows.cli import main
+from tasks.config.data_section import Data
+from tasks.data.ingest import ingest
+from tasks.store.datasets import open_queries
+from tasks.tracking.lookup import find_model
+from tests.conftest import make_queries
+
+
+def table(seed=0, n=60) -> pl.DataFrame:
+    """Judged documents whose columns have names of their own."""
+    queries = make_queries(n, n_features=3, seed=seed, clicks=False)
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    features = {name: queries.features[:, k] for k, name in enumerate("abc")}
+    return pl.DataFrame({"qid": [f"q{q}" for q in of_query], "grade": queries.labels, **features}).with_row_index("sku")
+
+
+CONFIG = """
+data: {files: train.csv, folds: 3, query: qid, label: grade, document: sku}
+rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}}
+measures: [ndcg_10]
+"""
+
+
+@pytest.fixture(scope="module")
+def run_id(prefect_server, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("folds")
+        patch.chdir(folder)
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        table().write_csv("train.csv")
+        (folder / "c.yaml").write_text(CONFIG)
+        with pytest.MonkeyPatch.context() as quiet:
+            printed = []
+            quiet.setattr("builtins.print", lambda *said, **_: printed.append(said))
+            assert main(["run", "c.yaml", "--json"]) == 0
+        yield json.loads(printed[-1][0])["run_id"]
+
+
+def answered(capsys, *arguments):
+    """Exit code, standard output and standard error of a command."""
+    code = main(list(arguments))
+    return code, *capsys.readouterr()
+
+
+def test_folds_are_models_of_their_own(run_id, capsys):
+    scores = []
+    for name in ("ridge:1", "ridge:2", "trees:3"):
+        code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
+        assert (code, err) == (0, "")
+        scores.append(pl.read_csv("s.csv")["score"].to_list())
+    assert len({tuple(own) for own in scores}) == 3
+    for name, said in (
+        ("ridge", f"ridge is one model a fold; name one, {run_id[:8]}:ridge:1 to {run_id[:8]}:ridge:3"),
+        ("ridge:4", "fold '4'; ridge has the folds 1 to 3"),
+        ("ridge:x", "fold 'x'; ridge has"),
+        ("net", "no finished ranker 'net'; it has: ridge, trees"),
+    ):
+        code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
+        assert code == 1
+        assert said in err
+    code, _, shown = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1")
+    assert (code, "ridge · fold 1" in shown) == (0, True)
+
+
+def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
+    """By the command, and what it trains is what the core trains on all data with those settings."""
+    code, out, err = answered(capsys, "refit", f"{run_id[:8]}:trees", "--register", "shop", "--json")
+    assert code == 0, err
+    refitted = json.loads(out.splitlines()[-1])["run_id"]
+    assert f"trees trained on all 60 queries: --model {refitted[:8]}:trees, version 1 of shop" in " ".join(err.split())
+    scores = []
+    for model in (f"{refitted[:8]}:trees", "models:/shop/1"):
+        code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv")
+        assert (code, err) == (0, "")
+        scores.append(pl.read_csv("s.csv")["score"].to_numpy())
+    kept = []
+    for fold in "123":
+        found = find_model(f"{refitted[:8]}:trees:{fold}")
+        kept.append(found.trees.n_trees)
+    queries = read_all(table())
+    plain = ltr.LambdaMART(n_trees=round(np.mean(kept)), n_leaves=3, stop_on=None).fit(queries)
+    assert np.array_equal(scores[0], plain.predict(table().select("a", "b", "c").to_numpy()))
+    assert np.array_equal(scores[0], scores[1])
+    code, _, err = answered(capsys, "refit", f"{run_id[:8]}:net")
+    assert (code, "refit.rankers: no ranker 'net'; there are: ridge, trees" in err) == (1, True)
+
+
+def read_all(frame):
+    keep_columns = Data(files=["train.csv"], query="qid", label="grade", document="sku")
+    return open_queries(ingest.fn([Path("train.csv")], keep_columns).data)
+
+
+def test_columns_are_remembered_and_overridden(run_id, capsys):
+    model = f"{run_id[:8]}:trees:1"
+    code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv")
+    assert (code, err) == (0, "")
+    assert pl.read_csv("s.csv").columns == ["query", "document", "score"]
+    for command in (["evaluate"], ["export", "--to", "lightgbm", "-o", "m.txt"], ["optimality"]):
+        code, _, err = answered(capsys, *command, "--model", model, "--data", "train.csv")
+        assert code == 0, err
+    table().rename({"qid": "session", "grade": "stars"}).write_csv("other.csv")
+    code, _, err = answered(capsys, "evaluate", "--model", model, "--data", "other.csv")
+    assert code == 1
+    assert "no column 'qid'" in err
+    for prefix in ("", "data."):
+        given = [*("--set", f"{prefix}query=session"), *("--set", f"{prefix}label=stars")]
+        assert answered(capsys, "evaluate", "--model", model, "--data", "other.csv", *given)[0] == 0
+        assert answered(capsys, "predict", "--model", model, "--data", "other.csv", "-o", "s.csv", *given)[0] == 0
+        assert answered(capsys, "check", "other.csv", *given, "--set", f"{prefix}document=sku")[0] == 0
+
+
+def test_features_are_found_by_name(run_id, capsys):
+    """The same rows with columns in another order have the same value; renamed ones are refused."""
+    model = f"{run_id[:8]}:trees:1"
+
+    def value(path, *more):
+        code, out, err = answered(capsys, "evaluate", "--model", model, "--data", path, "--measure", "map", "--json", *more)
+        return json.loads(out.splitlines()[-1]) if code == 0 else err
+
+    table().select("c", "qid", "b", "sku", "a", "grade").write_csv("turned.csv")
+    table().with_columns(more=pl.lit(1)).write_csv("wider.csv")
+    assert value("turned.csv") == value("train.csv") == value("wider.csv")
+    table().rename({"b": "bb"}).write_csv("renamed.csv")
+    assert "renamed.csv: no feature 'b', which the model reads; did you mean bb? (1 of 3 are missing)" in value("renamed.csv")
+    code, _, err = answered(capsys, "optimality", "--model", model, "--data", "renamed.csv")
+    assert (code, "no feature 'b', which the model reads" in err) == (1, True)
+    code, _, err = answered(capsys, "export", "--model", model, "--to", "lightgbm", "-o", "e.txt", "--data", "renamed.csv")
+    assert (code, "no feature 'b', which the model reads" in err) == (1, True)
+
+
+def test_only_what_was_measured_alike_is_compared(run_id, capsys):
+    """Other conventions or labels are other measures; other features, and other documents without a label above 0, are not."""
+
+    def run_of(*settings):
+        code, out, err = answered(capsys, "run", "one.yaml", "--json", *(part for s in settings for part in ("--set", s)))
+        assert code == 0, err
+        return json.loads(out.splitlines()[-1])["run_id"][:8]
+
+    frame = table()
+    frame.write_csv("one.csv")
+    frame.with_columns(grade=4 - pl.col("grade")).write_csv("reversed.csv")
+    zeros = frame.filter(pl.col("grade") == 0).with_columns(sku=pl.col("sku") + 10_000)
+    pl.concat([frame, zeros]).with_columns(more=pl.col("a") * 2).write_csv("more.csv")
+    Path("one.yaml").write_text(CONFIG.replace("train.csv, folds: 3", "one.csv").replace(", trees: {", ", unused: {"))
+    first = run_of()
+    for settings, said in (
+        (["conventions.threshold=1"], "different conventions (threshold 1.0 and 2.0)"),
+        (["conventions.gain=linear"], "different conventions (gain linear and exp2)"),
+        (["data.files=reversed.csv"], "different labels of the same queries (label source 'label')"),
+    ):
+        other = run_of(*settings)
+        for more in ([], ["--tier", "ndcg_10", "--tier", "map"]) if "threshold" in settings[0] else ([],):
+            code, out, err = answered(capsys, "compare", first, other, *more)
+            assert (code, out) == (1, "")
+            assert said in err
+            assert "Traceback" not in err
+    assert answered(capsys, "compare", first, run_of("data.files=more.csv"))[0] == 0
+
+
+def test_nothing_is_written_onto_what_is_read(run_id, capsys):
+    before = table().write_csv()
+    with open("input.csv", "w") as file:
+        file.write(before)
+    os.symlink("input.csv", "alias.csv")
+    for output in ("input.csv", "alias.csv", "./input.csv"):
+        code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:trees:1", "--data", "input.csv", "-o", output)
+        assert (code, f"{output.removeprefix('./')}: this is input.csv itself" in err) == (1, True), err
+    code, _, err = answered(
+        capsys, "export", "--model", f"{run_id[:8]}:trees:1", "--to", "lightgbm", "-o", "input.csv", "--data", "input.csv"
+    )
+    assert (code, "this is input.csv itself" in err) == (1, True)
+    with open("input.csv") as file:
+        assert file.read() == before

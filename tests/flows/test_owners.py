@@ -1,0 +1,51 @@
+"""Who owns what a run leaves behind; what becomes of it is seen in test_kill."""
+
+import os
+import subprocess
+import sys
+
+from flows.owners import gone, is_gone, owner
+from tests.conftest import own_environment
+
+HOLDS = "import sys; from flows.owners import owner; print(owner(), flush=True); sys.stdin.read()"
+
+
+def test_an_owner_is_gone_when_its_process_has_ended_however(workplace):
+    """By its lock and not by its number, which means another process in another container or after a restart."""
+    mine = owner()
+    other = subprocess.Popen([sys.executable, "-c", HOLDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    theirs = other.stdout.readline().strip()
+    assert owner() == mine == os.environ["LAMBDAFLOW_OWNER"]
+    assert theirs != mine
+    assert not is_gone(mine)
+    assert not is_gone(theirs)
+    assert gone() == []
+    other.kill()
+    other.wait()
+    assert is_gone(theirs)
+    assert [file.name for file in gone()] == [theirs]
+    assert not is_gone(mine)
+
+
+def test_a_live_owner_in_another_process_namespace_is_not_gone(workplace):
+    """There its number is that of nobody, or of somebody else."""
+    within = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc", sys.executable, "-c"]
+    mine = owner()
+    asked = f"from flows.owners import is_gone; print(is_gone({mine!r}))"
+    done = subprocess.run([*within, asked], env=own_environment(), capture_output=True, text=True, timeout=60)
+    if "unshare" in done.stderr:
+        return
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_what_cannot_be_known_is_not_gone(workplace):
+    assert not is_gone("elsewhere-1-00000000")
+    assert not is_gone(f"elsewhere/{os.getpid()}/1")
+    assert not is_gone("")
+    assert not is_gone("../owners")
+
+
+def test_owners_of_earlier_releases_are_told_by_their_number(workplace):
+    import platform
+
+    assert is_gone(f"{platform.node()}/{os.getpid()}/1")

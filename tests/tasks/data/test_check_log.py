@@ -1,0 +1,129 @@
+"""The log doctor by hand, and of simulated users."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ltr.data.queries import Queries
+from tasks.config.click_labels import ClickLog
+from tasks.data.check_log import check_log, log_findings
+from tasks.records import DataError
+from tasks.store.datasets import keep_queries
+
+JUDGED = Queries(
+    np.zeros((4, 1)), np.array([1.0, 0, 2, 0]), np.array([0, 3, 4]),
+    ids=np.array([b"shoes", b"hats"]), documents=np.array([b"a", b"b", b"z", b"h"]),
+)  # fmt: skip
+
+
+def page(session, query, shown, clicked="", **more):
+    """A result page: a letter a document, from rank 1 on; `clicked` in the order of the clicks."""
+    return [
+        {"session": session, "query": query, "document": d, "rank": r, "click": clicked.find(d) + 1, **more}
+        for r, d in enumerate(shown, 1)
+    ]
+
+
+@pytest.fixture
+def said(tmp_path):
+    """What the doctor says of some rows."""
+
+    def look(rows, sets=(JUDGED,), **keys):
+        pl.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
+        found = log_findings(ClickLog(log=tmp_path / "log.parquet", **keys), sets)
+        assert {finding.subject for finding in found} == {"log.parquet"}
+        return {level: [f.text for f in found if f.level == level] for level in ("note", "warning", "error")}
+
+    return look
+
+
+GOOD = [*page(1, "Shoes", "abc", "ab"), *page(2, "shoes", "bac", "b"), *page(3, "shoes", "abc", "b"), *page(4, "coats", "xy", "x")]
+
+
+def test_a_good_log(said):
+    found = said(GOOD)
+    assert not found["warning"]
+    assert found["note"][0] == "4 sessions, 4 pages, 11 impressions, 5 clicks (4 the last of their page), ranks 1–3"
+    assert found["note"][1] == "clicks by rank, 1: 75.0%, 2: 50.0%, 3: 0.0%"
+    assert found["note"][2].startswith("2 of 3 clicked documents shown at several ranks: the position's part can be told")
+    assert found["note"][3] == (
+        "1 of 2 judged queries in the log; 2 of 4 judged documents shown (50.0%); 2 of 5 shown documents judged (40.0%), "
+        "of those of judged queries 2 of 3 (66.7%)"
+    )
+
+
+def test_several_data_sets_are_covered_together(said):
+    other = replace(JUDGED, ids=np.array([b"coats", b"caps"]), documents=np.array([b"x", b"y", b"z", b"h"]))
+    assert said(GOOD, (JUDGED, other))["note"][-1].startswith("2 of 4 judged queries in the log; 4 of 8 judged documents shown")
+
+
+def test_positions_that_cannot_be_told(said):
+    fixed = [*page(1, "shoes", "ab", "a"), *page(2, "shoes", "ab", "b")]
+    assert said(fixed)["warning"] == [
+        "0 of 2 clicked documents shown at several ranks: the position's part cannot be told from the document's (all clicks), "
+        "labels keep it and debias has nothing to go by"
+    ]
+    below = [*GOOD, *page(9, "shoes", "lmnop", "p")]
+    assert any("(ranks 1–2, not with rank 5; all clicks)" in text for text in said(below)["note"])
+    bare = [{k: v for k, v in row.items() if k != "rank"} for row in GOOD]
+    found = said(bare)
+    assert "no column 'rank' (clicks.rank): how clicks depend on the position cannot be told" in found["note"]
+    assert found["note"][0].endswith("(4 the last of their page)")
+    wrong = [{**row, "rank": row["rank"] - 1} for row in GOOD]
+    assert "line 2: rank '0': the place a result was shown at, 1 to 999999: how clicks" in said(wrong)["warning"][0]
+
+
+def test_repeated_rows_and_pages_in_one(said):
+    found = said([*GOOD, *GOOD[:2]])
+    assert found["warning"] == ["2 rows of 13 repeat a document of their page: it was shown once, where it first stood"]
+    again = [*GOOD, *page(1, "Shoes", "de", "d")]
+    assert found["note"] == said(GOOD)["note"]
+    assert said(again)["warning"] == [
+        "1 page of 4 with several documents at one rank: a session that asks a query twice needs clicks.interaction"
+    ]
+    numbered = [{**row, "interaction": k >= len(GOOD)} for k, row in enumerate(again)]
+    assert not said(numbered, interaction="interaction")["warning"]
+
+
+def test_clicks_without_an_order(said):
+    marked = [{**row, "click": int(row["click"] > 0)} for row in GOOD]
+    assert "1 page of 4 where several results are the last click: each of them counts as it" in said(marked)["note"]
+    none = [{**row, "click": 0} for row in GOOD]
+    assert said(none)["warning"] == ["no result is clicked: every label is 0 (clicks.click names the column 'click')"]
+
+
+def test_bots(said):
+    letters = [chr(0x4E00 + k) for k in range(400)]
+    busy = [{**row, "click": row["rank"]} for row in page("crawler", "shoes", letters[:60])]
+    found = said([{**row, "session": str(row["session"])} for row in [*GOOD, *busy]])
+    assert found["warning"][0] == (
+        "1 session with implausibly many results or clicks, 92.3% of all clicks (session 'crawler': 60 results, 60 clicks; "
+        "the median session has 3 and 1): leave programs out of the log"
+    )
+    idle = page(7, "shoes", letters)
+    assert said([*GOOD, *idle])["warning"][0].startswith("1 session with implausibly many results or clicks, 0.0% of all clicks")
+
+
+def test_data_without_ids_and_a_log_that_is_not_there(said, tmp_path):
+    with pytest.raises(DataError, match="have no id"):
+        said(GOOD, (replace(JUDGED, documents=None),))
+    with pytest.raises(DataError, match="no such file"):
+        log_findings(ClickLog(log=tmp_path / "none.tsv"), [JUDGED])
+
+
+def test_a_log_is_looked_at_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame(GOOD).write_csv("log.csv")
+    log, name = ClickLog(log="log.csv"), keep_queries(JUDGED)
+    found = check_log.fn(log, [name])
+    assert found == log_findings(log, [JUDGED])
+    monkeypatch.setattr("tasks.data.check_log.log_findings", None)
+    assert check_log.fn(log, [name]) == found
+
+
+def test_an_empty_log(tmp_path):
+    (tmp_path / "log.csv").write_text("session,query,document,click\n")
+    (found,) = log_findings(ClickLog(log=tmp_path / "log.csv"), [JUDGED])
+    assert (found.level, found.text) == ("error", "there is no row in it")

@@ -1,0 +1,69 @@
+"""Tables are read as they are named; files that are something else are refused with the rule."""
+
+import gzip
+
+import polars as pl
+import pytest
+
+from tasks.data.tables import is_table, read_table, require_plain, scan
+from tasks.records import DataError
+
+ROWS = "query,label,a\n1,2,0.5\n1,0,\n"
+
+
+def test_a_name_is_a_name_and_no_pattern(tmp_path):
+    folder = tmp_path / "some [of] them*"
+    folder.mkdir()
+    for name, value in (("data[1].csv", 1), ("data1.csv", 2), ("q?.csv", 3), ("qz.csv", 4)):
+        (folder / name).write_text(f"query,a\n1,{value}\n")
+        pl.DataFrame({"a": [value]}).write_parquet((folder / name).with_suffix(".parquet"), mkdir=False)
+    for name, value in (("data[1].csv", 1), ("q?.csv", 3)):
+        assert read_table(folder / name)["a"].to_list() == [str(value)]
+        assert read_table((folder / name).with_suffix(".parquet"))["a"].to_list() == [value]
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "said"),
+    [
+        ("a.csv", b"", "a.csv: the file is empty"),
+        ("a.csv.gz", gzip.compress(ROWS.encode()), "a.csv.gz: compressed with gzip; unpack it first"),
+        ("a.txt", b"PK\x03\x04....", "a.txt: compressed with zip"),
+        ("a.txt", b"PAR1....", "a.txt: this is Parquet; rename it to a.txt.parquet"),
+        ("a.csv", ROWS.replace("\n", "\r").encode(), "a.csv: its lines end with CR alone"),
+        ("a.csv", b"query,label,label\n1,2,3\n", "a.csv, line 1: column 'label' is named twice"),
+        ("a.csv", b'query,"label, or so","label, or so"\n1,2,3\n', "a.csv, line 1: column 'label, or so' is named twice"),
+        ("a.csv", b"query,label,a\n1,2,3\n1,2\n", "a.csv, line 3: 2 fields; the header names 3"),
+        ("a.csv", b"query,label,a\n1,2,3,4\n", "a.csv: cannot be read as csv: "),
+        ("a.tsv", b"query\tlabel\ta\n1\t2\t\n1\n", "a.tsv, line 3: 1 fields; the header names 3"),
+        ("a.csv", b"query,label,a\n\xff\xfe,2,3\n", "a.csv: cannot be read as csv: "),
+        ("a.csv", b"query,label,a\n", "a.csv: no document in it"),
+        ("a.parquet", b"PAR1 and nothing else", "a.parquet: cannot be read as parquet: "),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path, monkeypatch, name, written, said):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / name
+    path.write_bytes(written)
+    with pytest.raises(DataError) as caught:
+        read_table(path) if is_table(path) else require_plain(path)
+    assert str(caught.value).removeprefix(f"{tmp_path}/").startswith(said)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_panic_of_the_reader_is_an_error_that_names_the_file(tmp_path):
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"a": range(1000), "b": [f"x{k}" for k in range(1000)]}).write_parquet(path)
+    whole = path.read_bytes()
+    for cut in (10, 100, len(whole) // 2, len(whole) - 5):
+        path.write_bytes(whole[:cut] + whole[-4:])
+        with pytest.raises(DataError, match=r"a\.parquet: cannot be read as parquet: "):
+            read_table(path)
+
+
+def test_an_empty_field_is_missing_and_a_quoted_line_break_is_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('query,label,text,a\n1,2,"two\nlines",\n1,0,"a, b",0.5\n\n')
+    frame = read_table(path)
+    assert frame["a"].to_list()[:2] == [None, "0.5"]
+    assert frame["text"].to_list()[:2] == ["two\nlines", "a, b"]
+    assert scan(path).collect_schema().names() == ["query", "label", "text", "a"]

@@ -1,0 +1,55 @@
+"""What is trained on all data: settings, iterations, queries; what cannot be is refused. Whole runs are in tests/flows."""
+
+import pytest
+
+from tasks.config.reading import parse
+from tasks.evidence.protocol import evidence_of
+from tasks.evidence.refit import Refit, all_queries, best_point, refit_cell
+from tasks.records import Cell, CellResult, ConfigError, Fold, Trained
+from tasks.store.cells import CellFolder, CurveFile, write_record
+from tasks.store.datasets import keep_queries, open_queries
+from tests.conftest import make_queries
+
+
+def trained(rate, fold, value, **section) -> Trained:
+    written = {"kind": "lambdamart", "n_trees": 50, "stop_on": "ndcg_10", "learning_rate": rate, **section}
+    cell = Cell("x", "trees", fold, {"learning_rate": rate}, written, Fold("a", "b", "c"), ("map",), {})
+    return Trained(cell, CellResult(f"{rate}-{fold}", "", {"valid_map": value}, 0.0))
+
+
+def test_refitting_is_asked_for_in_a_configuration_too():
+    written = {
+        "data": {"files": "a.csv"},
+        "rankers": {"ridge": {"kind": "least_squares"}, "mix": {"kind": "lambdarank", "on": ["ridge"]}},
+    }
+    assert evidence_of(parse(written | {"refit": True}), Refit) == Refit()
+    for refit, said in (
+        ({"rankers": ["mix"]}, "'mix' learns from the scores of others"),
+        ({"rankers": ["x"]}, "no ranker 'x'"),
+        ({"rankers": ["ridge", "ridge"], "register": "one"}, "'one' is one model, and refit.rankers names 2"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            parse(written | {"refit": refit})
+
+
+def test_the_point_with_the_best_mean_over_the_folds():
+    cells = [trained(0.1, 0, 0.5), trained(0.2, 0, 0.9), trained(0.1, 1, 0.6), trained(0.2, 1, 0.1)]
+    assert best_point(cells, "valid_map") == [cells[0], cells[2]]
+
+
+def test_as_many_iterations_as_the_folds_kept_on_average(workplace):
+    folds = [trained(0.1, fold, 0.5) for fold in range(2)]
+    for one, values in zip(folds, ([0.1, 0.9, 0.9, 0.2], [None, 0.1, 0.2, 0.3]), strict=True):
+        write_record(CellFolder.of(one.result.key).curve, CurveFile("map", [1, 2, 3, 10], [0.0] * 4, values))
+    cell = refit_cell(folds, Fold("all"))
+    assert cell.section == {**folds[0].cell.section, "n_trees": 6}
+    assert (cell.data, cell.label) == (Fold("all"), "trees · all data")
+    for kept in (trained(0.1, 0, 0.5, stop_on=None), trained(0.1, 0, 0.5, kind="ranksvm")):
+        assert refit_cell([kept], Fold("all")).section == kept.cell.section
+
+
+def test_all_queries_of_a_fold_once(workplace):
+    names = [keep_queries(make_queries(n, seed=n)) for n in (5, 6, 7)]
+    made = open_queries(all_queries.fn(Fold(*names)))
+    assert made.n_queries == 18
+    assert all_queries.fn(Fold(*names)) == all_queries.fn(Fold(*names))

@@ -1,0 +1,99 @@
+"""A folder that was moved or copied is used where it is, and nothing is written where it was."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tasks.tracking.moved import follow_move
+from tasks.tracking.tracker import Tracker, opened
+from tests.conftest import own_environment
+
+CONFIG = {
+    "name": "moved",
+    "data": {"files": "judged.csv"},
+    "rankers": {"linear": {"kind": "least_squares"}},
+    "measures": ["ndcg_10"],
+    "champion": {"name": "search", "tiers": ["ndcg_10"]},
+}
+
+
+def test_addresses_follow_the_folder_and_stay_in_place_otherwise(workplace, monkeypatch, capsys):
+    project = workplace / "a project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    tracker = Tracker("x", "key")
+    tracker.text("one", "one.txt")
+    assert follow_move(project / "mlruns/mlflow.db", "lambdaflow") is None
+    (workplace / "link").symlink_to(project)
+    assert follow_move(workplace / "link/mlruns/mlflow.db", "lambdaflow") is None
+    project.rename(workplace / "moved")
+    monkeypatch.chdir(workplace / "moved")
+    again = Tracker("x", "key")
+    assert again.run_id == tracker.run_id
+    assert "mlruns/ was in " in capsys.readouterr().err
+    here = (workplace / "moved/mlruns/artifacts").as_uri()
+    assert again.client.get_run(again.run_id).info.artifact_uri == f"{here}/{again.run_id}/artifacts"
+    assert again.client.get_experiment(again.experiment_id).artifact_location == here
+    opened()
+    assert not capsys.readouterr().err
+
+
+def test_artifacts_that_lie_elsewhere_stay_there(workplace, monkeypatch):
+    monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", (workplace / "store").as_uri())
+    opened()
+    assert follow_move(workplace / "mlruns/mlflow.db", "lambdaflow") is None
+
+
+def files_in(folder):
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def command(folder, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "flows.cli", *arguments],
+        cwd=folder,
+        env=own_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.long
+def test_a_moved_project_goes_on_and_a_copy_leaves_the_original_alone(tmp_path):
+    """`test_addresses_follow_the_folder_and_stay_in_place_otherwise` stays in the normal suite."""
+    first = tmp_path / "first"
+    first.mkdir()
+    rows = "\n".join(f"{q},{d},{(q * d) % 3},{(q * d) % 7},{d}" for q in range(30) for d in range(8))
+    (first / "judged.csv").write_text(f"query,document,label,a,b\n{rows}\n")
+    (first / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    run = json.loads(command(first, "run", "c.yaml", "--json").stdout.splitlines()[-1])["run_id"]
+    moved = first.rename(tmp_path / "moved")
+    assert "mlruns/ was in" in command(moved, "run", "c.yaml", "--set", "seed=2").stderr
+    for model in (run, "models:/search@champion"):
+        command(moved, "predict", "--model", model, "--data", "judged.csv", "-o", "scores.csv")
+    shutil.rmtree(moved / ".lambdaflow/cells")
+    command(moved, "predict", "--model", run, "--data", "judged.csv", "-o", "scores.csv")
+    command(moved, "run", "c.yaml")
+    assert not first.exists()
+    copy = shutil.copytree(moved, tmp_path / "copy")
+    before = files_in(moved)
+    command(copy, "run", "c.yaml", "--set", "seed=3")
+    command(copy, "predict", "--model", run, "--data", "judged.csv", "-o", "scores.csv")
+    assert files_in(moved) == before
+    with sqlite3.connect(copy / "mlruns/mlflow.db") as store:
+        assert store.execute("select count(*) from runs where artifact_uri not like ?", (f"%{copy}/%",)).fetchone() == (0,)
+
+
+def test_an_empty_database_has_not_moved(workplace):
+    (workplace / "mlruns").mkdir()
+    with sqlite3.connect(workplace / "mlruns/mlflow.db") as store:
+        store.execute("create table experiments (name text, artifact_location text)")
+    assert follow_move(workplace / "mlruns/mlflow.db", "lambdaflow") is None
