@@ -48,7 +48,7 @@ class LeastSquares(LinearRanker):
         """
         strange = [name for name in weights if name not in names]
         if strange:
-            raise ValueError(f"weights of features that the data do not have: {', '.join(strange[:5])}")
+            raise ValueError(f"weights of features that the data do not have: {', '.join(name[:60] for name in strange[:5])}")
         values = np.array([weights.get(name, 0.0) for name in names], np.float64)
         if not np.isfinite(values).all():
             raise ValueError(f"weight {values[~np.isfinite(values)][0]} is not finite")

@@ -70,7 +70,7 @@ def _on_features(found: formats.Ensemble, names: tuple[str, ...]) -> tuple[Trees
         [name for k, name in enumerate(found.names) if name in found.names[:k]] if len({*found.names}) < len(found.names) else []
     )
     if twice:
-        raise ValueError(f"two features have the name {twice[0]!r}")
+        raise ValueError(f"two features have the name {twice[0][:60]!r}")
     if not names:
         return found.trees, found.names
     if not found.named:
@@ -80,6 +80,8 @@ def _on_features(found: formats.Ensemble, names: tuple[str, ...]) -> tuple[Trees
     place = {name: k for k, name in enumerate(names)}
     strange = [found.names[f] for f in np.unique(found.trees.feature) if found.names[f] not in place]
     if strange:
-        raise ValueError(f"trees on features that the data do not have: {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}")
+        raise ValueError(
+            f"trees on features that the data do not have: {', '.join(name[:60] for name in strange[:5])}{' …' if len(strange) > 5 else ''}"
+        )
     places = np.array([place.get(name, -1) for name in found.names], np.int32)
     return replace(found.trees, feature=places[found.trees.feature]), names

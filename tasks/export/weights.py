@@ -36,9 +36,9 @@ def read_weights(path: Path) -> dict[str, float]:
     weights: dict[str, float] = {}
     for where, name, weight in _of_object(text) if text.lstrip().startswith("{") else _of_lines(text):
         if name in weights:
-            raise ValueError(f"{where}: feature {name!r} has a weight already")
+            raise ValueError(f"{where}: feature {name[:60]!r} has a weight already")
         if not math.isfinite(weight):
-            raise ValueError(f"{where}: the weight of {name!r} is {weight:g}, which is not finite")
+            raise ValueError(f"{where}: the weight of {name[:60]!r} is {weight:g}, which is not finite")
         weights[name] = weight
     if not weights:
         raise ValueError("no weights in it, and no model of LightGBM or XGBoost")
@@ -58,7 +58,7 @@ def _of_object(text: str) -> Iterator[_Weight]:
     for name, weight in pairs:
         if isinstance(weight, bool) or not isinstance(weight, int | float) or abs(weight) >= 1 << 1023:
             raise ValueError(
-                f"{name!r}: {str(weight)[:40]} is no weight; write {{name: weight, …}} (a saved model is named by its folder)"
+                f"{name[:60]!r}: {str(weight)[:40]} is no weight; write {{name: weight, …}} (a saved model is named by its folder)"
             )
         yield "JSON object", name, float(weight)
 

@@ -195,6 +195,25 @@ def test_a_changed_file_is_refused_or_read_as_the_tool_reads_it(workplace, tool,
     assert different
 
 
+@pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "written", [b"f1,0.5\nf2,-1e-3\n# no\nf3,2\n", b"1:0.5 2:-1e-3 3:2 # no\n", b'{"f1": 0.5, "f2": -0.001, "f3": 2}']
+)
+def test_changed_weights_are_weights_or_refused(workplace, written, n):
+    rows = np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)
+    read = 0
+    for changed in mutations(written, n, 11):
+        (workplace / "w.txt").write_bytes(changed)
+        try:
+            scores = find_model("w.txt", ("f1", "f2", "f3")).predict(rows)
+        except ValueError as error:
+            check_sentence(error)
+            continue
+        read += 1
+        assert np.isfinite(scores).all()
+    assert 0 < read < n
+
+
 def test_a_file_without_weights_is_no_model(workplace):
     for name, content, rule in (
         ("empty", b"", "no weights in it"),
