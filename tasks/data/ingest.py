@@ -87,7 +87,8 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     }
     if noted := remembered(recipe):
         return Ingested(noted.data[0], noted.split_queries, read=False, notes=noted.notes)
-    parts, split, notes = [], 0, []
+    parts, split = [], 0
+    notes: list[str] = []
     for path in paths:
         rows = _read(path, data)
         notes += rows.notes
