@@ -11,15 +11,16 @@ from tasks.export.weights import read_weights
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
 from tasks.tracking.registry import model_of
-from tasks.tracking.tracker import CELL_KEY, RUN_KEY, Tracked, tracked
+from tasks.tracking.tracker import CELL_KEY, PARENT, RUN_KEY, Tracked, tracked
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Per-query test values of one ranker of a finished run."""
+    """Per-query test values of one ranker of a finished run, and the key of the measure that the run selected by, where it is known."""
 
     name: str
     paths: tuple[str, ...]
+    select: str | None = None
 
 
 def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
@@ -63,13 +64,18 @@ def find_values(reference: str) -> Stored:
     run_id, _, ranker = reference.partition(":")
     run = find_run(run_id)
     if RUN_KEY not in run.tags:
-        return Stored(f"{run.name} {run.id[:6]}", (str(run.download("values.parquet")),))
+        parent = next((one for one in tracked() if one.id == run.tags.get(PARENT)), run)
+        return Stored(f"{run.name} {run.id[:6]}", (str(run.download("values.parquet")),), _select(parent))
     chosen: dict[str, list[str]] = json.loads(run.tags.get("chosen", "{}"))
     ranker = ranker or run.tags.get("best", "")
     if ranker not in chosen:
         raise DataError(f"{reference}: run {run.id[:8]} has no finished ranker {ranker!r}; it has: {', '.join(chosen) or 'none'}")
     by_key = {cell.tags[CELL_KEY]: cell for cell in run.children()}
-    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in chosen[ranker]))
+    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in chosen[ranker]), _select(run))
+
+
+def _select(run: Tracked) -> str | None:
+    return ltr.Measure.of(run.params["select"]).key if "select" in run.params else None
 
 
 def _values(cells: dict[str, Tracked], key: str) -> str:
