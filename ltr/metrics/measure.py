@@ -8,6 +8,7 @@ over every pair is in the tests, for every registered measure. `ltr.metrics.eval
 A query on which a measure is undefined (no relevant document) yields NaN inside and what `Conventions.empty` says outside.
 """
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -125,7 +126,10 @@ class Measure:
             return text
         match = re.fullmatch(r"([a-zA-Z_]+?)(?:[@_](\d+))?(?::(\w+))?", text.strip())
         if match is None or match[1].lower() not in MEASURES:
-            raise ValueError(f"unknown measure {text!r}; known: {', '.join(MEASURES)}, each with @K or _K for a cutoff")
+            name = re.split(r"[@:]|_\d", text.strip().lower())[0]
+            meant = difflib.get_close_matches(name, MEASURES, n=2)
+            hint = f"; did you mean {' or '.join(meant)}?" if meant else ";"
+            raise ValueError(f"unknown measure {text!r}{hint} known: {', '.join(MEASURES)}, each with @K or _K for a cutoff")
         cutoff = None if match[2] is None else int(match[2])
         if cutoff == 0:
             raise ValueError(f"measure {text!r}: the cutoff must be at least 1")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS
-from tasks.config.run_config import RunConfig, StudyConfig
+from tasks.config.run_config import EVIDENCE, RunConfig, StudyConfig
 from tasks.config.section import near
 from tasks.records import ConfigError
 
@@ -108,7 +108,8 @@ def read_study(path: str | Path, overrides: Iterable[str] = ()) -> StudyConfig |
 
 def _written(path: str | Path) -> dict[str, Any]:
     try:
-        written = yaml.safe_load(Path(path).read_text()) or {}
+        text = Path(path).read_text()
+        written = yaml.safe_load(text) or {}
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
     except yaml.YAMLError as error:
@@ -118,7 +119,14 @@ def _written(path: str | Path) -> dict[str, Any]:
         ) from None
     if not isinstance(written, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
+    for key in EVIDENCE:
+        if key in written and written[key] is None and re.search(rf"^{key}\s*:\s*(#.*)?$", text, re.MULTILINE):
+            raise ConfigError(f"{path}: {_asks_for_nothing(key)}")
     return written
+
+
+def _asks_for_nothing(key: str) -> str:
+    return f"{key}: nothing is written behind it; {key}: {{}}, or its keys, asks for it, and {key}: null leaves it out"
 
 
 def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
@@ -127,6 +135,8 @@ def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"--set {override}: write it as key.path=value")
+        if key in EVIDENCE and not value.strip():
+            raise ConfigError(f"--set {override}: {_asks_for_nothing(key)}")
         at = written
         *parents, last = key.split(".")
         if parents and parents[0] == "sweep":

@@ -252,3 +252,19 @@ def test_a_configuration_cannot_run_code_or_name_a_way_out_of_its_folder(tmp_pat
         with pytest.raises(ConfigError, match="letters, digits"):
             read(tmp_path / "c.yaml", [f"name={name}"])
     assert not touched.exists()
+
+
+def test_an_empty_kind_of_evidence_is_refused_and_null_is_none(tmp_path):
+    path = tmp_path / "c.yaml"
+    for empty in ("microscope:\n", "microscope:   # later\n", "microscope :\nseed: 2\n"):
+        path.write_text(f"data: {{files: a.txt}}\n{empty}")
+        with pytest.raises(
+            ConfigError, match=r"c.yaml: microscope: nothing is written behind it; microscope: \{\}, or its keys, asks for it"
+        ):
+            read(path)
+    path.write_text("data: {files: a.txt}\nmicroscope: null\noptimality:\n  epsilon: 0.1\n")
+    config = read(path)
+    assert [type(one).key for one in config.evidence] == ["optimality"]
+    with pytest.raises(ConfigError, match="--set optimality=: optimality: nothing is written behind it"):
+        read(path, ["optimality="])
+    assert not read(path, ["optimality=null"]).evidence
