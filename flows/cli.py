@@ -173,7 +173,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     compare.add_argument("--level", type=float, default=0.95, help="of the scorecard's one-sided bounds")
     compare.add_argument(
-        "--queries", type=int, metavar="N", help="list the N queries most harmed and most helped, by the first measure"
+        "--queries",
+        type=int,
+        metavar="N",
+        help="list the N queries most harmed and most helped, by the first --measure, or else by the one that the run selects by",
     )
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
@@ -358,11 +361,12 @@ def _predict(given: argparse.Namespace) -> int:
 
     make_state_folder()
     from tasks.export.predict import predict
+    from tasks.records import number_of
     from tasks.tracking.lookup import find_model
 
     given.data = [given.data]
     rows = predict(find_model(given.model), Path(given.data[0]), Path(given.output), _config_of(given).data)
-    print(f"{rows:,} scores: {given.output}")
+    print(f"{number_of(rows, 'score')}: {given.output}")
     return 0
 
 
@@ -373,19 +377,23 @@ def _export(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     from tasks.export.formats import export_to
-    from tasks.records import printable
+    from tasks.records import number_of, printable
     from tasks.store.state import refuse_overwriting
     from tasks.tracking.lookup import find_model
 
     refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
     done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
-    trees = f"{done.trees} trees on " if done.trees is not None else ""
-    print(f"{done.path}: {done.kind}, {trees}{done.features} features, for {done.about} ({done.bytes:,} bytes)")
+    trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
+    print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:
         print(printable(f"  {remark}"))
     if found := done.verified:
-        order = f"{found.reordered} queries are ranked differently" if found.reordered else "no query is ranked differently"
-        print(f"  verified on {found.documents:,} documents: largest score difference {found.largest_difference:.1e}, {order}")
+        order = (
+            f"ranked differently: {number_of(found.reordered, 'query')}" if found.reordered else "no query is ranked differently"
+        )
+        print(
+            f"  verified on {number_of(found.documents, 'document')}: largest score difference {found.largest_difference:.1e}, {order}"
+        )
     if given.json:
         print(json.dumps(asdict(done)))
     return 0
@@ -459,7 +467,8 @@ def _compare(given: argparse.Namespace) -> int:
         show_scorecards(cards)
         written["scorecards"] = [asdict(card) for card in cards]
     if given.queries is not None:
-        changed = changed_queries(stored, table.measures[0], given.queries)
+        selected = [] if given.measure else [one.select for one in stored if one.select in table.measures]
+        changed = changed_queries(stored, (selected[0] if selected else None) or table.measures[0], given.queries)
         show_changed(changed)
         written["changed"] = [entry.as_json() for entry in changed]
     if given.json:

@@ -10,6 +10,7 @@ an integer times or over a power of ten up to 10^22); longer ones are off by a f
 of a feature seldom sees.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,9 @@ RULES = {
     8: "feature indices go up to 100,000",
 }
 """What a line must be like, by the number that stands for a broken rule."""
+_FIELD = re.compile(rb"(\d+):[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf|null)", re.IGNORECASE)
+_LONGEST = 1 << 22
+"""Bytes of a wrong line that are looked at."""
 
 
 class LineError(ValueError):
@@ -85,7 +89,7 @@ def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
     failed = np.flatnonzero(wrong[:, 0])
     if len(failed):
         rule, start = wrong[failed[0]]
-        raise _line_error(text, int(start), RULES[int(rule)])
+        raise _line_error(text, int(start), int(rule), first_feature)
     return Lines(features, labels, mix(keys) if has_qid else None, spans[:, :2], spans[:, 2:])
 
 
@@ -97,10 +101,36 @@ def key_of(query: bytes) -> np.uint64:
     return np.uint64(mix(np.array([digest], np.uint64))[0])
 
 
-def _line_error(text: NDArray[np.uint8], start: int, rule: str) -> LineError:
+def _line_error(text: NDArray[np.uint8], start: int, rule: int, first_feature: int) -> LineError:
+    """The error of a line; a long one is shown by its beginning and the field that breaks the rule."""
     number = int(np.count_nonzero(text[:start] == _NEWLINE)) + 1
-    line = bytes(text[start : start + 200]).split(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
-    return LineError(number, line if len(line) <= 80 else line[:77] + "...", rule)
+    written = bytes(text[start : start + _LONGEST]).split(b"\n")[0].rstrip(b"\r")
+    line = written.decode("utf-8", "replace")
+    if len(line) > 80:
+        field = _wrong_field(written, rule, first_feature).decode("utf-8", "replace")
+        shown = field if len(field) <= 40 else field[:40] + "…"
+        line = f"{line[:30]} … {shown} …" if field and field not in line[:30].split() else line[:77] + "..."
+    return LineError(number, line, RULES[rule])
+
+
+def _wrong_field(line: bytes, rule: int, first_feature: int) -> bytes:
+    """The first FEATURE:VALUE of a line that breaks a rule; empty where it is not one of them that does."""
+    last = -1
+    for field in line.split(b"#")[0].split()[1:]:
+        if field.startswith(b"qid:"):
+            continue
+        read = _FIELD.fullmatch(field)
+        if read is None:
+            return field if rule == 3 else b""
+        index = int(read[1])
+        if (
+            (rule == 4 and index < first_feature)
+            or (rule == 5 and index <= last)
+            or (rule == 8 and index - first_feature >= _WIDEST)
+        ):
+            return field
+        last = index
+    return b""
 
 
 def _pieces(text: NDArray[np.uint8]) -> NDArray[np.int64]:

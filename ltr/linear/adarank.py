@@ -76,4 +76,4 @@ class AdaRank(LinearRanker):
                 break
             shares = np.exp(-reached)
             shares /= shares.sum()
-        return best, (f"{best_round} rounds; training {key} {best_value:.4f}",)
+        return best, (f"{best_round} round{'' if best_round == 1 else 's'}; training {key} {best_value:.4f}",)

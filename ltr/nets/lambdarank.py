@@ -189,9 +189,11 @@ class LambdaRank(Ranker):
             if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
                 pairs.append((epoch + 1, ledger(queries, self.objective, scores, self.conventions)))
         iteration, train_values, valid_values = (state.rows[:, k] for k in range(3))
-        remarks: tuple[str, ...] = (f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restarts",)
+        remarks: tuple[str, ...] = (
+            f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}",
+        )
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
-            remarks += (f"{cyclic} documents lie on cycles of preferences",)
+            remarks += (f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}",)
         remarks += tuple(saturations(self.objective, self.epochs))
         return replace(
             self,

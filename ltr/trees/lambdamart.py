@@ -167,7 +167,7 @@ class LambdaMART(TreeRanker):
                 tree = grow_from(gradients, options, self._drawn(len(data.names), iteration))
                 if tree is None:
                     why = "all gradients are zero" if gradients.largest()[0] < VANISHED else "no split is admissible"
-                    remarks = (*remarks, f"stopped after {iteration} trees: {why}")
+                    remarks = (*remarks, f"stopped after {iteration} tree{'' if iteration == 1 else 's'}: {why}")
                     break
                 del gradients
                 trees.append(tree)

@@ -13,7 +13,7 @@ from ruamel.yaml.error import YAMLError
 
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS
-from tasks.config.run_config import RunConfig, StudyConfig
+from tasks.config.run_config import EVIDENCE, RunConfig, StudyConfig
 from tasks.config.section import near
 from tasks.records import ConfigError
 
@@ -110,13 +110,17 @@ def read_study(path: str | Path, overrides: Iterable[str] = ()) -> StudyConfig |
 
 def _written(path: str | Path) -> dict[str, Any]:
     try:
-        written = from_yaml(Path(path).read_text(encoding="utf-8"), str(path)) or {}
+        text = Path(path).read_text(encoding="utf-8")
+        written = from_yaml(text, str(path)) or {}
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror.lower() if error.strerror else error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}, byte {error.start + 1}: not UTF-8") from None
     if not isinstance(written, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of keys, not {type(written).__name__}")
+    for key in EVIDENCE:
+        if key in written and written[key] is None and re.search(rf"^{key}\s*:\s*(#.*)?$", text, re.MULTILINE):
+            raise ConfigError(f"{path}: {_asks_for_nothing(key)}")
     return written
 
 
@@ -151,6 +155,10 @@ def _values(value: Any) -> Iterator[Any]:
         waiting += value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
+def _asks_for_nothing(key: str) -> str:
+    return f"{key}: nothing is written behind it; {key}: {{}}, or its keys, asks for it, and {key}: null leaves it out"
+
+
 def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
     """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves, and ``data.`` may be
     left out in front of a key that only the section of the data has."""
@@ -158,6 +166,8 @@ def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"--set {override}: write it as key.path=value")
+        if key in EVIDENCE and not value.strip():
+            raise ConfigError(f"--set {override}: {_asks_for_nothing(key)}")
         at = written
         *parents, last = key.split(".")
         if (first := key.split(".")[0]) in Data.model_fields and first not in RunConfig.model_fields:

@@ -30,8 +30,9 @@ class ClickFacts:
 
     def __str__(self) -> str:
         return (
-            f"{self.impressions:,} impressions, {self.clicks:,} clicks that count; {self.labelled:,} judged documents were shown, "
-            f"{self.above_zero:,} have a click label above 0; {self.pairs:,} eligible click pairs; τ with judgments {self.correlation:.3f}"
+            f"{number_of(self.impressions, 'impression')}, {number_of(self.clicks, 'click')} counted; {number_of(self.labelled, 'judged document')} "
+            f"shown, {self.above_zero:,} with a click label above 0; {number_of(self.pairs, 'eligible click pair')}; "
+            f"τ with judgments {self.correlation:.3f}"
         )
 
 

@@ -12,7 +12,7 @@ from ltr.data.queries import Queries, concatenate, mix, select, widen
 from tasks.config.data_section import Data
 from tasks.data.check import leaking_features
 from tasks.data.ingest import without
-from tasks.records import DataError, Fold
+from tasks.records import DataError, Fold, number_of
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
 
@@ -26,7 +26,7 @@ def split(name: str, data: Data, seed: int) -> list[Fold]:
     queries = open_queries(name)
     needed = max(data.folds, 3)
     if queries.n_queries < needed:
-        raise DataError(f"{queries.n_queries} queries cannot be cut into {needed} parts")
+        raise DataError(f"{number_of(queries.n_queries, 'query')} cannot be cut into {needed} parts")
     order = shuffled(queries, seed)
     if data.folds == 1:
         ends = np.maximum(1, np.round(np.cumsum(data.shares) * len(order))).astype(int)

@@ -11,7 +11,7 @@ from tasks.config.data_section import Data
 from tasks.data import clicks
 from tasks.data.ingest import located
 from tasks.data.trec import attach_runs
-from tasks.records import Prepared
+from tasks.records import Prepared, number_of
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
@@ -44,7 +44,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
     if data.clean:
         queries, dropped = cleaned(queries, data.binarise or 1.0)
         notes.append(
-            f"cleaning dropped {dropped[0]:,} documents with conflicting labels and {dropped[1]:,} queries without a relevant document"
+            f"cleaning dropped {number_of(dropped[0], 'document')} with conflicting labels and {number_of(dropped[1], 'query')} without a relevant document"
         )
     if data.binarise is not None:
         binary = np.where(np.isnan(queries.labels), np.nan, queries.labels >= data.binarise)
@@ -53,7 +53,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
             replace(queries, labels=binary) if into == "label" else replace(queries, sources={**queries.sources, into: binary})
         )
         notes.append(
-            f"binary labels: {int(np.nansum(binary)):,} of {queries.n_documents:,} documents have a label of at least {data.binarise:g}"
+            f"binary labels: {int(np.nansum(binary)):,} of {number_of(queries.n_documents, 'document')} with a label of at least {data.binarise:g}"
         )
     made = Prepared(keep_queries(queries), tuple(notes))
     remember(recipe, Noted((made.data,), notes=made.notes))

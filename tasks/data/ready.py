@@ -21,7 +21,7 @@ from tasks.data.ingest import ingest
 from tasks.data.prepare import prepare
 from tasks.data.tables import is_table
 from tasks.data.trec import pool
-from tasks.records import DataError, Finding, Fold
+from tasks.records import DataError, Finding, Fold, number_of
 from tasks.store.datasets import open_queries
 
 
@@ -92,7 +92,7 @@ def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         DataError: before anything is trained.
     """
     if config.parts > (fewest := min(open_queries(fold.train).n_queries for fold in folds)):
-        raise DataError(f"parts: {config.parts} of {fewest} training queries")
+        raise DataError(f"parts: {config.parts} of {number_of(fewest, 'training query')}")
     train = open_queries(folds[0].train)
     _require_measures(config, folds, train)
     _require_features(config, folds)

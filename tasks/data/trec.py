@@ -16,7 +16,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.queries import Queries
 from tasks.config.data_section import Data
 from tasks.data.ingest import located
-from tasks.records import DataError
+from tasks.records import DataError, number_of
 from tasks.store import state
 from tasks.store.seal import digest_of_file, is_whole
 from tasks.store.state import digest_of, made_whole, write_json
@@ -90,16 +90,17 @@ def attach_runs(queries: Queries, runs: Mapping[str, Sequence[Path]], label: str
 
 
 def _about(run: pl.DataFrame, known: pl.DataFrame, scores: pl.Series) -> str:
-    told = [f"{len(scores) - scores.null_count():,} of {len(scores):,} documents have a score"]
+    told = [f"{len(scores) - scores.null_count():,} of {number_of(len(scores), 'document')} with a score"]
     strange = run.join(known, on=PAIR, how="anti")
     here = strange.join(known, on="query", how="semi")
     elsewhere = strange.join(known, on="query", how="anti")
-    for of, where in ((here, "queries here"), (elsewhere, "other queries")):
+    for of, noun, where in ((here, "query", " here"), (elsewhere, "other query", "")):
         if of.height:
-            told.append(f"{of.height:,} documents of the run, of {of['query'].n_unique():,} {where}, are not in these data")
+            queries = number_of(of["query"].n_unique(), noun)
+            told.append(f"not in these data: {number_of(of.height, 'document')} of the run, of {queries}{where}")
     rounded = run.select("query", pl.col("score").cast(pl.Float32)).n_unique()
     if merged := run.select("query", "score").n_unique() - rounded:
-        told.append(f"{merged:,} scores differ from another of their query by less than a feature holds (float32), and tie with it")
+        told.append(f"{number_of(merged, 'score')} less apart from another of the query than a feature holds (float32): a tie")
     return "; ".join(told)
 
 

@@ -23,7 +23,7 @@ from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
 from tasks.evidence.drawing import colour, legend, svg, title_of, titled, whole_ticks
 from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
-from tasks.records import Trained
+from tasks.records import Trained, number_of
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.seal import is_whole
@@ -151,7 +151,7 @@ class Microscope(Evidence):
             seen = inspect(trained, self, str(ltr.Measure.of(run.config.select)))
             found.append(seen)
             run.progress.done(
-                f"{seen.ranker}: {len(seen.iteration)} snapshots; {len(seen.lost)} lost causes in {seen.folder}/{LOST}"
+                f"{seen.ranker}: {number_of(len(seen.iteration), 'snapshot')}; {number_of(len(seen.lost), 'lost cause')} in {seen.folder}/{LOST}"
             )
         return Inspections(tuple(found))
 

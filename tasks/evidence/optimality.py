@@ -19,7 +19,7 @@ from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
 from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of, titled
 from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
-from tasks.records import Trained
+from tasks.records import Trained, number_of
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.state import core_digest, digest_of, read_json, write_json
@@ -83,7 +83,7 @@ class CertificateRecord:
 
     def text(self) -> str:
         """What the test found, in one sentence."""
-        steps = f"{len(self.steps)} steps of η from {self.steps[0]:g} to {self.steps[-1]:g} (‖w‖ = {self.norm:.3g})"
+        steps = f"{number_of(len(self.steps), 'step')} of η from {self.steps[0]:g} to {self.steps[-1]:g} (‖w‖ = {self.norm:.3g})"
         rise = "direction rises" if self.rising == 1 else "directions rise"
         found = {
             "optimum": f"no direction rises: with confidence {1 - self.delta:.0%} fewer than {self.epsilon:.0%} do",
@@ -93,9 +93,9 @@ class CertificateRecord:
         escape = ""
         if e := self.escape:
             rises = "rises" if e.best > self.value else "does not rise"
-            escape = f" Trained on for {e.epochs} epochs it {rises}: {e.best:.4f} at best (learning rate {e.rate:g})."
+            escape = f" Trained on for {number_of(e.epochs, 'epoch')} it {rises}: {e.best:.4f} at best (learning rate {e.rate:g})."
         at = f"{title_of(self.measure)} {self.value:.4f} on the training queries"
-        return f"{found}. {self.directions} directions, {steps}; {at}.{escape}"
+        return f"{found}. {number_of(self.directions, 'direction')}, {steps}; {at}.{escape}"
 
 
 TEMPLATE = """<h2>Local optimality</h2>

@@ -32,7 +32,7 @@ from tasks.data.click_log import typed_queries
 from tasks.data.similar_queries import normalised
 from tasks.evidence.drawing import heading_of, title_of
 from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
-from tasks.records import DataError
+from tasks.records import DataError, number_of
 from tasks.store.datasets import open_queries
 from tasks.store.values import names_of, read_values
 from tasks.tracking.lookup import Stored
@@ -115,7 +115,7 @@ class Changes:
     def text(self) -> str:
         """How many queries it harms and helps, in words."""
         return (
-            f"{self.ranker} against {self.baseline}, {title_of(self.measure)}: {self.n_helped} queries helped, "
+            f"{self.ranker} against {self.baseline}, {title_of(self.measure)}: {number_of(self.n_helped, 'query')} helped, "
             f"{self.n_harmed} harmed, {self.n_same} the same."
         )
 
@@ -169,7 +169,8 @@ class SegmentsFound(Found):
         named += [f"{len(sure) - 5} more"] if len(sure) > 5 else []
         listed = f": {', '.join(named)}" if named else ""
         against = f"{title_of(self.measure)} against {self.baseline}"
-        return f"{against}: {len(sure)} of {len(tested)} tests by segment differ at 95 %{listed}."
+        differ = "differs" if len(sure) == 1 else "differ"
+        return f"{against}: of {number_of(len(tested), 'test')} by segment {len(sure)} {differ} at 95 %{listed}."
 
     def sentences(self) -> list[str]:
         return [self.text(), *(entry.text() for entry in self.changed)]

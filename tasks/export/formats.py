@@ -227,7 +227,10 @@ _REMARKS = (_narrow_leaves, _numbered_features, _no_missing_values, _without_con
 def _complete_trees(ranker: ltr.Ranker, to: str, complete: bool) -> Trees:
     trees = whole_score(ranker, to)
     if not complete:
-        formats.check_complete(trees, ranker.names, to)
+        try:
+            formats.check_complete(trees, ranker.names, to)
+        except ValueError as error:
+            raise ValueError(f"{error} (--complete)") from None
     return trees
 
 

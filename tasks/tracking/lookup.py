@@ -19,10 +19,11 @@ from tasks.tracking.tracker import CELL_KEY, REFIT, RUN_KEY, Tracked, tracked
 
 @dataclass(frozen=True)
 class Stored:
-    """Per-query test values of one ranker of a finished run."""
+    """Per-query test values of one ranker of a finished run, and the key of the measure that the run selected by, where it is known."""
 
     name: str
     paths: tuple[str, ...]
+    select: str | None = None
 
 
 def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
@@ -118,10 +119,15 @@ def find_values(reference: str) -> Stored:
     run = find_run(run_id)
     if RUN_KEY not in run.tags or ":" in ranker:
         cell = find_cell(reference)
-        return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download("values.parquet")),))
+        parent = next((one for one in tracked() if one.id == cell.tags.get(PARENT)), run)
+        return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download("values.parquet")),), _select(parent))
     ranker, keys = _chosen(reference, run, ranker)
     by_key = {cell.tags[CELL_KEY]: cell for cell in run.children()}
-    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in keys))
+    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in keys), _select(run))
+
+
+def _select(run: Tracked) -> str | None:
+    return ltr.Measure.of(run.params["select"]).key if "select" in run.params else None
 
 
 def _values(cells: dict[str, Tracked], key: str) -> str:

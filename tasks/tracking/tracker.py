@@ -308,6 +308,7 @@ class Tracked:
     id: str
     name: str
     tags: Mapping[str, str]
+    params: Mapping[str, str]
     client: MlflowClient
 
     def children(self) -> list["Tracked"]:
@@ -345,7 +346,7 @@ def tracked() -> list[Tracked]:
     runs, token = [], None
     while True:
         page = client.search_runs([experiment], max_results=1000, page_token=token)
-        runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, client) for run in page]
+        runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, run.data.params, client) for run in page]
         token = page.token
         if not token:
             return runs

@@ -24,6 +24,7 @@ from ltr.data.queries import select
 from ltr.rankers.base import Tick
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.shards import Ask, Shard, ShardLost
+from tasks.records import number_of
 from tasks.store import state
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
@@ -77,7 +78,7 @@ def cut(name: str, n_parts: int) -> list[str]:
         return list(noted.data)
     queries = open_queries(name)
     if n_parts > queries.n_queries:
-        raise ValueError(f"parts: {n_parts} of {queries.n_queries} training queries")
+        raise ValueError(f"parts: {n_parts} of {number_of(queries.n_queries, 'training query')}")
     parts = [keep_queries(select(queries, chosen)) for chosen in np.array_split(np.arange(queries.n_queries), n_parts)]
     remember(recipe, Noted(tuple(parts)))
     return parts

@@ -78,7 +78,7 @@ def test_check_joins_runs(workplace, capsys):
     (workplace / "r.trec").write_text("1 Q0 a 1 9 x\n2 Q0 c 1 8 x\n2 Q0 z 2 7 x\n")
     assert main(["check", "a.csv", "--set", "runs.bm25=r.trec"]) == 0
     told = capsys.readouterr().out
-    assert "run 'bm25': 2 of 4 documents have a score; 1 documents of the run, of 1 queries here, are not in these data" in told
+    assert "run 'bm25': 2 of 4 documents with a score; not in these data: 1 document of the run, of 1 query here" in told
     assert "4 documents, 2 features" in told
     (workplace / "r.trec").write_text("7 Q0 a 1 9 x\n")
     assert main(["check", "a.csv", "--set", "runs.bm25=r.trec"]) == 1

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -178,7 +179,7 @@ def test_the_report_is_one_page_with_every_part(finished):
         "Local optimality",
         "<svg",
         "graded",
-        "clicks that count",
+        "counted;",
         "Configuration as resolved",
     ):
         assert part in page
@@ -415,6 +416,8 @@ def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, 
     assert [row["query"] for row in listed["harmed"]] == changed["query"][:2].to_list()
     assert listed["helped"][0]["difference"] == pytest.approx(changed["difference"][3])
     assert "queries helped" in err
+    assert main(["compare", f"{run_id}:flat", f"{run_id}:squares", "--queries", "2"]) == 0
+    assert re.search(r"squares \w+ against flat \w+, NDCG@10:", capsys.readouterr().err), "the run's own measure"
     assert main(["compare", f"{run_id}:flat", f"{run_id}:squares", "--queries", "0"]) == 1
     assert "--queries 0: the number of queries to list, 1 or more" in capsys.readouterr().err
 
@@ -461,7 +464,7 @@ def test_a_run_is_a_row_a_baseline_and_comparable(prefect_server, workplace):
     outcome = run(parse({"name": "beside", "data": {"files": "a.txt", "runs": {"bm25": "bm25.run"}}, **common}))
     assert set(outcome.standings.rows) == {"bm25", "trees", "mixed"}
     assert found(outcome, Guarantees).rankers[0].baseline == "bm25"
-    assert "documents have a score" in report_page(outcome).read_text()
+    assert "documents with a score" in report_page(outcome).read_text()
     champion, challenger = (find_values(f"{outcome.run_id[:8]}:{name}") for name in ("bm25", "trees"))
     assert compare_stored([champion, challenger], ["ndcg_3"], 0.05).rows
     assert scorecards([champion, challenger], ["ndcg_3", "map"], 0.05, 0.95)

@@ -61,6 +61,33 @@ def test_a_wrong_line_is_named_with_its_number_text_and_rule(line, rule):
     assert caught.value.text == line
 
 
+@pytest.mark.parametrize(
+    ("field", "rule"),
+    [
+        ("700:abc", "FEATURE:VALUE"),
+        ("700=1", "FEATURE:VALUE"),
+        ("3:5", "rise"),
+        ("0:1", "start at 1"),
+        ("100001:1", "up to 100,000"),
+    ],
+)
+def test_a_long_line_is_shown_with_the_field_that_is_wrong(field, rule):
+    fields = [f"{k}:{k / 7:.4f}" for k in range(1, 1200)]
+    fields[600] = field
+    with pytest.raises(letor.LineError, match=rule) as caught:
+        parse("0 qid:1 1:1\n2 qid:1 " + " ".join(fields) + " # docid = a\n")
+    assert caught.value.line == 2
+    assert caught.value.text.startswith("2 qid:1 1:0.1429")
+    assert caught.value.text.endswith(f" … {field} …")
+
+
+def test_a_long_line_whose_label_is_wrong_is_shown_by_its_beginning():
+    with pytest.raises(letor.LineError, match="must not be negative") as caught:
+        parse("-1 qid:1 " + " ".join(f"{k}:1" for k in range(1, 300)))
+    assert caught.value.text.startswith("-1 qid:1 1:1")
+    assert caught.value.text.endswith("...")
+
+
 def test_the_first_wrong_line_of_several_pieces_is_reported(monkeypatch):
     monkeypatch.setattr(letor, "_PIECE", 64)
     rows = [f"1 qid:{k} 1:{k}" for k in range(100)]

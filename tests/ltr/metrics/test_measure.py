@@ -28,6 +28,12 @@ def test_names():
     assert Measure.of("NDCG@10").key == Measure.of("ndcg_10").key == "ndcg_10"
     assert str(Measure.of("ndcg@3:freshness")) == "ndcg@3:freshness"
     assert Measure.of("ndcg@3:freshness").key == "ndcg_3_freshness"
+    for wrong, rule in (
+        ("ndgc_3", r"'ndgc_3'; did you mean (ndcg or cndcg|ndcg|cndcg or ndcg)\? known: "),
+        ("zzz@3", "'zzz@3'; known: ndcg"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            Measure.of(wrong)
     for wrong, rule in (("ndgc", "unknown measure"), ("ndcg@0", "at least 1"), ("p", "needs a cutoff"), ("auc@3", "no cutoff")):
         with pytest.raises(ValueError, match=rule):
             Measure.of(wrong)

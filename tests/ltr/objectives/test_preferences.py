@@ -82,7 +82,7 @@ def test_cycles_are_found_and_reported():
     queries = ltr.Queries(np.random.default_rng(0).normal(size=(5, 2)), [1, 0, 0, 2, 0], [0, 5])
     pairs = Preferences([0, 1, 2, 3], [1, 2, 0, 0])
     assert pairs.in_cycles(5) == 3
-    assert ltr.LambdaRank(epochs=1).fit(queries, preferences=pairs).remarks[1] == "3 documents lie on cycles of preferences"
+    assert ltr.LambdaRank(epochs=1).fit(queries, preferences=pairs).remarks[1] == "on cycles of preferences: 3 documents"
     assert Preferences([0, 1, 2], [1, 2, 0], [1, 1, 0]).in_cycles(5) == 0
 
 

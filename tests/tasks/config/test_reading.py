@@ -305,3 +305,19 @@ def test_a_grid_of_a_million_cells_is_refused_with_its_size_at_once():
     with pytest.raises(ConfigError, match=r"sweep: 1,000,000 cells a fold \(trees 1,000,000\); at most 10,000"):
         parse({"data": {"files": "a"}, "rankers": {"trees": {"kind": "lambdamart", "sweep": grid}}})
     assert time.perf_counter() - began < 2
+
+
+def test_an_empty_kind_of_evidence_is_refused_and_null_is_none(tmp_path):
+    path = tmp_path / "c.yaml"
+    for empty in ("microscope:\n", "microscope:   # later\n", "microscope :\nseed: 2\n"):
+        path.write_text(f"data: {{files: a.txt}}\n{empty}")
+        with pytest.raises(
+            ConfigError, match=r"c.yaml: microscope: nothing is written behind it; microscope: \{\}, or its keys, asks for it"
+        ):
+            read(path)
+    path.write_text("data: {files: a.txt}\nmicroscope: null\noptimality:\n  epsilon: 0.1\n")
+    config = read(path)
+    assert [type(one).key for one in config.evidence] == ["optimality"]
+    with pytest.raises(ConfigError, match="--set optimality=: optimality: nothing is written behind it"):
+        read(path, ["optimality="])
+    assert not read(path, ["optimality=null"]).evidence

@@ -45,8 +45,8 @@ def test_a_run_is_a_feature_and_what_does_not_match_is_counted(folder):
     assert np.isnan([found["q1/a"], found["q2/c"]]).all()
     assert by_document(queries, "f1") == {"q1/a": 5, "q1/b": 6, "q2/a": 7, "q2/c": 8}
     assert notes == [
-        "run 'bm25': 2 of 4 documents have a score; 1 documents of the run, of 1 queries here, are not in these data; "
-        "2 documents of the run, of 1 other queries, are not in these data"
+        "run 'bm25': 2 of 4 documents with a score; not in these data: 1 document of the run, of 1 query here; "
+        "not in these data: 2 documents of the run, of 1 other query"
     ]
     scores = ltr.Column("bm25").fit(queries).predict(queries.features)
     assert sorted(scores.tolist())[2:] == [-1.5, 9.5]
@@ -58,7 +58,7 @@ def test_several_runs_and_several_files_of_one(folder):
     queries, notes = prepared(runs={"bm25": "bm25.run", "dense": ["q1.run", "q2.run"]})
     assert queries.names == ("bm25", "dense", "f1", "f2")
     assert by_document(queries, "dense")["q2/a"] == 4
-    assert notes[1] == "run 'dense': 2 of 4 documents have a score"
+    assert notes[1] == "run 'dense': 2 of 4 documents with a score"
 
 
 def test_data_without_runs_are_what_they_were(folder):
@@ -86,7 +86,7 @@ def test_parts_of_different_widths_still_fit_together(folder):
 def test_scores_that_a_feature_cannot_tell_apart_are_counted(folder):
     (folder / "bm25.run").write_text("q1 Q0 a 1 1000.00002 t\nq1 Q0 b 2 1000.00001 t\n")
     assert prepared(runs={"bm25": "bm25.run"})[1][0].endswith(
-        "1 scores differ from another of their query by less than a feature holds (float32), and tie with it"
+        "1 score less apart from another of the query than a feature holds (float32): a tie"
     )
 
 
