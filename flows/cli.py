@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:
+        from tasks.tracking.secrets import masked
+
         if given.debug:
-            raise
-        text = _describe_error(error)
+            print(masked(traceback.format_exc()), file=sys.stderr)
+            return 1
+        text = masked(_describe_error(error))
         for line in text.splitlines() or [type(error).__name__]:
             print(f"error: {line}", file=sys.stderr)
         return 1
@@ -186,9 +190,11 @@ def _run(given: argparse.Namespace) -> int:
     from flows.runners import runner_of
     from flows.study import study
     from flows.terminal import show, show_study
+    from tasks.tracking.tracker import opened, patient
 
     written: Mapping[str, Any] = {}
     with ends_in_time(), owned():
+        patient(opened, (1.0, 2.0, 3.0))()
         use_own_server()
         if several:
             of_all = study(several, given.fresh, given.runner)
