@@ -1,7 +1,8 @@
 """What can be run. Importing this package points Prefect and MLflow at the working directory, unless the environment says
-otherwise, and keeps them quiet."""
+otherwise, and keeps them quiet. Kernels are cached there too where neither the installation nor the home can be written to."""
 
 import os
+import sys
 from pathlib import Path
 from warnings import filterwarnings
 
@@ -29,6 +30,31 @@ for _name, _value in {
     os.environ.setdefault(_name, _value)
 
 
+def kernels_folder(installed: Path, cache: Path) -> Path | None:
+    """Where compiled kernels are kept if numba has no place of its own; None where it has.
+
+    Args:
+        installed: a folder of the core.
+        cache: the user's cache folder, which may have to be made.
+    """
+    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    beside = installed / "__pycache__"
+    if os.access(beside if beside.is_dir() else installed, os.W_OK) or os.access(existing, os.W_OK):
+        return None
+    return _STATE / "kernels"
+
+
+_kernels = None
+if "NUMBA_CACHE_DIR" not in os.environ:
+    _cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()).absolute()
+    _kernels = kernels_folder(Path(__file__).parents[1] / "ltr" / "kernels", _cache)
+    if _kernels:
+        os.environ["NUMBA_CACHE_DIR"] = str(_kernels)
+
+
 def make_state_folder() -> None:
     """Prefect makes its home but not the folders above it; call this before Prefect is imported."""
+    if _kernels and not _kernels.is_dir():
+        _kernels.mkdir(parents=True)
+        print(f"compiled kernels are kept in {_kernels} (NUMBA_CACHE_DIR): installation and home are read-only", file=sys.stderr)
     Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)

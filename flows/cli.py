@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:
+        from tasks.tracking.secrets import masked
+
         if given.debug:
-            raise
+            print(masked(traceback.format_exc()), file=sys.stderr)
+            return 1
         from tasks.records import printable
 
-        text = printable(_describe_error(error))
+        text = printable(masked(_describe_error(error)))
         for line in text.splitlines() or [type(error).__name__]:
             print(f"error: {line}", file=sys.stderr)
         return 1
@@ -218,9 +222,11 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
     from flows.terminal import show, show_study
     from tasks.config.run_config import StudyConfig
     from tasks.report.outcome import PartlyFailedError
+    from tasks.tracking.tracker import opened, patient
 
     written: Mapping[str, Any] = {}
     with ends_in_time(), owned():
+        patient(opened, (1.0, 2.0, 3.0))()
         use_own_server()
         if isinstance(config, StudyConfig):
             of_all = study(config, given.fresh, given.runner)

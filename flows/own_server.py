@@ -46,7 +46,11 @@ def use_own_server() -> None:
             stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
         )  # fmt: skip
     atexit.register(_end, server)
-    wait_for(address, [server])
+    try:
+        wait_for(address, [server])
+    except OSError as error:
+        database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
+        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}") from None
     os.environ["PREFECT_API_URL"] = address
     refresh_global_settings_context()
 
@@ -72,7 +76,7 @@ def wait_for(address: str, servers: Sequence[subprocess.Popen[bytes]], seconds: 
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if any(server.poll() is not None for server in servers):
-            raise OSError(f"Prefect's server at {address} ended at once; is its port in use? (--prefect-port)")
+            raise OSError(f"{address}: the server that was to answer there has ended")
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=5):
                 return
@@ -98,7 +102,8 @@ def _serve(descriptor: int) -> None:
 
 
 def _end_with_owner(server: "uvicorn.Server") -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1):
+        pass
     server.should_exit = True
     time.sleep(_LAST_WORDS)
     os._exit(0)

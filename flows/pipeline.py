@@ -29,6 +29,7 @@ from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.publish import publish
 from tasks.store.state import core_digest, digest_of
 from tasks.tracking.description import describe_run
+from tasks.tracking.secrets import without_passwords
 from tasks.tracking.tracker import Tracker
 
 
@@ -78,9 +79,10 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
 def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
     """A run that is signed, so that it can be cleared away, and shown; what earlier ones left behind is gone."""
     require_workers(config)
-    clear()
-    with signed() as owner, steps() as progress:
-        yield Run(config, fresh, owner, progress)
+    with without_passwords():
+        clear()
+        with signed() as owner, steps() as progress:
+            yield Run(config, fresh, owner, progress)
 
 
 def prepare(under_way: Run) -> Ready:

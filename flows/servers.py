@@ -13,6 +13,7 @@ import flows  # noqa: F401
 from flows.own_server import HOST, wait_for
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError
+from tasks.tracking.secrets import masked
 from tasks.tracking.tracker import tracking_uri
 
 
@@ -44,9 +45,14 @@ def _running(commands: Sequence[list[str]], environment: Mapping[str, str]) -> I
 def serve_pages(mlflow_port: int, prefect_port: int) -> int:
     """Starts both, prints their addresses and stays until interrupted, or until one of them ends."""
     mlflow = [
-        sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri(), "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
+        sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
     ]  # fmt: skip
-    environment = {**os.environ, "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api"}
+    # An address may hold a password: in the environment nobody else reads it, among the arguments everybody does.
+    environment = {
+        **os.environ,
+        "MLFLOW_BACKEND_STORE_URI": tracking_uri(),
+        "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api",
+    }
     try:
         with _running([mlflow, _prefect(prefect_port, "--no-services")], environment) as servers:
             print(f"MLflow   http://{HOST}:{mlflow_port}")
@@ -88,8 +94,11 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int) -> int:
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
     try:
         with _running([] if given else [_prefect(prefect_port)], os.environ) as servers:
-            wait_for(address, servers)
-            print(f"{config.name}: {cron}, at {address.removesuffix('/api')}\nCtrl-C ends it.", flush=True)
+            try:
+                wait_for(address, servers)
+            except OSError as error:
+                raise OSError(f"{error}; is the port in use? (--prefect-port)") from None
+            print(f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}\nCtrl-C ends it.", flush=True)
             run.serve(
                 name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")}, global_limit=one_at_a_time,
                 print_starting_message=False, entrypoint_type=EntrypointType.MODULE_PATH,

@@ -14,7 +14,7 @@ from tasks.export.weights import read_weights
 from tasks.records import Columns, DataError
 from tasks.store.cells import CellFolder, read_columns
 from tasks.tracking.registry import download_version
-from tasks.tracking.tracker import CELL_KEY, REFIT, RUN_KEY, Tracked, tracked
+from tasks.tracking.tracker import CELL_KEY, PARENT, REFIT, RUN_KEY, Tracked, tracked
 
 
 @dataclass(frozen=True)

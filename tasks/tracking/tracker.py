@@ -23,13 +23,15 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunS
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from requests import RequestException
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.exc import ArgumentError, OperationalError
 
 import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
 from tasks.store.cells import CellFolder, read_curve, read_pairs
 from tasks.store.state import written_whole
 from tasks.tracking.moved import follow_move
+from tasks.tracking.secrets import masked
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 ERROR = "lambdaflow.error"
@@ -69,7 +71,25 @@ def opened() -> tuple[MlflowClient, str]:
                 MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
         elif tracking_uri() == _database(_STORE) and (was := follow_move(_STORE, EXPERIMENT)):
             print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
+        _require_database()
         return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
+
+
+def _require_database() -> None:
+    """Connects once to a database server, whose faults MLflow would go on with in silence for minutes.
+
+    Raises:
+        OperationalError: where it cannot be reached, or does not let us in.
+        TrackingError: for an address that is none, or of a database whose driver is not there.
+    """
+    address = tracking_uri()
+    if not re.match(r"(postgresql|mysql|mssql)\b", address):
+        return
+    waits = {} if address.startswith("mssql") else {"connect_timeout": 2}
+    try:
+        create_engine(address, poolclass=NullPool, connect_args=waits).connect().close()
+    except (ArgumentError, ImportError, ValueError) as error:
+        raise TrackingError(masked(f"MLFLOW_TRACKING_URI {address}: {error}")) from None
 
 
 def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
@@ -99,36 +119,37 @@ def fluent() -> Iterator[None]:
 
 
 _PAUSES = (1.0, 2.0, 4.0, 8.0)
+_AT_MOST = 15.0
+"""Seconds after which nothing is tried again, also where each time takes long."""
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
 
 Written = TypeVar("Written")
 
 
-def patient(write: Callable[..., Written]) -> Callable[..., Written]:
+def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None) -> Callable[..., Written]:
     """`write`, tried again after a while when the server does not answer or the database is locked by another. Everything that is
     decorated may be done twice."""
 
     @wraps(write)
     def tried(*given: Any, **named: Any) -> Written:
-        for pause in (*_PAUSES, None):
+        began = time.monotonic()
+        for pause in (*(_PAUSES if pauses is None else pauses), None):
             try:
                 return write(*given, **named)
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
                 if isinstance(error, MlflowException) and error.error_code not in _PASSING:
                     raise
-                if pause is None:
+                if pause is None or time.monotonic() - began >= _AT_MOST:
                     why = str(error).splitlines()[0][:300]
                     raise TrackingError(
-                        f"MLflow at {_without_password(tracking_uri())} does not answer: {why}; what was trained is kept, run the same command again"
-                    ) from error
+                        masked(
+                            f"MLflow at {tracking_uri()} does not answer: {why}; what was trained is kept, run the same command again"
+                        )
+                    ) from None
                 time.sleep(pause)
         raise AssertionError
 
     return tried
-
-
-def _without_password(address: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", address)
 
 
 class Tracker:
@@ -164,7 +185,7 @@ class Tracker:
         except BaseException as error:
             with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
                 self._end(self.run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
-                self.client.set_tag(self.run_id, ERROR, str(error)[:500] or type(error).__name__)
+                self.client.set_tag(self.run_id, ERROR, masked(str(error))[:500] or type(error).__name__)
             raise
         patient(self._end)(self.run_id, RunStatus.FINISHED)
 
@@ -340,6 +361,7 @@ def close_abandoned(is_gone: Callable[[str], bool]) -> None:
             client.set_terminated(run.info.run_id, RunStatus.to_string(RunStatus.KILLED))
 
 
+@patient
 def tracked() -> list[Tracked]:
     """Every run of the project, newest first."""
     client, experiment = opened()

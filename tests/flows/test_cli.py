@@ -8,6 +8,7 @@ import time
 import pytest
 
 from flows.cli import main
+from tests.conftest import own_environment
 
 
 def lambdaflow(*arguments, cwd):
@@ -133,3 +134,17 @@ def test_json_is_the_last_line_of_standard_output(workplace, capsys):
     assert set(written["models"]["linear"]) == {"digest", "metrics"}
     assert "test_ndcg_10" in written["models"]["linear"]["metrics"]
     assert "lambdaflow ui" in err
+
+
+def test_no_password_of_an_address_is_shown_or_kept(tmp_path):
+    (tmp_path / "c.yaml").write_text("data: {generate: {queries: [4, 4, 4]}}\n")
+    environment = own_environment() | {"MLFLOW_TRACKING_URI": "postgresql://user:canary@127.0.0.1:1/mlflow"}
+    began = time.monotonic()
+    for more in ([], ["--debug"]):
+        command = [sys.executable, "-m", "flows.cli", "run", "c.yaml", *more]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 1
+        assert "MLflow at postgresql://***@127.0.0.1:1/mlflow does not answer" in done.stderr
+        assert "canary" not in done.stdout + done.stderr
+    assert time.monotonic() - began < 40
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]

@@ -76,6 +76,9 @@ def test_either_signal_ends_the_servers(workplace, signals, monkeypatch, capsys,
     assert servers.serve_pages(5001, 4201) == 0
     (mlflow, first), (prefect, second) = started
     assert mlflow[mlflow.index("--host") :][:4] == ["--host", "127.0.0.1", "--port", "5001"]
+    assert not any("mlflow.db" in argument for argument in mlflow), (
+        "an address may hold a password, and arguments are for all to read"
+    )
     assert prefect[prefect.index("--host") :] == ["--host", "127.0.0.1", "--port", "4201", "--no-services"]
     assert first.returncode == second.returncode == -signal.SIGTERM
     out = capsys.readouterr().out

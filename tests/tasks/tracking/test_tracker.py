@@ -4,6 +4,7 @@ import json
 import sqlite3
 import threading
 import time
+import traceback
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -107,5 +108,23 @@ def test_what_stays_locked_is_told_in_one_line_without_the_password(workplace, m
     with pytest.raises(TrackingError) as caught:
         tracker.describe({"a": 1}, {}, [])
     assert str(caught.value) == (
-        "MLflow at postgresql://db/mlflow does not answer: database is locked; what was trained is kept, run the same command again"
+        "MLflow at postgresql://***@db/mlflow does not answer: database is locked; what was trained is kept, run the same command again"
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("postgresql://user:canary@127.0.0.1:1/mlflow", "does not answer: .*(refused|failed)"),
+        ("postgresql+nodriver://user:canary@127.0.0.1:1/mlflow", "nodriver"),
+        ("postgresql://user:canary@127.0.0.1:port/mlflow", "port"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_told_soon_and_without_its_password(workplace, monkeypatch, address, why):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", (0.01,) * 4)
+    began = time.monotonic()
+    with pytest.raises(TrackingError, match=why) as raised:
+        Tracker("x", "key")
+    assert time.monotonic() - began < 5
+    assert "canary" not in "".join(traceback.format_exception(raised.value))

@@ -1,0 +1,40 @@
+"""What importing `flows` finds out about where it runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows import kernels_folder
+from tests.conftest import own_environment
+
+
+@pytest.fixture
+def read_only(monkeypatch):
+    """Folders that cannot be written to; also for root, whom modes do not keep out."""
+    folders = set()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) not in folders)
+    return folders
+
+
+def test_kernels_have_a_folder_where_neither_installation_nor_home_can_be_written_to(tmp_path, read_only):
+    installed, home = tmp_path / "kernels", tmp_path / "home"
+    (installed / "__pycache__").mkdir(parents=True)
+    home.mkdir()
+    cache = home / ".cache"
+    assert kernels_folder(installed, cache) is None
+    read_only.add(installed / "__pycache__")
+    assert kernels_folder(installed, cache) is None
+    read_only.add(home)
+    assert kernels_folder(installed, cache) == Path(".lambdaflow/kernels").absolute()
+    cache.mkdir()
+    assert kernels_folder(installed, cache) is None
+
+
+def test_the_folder_that_the_environment_names_stays(tmp_path):
+    code = "import os, flows; print(os.environ['NUMBA_CACHE_DIR'])"
+    environment = own_environment() | {"NUMBA_CACHE_DIR": "/given"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "/given"
