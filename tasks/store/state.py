@@ -5,6 +5,7 @@ the power was gone, and what a killed process leaves behind is only a ``.partial
 (`tasks.store.seal`) is as if it were not there, and is made again.
 """
 
+import fcntl
 import json
 import os
 import platform
@@ -12,7 +13,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -56,7 +57,7 @@ def clear_partials() -> None:
     """Removes what processes of this machine that have ended left half-written."""
     for partial in (*STATE.glob("**/*.partial"), *Path("mlruns").glob("*.partial")):
         named = re.fullmatch(rf".*\.{re.escape(platform.node())}-(\d+)-[0-9a-f]{{8}}\.partial", partial.name)
-        if named and not _is_alive(int(named[1])):
+        if named and not _is_alive(int(named[1])) and not _is_held(partial):
             shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
 
 
@@ -70,6 +71,20 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+def _is_held(folder: Path) -> bool:
+    """Whether somebody is writing into a folder (`made_whole`), perhaps in another container, where numbers of processes are others."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without locks
+    finally:
+        os.close(opened)
+    return False
+
+
 @contextmanager
 def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
     """A folder to write into that becomes `folder` at the end, or nothing at all; an existing one stays unless `replace`, or where it is
@@ -77,7 +92,10 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial_of(folder)
     partial.mkdir()
+    held = os.open(partial, os.O_RDONLY)
     try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
         yield partial
         write_seal(partial)
         if replace or (folder.is_dir() and not is_whole(folder)):
@@ -89,6 +107,7 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
             if not folder.is_dir():
                 raise
     finally:
+        os.close(held)
         shutil.rmtree(partial, ignore_errors=True)
 
 

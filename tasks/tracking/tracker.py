@@ -122,6 +122,8 @@ _PAUSES = (1.0, 2.0, 4.0, 8.0)
 _AT_MOST = 15.0
 """Seconds after which nothing is tried again, also where each time takes long."""
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
+_AT_ONCE = re.compile("IntegrityError|UniqueViolation")
+"""Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
 
 Written = TypeVar("Written")
 
@@ -137,7 +139,7 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
             try:
                 return write(*given, **named)
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
-                if isinstance(error, MlflowException) and error.error_code not in _PASSING:
+                if isinstance(error, MlflowException) and error.error_code not in _PASSING and not _AT_ONCE.search(str(error)):
                     raise
                 if pause is None or time.monotonic() - began >= _AT_MOST:
                     why = str(error).splitlines()[0][:300]

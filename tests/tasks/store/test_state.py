@@ -132,3 +132,12 @@ def test_the_store_is_looked_at_byte_by_byte(workplace):
         ".lambdaflow/cells/kept/all has other bytes than were written; remove .lambdaflow/cells/kept, the next run makes it again",
         f"{recipe} cannot be read; the next run makes it again",
     ]
+
+
+def test_what_another_container_is_writing_stays(workplace, monkeypatch):
+    """There its number means another process, or none."""
+    monkeypatch.setattr(state, "_is_alive", lambda process: False)
+    with state.made_whole(state.STATE / "data" / "a") as partial:
+        (partial / "all").touch()
+        state.clear_partials()
+    assert (state.STATE / "data" / "a" / "all").is_file()

@@ -8,7 +8,7 @@ import traceback
 
 import pytest
 from mlflow.exceptions import MlflowException
-from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
+from mlflow.protos.databricks_pb2 import BAD_REQUEST, TEMPORARILY_UNAVAILABLE
 from mlflow.tracking import MlflowClient
 
 import ltr
@@ -128,3 +128,22 @@ def test_a_database_that_cannot_be_reached_is_told_soon_and_without_its_password
         Tracker("x", "key")
     assert time.monotonic() - began < 5
     assert "canary" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_two_runs_that_enter_a_data_set_at_once_both_go_on(workplace, monkeypatch):
+    """MLflow looks for the data set and enters it where there is none, and the other was there in between."""
+    tracker, log, calls = Tracker("x", "key"), MlflowClient.log_inputs, []
+
+    def at_once(self, *given):
+        calls.append(given)
+        if len(calls) == 1:
+            raise MlflowException(
+                "(sqlite3.IntegrityError) UNIQUE constraint failed: datasets.experiment_id, datasets.name", BAD_REQUEST
+            )
+        log(self, *given)
+
+    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", (0.01,))
+    monkeypatch.setattr(MlflowClient, "log_inputs", at_once)
+    tracker.describe({"a": 1}, {}, DATA)
+    assert len(calls) == 2
+    assert len(tracker.client.get_run(tracker.run_id).inputs.dataset_inputs) == 1
