@@ -32,7 +32,7 @@ class Generate(Strict):
 class Data(Strict):
     """Where the data are and how they are cut into training, validation and test queries. One of:
 
-    - ``train``, ``valid`` and ``test``: files of each;
+    - ``train``, ``valid`` and ``test``: files of each; without ``valid`` some training queries validate;
     - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
     - ``files``: cut by query into `folds` folds, or once by `shares`;
     - ``qrels``: TREC judgments; then the scores of ``runs`` are all there is to rank by, and they are cut as ``files`` are;
@@ -101,8 +101,8 @@ class Data(Strict):
         given = [name for name, value in ways.items() if value]
         if len(given) != 1:
             raise ValueError(f"name the data by exactly one of {', '.join(ways)}; given: {', '.join(given) or 'none'}")
-        if self.train and not (self.valid and self.test):
-            raise ValueError("train needs valid and test beside it (or use files, which are cut by query)")
+        if self.train and not self.test:
+            raise ValueError("train needs test beside it (or use files, which are cut by query)")
         if 0 < len(self.parts) < 3:
             raise ValueError(
                 f"parts: {len(self.parts)} files cannot be rotated into training, validation and test; give at least 3"

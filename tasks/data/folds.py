@@ -39,6 +39,22 @@ def split(name: str, data: Data, seed: int) -> list[Fold]:
     return folds
 
 
+@task(cache_policy=NO_CACHE, name="cut validation", task_run_name="cut validation")
+def validation_cut(train: str, test: str, data: Data, seed: int) -> Fold:
+    """A fold whose validation queries are cut from the training ones, in the proportion of `data.shares`."""
+    recipe = {"validation": 1, "train": train, "test": test, "shares": data.shares, "seed": seed}
+    if noted := remembered(recipe):
+        return noted.folds[0]
+    queries = open_queries(train)
+    if queries.n_queries < 2:
+        raise DataError(f"train: {number_of(queries.n_queries, 'query')} cannot be cut into training and validation queries")
+    order = shuffled(queries, seed)
+    kept = min(max(1, round(len(order) * data.shares[0] / sum(data.shares[:2]))), len(order) - 1)
+    fold = Fold(*(keep_queries(select(queries, np.sort(part))) for part in np.split(order, [kept])), test)
+    remember(recipe, Noted((fold.train, fold.valid), folds=(fold,)))
+    return fold
+
+
 def share(name: str, part: float, seed: int) -> str:
     """A share of a data set's queries; a smaller one is part of every larger one."""
     if part == 1:

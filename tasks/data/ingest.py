@@ -74,7 +74,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         DataError: for a file that is missing, empty or wrong.
     """
     paths = [located(Path(path)) for path in paths]
-    sidecars = [side for path in paths if (side := _sidecar(path)).is_file()]
+    sidecars = [side for path in paths if (side := _sidecar(path))]
     digests = {path: digest_of_file(path) for path in (*paths, *sidecars)}
     recipe = {
         "reader": _READER,
@@ -109,8 +109,9 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     return Ingested(name, split, read=True, notes=tuple(notes))
 
 
-def _sidecar(path: Path) -> Path:
-    return path.with_name(path.name + ".query")
+def _sidecar(path: Path) -> Path | None:
+    """The file beside a text that holds the sizes of its queries, as LightGBM (``.query``) or XGBoost (``.group``) names it."""
+    return next((side for kind in ("query", "group") if (side := path.with_name(f"{path.name}.{kind}")).is_file()), None)
 
 
 def _read(path: Path, data: Data) -> Rows:
@@ -144,12 +145,12 @@ def _of_text(path: Path, data: Data) -> Rows:
 def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
     """Sizes of the queries from the ``.query`` file beside a text without qid."""
     sidecar = _sidecar(path)
-    if not sidecar.is_file():
-        raise DataError(f"{path}: no line has a qid and there is no {sidecar.name} with the sizes of the queries")
+    if sidecar is None:
+        raise DataError(f"{path}: no line has a qid and there is no {path.name}.query (or .group) with the sizes of the queries")
     sizes = []
     for number, line in enumerate(sidecar.read_text().split("\n"), 1):
         if line.strip():
-            if not line.strip().isdigit() or int(line) == 0:
+            if not re.fullmatch(r"0*[1-9][0-9]{0,8}", line.strip()):
                 raise DataError(
                     f"{sidecar}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more"
                 )
@@ -252,8 +253,12 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
 
 def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:
     column = frame[name].cast(pl.String)
-    if column.null_count():
-        raise DataError(f"{path}, row {column.is_null().arg_true()[0] + 1}: column {name!r} is empty: every row names its {name}")
+    empty = column.is_null() | (column == "")
+    if empty.any():
+        raise DataError(f"{path}, row {empty.arg_true()[0] + 1}: column {name!r} is empty: every row names its {name}")
+    broken = column.str.contains("\0", literal=True)
+    if broken.any():
+        raise DataError(f"{path}, row {broken.arg_true()[0] + 1}: column {name!r} has the character 0 in an id")
     return np.array([value.encode() for value in column.to_list()])
 
 

@@ -15,7 +15,7 @@ from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
 from tasks.data.check import check, refuse, shared_queries
 from tasks.data.check_log import check_log
-from tasks.data.folds import fit_together, rotate, split
+from tasks.data.folds import fit_together, rotate, split, validation_cut
 from tasks.data.generate import generate
 from tasks.data.ingest import ingest
 from tasks.data.prepare import prepare
@@ -55,6 +55,9 @@ def ready_data(config: RunConfig) -> Ready:
         findings += shared_queries(open_queries(one), open_queries(other), later, earlier)
     refuse(findings)
     folds = _folds(data, list(sets.values()), config.seed)
+    if data.train and not data.valid:
+        sizes = [open_queries(name).n_queries for name in (folds[0].valid, folds[0].train)]
+        findings.append(Finding("note", "valid", f"no files; {sizes[0]:,} of the {sum(sizes):,} training queries validate"))
     scale = 1.0 if config.data.generate else config.scale
     sparse = not any(is_table(path) for path in chain(*groups.values()))
     fitted = [fit_together(fold, scale, config.seed, sparse, data.drop_telling) for fold in folds]
@@ -75,13 +78,13 @@ def _sources(config: RunConfig) -> tuple[Data, list[Finding]]:
 def _groups(data: Data) -> dict[str, list[Path]]:
     """The files by the data set that they make."""
     if data.train:
-        return {"train": data.train, "valid": data.valid, "test": data.test}
+        return {role: files for role in ("train", "valid", "test") if (files := getattr(data, role))}
     return {f"part {k + 1}": [part] for k, part in enumerate(data.parts)} if data.parts else {"data": data.files}
 
 
 def _folds(data: Data, names: list[str], seed: int) -> list[Fold]:
     if data.train:
-        return [Fold(*names)]
+        return [Fold(*names) if data.valid else validation_cut(names[0], names[1], data, seed)]
     return rotate(names) if data.parts else split(names[0], data, seed)
 
 

@@ -48,7 +48,7 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ({**SHORT, "conventions": {"ties": "random"}}, "conventions.ties"),
         ({"data": {}}, "exactly one of train, parts, files, qrels, generate; given: none"),
         ({"data": {"files": "a", "parts": ["b", "c", "d"]}}, "given: parts, files"),
-        ({"data": {"train": "a"}}, "train needs valid and test"),
+        ({"data": {"train": "a"}}, "train needs test beside it"),
         ({"data": {"parts": ["a", "b"]}}, "at least 3"),
         ({"data": {"files": "a", "folds": 2}}, "folds: 2 leaves nothing"),
         ({"data": {"files": "a", "shares": [0.5, 0.2, 0.2]}}, "sum to 1"),

@@ -292,3 +292,23 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(workplace, monkeypatch
     assert not list(workplace.glob(".lambdaflow/data/*"))
     monkeypatch.setattr(module, "_of_table", read)
     assert open_queries(ingest.fn([path], Data(files=["a.csv"])).data).features.tolist() == [[7.0]]
+
+
+@pytest.mark.parametrize("kind", ["query", "group"])
+def test_sizes_of_queries_are_read_by_either_name(workplace, kind):
+    (workplace / "a.txt").write_text("".join(f"{k % 2} 1:{k}\n" for k in range(5)))
+    (workplace / f"a.txt.{kind}").write_text("2\n3\n")
+    assert np.diff(read(["a.txt"])[0].offsets).tolist() in ([2, 3], [3, 2])
+    for wrong in ("²", "9" * 5000, "0", "2.5", "-1"):
+        (workplace / f"a.txt.{kind}").write_text(f"2\n{wrong}\n")
+        with pytest.raises(
+            DataError, match=rf"a\.txt\.{kind}, line 2: .*each line is the number of documents of a query, 1 or more"
+        ):
+            read(["a.txt"])
+
+
+def test_ids_that_cannot_be_told_apart_are_refused(workplace):
+    for ids, said in ((["a", ""], "row 2: column 'query' is empty"), (["a", "a\0"], "row 2: column 'query' has the character 0")):
+        pl.DataFrame({"query": ids, "label": [1, 0], "f": [1.0, 2.0]}).write_parquet("a.parquet")
+        with pytest.raises(DataError, match=said):
+            read(["a.parquet"])

@@ -79,3 +79,19 @@ def test_what_can_be_trained_on_is_not(workplace):
     data = ready_data(config)
     require_sources(config, data.folds)
     assert np.isfinite(open_queries(data.folds[0].train).features).all()
+
+
+def test_without_validation_files_some_training_queries_validate(workplace):
+    (workplace / "train.txt").write_text(letor(range(20)))
+    (workplace / "test.txt").write_text(letor(range(30, 40)))
+    config = parse({"data": {"train": "train.txt", "test": "test.txt"}})
+    for _ in range(2):
+        data = ready_data(config)
+        (fold,) = data.folds
+        assert [open_queries(name).n_queries for name in fold.roles.values()] == [15, 5, 10]
+        assert "valid: no files; 5 of the 20 training queries validate" in [f"{f.subject}: {f.text}" for f in data.findings]
+    own, held = (set(open_queries(name).keys.tolist()) for name in (fold.train, fold.valid))
+    assert not own & held
+    (workplace / "train.txt").write_text(letor(range(1)))
+    with pytest.raises(DataError, match="train: 1 query cannot be cut into training and validation queries"):
+        ready_data(config)
