@@ -28,11 +28,13 @@ SECONDS = 5.0
 
 
 def started(folder, *more):
+    """A run that obeys SIGHUP, whatever these tests are started by: what ``nohup`` starts goes on."""
     (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
     with open(folder / "log", "wb") as log:
         return subprocess.Popen(
-            [*COMMAND, *more], cwd=folder, env=own_environment(), stdout=log, stderr=log, start_new_session=True
-        )
+            [*COMMAND, *more], cwd=folder, env=own_environment(), stdout=log, stderr=log, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        )  # fmt: skip
 
 
 def wait_for_a_cell(folder, seconds=240):
