@@ -50,7 +50,8 @@ def validation_cut(train: str, test: str, data: Data, seed: int) -> Fold:
         raise DataError(f"train: {number_of(queries.n_queries, 'query')} cannot be cut into training and validation queries")
     order = shuffled(queries, seed)
     kept = min(max(1, round(len(order) * data.shares[0] / sum(data.shares[:2]))), len(order) - 1)
-    fold = Fold(*(keep_queries(select(queries, np.sort(part))) for part in np.split(order, [kept])), test)
+    own, held_out = (keep_queries(select(queries, np.sort(part))) for part in (order[:kept], order[kept:]))
+    fold = Fold(own, held_out, test)
     remember(recipe, Noted((fold.train, fold.valid), folds=(fold,)))
     return fold
 
