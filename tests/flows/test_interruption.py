@@ -27,13 +27,18 @@ CONFIG = {
 SECONDS = 5.0
 
 
+def heed_signals():
+    """What ``nohup`` or a shell in the background starts ignores some; a run that is started so goes on, and these tests' runs do not."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def started(folder, *more):
-    """A run that obeys SIGHUP, whatever these tests are started by: what ``nohup`` starts goes on."""
     (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
     with open(folder / "log", "wb") as log:
         return subprocess.Popen(
             [*COMMAND, *more], cwd=folder, env=own_environment(), stdout=log, stderr=log, start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+            preexec_fn=heed_signals,
         )  # fmt: skip
 
 
@@ -59,7 +64,11 @@ def assert_closed(folder):
 def assert_ends_in_time(process, folder, send):
     began = time.monotonic()
     send()
-    assert process.wait(60) == 130
+    try:
+        assert process.wait(60) == 130
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     while at_work_in(folder) and time.monotonic() < began + 3 * SECONDS:
         time.sleep(0.05)
     assert time.monotonic() - began < SECONDS
@@ -95,6 +104,7 @@ def test_a_second_ctrl_c_on_a_terminal_ends_it_at_once(tmp_path):
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))
     process, terminal = pty.fork()
     if process == 0:
+        heed_signals()
         os.chdir(tmp_path)
         os.execve(sys.executable, COMMAND, own_environment())
 
