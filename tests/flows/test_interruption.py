@@ -79,9 +79,15 @@ def assert_ends_in_time(process, folder, send):
     ("number", "to"),
     [
         (signal.SIGINT, os.killpg),
-        (signal.SIGTERM, os.kill),
-        (signal.SIGHUP, os.killpg),
-        *(pytest.param(*both, marks=pytest.mark.long) for both in ((signal.SIGTERM, os.killpg), (signal.SIGINT, os.kill))),
+        *(
+            pytest.param(*both, marks=pytest.mark.long)
+            for both in (
+                (signal.SIGTERM, os.kill),
+                (signal.SIGHUP, os.killpg),
+                (signal.SIGTERM, os.killpg),
+                (signal.SIGINT, os.kill),
+            )
+        ),
     ],
 )
 def test_a_signal_ends_a_run_in_seconds_and_closes_it(tmp_path, number, to):
