@@ -67,11 +67,12 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=does)
         return sub
 
+    def settable(sub: argparse.ArgumentParser, text: str) -> None:
+        sub.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=text)
+
     run = command("run", _run, "run a configuration, or continue it where it was")
     run.add_argument("config", metavar="CONF.yaml")
-    run.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a key, such as sweep.learning_rate=[0.1,0.2]"
-    )
+    settable(run, "override a key, such as sweep.learning_rate=[0.1,0.2]")
     run.add_argument("--data", metavar="CONF.yaml", help="run it on the data and by the conventions of another configuration")
     run.add_argument("--fresh", action="store_true", help="train every cell again")
     run.add_argument(
@@ -91,13 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="*", metavar="FILE")
     check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
-    check.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
-    )
+    settable(check, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
     def over(sub: argparse.ArgumentParser, *measures: str) -> None:
@@ -109,13 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
         sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
-        sub.add_argument(
-            "--set",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help="a key of the configuration, such as label=grade (data.label=grade is the same)",
-        )
+        settable(sub, "a key of the configuration, such as label=grade (data.label=grade is the same)")
         sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
     evaluate = command(
@@ -136,13 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("--model", required=True, metavar="M", help="a model's folder, an MLflow run, or models:/NAME@ALIAS")
     predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
     predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
-    predict.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
-    )
+    settable(predict, "a key of the configuration, such as label=grade (data.label=grade is the same)")
 
     export = command("export", _export, "write a model for another tool")
     export.add_argument(
@@ -156,13 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("-o", "--output", required=True, metavar="FILE")
     export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
-    export.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a key of the configuration, such as label=grade (data.label=grade is the same)",
-    )
+    settable(export, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     export.add_argument(
         "--complete", action="store_true", help="no feature will be missing (RankLib and Solr know no missing values)"
     )
@@ -189,9 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--cron", required=True, metavar="'M H D M W'", help="minute, hour, day, month, weekday: '0 3 * * *' is every night at 3"
     )
-    serve.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a key, such as sweep.learning_rate=[0.1,0.2]"
-    )
+    settable(serve, "override a key, such as sweep.learning_rate=[0.1,0.2]")
     serve.add_argument(
         "--prefect-port", type=int, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
     )
@@ -258,7 +233,7 @@ def _refit(given: argparse.Namespace) -> int:
     if "chosen" not in found.tags:
         raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
     written = from_yaml(found.download("config.yaml").read_text(), given.run)
-    asked = {"rankers": [ranker] if ranker else []} | ({"register": given.register} if given.register else {})
+    asked = {"rankers": [ranker] if ranker else []} | ({"name": given.register} if given.register else {})
     return _start(given, parse(written | {"refit": asked}, given.run))
 
 
@@ -331,7 +306,7 @@ def _check_store(as_json: bool) -> int:
     return 1 if told else 0
 
 
-def _config_of(given: argparse.Namespace) -> "RunConfig":
+def _config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "RunConfig":
     """Configuration of a command that works on a model and files, which are read as those that it learned from."""
     from dataclasses import asdict
 
@@ -339,8 +314,8 @@ def _config_of(given: argparse.Namespace) -> "RunConfig":
     from tasks.tracking.lookup import find_columns
 
     make_state_folder()
-    written: dict[str, Any] = {"data": {"files": given.data, **asdict(find_columns(given.model))}}
-    override_all(written, given.set)
+    written: dict[str, Any] = {"data": {"files": list(files), **asdict(find_columns(model))}}
+    override_all(written, overrides)
     return parse(written, "--set")
 
 
@@ -354,7 +329,7 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
-    config = _config_of(given)
+    config = _config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
     read = ingest.fn(files, config.data)
     queries = open_queries(prepare.fn(read.data, config.data).data)
@@ -370,8 +345,8 @@ def _predict(given: argparse.Namespace) -> int:
     from tasks.records import number_of
     from tasks.tracking.lookup import find_model
 
-    given.data = [given.data]
-    rows = predict(find_model(given.model), Path(given.data[0]), Path(given.output), _config_of(given).data)
+    data = _config_of(given.model, [given.data], given.set).data
+    rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
     print(f"{number_of(rows, 'score')}: {given.output}")
     return 0
 
@@ -429,7 +404,7 @@ def _evaluate(given: argparse.Namespace) -> int:
 
 
 def _optimality(given: argparse.Namespace) -> int:
-    config = _config_of(given)
+    config = _config_of(given.model, given.data, given.set)
     make_state_folder()
     import shutil
     from pathlib import Path
@@ -473,8 +448,8 @@ def _compare(given: argparse.Namespace) -> int:
         show_scorecards(cards)
         written["scorecards"] = [asdict(card) for card in cards]
     if given.queries is not None:
-        selected = [] if given.measure else [one.select for one in stored if one.select in table.measures]
-        changed = changed_queries(stored, (selected[0] if selected else None) or table.measures[0], given.queries)
+        selected = [] if given.measure else [one.select for one in stored if one.select and one.select in table.measures]
+        changed = changed_queries(stored, [*selected, table.measures[0]][0], given.queries)
         show_changed(changed)
         written["changed"] = [entry.as_json() for entry in changed]
     if given.json:

@@ -374,6 +374,14 @@ def has_pairs(queries: Queries) -> bool:
     return bool((np.maximum.reduceat(high, starts) > np.minimum.reduceat(low, starts)).any())
 
 
+def in_order(queries: Queries, names: tuple[str, ...]) -> Queries:
+    """The data set with these of its features, in this order; the same object where they are its own."""
+    if names == queries.names:
+        return queries
+    place = {name: k for k, name in enumerate(queries.names)}
+    return replace(queries, features=np.ascontiguousarray(queries.features[:, [place[name] for name in names]]), names=names)
+
+
 def widen(queries: Queries, names: tuple[str, ...]) -> Queries:
     """`queries` widened to the features `names`, of which they have the first ones; the others are 0, which is what a sparse file means
     by leaving them out."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, create_model
 
 import ltr
 from ltr.rankers.base import parameters_of
-from tasks.config.section import Grid, Section, add_fields, parameters_from
+from tasks.config.section import Grid, Section, add_fields, parameters_from, several
 
 
 class Conventions(Section):
@@ -34,8 +34,8 @@ class Term(Section):
 
 
 def _terms(written: Any) -> Any:
-    several = [written] if isinstance(written, str) else written
-    return [{"measure": one} if isinstance(one, str) else one for one in several] if isinstance(several, list | tuple) else several
+    terms = several(written)
+    return [{"measure": one} if isinstance(one, str) else one for one in terms] if isinstance(terms, list | tuple) else terms
 
 
 Terms = Annotated[tuple[Term, ...], BeforeValidator(_terms)]

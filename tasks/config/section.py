@@ -58,11 +58,12 @@ def add_fields(section: type[BaseModel], added: Mapping[str, FieldInfo], first: 
     section.model_rebuild(force=True)
 
 
-def _several(written: Any) -> Any:
+def several(written: Any) -> Any:
+    """A list, also where one text stands for it."""
     return [written] if isinstance(written, str) else written
 
 
-Measures = Annotated[list[str], BeforeValidator(_several)]
+Measures = Annotated[list[str], BeforeValidator(several)]
 """Names of measures, or one of them."""
 Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
 """Dotted path of a parameter → its values."""

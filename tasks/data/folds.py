@@ -1,14 +1,13 @@
 """Training, validation and test queries: cuts by query, rotated parts, shares, and features that fit together."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.data.queries import Queries, concatenate, mix, select, widen
+from ltr.data.queries import Queries, concatenate, in_order, mix, select, widen
 from tasks.config.data_section import Data
 from tasks.data.check import leaking_features
 from tasks.data.ingest import without
@@ -144,5 +143,4 @@ def _with_features(queries: Queries, names: tuple[str, ...], role: str) -> Queri
         if strange:
             more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
             raise DataError(f"{role}: {what} {strange[0]!r}{more}, unlike the training data")
-    order = [queries.names.index(name) for name in names]
-    return replace(queries, features=queries.features[:, order], names=names)
+    return in_order(queries, names)

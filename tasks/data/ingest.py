@@ -19,7 +19,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.data import letor
-from ltr.data.queries import Queries, concatenate
+from ltr.data.queries import Queries, concatenate, in_order, widen
 from tasks.config.data_section import Data
 from tasks.data.tables import is_table, read_table, require_plain
 from tasks.records import DataError, Ingested
@@ -320,11 +320,7 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
         raise DataError(
             f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"
         )
-    if names == queries.names:
-        return queries
-    place = {name: k for k, name in enumerate((*queries.names, *missing))}
-    wide = np.pad(queries.features, ((0, 0), (0, len(missing))))
-    return replace(queries, features=np.ascontiguousarray(wide[:, [place[name] for name in names]]), names=names)
+    return in_order(widen(queries, (*queries.names, *missing)), names)
 
 
 def without(queries: Queries, drop: Collection[str]) -> Queries:

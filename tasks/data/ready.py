@@ -155,10 +155,12 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
                 f"rankers.{complete[0]} needs complete features; {queries.names[which]!r} is missing for "
                 f"{int(missing[:, which].sum()):,} {role} documents"
             )
+    trained_on = [open_queries(fold.train) for fold in folds]
     for name in config.alone:
         for point in config.cells(name):
-            for fold in folds:
+            ranker = point.section.model(config.core_conventions)
+            for queries in trained_on:
                 try:
-                    point.section.model(config.core_conventions).check(open_queries(fold.train))
+                    ranker.check(queries)
                 except ValueError as error:
                     raise DataError(f"rankers.{name}: {error}") from None

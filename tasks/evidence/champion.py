@@ -15,6 +15,7 @@ from prefect.cache_policies import NO_CACHE
 from pydantic import Field
 
 import ltr
+from ltr.data.queries import in_order
 from ltr.metrics import significance
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
@@ -166,8 +167,7 @@ def _held_against(champion: registry.Version, rule: Champion, challenger: Traine
     if missing:
         why = f"{version}, reads {missing[0]!r}, which these data do not have"
         return replace(found, verdict="not comparable", why=why, promoted=False)
-    places = [queries.names.index(name) for name in model.names]
-    seen = replace(queries, features=np.ascontiguousarray(queries.features[:, places]), names=model.names)
+    seen = in_order(queries, model.names)
     theirs = table(evaluate(model, seen, [str(m) for m in measures], conventions), queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
     pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]

@@ -70,13 +70,13 @@ class Refitted(Found):
 
 class Refit(Evidence):
     """Trains the chosen settings of `rankers`, by default of the best one on validation queries, on all data: training, validation and test
-    queries together. ``refit: true`` asks for that; `register` adds the model to MLflow's registry under this name.
+    queries together. ``refit: true`` asks for that; with a `name` the model becomes a version in MLflow's registry.
     """
 
     key: ClassVar[str] = "refit"
     last: ClassVar[bool] = True
     rankers: list[str] = []
-    register_as: str | None = Field(None, alias="register", pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_. -]*$")
+    name: str | None = Field(None, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_. -]*$")
 
     @model_validator(mode="before")
     @classmethod
@@ -88,8 +88,8 @@ class Refit(Evidence):
         for name in self.rankers:
             if name not in config.alone:
                 raise ValueError(f"refit.rankers: {name!r} learns from the scores of others, which all data do not have")
-        if self.register_as and len(self.rankers) > 1:
-            raise ValueError(f"refit.register: {self.register_as!r} is one model, and refit.rankers names {len(self.rankers)}")
+        if self.name and len(self.rankers) > 1:
+            raise ValueError(f"refit.name: {self.name!r} is one model, and refit.rankers names {len(self.rankers)}")
         if not config.alone:
             raise ValueError("refit: no ranker learns from the data's own features")
 
@@ -99,10 +99,10 @@ class Refit(Evidence):
         data = Fold(all_queries(run.folds[0]))
         models = {name: self._refit(run, name, data) for name in self.rankers or [_best(run)]}
         versions = {}
-        if self.register_as:
+        if self.name:
             for name, trained in models.items():
-                made = registry.registered(self.register_as, run.tracker.run_of(trained.result.key), trained.result.digest)
-                versions[name] = f"{made.number} of {self.register_as}"
+                made = registry.registered(self.name, run.tracker.run_of(trained.result.key), trained.result.digest)
+                versions[name] = f"{made.number} of {self.name}"
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:

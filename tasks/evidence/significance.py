@@ -257,9 +257,9 @@ def require_one_basis(stored: Sequence[Stored], measures: Sequence[str]) -> None
     for name, found in known[1:]:
         first, theirs = known[0]
         differ = [
-            f"{rule} {found[0].conventions[rule]} and {value}"
+            f"{rule} {found[0].conventions.get(rule)} and {value}"
             for rule, value in theirs[0].conventions.items()
-            if found[0].conventions[rule] != value
+            if found[0].conventions.get(rule) != value
         ]
         if differ:
             raise DataError(

@@ -236,7 +236,7 @@ class Tracker:
         found = self._find(CELL_KEY, key, self.run_id)
         if found:
             self._discard(found.info.run_id)
-        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, "ranker": cell.ranker, ERROR: why[:500]})
+        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, "ranker": cell.ranker, ERROR: masked(why)[:500]})
         self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
         self._end(run_id, RunStatus.FAILED)
 

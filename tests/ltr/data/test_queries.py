@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.data.queries import Queries, canonical, concatenate, keep, row_digests, select, widen
+from ltr.data.queries import Queries, canonical, concatenate, in_order, keep, row_digests, select, widen
 from tests.conftest import make_queries
 
 
@@ -160,3 +160,11 @@ def test_repr_is_a_line_and_text_ids_are_bytes():
     one = Queries([[0.5], [1.0]], [1, 0], [0, 2], ids=["käse"], sources={"click": [0, 1]})
     assert repr(one) == "Queries(1 queries, 2 documents, 1 features, source click)"
     assert one.ids.tolist() == ["käse".encode()]
+
+
+def test_features_in_another_order_by_name():
+    queries = make_queries(5, n_features=3)
+    turned = in_order(queries, (queries.names[2], queries.names[0]))
+    assert turned.names == (queries.names[2], queries.names[0])
+    assert np.array_equal(turned.features, queries.features[:, [2, 0]])
+    assert in_order(queries, queries.names) is queries

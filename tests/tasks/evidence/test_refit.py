@@ -26,10 +26,15 @@ def test_refitting_is_asked_for_in_a_configuration_too():
     for refit, said in (
         ({"rankers": ["mix"]}, "'mix' learns from the scores of others"),
         ({"rankers": ["x"]}, "no ranker 'x'"),
-        ({"rankers": ["ridge", "ridge"], "register": "one"}, "'one' is one model, and refit.rankers names 2"),
+        ({"rankers": ["ridge", "ridge"], "name": "one"}, "'one' is one model, and refit.rankers names 2"),
     ):
         with pytest.raises(ConfigError, match=said):
             parse(written | {"refit": refit})
+
+
+def test_a_resolved_configuration_can_be_run_again():
+    config = parse({"data": {"files": "a.csv"}, "refit": {"name": "shop"}})
+    assert parse(config.model_dump(mode="json")) == config
 
 
 def test_the_point_with_the_best_mean_over_the_folds():
