@@ -69,7 +69,7 @@ wheel: $(BIN)/python  ## dist/, a wheel, tried in an empty environment
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(BIN)/python -m venv build/empty
 	build/empty/bin/python -m pip install --quiet --constraint constraints.txt dist/lambdaflow-*.whl
-	cd build/empty && bin/lambdaflow run $(CURDIR)/conf/demo.yaml --set scale=0.05
+	cd build/empty && bin/lambdaflow run $(CURDIR)/conf/demo.yaml --set scale=0.05 --set length=0.05
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -82,12 +82,15 @@ def _parser() -> argparse.ArgumentParser:
         help="where cells are trained: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
     )
     run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    run.add_argument(
+        "--record", metavar="FILE.json", help="keep the results in a small file, and say what differs from those kept there"
+    )
 
     refit = command("refit", _refit, "train what a finished run chose on all its data")
     refit.add_argument("run", metavar="RUN[:RANKER]", help="the best ranker where none is named")
     refit.add_argument("--register", metavar="NAME", help="add the model to MLflow's registry under this name")
     refit.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
-    refit.set_defaults(fresh=False, runner=None)
+    refit.set_defaults(fresh=False, runner=None, record=None)
 
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="*", metavar="FILE")
@@ -188,17 +191,23 @@ def _run(given: argparse.Namespace) -> int:
 def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
     """Runs a configuration, or a study, and shows what came of it."""
     make_state_folder()
+    from pathlib import Path
+
     from flows.interruption import ends_in_time
     from flows.leftovers import owned
     from flows.own_server import use_own_server
     from flows.pipeline import run
     from flows.runners import runner_of
     from flows.study import study
-    from flows.terminal import show, show_study
+    from flows.terminal import show, show_lines, show_study
     from tasks.config.run_config import StudyConfig
     from tasks.report.outcome import PartlyFailedError
+    from tasks.report.results_file import keep_results, read_results
+    from tasks.tracking.description import commit
     from tasks.tracking.tracker import opened, patient
 
+    if given.record:
+        read_results(Path(given.record))
     written: Mapping[str, Any] = {}
     with ends_in_time(), owned():
         patient(opened, (1.0, 2.0, 3.0))()
@@ -206,16 +215,18 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
         if isinstance(config, StudyConfig):
             of_all = study(config, given.fresh, given.runner)
             show_study(of_all, config.name)
-            written = of_all.as_json()
+            written, outcomes = of_all.as_json(), of_all.runs
         else:
             try:
                 outcome = runner_of(given.runner).start(run, config, given.fresh)
             except PartlyFailedError as failed:
                 outcome = failed.outcome
             show(outcome)
-            written = outcome.as_json()
+            written, outcomes = outcome.as_json(), (outcome,)
             for failure in outcome.failures:
                 print(f"error: {failure}", file=sys.stderr)
+    for one in outcomes if given.record else ():
+        show_lines(keep_results(one, commit(), Path(given.record)))
     if given.json:
         print(json.dumps(written))
     return 1 if "failed" in written else 0

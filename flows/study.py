@@ -23,12 +23,13 @@ from tasks.tracking.tracker import Tracker
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """What came of a study: its run in MLflow, models by ``dataset/ranker``, the table and its page."""
+    """What came of a study: its run in MLflow, models by ``dataset/ranker``, the table and its page, and what came of each run."""
 
     run_id: str
     models: dict[str, ModelSummary]
     table: StudyTable
     report: Path
+    runs: tuple[RunOutcome, ...]
 
     def as_json(self) -> Mapping[str, Any]:
         """What ``--json`` prints."""
@@ -56,4 +57,4 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
             key="study", markdown=f"# {config.name}\n\n{markdown(table)}\n", description="Rankers on all data sets"
         )
     models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}
-    return StudyOutcome(tracker.run_id, models, table, page)
+    return StudyOutcome(tracker.run_id, models, table, page, tuple(outcomes.values()))

@@ -49,8 +49,17 @@ def show(outcome: RunOutcome) -> None:
     for found in outcome.evidence:
         for sentence in found.sentences():
             console.print(_plain(sentence), highlight=False)
+    for note in outcome.at_ends:
+        console.print(_plain(f"At the end of its grid: {note}; better ones may lie beyond."), style="yellow", highlight=False)
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
+
+
+def show_lines(lines: Sequence[str]) -> None:
+    """Prints sentences as they are."""
+    console = _console()
+    for line in lines:
+        console.print(_plain(line), highlight=False)
 
 
 def _rankers(outcome: RunOutcome) -> Table:
@@ -66,7 +75,7 @@ def _rankers(outcome: RunOutcome) -> Table:
 
     named = {ranker: _plain(f"{row.letter}  {ranker}") for ranker, row in rows.items()}
     turned = len(measures) > MOST_COLUMNS
-    title = f"{_plain(outcome.config.name)}: test queries"
+    title = f"{_plain(outcome.config.name)}: test queries{f', {outcome.config.cut}' if outcome.config.cut else ''}"
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     table.add_column("measure" if turned else "ranker")
     for column in named.values() if turned else map(title_of, measures):

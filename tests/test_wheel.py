@@ -45,7 +45,7 @@ def test_every_module_page_and_marker_is_packed(installed):
 @pytest.mark.long
 def test_a_configuration_runs_from_it(installed, tmp_path):
     code = "import sys, flows, ltr, tasks; print(ltr.__file__); from flows.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "run", str(ROOT / "conf" / "demo.yaml"), "--set", "scale=0.05"]
+    command = [sys.executable, "-c", code, "run", str(ROOT / "conf" / "demo.yaml"), "--set", "scale=0.05", "--set", "length=0.05"]
     environment = {**own_environment(), "PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ clicks what satisfies, with noise. What satisfies is not quite what judges value
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,10 @@ from ltr.data.queries import Queries
 
 LABEL_SHARES = (0.52, 0.23, 0.13, 0.08, 0.04)
 """Shares of labels 0–4, about those of public data sets from web search."""
+SIMILAR = 0.8
+"""Correlation of what users of a query value with what users of a similar one do."""
+HISTORY = ("shown_before", "clicks_before", "last_clicks_before", "rank_before")
+"""What `history` tells of each document."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +29,28 @@ class World:
     """The truth: a value function for judges and one for users.
 
     Features are i.i.d. uniform with mean 0 and variance 1, so monomials of every degree weigh alike and about two thirds of the
-    value are not linear. Few of the features occur in it: trained on 1,000 queries of the default world, a two-layer net reaches a
-    test NDCG@10 of .66 where a linear one stays at .49 (how far they differ depends on the seed; of 1 to 5, with 5 they do not).
+    value are not linear. Five of the features occur in it: trained on 1,000 queries of the default world, a two-layer net reaches a
+    test NDCG@10 of .66 where a linear one stays at .49 (how far they differ depends on the seed; of 1 to 5, with 5 they do not). Of ten or
+    twenty that occur alone a net of ten units learns no more than a linear one.
 
     Args:
         n_features: features of a document.
         n_monomials: terms of each value function.
-        active: features that occur in any term.
+        active: variables that occur in any term, the same ones for judges and users: features, or with `mixed` sums of so many of
+            them each, so that no single feature tells much and a net has to find the sums.
         noise: standard deviation of the judges' noise, in standard deviations of the value.
         agreement: correlation of what users value with what judges value.
+        shares: of labels 0–4.
         seed: of everything that is drawn.
     """
 
     n_features: int = 300
     n_monomials: int = 100
     active: int = 5
+    mixed: int = 1
     noise: float = 0.3
     agreement: float = 0.7
+    shares: tuple[float, ...] = LABEL_SHARES
     seed: int = 1
 
     def features(self, n_documents: int, stream: int) -> NDArray[np.float32]:
@@ -53,24 +63,35 @@ class World:
         judges, other = self._polynomial(features, 0), self._polynomial(features, 1)
         return judges, self.agreement * judges + np.sqrt(1 - self.agreement**2) * other
 
+    def similar(self, features: NDArray[np.float32], users: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What users of a similar query value in these documents, ``float64 [documents]``."""
+        theirs: NDArray[np.float64] = SIMILAR * users + np.sqrt(1 - SIMILAR**2) * self._polynomial(features, 2)
+        return theirs
+
     def _polynomial(self, features: NDArray[np.float32], which: int) -> NDArray[np.float64]:
-        active = np.random.default_rng([self.seed, 2]).permutation(self.n_features)[: self.active]
+        order = np.random.default_rng([self.seed, 2]).permutation(self.n_features)[: self.active * self.mixed]
         rng = np.random.default_rng([self.seed, 3, which])
-        value, reference = np.zeros(len(features)), np.zeros(20_000)
         sample = np.random.default_rng([self.seed, 4]).uniform(-np.sqrt(3), np.sqrt(3), (20_000, self.n_features))
+        known, reference_known = (self._variables(x, order) for x in (features, sample))
+        value, reference = np.zeros(len(features)), np.zeros(len(sample))
         for _ in range(self.n_monomials):
-            chosen = rng.choice(active, int(rng.integers(1, 4)))
+            chosen = rng.choice(self.active, int(rng.integers(1, 4)))
             weight = rng.normal()
-            value += weight * features[:, chosen].astype(np.float64).prod(axis=1)
-            reference += weight * sample[:, chosen].prod(axis=1)
+            value += weight * known[:, chosen].prod(axis=1)
+            reference += weight * reference_known[:, chosen].prod(axis=1)
         return (value - float(reference.mean())) / float(reference.std())
+
+    def _variables(self, features: NDArray[Any], order: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What monomials are products of, ``float64 [documents, active]``."""
+        taken = features[:, order].astype(np.float64)
+        return taken if self.mixed == 1 else taken.reshape(len(taken), self.active, self.mixed).sum(axis=2) / np.sqrt(self.mixed)
 
     def queries(self, n_queries: int, documents: int, stream: int) -> tuple[Queries, NDArray[np.float64]]:
         """Judged queries with as many documents each, and what users value in them (``float64 [documents]``)."""
         features = self.features(n_queries * documents, stream)
         judges, users = self.values(features)
         seen = judges + self.noise * np.random.default_rng([self.seed, 5, stream]).normal(size=len(judges))
-        cuts = np.quantile(seen, np.cumsum(LABEL_SHARES)[:-1])
+        cuts = np.quantile(seen, np.cumsum(self.shares)[:-1])
         offsets = np.arange(0, n_queries * documents + 1, documents)
         return Queries(features, np.searchsorted(cuts, seen).astype(np.float64), offsets), users
 
@@ -132,3 +153,14 @@ def simulate_sessions(
         document=np.concatenate([document for _, document, _, _ in parts]),
         click=np.concatenate([click for *_, click, _ in parts]),
     )
+
+
+def history(log: Sessions, n_documents: int) -> NDArray[np.float32]:
+    """What a log tells of each document, ``float32 [documents, HISTORY]``: log(1 + times shown), clicks and last clicks over times shown,
+    and mean rank (0 where it was not shown). A ranker may use the clicks of an earlier time as features (Svore 2011 section 6)."""
+    shown = np.bincount(log.document, minlength=n_documents)
+    last_of_session = np.zeros(int(log.session.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(last_of_session, log.session, log.click)
+    last = (log.click > 0) & (log.click == last_of_session[log.session])
+    sums = [np.bincount(log.document, values, n_documents) for values in (log.click > 0, last, log.rank)]
+    return np.column_stack((np.log1p(shown), *(total / np.maximum(shown, 1) for total in sums))).astype(np.float32)

@@ -1,12 +1,17 @@
 """The Monte-Carlo certificate of local optimality (Donmez 2009 section 5, Burges 2010 section 4.2).
 
 Move the weights by η along random unit directions and watch the training measure. If at least a share ε of directions rose,
-K = ⌈ln δ / ln(1 − ε)⌉ of them would show one with confidence 1 − δ; so K directions without a rise reject that. Unlike the paper,
-a direction rises only if the measure is *strictly* higher at a step, and the verdict is withheld where too many evaluations
-tie: with large weights and small steps no order changes, nothing can rise, and a bare test passes without saying anything.
+K = ⌈ln δ / ln(1 − ε)⌉ of them would show one with confidence 1 − δ; so K directions without a rise reject that.
+
+Three things are not the papers'. A direction rises only if the measure is *strictly* higher at a step, and the verdict is withheld where too
+many evaluations tie: with large weights and small steps no order changes, nothing can rise, and a bare test passes without saying anything.
+Steps are relative to ‖w‖: of two linear models with the same rankings, absolute steps call the one with small weights an optimum (every step
+leaves the neighbourhood) and the one with large weights none. And a step longer than ‖w‖ is drawn but does not count: beyond it lie
+other models, not neighbours. The papers' absolute steps are there by ``relative=False``; a model that is linear in its weights is first
+brought to ‖w‖ = 1, which changes no ranking, so that its verdict depends on rankings alone.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -19,15 +24,18 @@ from ltr.kernels.kernel import F8_1D, F8_2D, I8, I8_1D, Floats, Ints, Kernel, re
 from ltr.kernels.ranking import COUNTED, by_score, count_above, lanes_for
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import steady
-from ltr.metrics.evaluation import tie_groups
+from ltr.metrics.evaluation import short_factors, tie_breaker, tie_groups
 from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, why_undefined
 from ltr.rankers.surface import Surface
 
+NEAR = tuple(round(0.01 * k, 2) for k in range(1, 11))
+"""Steps 0.01, 0.02, …, 0.1, of ‖w‖."""
+
 COARSE = tuple(round(0.1 * k, 1) for k in range(1, 11))
-"""Steps η = 0.1, 0.2, …, 1."""
+"""The papers' steps η = 0.1, 0.2, …, 1."""
 
 FINE = tuple(round(0.001 * k, 3) for k in range(1, 11))
-"""Steps η = 0.001, 0.002, …, 0.01."""
+"""Steps 0.001, 0.002, …, 0.01, of ‖w‖ or absolute."""
 
 _BLOCK = 8
 """Queries whose values are added up by one thread at a time."""
@@ -62,19 +70,21 @@ class Certificate:
         verdict: ``optimum`` (no direction rises), ``not`` (some do) or ``inconclusive`` (too many evaluations tie).
         measure: key of the measure.
         value: its mean at the weights.
-        steps: η ``[steps]``; `norm`: ‖w‖, so η/‖w‖ is the relative step.
+        steps: ``[steps]``, `relative` to `norm` or absolute; `norm`: ‖w‖ of the weights as they were tested.
         curves: mean of the measure ``float64 [directions, steps]``.
-        rising: directions with a strictly higher value at some step.
+        rising: directions with a strictly higher value at some step that is no longer than ‖w‖.
         rising_or_tied: D's own count, where a tie is a rise.
         tie_share: share of evaluations equal to `value`.
         upper_bound: one-sided Clopper–Pearson bound, at confidence 1 − δ, on the share of rising directions.
         epsilon, delta: of the test.
+        why: what withholds the verdict, where it is ``inconclusive``.
     """
 
     verdict: Verdict
     measure: str
     value: float
     steps: tuple[float, ...]
+    relative: bool
     norm: float
     curves: Floats = field(repr=False)
     rising: int
@@ -83,6 +93,7 @@ class Certificate:
     upper_bound: float
     epsilon: float
     delta: float
+    why: str = ""
 
 
 def certify(
@@ -90,12 +101,13 @@ def certify(
     queries: Queries,
     measure: str | Measure = "ndcg_10",
     conventions: Conventions | None = None,
-    steps: tuple[float, ...] = COARSE,
+    steps: tuple[float, ...] | None = None,
     epsilon: float = 0.01,
     delta: float = 0.01,
     largest_tie_share: float = 0.05,
     seed: int = 1,
     one_at_a_time: bool = False,
+    relative: bool = True,
 ) -> Certificate:
     """Tests the weights of a model on its training queries.
 
@@ -103,12 +115,13 @@ def certify(
         surface: of the model, over the documents of `queries`: ``model.surface(queries.features)``.
         queries: the training queries.
         measure, conventions: what is watched.
-        steps: the ladder of η.
+        steps: how far to go; `NEAR` where relative, otherwise `COARSE`.
         epsilon, delta: see the module.
         largest_tie_share: above this share of ties the verdict is ``inconclusive``.
         seed: of the directions.
         one_at_a_time: move each weight alone, up and down, instead of along random directions, to test whether the gradient vanishes
             (B section 4.2).
+        relative: steps are shares of ‖w‖, otherwise absolute.
 
     Raises:
         ValueError: for what is no surface or queries, rows that do not fit, or a measure that no query defines.
@@ -120,29 +133,57 @@ def certify(
         )
     if surface.n_documents != queries.n_documents:
         raise ValueError(f"{surface.n_documents} rows of features for {queries.n_documents} documents")
+    surface = normalised(surface)
+    steps = steps or (NEAR if relative else COARSE)
     start = surface.weights
+    norm = length(start)
+    ladder = tuple(step * norm if relative else step for step in steps)
     axes = np.eye(len(start))
     directions = np.vstack((axes, -axes)) if one_at_a_time else random_directions(n_directions(epsilon, delta), len(start), seed)
-    base, curves = _walk(surface, directions, queries, measure, conventions, steps)
-    rises, ties = curves > base, curves == base
+    base, curves = _walk(surface, directions, queries, measure, conventions, ladder)
+    near = np.array([0 < step <= norm for step in ladder])
+    rises, ties = curves[:, near] > base, curves[:, near] == base
     rising = int(rises.any(axis=1).sum())
-    tie_share = float(ties.mean())
-    verdict: Verdict = "not" if rising else "inconclusive" if tie_share > largest_tie_share else "optimum"
-    bound = 1.0 if rising == len(directions) else float(stats.beta.ppf(1 - delta, rising + 1, len(directions) - rising))
+    tie_share = float(ties.mean()) if near.any() else 1.0
+    why = ""
+    if not near.any():
+        why = f"every step is longer than the weights (‖w‖ = {norm:.3g})" if norm else "all weights are 0"
+    elif not rising and tie_share > largest_tie_share:
+        why = f"{tie_share:.1%} of the evaluations tie, so that nothing rises says little"
     return Certificate(
-        verdict=verdict,
+        verdict="inconclusive" if why else "not" if rising else "optimum",
         measure=measure.key,
         value=base,
         steps=tuple(steps),
-        norm=float(np.sqrt((start * start).sum())),
+        relative=relative,
+        norm=norm,
         curves=curves,
         rising=rising,
         rising_or_tied=int((rises | ties).any(axis=1).sum()),
         tie_share=tie_share,
-        upper_bound=bound,
+        upper_bound=upper_bound(rising, len(directions), delta),
         epsilon=epsilon,
         delta=delta,
+        why=why,
     )
+
+
+def upper_bound(rising: int, n: int, delta: float) -> float:
+    """One-sided Clopper–Pearson bound, at confidence 1 − δ, on a share of which `rising` of `n` draws were seen."""
+    return 1.0 if rising == n else float(stats.beta.ppf(1 - delta, rising + 1, n - rising))
+
+
+def length(weights: Floats) -> float:
+    """‖w‖."""
+    return float(np.sqrt((weights * weights).sum()))
+
+
+def normalised(surface: Surface) -> Surface:
+    """The surface of a model that is linear in its weights at ‖w‖ = 1, where it ranks as before; any other one as it is."""
+    norm = length(surface.weights)
+    if surface.slopes is None or norm == 0:
+        return surface
+    return replace(surface, weights=surface.weights / norm)
 
 
 def random_directions(n: int, n_weights: int, seed: int) -> Floats:
@@ -165,24 +206,32 @@ def _walk(
     Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and while no ranking changes they
     are equal to the bit, which is what counts as a tie.
     """
-    offsets = queries.offsets
-    curve, cutoff = curve_of(measure, max(int(np.diff(offsets).max(initial=0)), 1), conventions)
-    gains, value = steady(measure, gains_of(measure, queries.source(measure.source), conventions), offsets, curve)
-    climb = ready(_climb, types.void(F8_1D, F8_2D, F8_1D, I8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_2D, I8_1D))
+    offsets, rows, counted = queries.offsets, *_counted(queries, measure, conventions)
+    curve, cutoff = curve_of(measure, max(int(np.diff(counted).max(initial=0)), 1), conventions)
+    gains, value = steady(measure, gains_of(measure, queries.source(measure.source)[rows], conventions), counted, curve)
+    in_order = np.array_equal(rows, np.arange(queries.n_documents))
+    factor = short_factors(measure, np.diff(counted), conventions)
+    climb = ready(_climb, types.void(*_CLIMB))
     ladder, here = np.array(steps, np.float64), np.zeros(1)
     at_once = _AT_ONCE // (len(directions) * (1 if surface.slopes is not None else len(steps)))
     base, total, defined = 0.0, np.zeros((len(directions), len(steps))), 0
     for first, last in pairwise(_cuts(offsets, at_once)):
-        own = offsets[first : last + 1]
-        a, b = int(own[0]), int(own[-1])
+        own = counted[first : last + 1]
+        a, b = int(offsets[first]), int(offsets[last])
+        here_rows = rows[own[0] : own[-1]] - a
         n_blocks = -(-(last - first) // _BLOCK)
 
         def summed(
             origin: Floats, slopes: Floats, ladder: Floats,
-            own: Ints = own, n_blocks: int = n_blocks,
+            own: Ints = own, here_rows: Ints = here_rows, n_blocks: int = n_blocks, factor: Floats = factor[first:last],
         ) -> tuple[Floats, int]:  # fmt: skip
             sums, counts = np.zeros((n_blocks, len(slopes) * len(ladder))), np.zeros(n_blocks, np.int64)
-            climb(origin, slopes, ladder, own, gains, curve, cutoff, value, sums, counts)
+            if not in_order:
+                origin, slopes = origin[here_rows], np.take(slopes, here_rows, axis=1)
+            climb(
+                origin, slopes, ladder, own, gains, curve, cutoff, value, factor,
+                conventions.ties == "expected", sums, counts,
+            )  # fmt: skip
             return sums.sum(axis=0), int(counts.sum())
 
         if surface.slopes is not None:
@@ -197,7 +246,21 @@ def _walk(
         base, total, defined = base + float(unmoved[0]), total + moved.reshape(total.shape), defined + n
     if defined == 0:
         raise ValueError(why_undefined(measure, queries.source(measure.source), conventions))
+    if conventions.empty != "skip":
+        undefined, worth = queries.n_queries - defined, float(conventions.empty == "one")
+        return (base + worth * undefined) / queries.n_queries, (total + worth * undefined) / queries.n_queries
     return base / defined, total / defined
+
+
+def _counted(queries: Queries, measure: Measure, conventions: Conventions) -> tuple[Ints, Ints]:
+    """The documents that a measure counts, in the order in which equal scores rank, ``int64 [counted]``, and the offsets of their
+    queries ``int64 [queries + 1]``."""
+    labels = queries.source(measure.source)
+    judged = ~np.isnan(labels) if conventions.unlabelled == "condensed" else np.ones(len(labels), np.bool_)
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    breaker = tie_breaker(conventions.ties, labels, queries.position, queries.documents)
+    rows = np.lexsort((breaker, of_query)) if len(breaker) else np.arange(len(labels))
+    return rows[judged[rows]], np.concatenate(([0], np.cumsum(judged)))[queries.offsets]
 
 
 def _cuts(offsets: Ints, at_once: int) -> list[int]:
@@ -210,12 +273,16 @@ def _cuts(offsets: Ints, at_once: int) -> list[int]:
 
 
 @njit(cache=True)
-def _value_at(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel) -> float:
-    """The measure with ties in expectation."""
+def _value_at(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel, in_expectation: bool) -> float:
+    """The measure with ties in expectation, or in the order given."""
     order = by_score(scores)
-    ends = np.empty(len(scores), np.int64)
-    found: float = value(gains[order], ends[: tie_groups(scores, order, ends)], curve, cutoff)
+    ends = np.arange(1, len(scores) + 1)
+    groups = tie_groups(scores, order, ends) if in_expectation else len(scores)
+    found: float = value(gains[order], ends[:groups], curve, cutoff)
     return found
+
+
+_CLIMB = (F8_1D, F8_2D, F8_1D, I8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D, types.boolean, F8_2D, I8_1D)
 
 
 @njit(cache=True, parallel=True)
@@ -228,10 +295,13 @@ def _climb(
     curve: Floats,
     cutoff: int,
     value: Kernel,
+    factor: Floats,
+    in_expectation: bool,
     sums: Floats,
     counts: Ints,
 ) -> None:
-    """Adds up, block by block, the value of each query at the scores ``origin + ladder[e] · slopes[k]``.
+    """Adds up, block by block, the value of each query, times its factor, at the scores ``origin + ladder[e] · slopes[k]``; where that is
+    0 the value need not be defined.
 
     Ranks are counted on rounded scores. If no two are equal there, their sum is 0 + 1 + … + (n − 1), the order is that of the
     exact scores, and there are no ties; otherwise the exact scores are ranked.
@@ -245,8 +315,8 @@ def _climb(
             scores, ranked, ends = np.empty(n), np.empty(n), np.arange(1, n + 1)
             rounded = lanes_for(n)
             ranks = np.empty(len(rounded), np.int32)
-            defined = False
-            for k in range(slopes.shape[0]):
+            defined = factor[q] == 0.0
+            for k in range(0 if defined else slopes.shape[0]):
                 slope = slopes[k, a:b]
                 for e in range(n_steps):
                     step = ladder[e]
@@ -264,8 +334,8 @@ def _climb(
                             ranked[ranks[d]] = own_gains[d]
                         found = value(ranked, ends, curve, cutoff)
                     else:
-                        found = _value_at(scores, own_gains, curve, cutoff, value)
+                        found = _value_at(scores, own_gains, curve, cutoff, value, in_expectation)
                     if not np.isnan(found):
                         defined = True
-                        sums[block, k * n_steps + e] += found
+                        sums[block, k * n_steps + e] += factor[q] * found
             counts[block] += defined

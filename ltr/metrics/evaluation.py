@@ -172,13 +172,13 @@ def _of_source(
     gains = [gains_of(measure, labels, conventions) for measure in measures]
     curves = [curve_of(measure, longest, conventions) for measure in measures]
     values = np.empty((len(measures), len(sizes)))
-    tie_breaker = _tie_breaker(conventions.ties, labels, position, documents)
+    breaker = tie_breaker(conventions.ties, labels, position, documents)
     cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
     widest = int(np.diff(offsets[cuts]).max(initial=0))
     order, ends, singles = np.empty(widest, np.int64), np.empty(widest, np.int64), np.arange(1, longest + 1)
     for a, b in pairwise(cuts.tolist()):
         chunk, n_groups = offsets[a : b + 1], np.empty(b - a, np.int64)
-        _rank(scores, tie_breaker, chunk, conventions.ties == "expected", order, ends, n_groups)
+        _rank(scores, breaker, chunk, conventions.ties == "expected", order, ends, n_groups)
         for k, (measure, (curve, cutoff)) in enumerate(zip(measures, curves, strict=True)):
             kernel = ready(measure.definition.value, VALUE)
             ready(_values, _VALUES)(gains[k], chunk, order, ends, n_groups, singles, curve, cutoff, kernel, values[k, a:b])
@@ -186,15 +186,24 @@ def _of_source(
 
 
 def _empty_ruled(measure: Measure, values: Floats, sizes: Ints, conventions: Conventions) -> Floats:
-    if measure.cutoff and conventions.short in measure.definition.short_rules:
-        if conventions.short == "zero":
-            values[sizes < measure.cutoff] = 0.0
-        else:
-            values *= measure.cutoff / np.clip(sizes, 1, measure.cutoff)
+    factors = short_factors(measure, sizes, conventions)
+    values = np.where(factors == 0, 0.0, values * factors)
     return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
 
 
-def _tie_breaker(ties: str, labels: Floats, position: ArrayLike | None, documents: NDArray[np.bytes_] | None) -> Floats:
+def short_factors(measure: Measure, sizes: Ints, conventions: Conventions) -> Floats:
+    """What the measure of a query is multiplied by, ``float64 [queries]``, for having fewer documents than the cutoff; 0: it is 0, even
+    where it is undefined."""
+    if not measure.cutoff or conventions.short not in measure.definition.short_rules:
+        return np.ones(len(sizes))
+    if conventions.short == "zero":
+        return (sizes >= measure.cutoff).astype(np.float64)
+    factors: Floats = measure.cutoff / np.clip(sizes, 1, measure.cutoff)
+    return factors
+
+
+def tie_breaker(ties: str, labels: Floats, position: ArrayLike | None, documents: NDArray[np.bytes_] | None) -> Floats:
+    """By what equal scores are ranked, the lowest first, ``float64 [documents]``; empty where they are not."""
     if ties == "expected":
         return np.empty(0)
     if ties == "worst":

@@ -30,6 +30,9 @@ from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Curve, mean_measure
 
+AT_REST = 0.001
+"""By how much the training measure may rise on after the epoch that was kept."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -100,7 +103,6 @@ class LambdaRank(Ranker):
     stepwise: ClassVar[bool] = True
     certified: ClassVar[bool] = True
     query_weights: ClassVar[bool] = True
-    shrunk_by_scale: ClassVar[tuple[str, ...]] = ("epochs",)
     iterations_from: ClassVar[str | None] = "epochs"
     snapshots_from: ClassVar[str | None] = "keep_epochs"
     hidden: int = 0
@@ -130,7 +132,7 @@ class LambdaRank(Ranker):
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
         super().__post_init__()
-        object.__setattr__(self, "objective", terms_of(self.objective))
+        object.__setattr__(self, "objective", terms_of(self.objective, self.epochs))
         if not all(epoch in whole(1) for epoch in self.keep_epochs):
             raise ValueError(f"LambdaRank: keep_epochs={self.keep_epochs!r} is out of range; each is {whole(1)}")
         Measure.maximised(self.stop_on)
@@ -309,12 +311,43 @@ class LambdaRank(Ranker):
         """Tries the net's learning rate, a tenth and a hundredth of it: close to an optimum the first would only jump away."""
         onwards = replace(
             self, objective=(Term(measure),), stop_on=measure, epochs=iterations, keep="train", flat_epochs=0, keep_epochs=(),
-            conventions=replace(conventions, ties="expected", empty="skip"),
+            conventions=conventions,
         )  # fmt: skip
         rates = [self.learning_rate * share for share in (1.0, 0.1, 0.01)]
         curves = [replace(onwards, learning_rate=rate).fit(queries, start=self.weights).curve for rate in rates]
         best = [float(curve.train.max()) for curve in curves if curve is not None]
         return rates[int(np.argmax(best))], max(best)
+
+    @property
+    def unfinished(self) -> str | None:
+        """It came to rest if the training measure rises by no more than `AT_REST` within `flat_epochs` epochs (50 where that is 0) after
+        the one that was kept; where training ended sooner, within so many epochs up to its end."""
+        if not self.states or not (last := self.states[max(self.states)]).epoch:
+            return None
+        needed, kept, name = self.flat_epochs or 50, last.best_epoch, Measure.of(self.stop_on).key
+        start, end = self._run_around(kept, last.rows)
+        end = min(end, kept + needed)
+        train = last.rows[:end, 1]
+        if (rise := float(train[kept - 1 :].max() - train[kept - 1])) > AT_REST:
+            return f"training had not come to rest: {name} rose by {rise:.4f} in the {end - kept} epochs after the one that was kept ({kept})"
+        if end < kept + needed and end - start <= needed:
+            return f"training had not come to rest: it was {end - start} epochs long, and {needed} without a rise are wanted"
+        if end < kept + needed and (rise := float(train[kept - 1] - train[start : end - needed].max())) > AT_REST:
+            return f"training had not come to rest: {name} rose by {rise:.4f} in its last {needed} epochs"
+        return None
+
+    def _run_around(self, kept: int, rows: Floats) -> tuple[int, int]:
+        """The epochs between two restarts that an epoch lies in: those done before, and those done at the end (`_after`)."""
+        judged = rows[:, 1 if self.keep == "train" else 2]
+        start, best, since = 0, -np.inf, 0
+        for epoch, value in enumerate(judged, 1):
+            if value > best:
+                best, since = value, epoch
+            if 0 < self.flat_epochs <= epoch - since:
+                if kept <= epoch:
+                    return start, epoch
+                start, best, since = epoch, -np.inf, epoch
+        return start, len(rows)
 
     @property
     def best_iteration(self) -> int | None:

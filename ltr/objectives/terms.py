@@ -6,6 +6,7 @@ Several label sources, graded objectives (Svore 2011 eq. 10) and schedules (eq. 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,10 @@ Written = Mapping[str, Any]
 
 WITHOUT_HESSIAN = {"sigmoid", "local_gradient", "discrete_bounded"}
 """Pair costs and constructions that give no hessian: trees take gradient leaves and least-squares gain with them."""
+
+
+ROUNDING = 1e-9
+"""By which weights may sum above 1."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Schedule:
 
     def at(self, iteration: int) -> float:
         """Weight at an iteration, from 0."""
-        return _schedule(self, iteration)
+        return _path(self, 1 << iteration.bit_length())[iteration]
 
     def saturation(self, iterations: int) -> int | None:
         """The first of this many iterations from which on the weight stays at an end of [0, 1]: 1, or 0 where it falls; None if none."""
@@ -54,12 +59,12 @@ class Schedule:
         return next((m for m in range(iterations) if self.at(m) == end), None)
 
 
-@lru_cache(maxsize=4096)
-def _schedule(schedule: Schedule, iteration: int) -> float:
-    weight = schedule.start
-    for m in range(1, iteration + 1):
-        weight += schedule.eta if schedule.kind == "linear" else float(np.exp(-schedule.eta / m))
-    return min(max(weight, 0.0), 1.0)
+@lru_cache(maxsize=64)
+def _path(schedule: Schedule, iterations: int) -> list[float]:
+    """The weight at each of the first iterations."""
+    linear = schedule.kind == "linear"
+    steps = (schedule.eta if linear else float(np.exp(-schedule.eta / m)) for m in range(1, iterations))
+    return [min(max(weight, 0.0), 1.0) for weight in accumulate(steps, initial=schedule.start)]
 
 
 @dataclass(frozen=True)
@@ -92,17 +97,25 @@ class Term:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
 
 
-def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]") -> tuple[Term, ...]:
+def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]", iterations: int = 1) -> tuple[Term, ...]:
     """The terms of an objective; a measure stands for a term of it.
 
     Raises:
-        ValueError: for none, and for what is neither a term nor a measure.
+        ValueError: for none, for what is neither a term nor a measure, and for weights that sum above 1 at one of so many iterations.
 
     >>> terms_of("map") == (Term("map"),)
     True
     """
     several: list[object] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    return tuple(map(_term, several or [given]))
+    terms = tuple(map(_term, several or [given]))
+    scheduled = any(isinstance(term.weight, Schedule) for term in terms)
+    for m in range(iterations if scheduled and len(terms) > 1 else 1):
+        total = sum(w.at(m) if isinstance(w, Schedule) else w for w in (term.weight for term in terms) if w is not None)
+        if total > 1 + ROUNDING:
+            raise ValueError(
+                f"objective: the weights of the terms sum to {total:.4g}{f' at iteration {m}' if scheduled else ''}; at most 1"
+            )
+    return terms
 
 
 def _term(given: object) -> Term:

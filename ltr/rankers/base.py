@@ -104,7 +104,6 @@ class Ranker(ABC):
         sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
         n_inputs: the number of features it needs, where only one number is possible.
-        shrunk_by_scale: parameters that a run's `scale` reduces.
         iterations_from: the parameter that sets the number of iterations.
         snapshots_from: the parameter that lists iterations whose state is kept, where there is one.
         spans: the numbers that each numeric parameter may be.
@@ -123,7 +122,6 @@ class Ranker(ABC):
     sharded: ClassVar[bool] = False
     traceable: ClassVar[bool] = False
     n_inputs: ClassVar[int | None] = None
-    shrunk_by_scale: ClassVar[tuple[str, ...]] = ()
     iterations_from: ClassVar[str | None] = None
     snapshots_from: ClassVar[str | None] = None
     spans: ClassVar[Mapping[str, Span]] = {}
@@ -278,6 +276,11 @@ class Ranker(ABC):
     def counted_pairs(self) -> tuple[tuple[int, list[Ledger]], ...]:
         """Effective pairs of each term after some iterations, where they were counted."""
         return ()
+
+    @property
+    def unfinished(self) -> str | None:
+        """Why its training cannot be taken to have come to rest, in words; None where it can, or where there is none that could."""
+        return None
 
     @property
     def features_read(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class LambdaMART(TreeRanker):
         objective: the terms (default: NDCG, all pairs), or a measure's name for one of it.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
-        largest_leaf: bound on |leaf| before the learning rate.
+        largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
         max_bins: bins of a feature at most, 2–255.
         loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: each document on its own is relevant or not, by the
             first term's measure (`ltr.objectives.two_class`).
@@ -59,7 +59,6 @@ class LambdaMART(TreeRanker):
     kind: ClassVar[str] = "lambdamart"
     stepwise: ClassVar[bool] = True
     sharded: ClassVar[bool] = True
-    shrunk_by_scale: ClassVar[tuple[str, ...]] = ("n_trees", "min_docs_in_leaf")
     query_weights: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 300
@@ -89,7 +88,7 @@ class LambdaMART(TreeRanker):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "objective", terms_of(self.objective))
+        object.__setattr__(self, "objective", terms_of(self.objective, self.n_trees))
         if not isinstance(self.monotone, Mapping) or not {*self.monotone.values()} <= {-1, 0, 1}:
             raise ValueError(
                 f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
@@ -157,7 +156,7 @@ class LambdaMART(TreeRanker):
         data.begin(begun)
         options = TreeOptions(
             self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", self.leaf == "newton", self.learning_rate,
-            self.largest_leaf, np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
+            self.largest_leaf / self.sigma if self.leaf == "newton" else self.largest_leaf, np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
         )  # fmt: skip
         watch = _Watch(self, data, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.objective, self.n_trees))

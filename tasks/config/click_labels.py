@@ -4,11 +4,12 @@ What counts is an expression over the results of a log, one row a result that a 
 of `register_clicks` from outside.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tasks.config.section import Strict
 
@@ -51,7 +52,8 @@ class ClickLabel(Strict):
     `clicks` counts the last click of each page, or all of them. `queries` says whose clicks count for a query: those of ``equal``
     ones (letter case, spaces and Unicode's variants apart; S section 6's "="), or of ``similar`` ones too ("~"): with a similarity
     of at least `similarity` `by` their sets of words (Jaccard), or the documents clicked for them (cosine). With `debias` an
-    impression counts as much as its rank is looked at (`ltr.data.propensities`), so that the rate is not that of the position.
+    impression counts as much as its rank is looked at (`ltr.data.propensities`), so that the rate is not that of the position; then all
+    clicks count unless `clicks` says otherwise, as whether a click is the last one of its page depends on more than its own rank.
     """
 
     clicks: Counted = "last"
@@ -61,6 +63,13 @@ class ClickLabel(Strict):
     debias: bool = False
     min_impressions: int = Field(1, ge=1)
     prior: float = Field(0.0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _looks_explain_all_clicks(cls, written: Any) -> Any:
+        if isinstance(written, Mapping) and written.get("debias") and "clicks" not in written:
+            return {**written, "clicks": "all"}
+        return written
 
 
 class ClickLog(ClickLabel):

@@ -7,16 +7,20 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from ltr.data.synthetic import LABEL_SHARES
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
-from tasks.records import Columns
+from tasks.records import Columns, number_of
 
 
 class Generate(Strict):
     """Artificial data with simulated sessions (`ltr.data.synthetic`): training, validation and test queries.
 
-    Every query has so many `sessions`, and so many of a `similar` query, the same with one more word; the label ``click`` comes of the
-    first, `more` names further ones.
+    What judges and users value is a polynomial in `active` variables: features, or sums of `mixed` features each; `shares` are those of
+    labels 0–4. Every query has so many
+    `sessions`, and so many of a `similar` query: one more word, the same results, users who value them a little differently; the label
+    ``click`` comes of the first, `more` names further ones. Of as many sessions of an `earlier` time features are made: how often a
+    document was shown and clicked, and at which rank.
     """
 
     queries: tuple[int, int, int] = (1000, 500, 1000)
@@ -25,8 +29,22 @@ class Generate(Strict):
     noise: float = Field(0.3, ge=0)
     sessions: int = Field(20, ge=1)
     similar: int = Field(0, ge=0)
+    earlier: int = Field(0, ge=0)
+    active: int = Field(5, ge=1)
+    mixed: int = Field(1, ge=1)
+    shares: tuple[float, float, float, float, float] = LABEL_SHARES
     more: dict[str, ClickLabel] = {}
     seed: int = 1
+
+    @model_validator(mode="after")
+    def _check(self) -> "Generate":
+        if self.active * self.mixed > self.features:
+            raise ValueError(
+                f"active: {self.active} variables of {number_of(self.mixed, 'feature')} each, of {self.features} features"
+            )
+        if min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise ValueError(f"shares {list(self.shares)} must not be negative and sum to 1")
+        return self
 
 
 class Data(Strict):

@@ -46,7 +46,11 @@ class GridPoint:
 
 
 class RunConfig(Strict):
-    """One run: data, rankers and what is swept, measured, tested and certified."""
+    """One run: data, rankers and what is swept, measured, tested and certified.
+
+    `scale` is the share of the queries that is used, `length` the share of its trees or epochs that every ranker trains; what is cut is
+    told beside the numbers.
+    """
 
     name: str = "run"
     data: Data
@@ -59,6 +63,7 @@ class RunConfig(Strict):
     expect: Expect | None = None
     seed: int = Field(1, ge=0, lt=1 << 63)
     scale: float = Field(1.0, gt=0, le=1)
+    length: float = Field(1.0, gt=0, le=1)
     workers: int = Field(1, ge=1)
     parts: int = Field(1, ge=1)
 
@@ -81,7 +86,7 @@ class RunConfig(Strict):
         return self
 
     def _check_cells(self) -> None:
-        sizes = {name: math.prod(len(values) for values in self._grid(name).values()) for name in self.rankers}
+        sizes = {name: math.prod(len(values) for values in self.grid(name).values()) for name in self.rankers}
         if sum(sizes.values()) > MOST_CELLS:
             shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
             raise ValueError(
@@ -159,20 +164,31 @@ class RunConfig(Strict):
         return ltr.Measure.of(self.select).key
 
     @property
+    def cut(self) -> str:
+        """What the run leaves out of the data or of the training, in words; empty where nothing is."""
+        cuts = [
+            f"{share:.3g} of the {what}"
+            for what, share in (("queries", self.scale), ("trees and epochs", self.length))
+            if share < 1
+        ]
+        return "cut to " + " and ".join(cuts) if cuts else ""
+
+    @property
     def alone(self) -> list[str]:
         """Rankers on the data's own features, not on the scores of others."""
         return [name for name, ranker in self.rankers.items() if not ranker.on]
 
     def cells(self, ranker: str) -> list[GridPoint]:
-        """Every point of a ranker's grid. The ranker's own sweep wins over the run's; `scale` shrinks what the ranker says it does.
+        """Every point of a ranker's grid. The ranker's own sweep wins over the run's; `length` cuts trees and epochs.
 
         Raises:
             ValueError: for a value that the ranker refuses, naming the point.
         """
-        grid = self._grid(ranker)
+        grid = self.grid(ranker)
         return [self._point(ranker, dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
 
-    def _grid(self, ranker: str) -> Grid:
+    def grid(self, ranker: str) -> Grid:
+        """What is swept of a ranker: the values by dotted path."""
         section = self.rankers[ranker]
         return {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
 
@@ -184,8 +200,8 @@ class RunConfig(Strict):
                 written[name] = value
         for path, value in settings.items():
             put(written, path, value, f"rankers.{ranker}.sweep")
-        for name in section.core.shrunk_by_scale:
-            written[name] = max(min(written[name], 1), round(written[name] * self.scale))
+        if trained := section.core.iterations_from:
+            written[trained] = max(min(written[trained], 1), round(written[trained] * self.length))
         for asked in self.evidence:
             asked.adapt(self, ranker, written)
         try:
@@ -194,6 +210,16 @@ class RunConfig(Strict):
             fault = error.errors()[0]
             said = fault.get("ctx", {}).get("error") or fault["msg"].lower()
             raise ValueError(f"rankers.{ranker}.sweep at {settings}: {said}") from None
+
+    def at_ends(self, ranker: str, settings: Mapping[str, Any]) -> list[str]:
+        """The settings that are at an end of three or more numbers: better ones may lie beyond, ``C 0.1 is the largest tried``."""
+        found = []
+        for path, values in self.grid(ranker).items():
+            numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
+            if len(numbers) == len(values) >= 3 and settings.get(path) in (numbers[0], numbers[-1]):
+                which = "smallest" if settings[path] == numbers[0] else "largest"
+                found.append(f"{path} {settings[path]:g} is the {which} tried")
+        return found
 
     @property
     def digest(self) -> str:

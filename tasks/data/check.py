@@ -9,8 +9,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from scipy import stats
 
-from ltr.data.queries import Queries, row_digests
+from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
+from tasks.data.prepare import identities, in_conflict
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
 
@@ -164,20 +165,18 @@ def _look_at_features(queries: Queries, say: Say) -> None:
 
 def _look_at_duplicates(queries: Queries, say: Say) -> None:
     of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-    by_id = queries.documents is not None
-    content = row_digests(queries.features) if queries.documents is None else np.unique(queries.documents, return_inverse=True)[1]
-    order = np.lexsort((content, of_query))
-    same = (of_query[order][1:] == of_query[order][:-1]) & (content[order][1:] == content[order][:-1])
-    if not same.any():
-        return
-    a, b = queries.labels[order][1:], queries.labels[order][:-1]
-    conflict = same & (a != b) & ~(np.isnan(a) & np.isnan(b))
-    what = "document ids" if by_id else "feature vectors"
-    first = _query_of(queries, int(order[1:][same][0]))
-    say(
-        "warning",
-        f"{number_of(int(same.sum()), 'document')} with another one's {what} in the same query (query {first} for one); {int(conflict.sum())} of them with another label",
-    )
+    for what, content in identities(queries).items():
+        order = np.lexsort((content, of_query))
+        same = (of_query[order][1:] == of_query[order][:-1]) & (content[order][1:] == content[order][:-1])
+        if not same.any():
+            continue
+        conflicting = int(in_conflict(queries, content).sum())
+        first = _query_of(queries, int(order[1:][same][0]))
+        more = f"; data.clean drops {number_of(conflicting, 'document')} whose labels differ" if conflicting else ""
+        say(
+            "warning",
+            f"{number_of(int(same.sum()), 'document')} with another one's {what} in the same query (query {first} for one){more}",
+        )
 
 
 def _look_at_ids(queries: Queries, say: Say) -> None:

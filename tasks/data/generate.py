@@ -7,19 +7,22 @@ import polars as pl
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.data.synthetic import World, simulate_sessions
+from ltr.data.synthetic import HISTORY, World, history, simulate_sessions
 from tasks.config.click_labels import ClickLog
 from tasks.config.data_section import Data, Generate
 from tasks.store import state
 from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, made_whole
 
+EARLIER = 1000
+"""By which the seed of an earlier time's sessions is ahead."""
+
 
 @task(cache_policy=NO_CACHE, name="generate", task_run_name="generate")
 def generate(config: Generate, scale: float = 1.0) -> Data:
     """Writes training, validation and test tables and the session log; the ``data`` section that reads them."""
     sizes = tuple(max(2, round(n * scale)) for n in config.queries)
-    written = {"generator": 2, "core": core_digest(), **config.model_dump(mode="json", exclude={"more"}), "queries": sizes}
+    written = {"generator": 3, "core": core_digest(), **config.model_dump(mode="json", exclude={"more"}), "queries": sizes}
     folder = state.STATE / "generated" / digest_of(written)[:32]
     if not is_whole(folder):
         with made_whole(folder) as partial:
@@ -30,7 +33,9 @@ def generate(config: Generate, scale: float = 1.0) -> Data:
 
 
 def _write(folder: Path, config: Generate, sizes: tuple[int, ...]) -> None:
-    world = World(n_features=config.features, noise=config.noise, seed=config.seed)
+    world = World(
+        n_features=config.features, active=config.active, mixed=config.mixed, noise=config.noise, shares=config.shares, seed=config.seed
+    )  # fmt: skip
     logs, sessions_before = [], 0
     for stream, (role, size) in enumerate(zip(("train", "valid", "test"), sizes, strict=True)):
         queries, users = world.queries(size, config.documents, stream)
@@ -42,11 +47,15 @@ def _write(folder: Path, config: Generate, sizes: tuple[int, ...]) -> None:
             "label": pl.Series(queries.labels.astype(np.int8)),
         })  # fmt: skip
         features = pl.DataFrame(queries.features, schema=list(queries.names))
+        if config.earlier:
+            before = simulate_sessions(queries.offsets, queries.labels, users, config.earlier, seed=config.seed + stream + EARLIER)
+            features = features.hstack(pl.DataFrame(history(before, queries.n_documents), schema=list(HISTORY)))
         names.hstack(features).write_parquet(folder / f"{role}.parquet", compression="uncompressed")
-        for k, (sessions, suffix, word) in enumerate(((config.sessions, "", ""), (config.similar, "-similar", " more"))):
+        kinds = ((config.sessions, users, "", ""), (config.similar, world.similar(queries.features, users), "-similar", " more"))
+        for k, (sessions, valued, suffix, word) in enumerate(kinds):
             if sessions:
                 seed = config.seed + stream + 3 * k
-                shown = simulate_sessions(queries.offsets, queries.labels, users, sessions, seed=seed)
+                shown = simulate_sessions(queries.offsets, queries.labels, valued, sessions, seed=seed)
                 query = names["query"].gather(shown.document)
                 logs.append(pl.DataFrame({
                     "session": shown.session + sessions_before,

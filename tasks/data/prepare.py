@@ -1,8 +1,11 @@
 """From ingested data to labels: runs, click labels, cleaning, binary labels."""
 
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
+from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -24,7 +27,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
         return Prepared(name)
     log = data.clicks
     recipe = {
-        "prepare": 3,
+        "prepare": 4,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],
@@ -61,16 +64,29 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
 
 
 def cleaned(queries: Queries, threshold: float) -> tuple[Queries, tuple[int, int]]:
-    """Without documents of a query that appear with different labels, then without queries that have no relevant document
-    (Dubey 2009 section 5); what was dropped of each."""
-    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-    content = row_digests(queries.features) if queries.documents is None else np.unique(queries.documents, return_inverse=True)[1]
-    _, group = np.unique(np.column_stack((of_query, content.astype(np.uint64).view(np.int64))), axis=0, return_inverse=True)
+    """Without documents of a query that appear with different labels, be it by their features or by their ids, then without queries that
+    have no relevant document (Dubey 2009 section 5); what was dropped of each."""
+    conflicting = reduce(or_, (in_conflict(queries, content) for content in identities(queries).values()))
+    consistent = keep(queries, ~conflicting)
+    relevant = np.maximum.reduceat(np.nan_to_num(consistent.labels), consistent.offsets[:-1]) >= threshold
+    kept = select(consistent, np.flatnonzero(relevant))
+    return kept, (int(conflicting.sum()), queries.n_queries - kept.n_queries)
+
+
+def identities(queries: Queries) -> dict[str, NDArray[np.uint64]]:
+    """What can make two documents of a query the same one, ``uint64 [documents]`` by its name: the features, and the id where there is one."""
+    by_features = {"feature vector": row_digests(queries.features)}
+    if queries.documents is None:
+        return by_features
+    return {**by_features, "document id": np.unique(queries.documents, return_inverse=True)[1].astype(np.uint64)}
+
+
+def in_conflict(queries: Queries, content: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which documents have another label than one of the same content in their query, ``bool [documents]``."""
+    of_query = np.repeat(np.arange(queries.n_queries, dtype=np.uint64), np.diff(queries.offsets))
+    _, group = np.unique(np.column_stack((of_query, content)), axis=0, return_inverse=True)
     labels = np.nan_to_num(queries.labels, nan=-1.0)
     low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
     np.minimum.at(low, group, labels)
     np.maximum.at(high, group, labels)
-    agreed = low[group] == high[group]
-    consistent = keep(queries, agreed)
-    relevant = np.maximum.reduceat(np.nan_to_num(consistent.labels), consistent.offsets[:-1]) >= threshold
-    return select(consistent, np.flatnonzero(relevant)), (int((~agreed).sum()), int((~relevant).sum()))
+    return low[group] < high[group]

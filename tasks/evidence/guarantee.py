@@ -147,6 +147,9 @@ class Guarantees(Found):
     def sentences(self) -> list[str]:
         return [f"{g.ranker} against {g.baseline}: {g.text()}" for g in self.rankers]
 
+    def numbers(self) -> dict[str, Any]:
+        return {"guarantee": {g.ranker: {"baseline": g.baseline, "said": g.text()} for g in self.rankers}}
+
     def figures(self) -> dict[str, str]:
         return {f"frontier-{g.ranker}": frontier_figure(g) for g in self.rankers}
 

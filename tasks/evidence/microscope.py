@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -95,6 +95,10 @@ class Inspections(Found):
 
     place: ClassVar[int] = 50
     rankers: tuple[Inspection, ...]
+
+    def numbers(self) -> dict[str, Any]:
+        left_out = ("lost", "folder", "ranker")
+        return {"microscope": {r.ranker: {k: v for k, v in asdict(r).items() if k not in left_out} for r in self.rankers}}
 
     def figures(self) -> dict[str, str]:
         own = {f"{name}-{seen.ranker}": figure for seen in self.rankers for name, figure in inspection_figures(seen).items()}

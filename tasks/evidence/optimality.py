@@ -13,7 +13,7 @@ from pydantic import Field
 
 import ltr
 from ltr.data.queries import Queries
-from ltr.diagnostics.optimality import COARSE, FINE
+from ltr.diagnostics.optimality import COARSE, FINE, NEAR
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
@@ -51,6 +51,7 @@ class CertificateRecord:
     measure: str
     value: float
     steps: tuple[float, ...]
+    relative: bool
     norm: float
     curves: list[list[float]]
     rising: int
@@ -59,6 +60,7 @@ class CertificateRecord:
     upper_bound: float
     epsilon: float
     delta: float
+    why: str
     envelope: list[list[float]]
     directions: int
     key: str | None = None
@@ -83,12 +85,13 @@ class CertificateRecord:
 
     def text(self) -> str:
         """What the test found, in one sentence."""
-        steps = f"{number_of(len(self.steps), 'step')} of η from {self.steps[0]:g} to {self.steps[-1]:g} (‖w‖ = {self.norm:.3g})"
+        how = f"to {self.steps[-1]:g} of ‖w‖" if self.relative else f"to {self.steps[-1]:g}, absolute (‖w‖ = {self.norm:.3g})"
+        steps = f"{number_of(len(self.steps), 'step')} from {self.steps[0]:g} {how}"
         rise = "direction rises" if self.rising == 1 else "directions rise"
         found = {
             "optimum": f"no direction rises: with confidence {1 - self.delta:.0%} fewer than {self.epsilon:.0%} do",
             "not": f"{self.rising} {rise}; at most {self.upper_bound:.1%} of all do (confidence {1 - self.delta:.0%})",
-            "inconclusive": f"{self.tie_share:.1%} of the evaluations tie, so that nothing rises says little",
+            "inconclusive": f"{self.why}; {self.rising} {rise}",
         }[self.verdict]
         escape = ""
         if e := self.escape:
@@ -122,6 +125,14 @@ class Certificates(Found):
             return None
         return Column(f"optimum of {title_of(self.found[0].measure)}", {c.ranker: c.verdict for c in self.found})
 
+    def numbers(self) -> dict[str, Any]:
+        kept = ("ranker", "verdict", "why", "measure", "value", "norm", "rising", "directions", "tie_share", "upper_bound")
+        return {
+            "optimality": [
+                {name: getattr(c, name) for name in kept} | {"escape": asdict(c.escape) if c.escape else None} for c in self.found
+            ]
+        }
+
     def figures(self) -> dict[str, str]:
         return {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c.ranker)}": optimality_figure(c) for c in self.found}
 
@@ -134,8 +145,10 @@ class Optimality(Evidence):
     """The certificate of local optimality; `rankers` empty: every net and linear model. A ranker trained for another measure is
     looked at with this one too.
 
-    `fine` also takes the steps η = 0.001, 0.002, …; `one_at_a_time` also moves each weight alone; `early_epochs` are kept of every
-    net and looked at too; `escape` goes on training for the measure, so many epochs, from every place looked at.
+    `steps` are shares of ‖w‖; `absolute` also takes the papers' own, η = 0.1, 0.2, …, 1 whatever ‖w‖ is. `fine` also takes steps from
+    0.001, of both kinds; `one_at_a_time` also moves each weight alone; `early_epochs` are kept of every net and looked at too; `escape`
+    goes on training for the measure, so many epochs, from every place looked at. A net whose training had not come to rest is
+    ``inconclusive``, whatever its directions say.
     """
 
     key: ClassVar[str] = "optimality"
@@ -143,7 +156,8 @@ class Optimality(Evidence):
     rankers: list[str] = []
     epsilon: float = Field(0.01, gt=0, lt=1)
     delta: float = Field(0.01, gt=0, lt=1)
-    steps: tuple[float, ...] = COARSE
+    steps: tuple[Annotated[float, Field(gt=0, le=1)], ...] = NEAR
+    absolute: bool = False
     fine: bool = False
     one_at_a_time: bool = False
     early_epochs: tuple[Annotated[int, Field(ge=1)], ...] = ()
@@ -184,7 +198,7 @@ def certify(trained: Trained, config: Optimality, seed: int) -> list[Certificate
     """Tests the model of a cell on its training queries, in every way that `config` asks for; the model's own certificate comes first."""
     cell = trained.cell
     about = {
-        "certificate": 3,
+        "certificate": 4,
         "core": core_digest(),
         "train": cell.data.train,
         "conventions": cell.conventions,
@@ -212,8 +226,12 @@ def examine(
     """
     options: dict[str, Any] = {"epsilon": config.epsilon, "delta": config.delta, "seed": seed}
     ways: dict[str, dict[str, Any]] = {"": {"steps": config.steps}}
+    if config.absolute:
+        ways[", absolute steps"] = {"steps": COARSE, "relative": False}
     if config.fine:
-        ways[", η from 0.001"] = {"steps": FINE}
+        ways[", steps from 0.001"] = {"steps": FINE}
+    if config.fine and config.absolute:
+        ways[", absolute steps from 0.001"] = {"steps": FINE, "relative": False}
     if config.one_at_a_time:
         ways[", one weight at a time"] = {"steps": config.steps, "one_at_a_time": True}
     early = {f"{label}, epoch {epoch}": model.snapshot(epoch) for epoch in config.early_epochs}
@@ -225,6 +243,8 @@ def examine(
         escape = Escape(config.escape, *reached) if reached else None
         for way, how in ways.items() if place == label else [("", ways[""])]:
             found = ltr.certify(surface, queries, config.measure, conventions, **how, **options)
+            if place == label and (why := site.unfinished):
+                found = replace(found, verdict="inconclusive", why=why)
             yield CertificateRecord.of(found, f"{place}{way}", escape if not way else None)
 
 
@@ -232,7 +252,14 @@ def everything(measure: str, epsilon: float, delta: float, escape: int = 0) -> O
     """Every way to look at one model."""
     kept = (7, 12)
     return Optimality(
-        measure=measure, epsilon=epsilon, delta=delta, steps=COARSE, fine=True, one_at_a_time=True, early_epochs=kept, escape=escape
+        measure=measure,
+        epsilon=epsilon,
+        delta=delta,
+        absolute=True,
+        fine=True,
+        one_at_a_time=True,
+        early_epochs=kept,
+        escape=escape,
     )
 
 
@@ -249,7 +276,8 @@ def optimality_figure(certificate: CertificateRecord) -> str:
             label = f"direction {k + 1}"
             axes.plot(eta, [certificate.value, *line], color=COLOURS[k], linewidth=1.1, marker=".", markersize=3, label=label)
         axes.axhline(certificate.value, color=INK, linewidth=0.7, linestyle=":", label="the model")
-        axes.set(xlabel="step η along a unit direction", ylabel=f"{title_of(certificate.measure)}, training")
+        unit = "step along a unit direction, as a share of ‖w‖" if certificate.relative else "step η along a unit direction"
+        axes.set(xlabel=unit, ylabel=f"{title_of(certificate.measure)}, training")
         titled(axes, certificate.ranker)
         legend(axes)
 

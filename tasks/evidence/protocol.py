@@ -6,6 +6,7 @@ of `Evidence`, a subclass of `Found`, and a call of `register_evidence`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -98,6 +99,10 @@ class Found(ABC):
 
     def figures(self) -> dict[str, str]:
         """Figures that are files of their own, SVG by name."""
+        return {}
+
+    def numbers(self) -> Mapping[str, Any]:
+        """What a file of results keeps of it, by a name of its kind."""
         return {}
 
     def artifacts(self, folder: Path) -> list[Artifact]:

@@ -41,6 +41,9 @@ class Traces(Found):
     place: ClassVar[int] = 60
     rankers: tuple[TraceRecord, ...]
 
+    def numbers(self) -> dict[str, Any]:
+        return {"trace": {seen.ranker: {k: v for k, v in vars(seen).items() if k != "ranker"} for seen in self.rankers}}
+
     def figures(self) -> dict[str, str]:
         return {f"{name}-{seen.ranker}": figure for seen in self.rankers for name, figure in trace_figures(seen).items()}
 

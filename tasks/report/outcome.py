@@ -87,7 +87,18 @@ class RunOutcome:
             f"{cut} by fold: {', '.join(sizes)}" if len(sizes) > 1 else f"{sizes[0]} {cut}",
             number_of(len(self.cells), "cell"),
             f"run {self.run_id[:8]}",
+            *([self.config.cut] if self.config.cut else []),
         ]
+
+    @property
+    def at_ends(self) -> list[str]:
+        """Chosen settings beyond which better ones may lie, a sentence each."""
+        told: dict[str, list[int]] = {}
+        for trained in self.chosen:
+            for note in self.config.at_ends(trained.ranker, trained.cell.point):
+                told.setdefault(f"{trained.ranker}: {note}", []).append(trained.fold + 1)
+        folds = len(self.folds)
+        return [f"{note}{f' (in {len(of)} of {folds} folds)' if folds > 1 else ''}" for note, of in told.items()]
 
     @property
     def summary(self) -> str:
@@ -103,7 +114,8 @@ class RunOutcome:
     def as_json(self) -> Mapping[str, Any]:
         """What ``--json`` prints."""
         failed = {"failed": [vars(failure) for failure in self.failures]} if self.failures else {}
-        return {"run_id": self.run_id, "models": {name: vars(model) for name, model in self.models.items()}, **failed}
+        cut = {"cut": self.config.cut} if self.config.cut else {}
+        return {"run_id": self.run_id, **cut, "models": {name: vars(model) for name, model in self.models.items()}, **failed}
 
 
 class PartlyFailedError(ValueError):

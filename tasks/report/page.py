@@ -70,6 +70,7 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "name": config.name,
         "facts": outcome.facts,
         "summary": outcome.summary,
+        "cut": config.cut,
         "measures": [(heading_of(m), title_of(m)) for m in standings.measures],
         "columns": [column.title for column in columns],
         "rows": [
@@ -86,6 +87,7 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "sections": [Markup(found.section()) for found in outcome.evidence],
         "objectives": objective_figures(objective_shapes(config)),
         "curves": training_figures(outcome),
+        "at_ends": outcome.at_ends,
         "cells": [_shown_cell(trained, config.select_key, trained.cell.label in chosen) for trained in outcome.cells],
         "select": title_of(config.select_key),
         "pairs": standings.pairs,

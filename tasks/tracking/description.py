@@ -24,12 +24,13 @@ def describe_run(config: RunConfig, folds: tuple[Fold, ...]) -> tuple[Mapping[st
         "select": config.select,
         "seed": config.seed,
         "scale": config.scale,
+        "length": config.length,
         "folds": len(folds),
         **{f"conventions.{k}": v for k, v in config.conventions.model_dump(mode="json").items()},
     }
     tags = {"config_digest": config.digest, "core_digest": core_digest(), **prefect_tags()}
-    if commit := _commit():
-        tags["mlflow.source.git.commit"] = commit
+    if source := commit():
+        tags["mlflow.source.git.commit"] = source
     numbered = len(folds) > 1
     data = [entry for k, fold in enumerate(folds) for entry in describe_fold(fold, f" {k + 1}" if numbered else "")]
     return params, tags, data
@@ -50,7 +51,7 @@ def prefect_tags() -> dict[str, str]:
     return {"prefect.flow_run_id": str(flow_run.id), "prefect.flow_run_url": f"{PREFECT_UI}/runs/flow-run/{flow_run.id}"}
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
     """Commit of the checkout this code runs from, where it is one."""
     try:
         done = subprocess.run(

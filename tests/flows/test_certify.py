@@ -39,10 +39,11 @@ def test_every_way_to_look_at_a_model_is_a_certificate_and_a_figure(config):
     assert isinstance(found, Certified)
     assert all(isinstance(certificate, CertificateRecord) for certificate in found.certificates)
     names = [certificate.ranker for certificate in found.certificates]
-    assert names == ["lambdarank", "lambdarank, η from 0.001", "lambdarank, one weight at a time", "lambdarank, epoch 7"]
-    assert [certificate.directions for certificate in found.certificates] == [22, 22, 8, 22]
+    ways = ("", ", absolute steps", ", steps from 0.001", ", absolute steps from 0.001", ", one weight at a time", ", epoch 7")
+    assert names == [f"lambdarank{way}" for way in ways]
+    assert [certificate.directions for certificate in found.certificates] == [22, 22, 22, 22, 8, 22]
     assert {certificate.measure for certificate in found.certificates} == {"ndcg"}
-    assert [bool(certificate.escape) for certificate in found.certificates] == [True, False, False, True]
+    assert [bool(certificate.escape) for certificate in found.certificates] == [True, False, False, False, False, True]
     assert found.certificates[0].escape.epochs == 2
     page = found.page.read_text()
     assert found.page == Path(f".lambdaflow/reports/optimality-{ltr.load('net').digest[:12]}-ndcg.html")

@@ -71,7 +71,7 @@ def test_session_configuration(real_data, monkeypatch, request):
     monkeypatch.setenv("LAMBDAFLOW_DATA", str(real_data))
     config = read(
         request.config.rootpath / "conf" / "trec-session.yaml",
-        ["scale=0.3", "sweep={}", "rankers.graded.sweep={objective.1.weight: [0.3]}"],
+        ["scale=0.3", "length=0.3", "sweep={}", "rankers.graded.sweep={objective.1.weight: [0.3]}"],
     )
     outcome = run(config)
     for ranker in ("judged", "graded"):

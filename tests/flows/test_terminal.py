@@ -46,7 +46,7 @@ def outcome():
 
 def certificate(ranker, verdict):
     lines = [[0.5, 0.4]] * 4
-    return CertificateRecord(ranker, None, verdict, "ndcg", 0.6, (0.1, 0.2), 1.0, lines, 0, 0, 0.0, 0.1, 0.1, 0.1, lines[:2], 22)
+    return CertificateRecord(ranker, None, verdict, "ndcg", 0.6, (0.1, 0.2), True, 1.0, lines, 0, 0, 0.0, 0.1, 0.1, 0.1, "", lines[:2], 22)
 
 
 def printed(capsys):
@@ -148,7 +148,7 @@ def test_a_study_is_a_part_a_measure(capsys):
         "[b]ListNet": {"ndcg_3": cells(0.55, 0.45, 0.49, (95, -90)), "map": cells(0.6, 0.7, 0.65, (90, 0))},
     }
     table = StudyTable(("one", "two"), ("ndcg_3", "map"), ("RankSVM",), own, {"RankSVM": 1, "[b]ListNet": 3, "none": 0})
-    show_study(StudyOutcome("0123", {}, table, Path("study.html")), "papers [table]")
+    show_study(StudyOutcome("0123", {}, table, Path("study.html"), ()), "papers [table]")
     text = printed(capsys)
     first, second = text.split("papers [table]: MAP")
     assert first.startswith("papers [table]: NDCG@3")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.data.synthetic import LABEL_SHARES, World, simulate_sessions
+from ltr.data.synthetic import LABEL_SHARES, SIMILAR, World, history, simulate_sessions
 
 
 def test_labels_have_their_shares_and_values_their_scale():
@@ -43,3 +43,34 @@ def test_a_page_shows_each_document_once_and_counts_clicks_in_order():
         clicks = log.click[page][log.click[page] > 0]
         assert clicks.tolist() == list(range(1, len(clicks) + 1))
         assert len(set(log.query[page])) == 1
+
+
+@pytest.mark.parametrize(("active", "mixed"), [(12, 1), (4, 3)])
+def test_the_truth_is_in_the_active_features_and_labels_have_the_shares_asked_for(active, mixed):
+    world = World(n_features=30, active=active, mixed=mixed, shares=(0.8, 0.1, 0.05, 0.03, 0.02))
+    queries, _ = world.queries(100, 50, 1)
+    assert np.bincount(queries.labels.astype(int)) / queries.n_documents == pytest.approx(world.shares, abs=1e-3)
+    moving = []
+    for k in range(30):
+        moved = queries.features.copy()
+        moved[:, k] += 1
+        moving.append(not np.array_equal(world.values(moved)[0], world.values(queries.features)[0]))
+    assert sum(moving) == 12
+
+
+def test_users_of_a_similar_query_value_much_the_same_but_not_the_same():
+    world = World(n_features=30)
+    queries, users = world.queries(200, 50, 1)
+    assert np.corrcoef(world.similar(queries.features, users), users)[0, 1] == pytest.approx(SIMILAR, abs=0.1)
+
+
+def test_history_counts_what_was_shown_and_clicked():
+    queries, users = World(n_features=30).queries(10, 20, 1)
+    log = simulate_sessions(queries.offsets, queries.labels, users, per_query=30, shown=8)
+    told = history(log, queries.n_documents)
+    for d in range(0, 200, 17):
+        rows = np.flatnonzero(log.document == d)
+        last = [k for k in rows if log.click[k] and log.click[k] == log.click[log.session == log.session[k]].max()]
+        shown = max(len(rows), 1)
+        want = [np.log1p(len(rows)), (log.click[rows] > 0).sum() / shown, len(last) / shown, log.rank[rows].sum() / shown]
+        assert told[d] == pytest.approx(want, abs=1e-6)

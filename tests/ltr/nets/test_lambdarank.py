@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.data.queries import select
 from ltr.data.synthetic import World
 from ltr.metrics.significance import paired_t
 from ltr.nets.network import random_weights
@@ -114,3 +115,29 @@ def test_training_begins_at_the_weights_it_is_given():
     first = ltr.LambdaRank(epochs=3, learning_rate=0.01).fit(train)
     unmoved = ltr.LambdaRank(epochs=0).fit(train, start=first.weights)
     assert np.array_equal(unmoved.weights.flat, first.weights.flat)
+
+
+def test_training_comes_to_rest_or_says_why_not():
+    queries = make_queries(60, seed=1)
+    fresh = ltr.LambdaRank(learning_rate=1e-4, keep="train")
+    unfinished = "training had not come to rest: "
+    assert replace(fresh, epochs=60).fit(queries).unfinished.startswith(f"{unfinished}ndcg_10 rose by 0.")
+    assert (
+        replace(fresh, epochs=20).fit(queries).unfinished == f"{unfinished}it was 20 epochs long, and 50 without a rise are wanted"
+    )
+    early = ltr.LambdaRank(epochs=60, learning_rate=1e-3, flat_epochs=20).fit(queries, select(queries, np.array([3])))
+    assert " epochs after the one that was kept (" in early.unfinished
+    annealed = ltr.LambdaRank(epochs=300, learning_rate=0.01, shrink_probability=1, keep="train", flat_epochs=0).fit(queries)
+    assert annealed.unfinished is None
+    assert ltr.LambdaRank(epochs=0).fit(queries).unfinished is None
+    assert ltr.LeastSquares().fit(queries).unfinished is None
+
+
+def test_the_run_between_restarts_is_found_again():
+    queries = make_queries(30, seed=1)
+    model = ltr.LambdaRank(epochs=40, learning_rate=0.1, flat_epochs=3, keep="train").fit(queries)
+    rows = model.states[40].rows
+    runs = sorted({model._run_around(epoch, rows) for epoch in range(1, 41)})
+    assert len(runs) == model.states[40].restarts + (runs[-1][1] > runs[-1][0])
+    assert [end for _, end in runs[:-1]] == [start for start, _ in runs[1:]]
+    assert all(rows[end - 3 : end, 1].max() <= rows[start : end - 3, 1].max() for start, end in runs[:-1])

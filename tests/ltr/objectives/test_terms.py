@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from ltr.objectives.terms import Schedule, Term, pair_groups, saturations, terms_from, weights_at
+from ltr.objectives.terms import Schedule, Term, pair_groups, saturations, terms_from, terms_of, weights_at
 
 
 def test_schedules_by_their_recurrence():
@@ -32,13 +32,26 @@ def test_schedules_by_their_recurrence():
         ([None], [1.0]),
         ([0.3, None], [0.3, 0.7]),
         ([None, 0.2, None], [0.4, 0.2, 0.4]),
-        ([0.8, 0.7, None], [0.8, 0.7, 0.0]),
+        ([0.3, 0.7, None], [0.3, 0.7, 0.0]),
         ([0.1, 0.1], [0.1, 0.1]),
         ([Schedule(0.0, "linear", 0.5), None], [0.5, 0.5]),
     ],
 )
 def test_terms_without_a_weight_share_what_the_others_leave(given, want):
     assert weights_at([Term("ndcg", weight=weight) for weight in given], 1) == pytest.approx(want)
+
+
+def test_weights_that_sum_above_one_are_refused():
+    rising, falling = Schedule(0.1, "linear", 0.1), Schedule(0.9, "linear", -0.1)
+    assert len(terms_of([Term("map", weight=rising), Term("mrr", weight=falling)], 20)) == 2
+    assert len(terms_of([Term("map", weight=rising), Term("mrr", weight=0.5)], 5)) == 2
+    for given, iterations, told in (
+        ([0.8, 0.7], 1, "sum to 1.5; at most 1"),
+        ([rising, 0.5], 6, "sum to 1.1 at iteration 5; at most 1"),
+        ([rising, 0.95, None], 6, "sum to 1.05 at iteration 0"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            terms_of([Term("map", weight=weight) for weight in given], iterations)
 
 
 def test_groups():

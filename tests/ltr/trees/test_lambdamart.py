@@ -275,3 +275,12 @@ def test_three_tiers_with_missing_labels():
         tiers.fit(train)
     with pytest.raises(ValueError, match=r"click labels are shares in \[0, 1\]; there is 3"):
         replace(judged, objective=(Term("cndcg:freshness"),)).fit(queries)
+
+
+def test_rankings_do_not_depend_on_sigma_even_where_leaves_are_bounded():
+    queries = make_queries(60, seed=4)
+    model = ltr.LambdaMART(n_trees=12, n_leaves=8, min_docs_in_leaf=3, learning_rate=0.5, largest_leaf=0.4, stop_on=None)
+    reference = model.fit(queries).predict(queries.features)
+    assert not np.array_equal(replace(model, largest_leaf=10.0).fit(queries).predict(queries.features), reference)
+    for sigma in (0.25, 2.0):
+        assert np.array_equal(sigma * replace(model, sigma=sigma).fit(queries).predict(queries.features), reference)

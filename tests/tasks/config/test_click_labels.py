@@ -21,6 +21,7 @@ def test_names_that_are_taken(monkeypatch):
 def test_every_label_of_a_log_by_its_name():
     log = ClickLog(log="a.csv", clicks="all", more={"debiased": {"debias": True}})
     assert {name: (label.clicks, label.debias) for name, label in log.labels.items()} == {
-        "click": ("all", False), "debiased": ("last", True),
+        "click": ("all", False), "debiased": ("all", True),
     }  # fmt: skip
+    assert ClickLabel(debias=True, clicks="last").clicks == "last"
     assert set(CLICKS) >= {"last", "all"}

@@ -108,7 +108,7 @@ def test_overrides(tmp_path):
     path = tmp_path / "c.yaml"
     path.write_text(yaml.safe_dump(SHORT))
     config = read(path, ["sweep.learning_rate=[0.1,0.2]", "scale=0.5", "rankers.m={kind: lambdamart, n_trees: 10}"])
-    assert [point.section.n_trees for point in config.cells("m")] == [5, 5]
+    assert [point.section.n_trees for point in config.cells("m")] == [10, 10]
     assert [point.settings for point in config.cells("m")] == [{"learning_rate": 0.1}, {"learning_rate": 0.2}]
     with pytest.raises(ConfigError, match=r"key.path=value"):
         read(path, ["scale"])

@@ -25,14 +25,19 @@ def test_what_is_registered_already_is_refused():
         register_ranker(ltr.LambdaMART)
 
 
-def test_a_grid_is_every_combination_and_scale_shrinks_what_the_ranker_says():
-    written = {**NETS, "sweep": {"learning_rate": [0.1, 0.2], "seed": [1, 2]}, "scale": 0.5}
+def test_a_grid_is_every_combination_and_only_length_cuts_training():
+    written = {**NETS, "sweep": {"learning_rate": [0.1, 0.2], "seed": [1, 2]}, "length": 0.5}
     config = parse(written)
     assert [dict(point.settings) for point in config.cells("net")] == [
         {"learning_rate": rate, "seed": seed} for rate in (0.1, 0.2) for seed in (1, 2)
     ]
     assert config.cells("net")[0].section.epochs == 15
     assert len(config.cells("ridge")) == 1
+    assert config.cut == "cut to 0.5 of the trees and epochs"
+    whole = parse({**written, "length": 1, "scale": 0.05})
+    assert whole.cells("net")[0].section.epochs == 30
+    assert whole.cut == "cut to 0.05 of the queries"
+    assert parse(NETS).cut == ""
 
 
 def test_evidence_has_what_it_needs_kept_while_a_ranker_is_trained():

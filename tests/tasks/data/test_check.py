@@ -90,10 +90,11 @@ def test_features_that_encode_a_label(good):
 def test_duplicates_and_conflicts():
     features = np.array([[1.0], [1.0], [2.0], [1.0]])
     queries = Queries(features, np.array([1.0, 2, 0, 1]), np.array([0, 3, 4]))
-    assert says(queries, "warning", "1 document with another one's feature vectors in the same query")
-    assert says(queries, "warning", "1 of them with another label")
+    assert says(queries, "warning", "1 document with another one's feature vector in the same query")
+    assert says(queries, "warning", "data.clean drops 2 documents whose labels differ")
     with_ids = replace(queries, documents=np.array([b"x", b"y", b"y", b"x"]))
-    assert says(with_ids, "warning", "document ids")
+    assert says(with_ids, "warning", "1 document with another one's document id in the same query")
+    assert says(with_ids, "warning", "1 document with another one's feature vector in the same query")
 
 
 def test_shared_queries_stop_a_run(good):

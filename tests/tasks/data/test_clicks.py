@@ -201,8 +201,8 @@ def sessions(*pages):
 
 def test_looks_are_those_of_the_clicks_that_a_label_counts(tmp_path):
     sessions(*["ABc"] * 6, *["Acb"] * 2, *["Bac"] * 4).write_parquet(tmp_path / "l.parquet")
-    of_last, of_all = ({}, {"clicks": "all"})
-    log = ClickLog(log=tmp_path / "l.parquet", debias=True, more={"every": ClickLabel(debias=True, clicks="all")})
+    of_last, of_all = ({"clicks": "last"}, {})
+    log = ClickLog(log=tmp_path / "l.parquet", debias=True, clicks="last", more={"every": ClickLabel(debias=True)})
     notes = click_tables(log)[1]
     assert [note.split(":")[0] for note in notes if note.startswith("looks")] == [
         "looks at ranks 1, 2, … (last clicks)",
@@ -211,7 +211,7 @@ def test_looks_are_those_of_the_clicks_that_a_label_counts(tmp_path):
     assert notes[0].split(": ")[1] != notes[-1].split(": ")[1]
     for more in (of_last, of_all):
         alone = ClickLog(log=tmp_path / "l.parquet", debias=True, **more)
-        name = "every" if more else "click"
+        name = "click" if more else "every"
         assert click_tables(alone)[0]["click"].equals(click_tables(log)[0][name])
 
 

@@ -1,7 +1,10 @@
 """Generated files go through the same door as a user's own."""
 
 import polars as pl
+import pytest
+from pydantic import ValidationError
 
+from ltr.data.synthetic import HISTORY
 from tasks.config.data_section import Generate
 from tasks.data.generate import generate
 from tasks.data.ingest import ingest
@@ -31,3 +34,21 @@ def test_tables_and_log_are_written_once_and_read_back(workplace):
 def test_scale_shrinks_queries(workplace):
     data = generate.fn(SMALL, 0.5)
     assert pl.read_parquet(data.train[0])["query"].n_unique() == 5
+
+
+def test_clicks_of_an_earlier_time_are_features(workplace):
+    data = generate.fn(SMALL.model_copy(update={"earlier": 50}))
+    table, without = pl.read_parquet(data.train[0]), pl.read_parquet(generate.fn(SMALL).train[0])
+    added = [name for name in table.columns if name not in without.columns]
+    assert added == list(HISTORY)
+    assert table.select(without.columns).equals(without)
+    assert 0 < table["clicks_before"].mean() < 1
+
+
+def test_worlds_that_cannot_be():
+    for wrong, told in (
+        ({"active": 9, "features": 8}, "active: 9 variables of 1 feature each, of 8 features"),
+        ({"shares": [0.9, 0.2, 0, 0, 0]}, "sum to 1"),
+    ):
+        with pytest.raises(ValidationError, match=told):
+            Generate(**wrong)

@@ -19,6 +19,23 @@ def test_cleaning_drops_conflicts_then_queries_without_a_relevant_document():
     assert sorted(kept.labels.tolist()) == [0, 1, 2]
 
 
+def test_conflicts_are_of_equal_features_and_of_equal_ids():
+    """OHSUMED's documents have ids that differ and features that do not: by id alone nothing was dropped there."""
+    features = np.array([[1.0], [1.0], [2.0], [3.0], [4.0], [1.0], [5.0]])
+    labels = np.array([2.0, 0, 1, 0, 2, 1, 2])
+    ids = np.array([b"a", b"b", b"c", b"c", b"d", b"a", b"e"])
+    queries = Queries(features, labels, np.array([0, 5, 7]), documents=ids)
+    kept, dropped = cleaned(queries, 1)
+    assert dropped == (4, 0)
+    assert sorted(kept.features[:, 0].tolist()) == [1, 4, 5]
+
+
+def test_queries_that_conflicts_leave_empty_are_counted():
+    queries = Queries(np.array([[1.0], [1.0], [2.0]]), np.array([2.0, 0, 1]), np.array([0, 2, 3]))
+    kept, dropped = cleaned(queries, 1)
+    assert (kept.n_queries, dropped) == (1, (2, 1))
+
+
 def test_binary_labels_are_a_source(workplace):
     queries = make_queries(10, clicks=False)
     noted = prepare.fn(keep_queries(queries), Data(**FILES, binarise=2))

@@ -9,9 +9,9 @@ from tasks.evidence.segments import ChangedQuery, Changes, SegmentRow, SegmentsF
 from tasks.evidence.significance import TierResult
 
 CERTIFICATE = CertificateRecord(
-    ranker="linear", escape=None, verdict="optimum", measure="ndcg", value=0.8, steps=(0.1, 0.2), norm=2.0,
+    ranker="linear", escape=None, verdict="optimum", measure="ndcg", value=0.8, steps=(0.1, 0.2), relative=True, norm=2.0,
     curves=[[0.79, 0.78]] * 4, envelope=[[0.78, 0.77], [0.795, 0.79]], rising=0, rising_or_tied=0, tie_share=0.0,
-    upper_bound=0.0099, epsilon=0.01, delta=0.01, directions=459,
+    upper_bound=0.0099, epsilon=0.01, delta=0.01, why="", directions=459,
 )  # fmt: skip
 CERTIFICATES = Certificates((CERTIFICATE,), ("linear", "other"))
 CHALLENGE = Challenge(

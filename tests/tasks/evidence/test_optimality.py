@@ -18,7 +18,10 @@ from tests.tasks.evidence.samples import CERTIFICATE, CERTIFICATES
 def test_what_a_certificate_says():
     assert "no direction rises: with confidence 99% fewer than 1% do" in CERTIFICATE.text()
     assert "1 direction rises" in replace(CERTIFICATE, verdict="not", rising=1).text()
-    assert "40.0% of the evaluations tie" in replace(CERTIFICATE, verdict="inconclusive", tie_share=0.4).text()
+    assert "2 steps from 0.1 to 0.2 of ‖w‖; " in CERTIFICATE.text()
+    assert "2 steps from 0.1 to 0.2, absolute (‖w‖ = 2); " in replace(CERTIFICATE, relative=False).text()
+    withheld = replace(CERTIFICATE, verdict="inconclusive", why="all weights are 0", rising=3)
+    assert withheld.text().startswith("all weights are 0; 3 directions rise. ")
     escaped = replace(CERTIFICATE, escape=Escape(10, 0.001, 0.81))
     assert escaped.text().endswith("Trained on for 10 epochs it rises: 0.8100 at best (learning rate 0.001).")
 
@@ -51,14 +54,18 @@ def cell(workplace):
 
 def test_certificates_are_kept_and_look_at_early_epochs_too(cell):
     result = train.fn(replace(cell, section={**cell.section, "keep_epochs": [1]}))
-    config = Optimality(measure="ndcg", epsilon=0.1, delta=0.1, fine=True, one_at_a_time=True, early_epochs=(1,), escape=2)
+    config = Optimality(
+        measure="ndcg", epsilon=0.1, delta=0.1, absolute=True, fine=True, one_at_a_time=True, early_epochs=(1,), escape=2
+    )
     found = certify.fn(Trained(cell, result), config, 1)
-    assert [c.ranker for c in found] == ["x", "x, η from 0.001", "x, one weight at a time", "x, epoch 1"]
+    ways = ["", ", absolute steps", ", steps from 0.001", ", absolute steps from 0.001", ", one weight at a time"]
+    assert [c.ranker for c in found] == [*(f"x{way}" for way in ways), "x, epoch 1"]
+    assert [c.relative for c in found] == [True, False, True, False, True, True]
     assert found[0].directions == 22
     assert len(found[0].envelope[0]) == 10
-    assert found[0].escape.epochs == found[3].escape.epochs == 2
-    assert found[3].value != found[0].value
-    for certificate in (found[0], found[3]):
+    assert found[0].escape.epochs == found[5].escape.epochs == 2
+    assert found[5].value != found[0].value
+    for certificate in (found[0], found[5]):
         assert certificate.escape.best > certificate.value - 0.01, "by the same rules"
     assert certify.fn(Trained(cell, result), config, 1) == found
 
@@ -73,3 +80,12 @@ def test_trees_have_a_certificate_over_their_leaves(cell):
     split = json.loads(CellFolder.of(trees.key).importance.read_text())
     assert sum(split["splits"]) > 0
     assert [s > 0 for s in split["splits"]] == [g > 0 for g in split["gain"]]
+
+
+def test_a_net_whose_training_had_not_come_to_rest_gets_no_verdict(cell):
+    """Three epochs say nothing of an optimum; states of early epochs are what they are."""
+    result = train.fn(replace(cell, section={**cell.section, "keep_epochs": [1]}))
+    own, early = certify.fn(Trained(cell, result), Optimality(epsilon=0.1, delta=0.1, early_epochs=(1,)), 1)
+    assert own.verdict == "inconclusive"
+    assert own.why.startswith("training had not come to rest: ")
+    assert early.verdict == "not"

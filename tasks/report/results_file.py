@@ -1,0 +1,144 @@
+"""A small file of results that stands beside configurations in a repository: what runs gave and from what, and whether they give it again.
+
+JSON, one entry a run by its name; numbers are rounded, as the file is for people and for differences in a review. Everything else about a
+run is in MLflow, under the run's id.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import ltr
+from tasks.records import DataError, Trained, point_title
+from tasks.report.outcome import RunOutcome
+from tasks.store.datasets import about_queries
+from tasks.store.state import core_digest
+
+DIGITS = 6
+"""Behind the point."""
+WHENCE = ("run", "commit", "core")
+"""Parts of an entry that differ from run to run."""
+
+Entry = Mapping[str, Any]
+
+
+def entry(outcome: RunOutcome, commit: str | None) -> Entry:
+    """What the file keeps of a run.
+
+    Args:
+        commit: of the code that ran, where that is known.
+    """
+    config = outcome.asked or outcome.config
+    roles = [[about_queries(name).queries for name in fold.roles.values()] for fold in outcome.folds]
+    return _rounded({
+        "run": outcome.run_id,
+        "commit": commit,
+        "core": core_digest()[:12],
+        "config": config.digest[:12],
+        "data": {"queries": roles, "digests": [[name[:12] for name in fold.roles.values()] for fold in outcome.folds]},
+        "seed": config.seed,
+        "cut": config.cut,
+        "conventions": {k: v for k, v in config.conventions.model_dump(mode="json").items() if v != _DEFAULTS[k]},
+        "select": config.select_key,
+        "rankers": {name: _ranker(outcome, name) for name in outcome.config.rankers},
+        "cells": [_cell(trained, outcome) for trained in outcome.cells] if len(outcome.cells) > len(outcome.chosen) else [],
+        "failed": [str(failure) for failure in outcome.failures],
+        **{key: found for one in outcome.evidence for key, found in one.numbers().items()},
+    })  # fmt: skip
+
+
+_DEFAULTS = vars(ltr.Conventions())
+
+
+def _ranker(outcome: RunOutcome, name: str) -> Entry:
+    row, chosen = outcome.standings.rows[name], outcome.chosen_of(name)
+    letters = {standing.letter: other for other, standing in outcome.standings.rows.items()}
+    return {
+        "chosen": [point_title(trained.cell.point) for trained in chosen],
+        "at an end": sorted({note for trained in chosen for note in outcome.config.at_ends(name, trained.cell.point)}),
+        "remarks": [trained.result.remarks[0] for trained in chosen if trained.result.remarks],
+        "models": [trained.result.digest[:12] for trained in chosen],
+        "test": {key: [mean.mean, mean.se] for key, mean in row.cells.items()},
+        "beats": {key: {letters[a]: level for a, level in mean.beats.items()} for key, mean in row.cells.items() if mean.beats},
+    }
+
+
+def _cell(trained: Trained, outcome: RunOutcome) -> Entry:
+    """A cell by the measure that selects; all that was taken of it where cells are plotted or pairs counted."""
+    taken, key = trained.result.metrics, outcome.config.select_key
+    whole = outcome.config.plot_by or any("pairs" in name for name in taken)
+    shown = {name: value for name, value in taken.items() if whole or name in (f"valid_{key}", f"test_{key}")}
+    return {"ranker": trained.ranker, "fold": trained.fold, "point": dict(trained.cell.point), **shown}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {str(key): _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def read_results(file: Path) -> dict[str, Entry]:
+    """The entries of a file by the names of their runs; none where there is no file.
+
+    Raises:
+        DataError: for what is no such file.
+    """
+    if not file.exists():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(found, dict) or not all(isinstance(one, dict) and "rankers" in one for one in found.values()):
+            raise ValueError("no entry of a run for every name")
+    except ValueError as error:
+        raise DataError(f"{file}: no file of results ({error})") from None
+    return found
+
+
+def keep_results(outcome: RunOutcome, commit: str | None, file: Path) -> list[str]:
+    """Puts a run into the file, in place of an entry of its name; and how it stands to that one, in sentences.
+
+    Raises:
+        DataError: for a file that holds something else.
+    """
+    before = read_results(file)
+    name, new = outcome.config.name, entry(outcome, commit)
+    entries = {**before, name: new}
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(_written(entries), encoding="utf-8")
+    partial.replace(file)
+    if name not in before:
+        return [f"recorded in {file}: {name}"]
+    return list(differences(before[name], new)) or [f"as recorded in {file}: {name}"]
+
+
+def _written(entries: Mapping[str, Entry]) -> str:
+    """JSON whose lists and innermost objects stand on one line each."""
+
+    def text(value: Any, indent: str) -> str:
+        inside = indent + " "
+        if isinstance(value, dict) and any(isinstance(one, dict | list) and one for one in value.values()):
+            rows = [f"{inside}{json.dumps(key, ensure_ascii=False)}: {text(one, inside)}" for key, one in value.items()]
+            return "{\n" + ",\n".join(rows) + f"\n{indent}" + "}"
+        if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+            return "[\n" + ",\n".join(inside + text(one, inside) for one in value) + f"\n{indent}]"
+        return json.dumps(value, ensure_ascii=False)
+
+    return text({name: entries[name] for name in sorted(entries)}, "") + "\n"
+
+
+def differences(old: Entry, new: Entry) -> Iterator[str]:
+    """What differs between two entries of one run, by path: ``rankers.net.test.map: [0.41, 0.01] → [0.42, 0.01]``."""
+
+    def walk(path: str, a: Any, b: Any) -> Iterator[str]:
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            for key in dict.fromkeys([*a, *b]):
+                yield from walk(f"{path}.{key}" if path else key, a.get(key), b.get(key))
+        elif a != b:
+            yield f"{path}: {json.dumps(a, ensure_ascii=False)[:80]} → {json.dumps(b, ensure_ascii=False)[:80]}"
+
+    for part in dict.fromkeys([*old, *new]):
+        if part not in WHENCE:
+            yield from walk(part, old.get(part), new.get(part))

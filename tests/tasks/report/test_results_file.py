@@ -1,0 +1,77 @@
+"""Files of results: what is kept of a run, and what a later one is told of the difference."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tasks.config.reading import parse
+from tasks.evidence.significance import Mean, Standing, Standings
+from tasks.records import Cell, CellResult, DataError, Failure, Fold, Trained
+from tasks.report.outcome import RunOutcome
+from tasks.report.results_file import entry, keep_results, read_results
+from tasks.store.datasets import keep_queries
+from tests.conftest import make_queries
+from tests.tasks.evidence.samples import CERTIFICATES, GUARANTEES, INSPECTIONS
+
+CONFIG = parse({
+    "name": "r", "data": {"files": "x"}, "select": "map", "scale": 0.5, "conventions": {"threshold": 1},
+    "rankers": {"a": {"kind": "ranksvm", "sweep": {"C": [0.1, 1, 10]}}, "b": {"kind": "least_squares"}},
+})  # fmt: skip
+
+
+@pytest.fixture
+def outcome(workplace):
+    fold = Fold(*(keep_queries(make_queries(n, seed=n)) for n in (6, 3, 4)))
+
+    def trained(ranker, value, **point):
+        result = CellResult(
+            f"{ranker}{value}", 12 * f"{ranker}", {"valid_map": value, "test_map": value / 3, "test_err": 1}, 1.0, ("slow",)
+        )
+        return Trained(Cell(ranker, ranker, 0, point, {}, fold, (), {}), result)
+
+    cells = (trained("a", 0.2, C=0.1), trained("a", 0.4, C=10), trained("b", 0.1))
+    rows = {"a": Standing("a", {"map": Mean(1 / 3, 0.01, 4, {"b": 95})}), "b": Standing("b", {"map": Mean(0.2, None, 1, {})})}
+    return RunOutcome(
+        CONFIG, "0123", (fold,), (), cells, cells[1:], Standings(("map",), rows, ()), (CERTIFICATES, GUARANTEES, INSPECTIONS)
+    )
+
+
+def test_what_is_kept_of_a_run(outcome):
+    kept = entry(outcome, "c0ffee")
+    assert (kept["run"], kept["commit"], kept["cut"], kept["select"]) == ("0123", "c0ffee", "cut to 0.5 of the queries", "map")
+    assert kept["conventions"] == {"threshold": 1}
+    assert kept["data"]["queries"] == [[6, 3, 4]]
+    assert kept["rankers"]["a"] == {
+        "chosen": ["C=10"], "at an end": ["C 10 is the largest tried"], "remarks": ["slow"], "models": [12 * "a"],
+        "test": {"map": [0.333333, 0.01]}, "beats": {"map": {"b": 95}},
+    }  # fmt: skip
+    assert kept["cells"][0] == {"ranker": "a", "fold": 0, "point": {"C": 0.1}, "valid_map": 0.2, "test_map": 0.066667}
+    assert kept["optimality"][0]["verdict"] == "optimum"
+    assert kept["guarantee"]["graded"]["baseline"] == "judged"
+    assert kept["microscope"]["graded"]["top"] == 3
+    assert outcome.at_ends == ["a: C 10 is the largest tried"]
+
+
+def test_a_later_run_is_compared_with_what_is_kept(outcome, tmp_path):
+    file = tmp_path / "results.json"
+    assert keep_results(outcome, None, file) == [f"recorded in {file}: r"]
+    other = replace(outcome, run_id="4567")
+    assert keep_results(other, "c0ffee", file) == [f"as recorded in {file}: r"]
+    assert read_results(file)["r"]["run"] == "4567"
+    worse = replace(outcome, failures=(Failure("a", "no"),), standings=replace(outcome.standings, rows={
+        **outcome.standings.rows, "b": Standing("b", {"map": Mean(0.1, None, 1, {})}),
+    }))  # fmt: skip
+    assert keep_results(worse, None, file) == ["rankers.b.test.map: [0.2, null] → [0.1, null]", 'failed: [] → ["a: no"]']
+    keep_results(replace(outcome, config=outcome.config.model_copy(update={"name": "aa"})), None, file)
+    assert list(json.loads(file.read_text())) == ["aa", "r"]
+    assert not list(tmp_path.glob(".*partial"))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"r": 3}', '{"r": {}}'])
+def test_another_file_is_not_overwritten(outcome, tmp_path, text):
+    file = tmp_path / "mine.json"
+    file.write_text(text)
+    with pytest.raises(DataError, match=r"mine\.json: no file of results"):
+        keep_results(outcome, None, file)
+    assert file.read_text() == text
