@@ -47,7 +47,7 @@ def test_every_way_to_look_at_a_model_is_a_certificate_and_a_figure(config):
     assert found.certificates[0].escape.epochs == 2
     page = found.page.read_text()
     assert found.page == Path(f".lambdaflow/reports/optimality-{ltr.load('net').digest[:12]}-ndcg.html")
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 6
     assert "net on judged.txt" in page
     assert all(f"<h2>{certificate.ranker}: {certificate.verdict}</h2>" in page for certificate in found.certificates)
 

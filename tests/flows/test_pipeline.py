@@ -324,7 +324,7 @@ def test_optimality_of_a_stored_net(finished, capsys):
     own = found(finished[1], Certificates).found[0]
     assert certificates[0]["verdict"] == own.verdict
     assert certificates[0]["value"] == pytest.approx(own.value, abs=1e-12)
-    assert Path("page.html").read_text().count("<svg") == 3
+    assert Path("page.html").read_text().count("<svg") == 5
     Path("weights.csv").write_text("f1,0.5\nf2,-1  # two features\n")
     assert main([*command, "--model", "weights.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])[0]["verdict"] == "not"
