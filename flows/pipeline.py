@@ -116,7 +116,7 @@ def tracked(under_way: Run, data: Ready) -> Iterator[Tracker]:
 
 def select(gathering: Gathering) -> Gathering:
     """Of each ranker and fold the best cell on validation queries, or the one that evidence takes in its place."""
-    chosen: tuple[Trained, ...] = tuple(choose(gathering.cells, gathering.config.select_key))
+    chosen: tuple[Trained, ...] = tuple(choose(gathering.cells, gathering.config))
     for evidence in asked_for(gathering.config):
         chosen = evidence.choose(replace(gathering, chosen=chosen))
     return replace(gathering, chosen=chosen)

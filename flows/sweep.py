@@ -56,7 +56,7 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     def finished(cell: Cell, result: CellResult) -> None:
         results[id(cell)] = result
         tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
-        progress.done(_told(cell, result, config.select_key))
+        progress.done(_told(cell, result, config.select_of(cell.ranker)))
 
     def failed(cell: Cell, error: Exception) -> None:
         errors[id(cell)] = (cell, error)
@@ -104,7 +104,7 @@ def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], trained: Sequence
     wanted = [name for name in config.rankers if name not in config.alone]
     if not wanted:
         return []
-    keys = {(t.ranker, t.fold): t.result.key for t in choose(trained, config.select_key)}
+    keys = {(t.ranker, t.fold): t.result.key for t in choose(trained, config)}
     cells = []
     for name in wanted:
         bases = config.rankers[name].on
@@ -121,7 +121,7 @@ def cells_of(config: RunConfig, rankers: Sequence[str], folds: tuple[Fold, ...])
             ranker=ranker,
             fold=fold,
             point=point.settings,
-            section=point.section.model_dump(mode="json", exclude={"sweep", "on"}),
+            section=point.section.model_dump(mode="json", exclude={"sweep", "select", "on"}),
             data=Fold(share(data.train, point.section.train_share, config.seed), data.valid, data.test),
             measures=tuple(config.all_measures),
             conventions=config.conventions.model_dump(mode="json"),
@@ -179,7 +179,7 @@ def train_all(config: RunConfig, cells: Sequence[Cell], fresh: bool, finished: F
             finished(cell, result)
 
 
-def choose(trained: Iterable[Trained], select: str) -> Iterator[Trained]:
+def choose(trained: Iterable[Trained], config: RunConfig) -> Iterator[Trained]:
     """For each ranker and fold the cell with the highest validation value; the first in the grid where several tie.
 
     Raises:
@@ -187,6 +187,7 @@ def choose(trained: Iterable[Trained], select: str) -> Iterator[Trained]:
     """
     best: dict[tuple[str, int], Trained] = {}
     for one in trained:
+        select = config.select_of(one.ranker)
         value = one.result.metrics.get(f"valid_{select}")
         if value is None:
             raise ValueError(f"{select} is undefined on every validation query: no relevant document there")
@@ -205,7 +206,7 @@ def expect_numbers(config: RunConfig, trained: Sequence[Trained]) -> None:
     if config.expect is None:
         return
     paths: dict[str, list[str]] = {}
-    for one in choose(trained, config.select_key):
+    for one in choose(trained, config):
         paths.setdefault(one.ranker, []).append(values_path(one))
     table = standings(paths, list(dict.fromkeys(ltr.Measure.of(measure).key for measure in config.measures)))
     wrong = [fault for ranker, values in config.expect.values.items() for fault in _faults(config, table, ranker, values)]

@@ -46,7 +46,8 @@ for _section in (Conventions, Schedule, Term):
 
 
 class RankerSection(Section):
-    """A ranker: its model's own parameters, the share of the training queries it sees, and what is swept.
+    """A ranker: its model's own parameters, the share of the training queries it sees, what is swept, and the measure that selects where
+    that is not the run's.
 
     `on` names other rankers: then the features are their chosen models' scores. It learns from one half of the validation queries,
     which those models were not fitted to, and is chosen on the other.
@@ -56,6 +57,7 @@ class RankerSection(Section):
     kind: str
     train_share: float = Field(1.0, gt=0, le=1)
     sweep: Grid = {}
+    select: str | None = None
     on: tuple[str, ...] = ()
 
     def model(self, conventions: ltr.Conventions) -> ltr.Ranker:

@@ -76,7 +76,8 @@ class RunConfig(Strict):
                 )
         for measure in self.measures:
             ltr.Measure.of(measure)
-        ltr.Measure.maximised(self.select)
+        for measure in self.selecting:
+            ltr.Measure.maximised(measure)
         self._check_sweep()
         self._check_stacks()
         for section in self.evidence:
@@ -156,12 +157,21 @@ class RunConfig(Strict):
     def all_measures(self) -> list[str]:
         """All measures to take: those reported, the one that selects, and what evidence reads."""
         read = [measure for section in self.evidence for measure in section.measures()]
-        return list(dict.fromkeys(str(ltr.Measure.of(measure)) for measure in (*self.measures, self.select, *read)))
+        return list(dict.fromkeys(str(ltr.Measure.of(measure)) for measure in (*self.measures, *self.selecting, *read)))
 
     @property
     def select_key(self) -> str:
         """Key of the measure that selects."""
         return ltr.Measure.of(self.select).key
+
+    @property
+    def selecting(self) -> list[str]:
+        """The measures by which cells are chosen."""
+        return [self.select, *(ranker.select for ranker in self.rankers.values() if ranker.select)]
+
+    def select_of(self, ranker: str) -> str:
+        """Key of the measure by which a ranker's cells are chosen: its own, or else the run's."""
+        return ltr.Measure.of(self.rankers[ranker].select or self.select).key
 
     @property
     def cut(self) -> str:
@@ -194,8 +204,8 @@ class RunConfig(Strict):
 
     def _point(self, ranker: str, settings: dict[str, Any]) -> GridPoint:
         section = self.rankers[ranker]
-        written = section.model_dump(mode="json", exclude={"sweep"})
-        for name, value in (("seed", self.seed), ("stop_on", self.select)):
+        written = section.model_dump(mode="json", exclude={"sweep", "select"})
+        for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
             if name in written and name not in section.model_fields_set:
                 written[name] = value
         for path, value in settings.items():

@@ -105,7 +105,7 @@ def _require_measures(config: RunConfig, folds: tuple[Fold, ...], train: Queries
     rankers: list[ltr.Ranker] = [section.build() for section in config.rankers.values()]
     trained = [measure for ranker in rankers for measure in ranker.trained_for]
     watched = [ranker.watched for ranker in rankers if ranker.watched is not None]
-    named = [config.select, *(measure for evidence in config.evidence for measure in evidence.decisive())]
+    named = [*config.selecting, *(measure for evidence in config.evidence for measure in evidence.decisive())]
     decisive: set[ltr.Measure] = {*map(ltr.Measure.of, named), *watched}
     read: set[ltr.Measure] = {*map(ltr.Measure.of, config.all_measures), *trained, *decisive}
     sources = {"label", *train.sources}

@@ -147,7 +147,7 @@ class Guarantees(Found):
     def sentences(self) -> list[str]:
         return [f"{g.ranker} against {g.baseline}: {g.text()}" for g in self.rankers]
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Mapping[str, Any]:
         return {"guarantee": {g.ranker: {"baseline": g.baseline, "said": g.text()} for g in self.rankers}}
 
     def figures(self) -> dict[str, str]:

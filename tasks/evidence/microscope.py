@@ -96,7 +96,7 @@ class Inspections(Found):
     place: ClassVar[int] = 50
     rankers: tuple[Inspection, ...]
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Mapping[str, Any]:
         left_out = ("lost", "folder", "ranker")
         return {"microscope": {r.ranker: {k: v for k, v in asdict(r).items() if k not in left_out} for r in self.rankers}}
 

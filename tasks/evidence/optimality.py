@@ -125,7 +125,7 @@ class Certificates(Found):
             return None
         return Column(f"optimum of {title_of(self.found[0].measure)}", {c.ranker: c.verdict for c in self.found})
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Mapping[str, Any]:
         kept = ("ranker", "verdict", "why", "measure", "value", "norm", "rising", "directions", "tie_share", "upper_bound")
         return {
             "optimality": [

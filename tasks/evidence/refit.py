@@ -106,7 +106,7 @@ class Refit(Evidence):
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
-        folds = best_point([t for t in run.cells if t.ranker == ranker], f"valid_{run.config.select_key}")
+        folds = best_point([t for t in run.cells if t.ranker == ranker], f"valid_{run.config.select_of(ranker)}")
         cell = refit_cell(folds, data)
         result = train(cell)
         run.tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())

@@ -1,5 +1,6 @@
 """How a conditional model's sample and its fit went: kept beside its cell."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,7 +42,7 @@ class Traces(Found):
     place: ClassVar[int] = 60
     rankers: tuple[TraceRecord, ...]
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Mapping[str, Any]:
         return {"trace": {seen.ranker: {k: v for k, v in vars(seen).items() if k != "ranker"} for seen in self.rankers}}
 
     def figures(self) -> dict[str, str]:

@@ -41,9 +41,22 @@ def test_the_best_on_validation_and_the_first_of_equals():
         Trained(cell, CellResult(str(k), "digest", {"valid_map": value}, 1.0))
         for k, (cell, value) in enumerate(zip(cells, (0.5, 0.5, 0.1), strict=True))
     ]
-    assert [(one.ranker, one.result.key) for one in choose(trained, "map")] == [("a", "0"), ("b", "2")]
+    by_map = CONFIG.model_copy(update={"select": "map"})
+    assert [(one.ranker, one.result.key) for one in choose(trained, by_map)] == [("a", "0"), ("b", "2")]
     with pytest.raises(ValueError, match="ndcg is undefined on every validation query"):
-        list(choose(trained, "ndcg"))
+        list(choose(trained, CONFIG.model_copy(update={"select": "ndcg"})))
+
+
+def test_a_ranker_may_be_chosen_by_a_measure_of_its_own():
+    written = {"kind": "lambdamart", "select": "err", "sweep": {"learning_rate": [0.1, 0.2]}}
+    config = parse({"data": {"files": "x"}, "select": "map", "rankers": {"a": written, "b": {**written, "select": "map"}}})
+    assert config.all_measures[-1] == "err"
+    cells = cells_of(config, ["a", "b"], FOLDS[:1])
+    assert [cell.section["stop_on"] for cell in cells] == ["err", "err", "map", "map"]
+    assert cell_key(cells[0]) != cell_key(cells[2]), "they stop by different measures"
+    values = [{"valid_map": 0.1 * k, "valid_err": -0.1 * k} for k in (1, 2, 1, 2)]
+    trained = [Trained(cell, CellResult(str(k), "d", v, 1.0)) for k, (cell, v) in enumerate(zip(cells, values, strict=True))]
+    assert [(one.ranker, one.result.key) for one in choose(trained, config)] == [("a", "0"), ("b", "3")]
 
 
 @pytest.fixture

@@ -46,7 +46,9 @@ def outcome():
 
 def certificate(ranker, verdict):
     lines = [[0.5, 0.4]] * 4
-    return CertificateRecord(ranker, None, verdict, "ndcg", 0.6, (0.1, 0.2), True, 1.0, lines, 0, 0, 0.0, 0.1, 0.1, 0.1, "", lines[:2], 22)
+    return CertificateRecord(
+        ranker, None, verdict, "ndcg", 0.6, (0.1, 0.2), True, 1.0, lines, 0, 0, 0.0, 0.1, 0.1, 0.1, "", lines[:2], 22
+    )
 
 
 def printed(capsys):
