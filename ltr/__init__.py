@@ -13,7 +13,8 @@ from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all
 
 # isort: on
 from ltr.data.queries import Queries
-from ltr.diagnostics.optimality import Certificate, certify
+from ltr.diagnostics.optimality import Certificate, certify, n_directions
+from ltr.diagnostics.polish import Polished, polish
 from ltr.linear.adarank import AdaRank
 from ltr.linear.conditional import ConditionalModel
 from ltr.linear.least_squares import LeastSquares
@@ -72,6 +73,7 @@ __all__ = [
     "Mixtures",
     "Model",
     "Objective",
+    "Polished",
     "Preferences",
     "Queries",
     "RankBoost",
@@ -86,5 +88,7 @@ __all__ = [
     "ledger",
     "load",
     "mix_scores",
+    "n_directions",
+    "polish",
     "save",
 ]

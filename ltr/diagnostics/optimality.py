@@ -11,6 +11,7 @@ other models, not neighbours. The papers' absolute steps are there by ``relative
 brought to ‖w‖ = 1, which changes no ranking, so that its verdict depends on rankings alone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
@@ -140,7 +141,7 @@ def certify(
     ladder = tuple(step * norm if relative else step for step in steps)
     axes = np.eye(len(start))
     directions = np.vstack((axes, -axes)) if one_at_a_time else random_directions(n_directions(epsilon, delta), len(start), seed)
-    base, curves = _walk(surface, directions, queries, measure, conventions, ladder)
+    base, curves = values_along(surface, directions, queries, measure, conventions, ladder)
     near = np.array([0 < step <= norm for step in ladder])
     rises, ties = curves[:, near] > base, curves[:, near] == base
     rising = int(rises.any(axis=1).sum())
@@ -186,14 +187,14 @@ def normalised(surface: Surface) -> Surface:
     return replace(surface, weights=surface.weights / norm)
 
 
-def random_directions(n: int, n_weights: int, seed: int) -> Floats:
+def random_directions(n: int, n_weights: int, seed: int | Sequence[int]) -> Floats:
     """Unit vectors ``float64 [n, weights]``, uniform on the sphere."""
     directions = np.random.default_rng(seed).normal(size=(n, n_weights))
     lengths: Floats = np.sqrt((directions**2).sum(axis=1, keepdims=True))
     return directions / lengths
 
 
-def _walk(
+def values_along(
     surface: Surface,
     directions: Floats,
     queries: Queries,

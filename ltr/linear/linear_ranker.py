@@ -165,6 +165,15 @@ class LinearRanker(Ranker):
         assert self.weights is not None
         return linear_surface(self.weights.copy(), features)
 
+    def moved(self, weights: Floats) -> Self:
+        """The ranker with other weights ``float64 [features]``."""
+        return replace(self, weights=weights.copy())
+
+    @property
+    def why_fixed(self) -> str | None:
+        """Its weights can be moved."""
+        return None
+
     def _learned_arrays(self) -> Arrays:
         assert self.weights is not None
         return {"weights": self.weights}

@@ -207,6 +207,19 @@ class Ranker(ABC):
                 return f"feature {name!r} is {'missing' if math.isnan(value) else value}, and {self.kind} has no score for that"
         return f"{self.kind} has no score for its features: they are too large"
 
+    def moved(self, weights: Floats) -> Self:
+        """The ranker with other weights, ``float64 [weights]`` as those of its `surface`; what training left of its states is gone.
+
+        Raises:
+            ValueError: for a ranker whose weights cannot be set freely.
+        """
+        raise ValueError(f"{self.kind}: {self.why_fixed}")
+
+    @property
+    def why_fixed(self) -> str | None:
+        """Why its weights cannot be moved, in words; None where they can."""
+        return "it has no weights that can be moved freely"
+
     def surface(self, features: Features) -> Surface:
         """The scores of these documents as a function of the weights, which `ltr.certify` explores.
 

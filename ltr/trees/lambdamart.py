@@ -257,6 +257,11 @@ class LambdaMART(TreeRanker):
         return None if self.stop_on is None else Measure.of(self.stop_on)
 
     @property
+    def why_fixed(self) -> str | None:
+        """Leaves of trees that are monotone in a feature have to stay in their order."""
+        return "leaves that move freely do not stay monotone in a feature" if any(self.monotone.values()) else None
+
+    @property
     def importances(self) -> dict[str, Floats]:
         """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}

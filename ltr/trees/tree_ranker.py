@@ -58,6 +58,17 @@ class TreeRanker(Ranker):
         """The values of all leaves are the weights; splits stay as they are."""
         return self.ensemble.surface(features, self.offset(features, self.names))
 
+    def moved(self, weights: Floats) -> Self:
+        """The ranker with other leaf values ``float64 [leaves of all trees]``."""
+        if self.why_fixed:
+            raise ValueError(f"{self.kind}: {self.why_fixed}")
+        return replace(self, trees=replace(self.ensemble, value=weights.copy()))
+
+    @property
+    def why_fixed(self) -> str | None:
+        """Its weights can be moved."""
+        return None
+
     def _learned_arrays(self) -> Arrays:
         return vars(self.trees)
 

@@ -6,11 +6,11 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 import ltr
 from ltr.rankers.base import parameters_of
-from tasks.config.section import Grid, Section, add_fields, parameters_from, several
+from tasks.config.section import Grid, Section, Strict, add_fields, parameters_from, several
 
 
 class Conventions(Section):
@@ -45,9 +45,32 @@ for _section in (Conventions, Schedule, Term):
     add_fields(_section, parameters_from(_section.core), first=True)
 
 
+class Polish(Strict):
+    """Climbing on from the trained weights to a local optimum of `measure`, by default the one that selects (`ltr.polish`), in at most so
+    many `steps`; validation queries say whether the place is better than where training ended. ``polish: true`` is all of that.
+    """
+
+    measure: str | None = None
+    steps: int = Field(1000, ge=1)
+    epsilon: float = Field(0.01, gt=0, lt=1)
+    delta: float = Field(0.01, gt=0, lt=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_enough(cls, written: Any) -> Any:
+        return {} if written is True else written
+
+    @model_validator(mode="after")
+    def _check(self) -> "Polish":
+        if self.measure:
+            ltr.Measure.maximised(self.measure)
+        ltr.n_directions(self.epsilon, self.delta)
+        return self
+
+
 class RankerSection(Section):
-    """A ranker: its model's own parameters, the share of the training queries it sees, what is swept, and the measure that selects where
-    that is not the run's.
+    """A ranker: its model's own parameters, the share of the training queries it sees, whether it is polished, what is swept, and the
+    measure that selects where that is not the run's.
 
     `on` names other rankers: then the features are their chosen models' scores. It learns from one half of the validation queries,
     which those models were not fitted to, and is chosen on the other.
@@ -56,9 +79,16 @@ class RankerSection(Section):
     core: ClassVar[type[ltr.Ranker]]
     kind: str
     train_share: float = Field(1.0, gt=0, le=1)
+    polish: Polish | None = None
     sweep: Grid = {}
     select: str | None = None
     on: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_polish(self) -> "RankerSection":
+        if self.polish and (why := self.build().why_fixed):
+            raise ValueError(f"polish: {self.kind}: {why}")
+        return self
 
     def model(self, conventions: ltr.Conventions) -> ltr.Ranker:
         """The unfitted ranker."""

@@ -208,6 +208,8 @@ class RunConfig(Strict):
         for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
             if name in written and name not in section.model_fields_set:
                 written[name] = value
+        if written["polish"] and not written["polish"]["measure"]:
+            written["polish"]["measure"] = section.select or self.select
         for path, value in settings.items():
             put(written, path, value, f"rankers.{ranker}.sweep")
         if trained := section.core.iterations_from:

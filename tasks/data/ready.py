@@ -104,6 +104,9 @@ def require_sources(config: RunConfig, folds: tuple[Fold, ...]) -> None:
 def _require_measures(config: RunConfig, folds: tuple[Fold, ...], train: Queries) -> None:
     rankers: list[ltr.Ranker] = [section.build() for section in config.rankers.values()]
     trained = [measure for ranker in rankers for measure in ranker.trained_for]
+    trained += [
+        ltr.Measure.of(section.polish.measure) for section in config.rankers.values() if section.polish and section.polish.measure
+    ]
     watched = [ranker.watched for ranker in rankers if ranker.watched is not None]
     named = [*config.selecting, *(measure for evidence in config.evidence for measure in evidence.decisive())]
     decisive: set[ltr.Measure] = {*map(ltr.Measure.of, named), *watched}

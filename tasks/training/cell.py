@@ -6,7 +6,8 @@ sources), so running a command again finds finished cells and trains only what i
 
 import threading
 import time
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 import numba
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 from prefect import task
 
 import ltr
+from ltr.data.queries import Queries
 from ltr.objectives.effective_pairs import BANDS
 from ltr.rankers.training import Curve
-from tasks.config.ranker_section import read_conventions, read_ranker
+from tasks.config.ranker_section import Polish, read_conventions, read_ranker
 from tasks.records import Cell, CellResult
 from tasks.store import state
 from tasks.store.cells import (
@@ -67,7 +69,8 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
         return folder.result()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS) if threads else numba.config.NUMBA_NUM_THREADS)
     conventions = read_conventions(cell.conventions)
-    ranker = read_ranker(cell.section).model(conventions)
+    section = read_ranker(cell.section)
+    ranker = section.model(conventions)
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
     started = time.perf_counter()
     if shards > 1 and ranker.sharded and cell.data.valid:
@@ -76,6 +79,8 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
     else:
         fitted = ranker.fit(sets["train"], sets.get("valid"), _tick)
+    if section.polish:
+        fitted = _polished(fitted, section.polish, sets)
     seconds = time.perf_counter() - started
     values = [
         table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role)
@@ -89,6 +94,23 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     with state.made_whole(folder.path, replace=fresh or folder.path.is_dir()) as partial:
         _write(CellFolder(partial), cell, fitted, values, result)
     return result
+
+
+def _polished(fitted: ltr.Ranker, how: Polish, sets: Mapping[str, Queries]) -> ltr.Ranker:
+    """The ranker at a local optimum of the measure, or as it was where that is better on validation queries."""
+    assert how.measure is not None
+    found = ltr.polish(fitted, sets["train"], how.measure, how.steps, how.epsilon, how.delta, _tick)
+    if "valid" not in sets:
+        return replace(found.ranker, remarks=(*fitted.remarks, f"polished, {found.text}"))
+
+    def on_valid(ranker: ltr.Ranker) -> float:
+        (values,) = evaluate(ranker, sets["valid"], [str(how.measure)], ranker.conventions).values()
+        return float(np.nanmean(values))
+
+    before, after = on_valid(fitted), on_valid(found.ranker)
+    taken = "taken" if after >= before else "left"
+    remark = f"polished, {found.text}; validation {before:.4f} → {after:.4f}: {taken}"
+    return replace(found.ranker if taken == "taken" else fitted, remarks=(*fitted.remarks, remark))
 
 
 def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.DataFrame], result: CellResult) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import ltr
 from ltr.rankers.base import parameters_of
-from tasks.config.ranker_section import SECTIONS, Conventions, read_conventions, read_ranker
+from tasks.config.ranker_section import SECTIONS, Conventions, Polish, read_conventions, read_ranker
 
 REQUIRED = {"column": {"feature": "f1"}}
 
@@ -16,7 +16,7 @@ def test_a_section_builds_the_ranker_that_its_defaults_are(kind):
     core, given = ltr.KINDS[kind], REQUIRED.get(kind, {})
     section = SECTIONS[kind](kind=kind, **given)
     assert section.build() == core(**given)
-    own = {"kind", "train_share", "sweep", "select", "on"}
+    own = {"kind", "train_share", "polish", "sweep", "select", "on"}
     assert set(type(section).model_fields) - own == set(parameters_of(core)) - {"conventions"}
     rules = ltr.Conventions(threshold=1)
     assert section.model(rules) == replace(core(**given), conventions=rules)
@@ -38,3 +38,16 @@ def test_terms_and_schedules():
 @pytest.mark.parametrize("written", ["map", ["map"], [{"measure": "map"}]])
 def test_a_measures_name_is_an_objective(kind, written):
     assert SECTIONS[kind](kind=kind, objective=written).build().objective == (ltr.Term("map"),)
+
+
+def test_what_can_be_polished():
+    assert SECTIONS["lambdamart"](kind="lambdamart", polish=True).polish == Polish()
+    for kind, given, rule in (
+        ("column", {"feature": "f1"}, "polish: column: it has no weights that can be moved freely"),
+        ("combination", {}, "polish: combination: it has no weights"),
+        ("lambdamart", {"monotone": {"f": 1}}, "polish: lambdamart: leaves that move freely do not stay monotone"),
+        ("ranksvm", {"polish": {"measure": "errors"}}, "fewer errors are better"),
+        ("ranksvm", {"polish": {"epsilon": 1e-9}}, "at most 1,000,000 are tried"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            SECTIONS[kind](**{"kind": kind, "polish": True, **given})

@@ -81,3 +81,28 @@ def test_a_damaged_cell_is_trained_again(cell):
     (folder.path / "seal.json").unlink()  # as an earlier release left it
     folder.result_file.write_text("")
     assert train.fn(cell).digest == first.digest
+
+
+def test_a_polished_ranker_is_an_optimum_where_validation_takes_it(cell):
+    """Chosen by what validation says of the two places; the remark says which."""
+    how = {"measure": "map", "steps": 1000, "epsilon": 0.1, "delta": 0.1}
+    plain, polished = train.fn(cell), train.fn(replace(cell, section={**cell.section, "polish": how}))
+    model = ltr.load(CellFolder.of(polished.key).model)
+    valid, before = (result.metrics["valid_map"] for result in (polished, plain))
+    said = polished.remarks[-1]
+    assert said.startswith("polished, map 0.")
+    assert f": optimum; validation {before:.4f} → " in said
+    assert (said.endswith(": taken"), model.digest != plain.digest) == (
+        (valid >= before, True) if "taken" in said else (False, False)
+    )
+    train_queries = open_queries(cell.data.train)
+    found = ltr.certify(model.surface(train_queries.features), train_queries, "map", epsilon=0.1, delta=0.1, seed=123)
+    assert found.rising <= 3 or said.endswith(": left")
+
+
+def test_without_validation_queries_the_polished_ranker_is_taken(cell):
+    data = Fold(cell.data.train)
+    how = {"measure": "ndcg_10", "steps": 3, "epsilon": 0.1, "delta": 0.1}
+    result = train.fn(replace(cell, data=data, section={**cell.section, "polish": how}))
+    assert "in 3 steps" in result.remarks[-1]
+    assert result.digest != train.fn(replace(cell, data=data)).digest

@@ -1,0 +1,132 @@
+"""From trained weights to a local optimum of the measure itself, and the certificate that says so.
+
+A λ-gradient follows no function, and the papers test afterwards whether training ended at an optimum (`ltr.diagnostics.optimality`). Here the
+same random directions lead there. Draw unit directions in lots; where one rises, step along the best of: that direction, the sum of all that
+rise, weighted by what they gain, and the gradient that the whole lot suggests (evolution strategies: Rechenberg 1973; Salimans et al. 2017);
+as far as the measure rises most. Rankings are finitely many and the measure rises strictly, so this ends. Where a whole round of K
+directions shows no rise, K fresh ones are drawn from a stream that no step has used: if none of those rises either, they are the certificate,
+and if one does, the climb goes on from it.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ltr.data.queries import Queries
+from ltr.diagnostics.optimality import (
+    NEAR,
+    Certificate,
+    certify,
+    length,
+    n_directions,
+    normalised,
+    random_directions,
+    values_along,
+)
+from ltr.kernels.kernel import Floats
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure
+from ltr.rankers.base import Ranker, Tick
+from ltr.rankers.surface import Surface
+
+LOT = 51
+"""Directions that are tried at a time: a ninth of the 459."""
+REACH = tuple(0.0025 * 2**k for k in range(10))
+"""Shares of ‖w‖ that a step may be long, from 0.0025 to 1.28."""
+
+
+@dataclass(frozen=True)
+class Polished:
+    """Where a climb ended.
+
+    Attributes:
+        ranker: at its last weights.
+        certificate: of directions that no step has used.
+        values: the training measure before the first step and after each, ``float64 [steps + 1]``.
+        trials: how often fresh directions were asked; one is the last certificate.
+    """
+
+    ranker: Ranker
+    certificate: Certificate
+    values: Floats
+    trials: int
+
+    @property
+    def text(self) -> str:
+        """What came of it, in words."""
+        steps = len(self.values) - 1
+        found = self.certificate
+        told = f"{found.measure} {self.values[0]:.4f} → {self.values[-1]:.4f} in {steps} step{'' if steps == 1 else 's'}"
+        return f"{told}: {found.verdict}{f' ({found.rising} of {len(found.curves)} fresh directions rise)' if found.rising else ''}"
+
+
+def polish(
+    ranker: Ranker,
+    queries: Queries,
+    measure: str | Measure = "ndcg_10",
+    steps: int = 1000,
+    epsilon: float = 0.01,
+    delta: float = 0.01,
+    tick: Tick | None = None,
+) -> Polished:
+    """Climbs from a fitted ranker's weights to a local optimum of a measure on its training queries, under the ranker's conventions.
+
+    Args:
+        ranker: fitted, with weights that can be moved (`Ranker.moved`); linear ones come back with ‖w‖ = 1, which ranks as before.
+        steps: taken at most; then the certificate says what is left to rise.
+        epsilon, delta: of the certificate.
+        tick: called after every step.
+
+    Raises:
+        ValueError: for a ranker whose weights cannot be moved, or a measure that no query defines.
+    """
+    measure, seed = Measure.maximised(measure), int(ranker.digest[:12], 16)
+    here, values, trials = ranker, list[float](), 0
+    while True:
+        surface = normalised(here.surface(queries.features))
+        here = here.moved(surface.weights)
+        climb = partial(_climb, surface, queries, measure, ranker.conventions)
+        lots = (
+            random_directions(size, len(surface.weights), [seed, len(values), k]) for k, size in enumerate(_lots(epsilon, delta))
+        )
+        climbed = next((place for lot in lots if (place := climb(lot))), None) if len(values) < steps else None
+        if climbed is None:
+            trials += 1
+            fresh = seed + trials
+            found = certify(surface, queries, measure, ranker.conventions, epsilon=epsilon, delta=delta, seed=fresh)
+            if not found.rising or len(values) >= steps:
+                return Polished(here, found, np.array([*values, found.value]), trials)
+            climbed = climb(random_directions(len(found.curves), len(surface.weights), fresh))
+            assert climbed is not None
+        weights, value = climbed
+        here = here.moved(weights)
+        values.append(value)
+        if tick is not None:
+            tick()
+
+
+def _lots(epsilon: float, delta: float) -> list[int]:
+    """The directions of one round, lot by lot."""
+    whole, rest = divmod(n_directions(epsilon, delta), LOT)
+    return [LOT] * whole + [rest] * (rest > 0)
+
+
+def _climb(
+    surface: Surface, queries: Queries, measure: Measure, conventions: Conventions, directions: Floats
+) -> tuple[Floats, float] | None:
+    """The weights to go to, and the measure before; None where no direction rises."""
+    norm = length(surface.weights)
+    near, reach = (tuple(norm * share for share in shares) for shares in (NEAR, REACH))
+    base, curves = values_along(surface, directions, queries, measure, conventions, near)
+    gains = curves - base
+    if not (gains > 0).any():
+        return None
+    k, e = np.unravel_index(int(gains.argmax()), gains.shape)
+    ways = np.array([directions[k], gains.max(axis=1).clip(0) @ directions, (gains / near).mean(axis=1) @ directions])
+    ways /= np.sqrt((ways * ways).sum(axis=1, keepdims=True))
+    _, along = values_along(surface, ways, queries, measure, conventions, reach)
+    if along.max() <= curves[k, e]:
+        return surface.weights + near[e] * directions[k], base
+    way, how_far = np.unravel_index(int(along.argmax()), along.shape)
+    return surface.weights + reach[how_far] * ways[way], base

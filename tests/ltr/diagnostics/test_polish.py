@@ -1,0 +1,91 @@
+"""Climbs: they rise at every step, end at an optimum that fresh directions confirm, and are the same whatever the threads."""
+
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import canonical
+from tests.conftest import make_queries
+
+QUICK = {"epsilon": 0.1, "delta": 0.1}
+RANKERS = {
+    "least_squares": ltr.LeastSquares(),
+    "linear net": ltr.LambdaRank(epochs=2, learning_rate=0.001),
+    "two-layer net": ltr.LambdaRank(hidden=3, epochs=2, learning_rate=0.001),
+    "trees": ltr.LambdaMART(n_trees=3, n_leaves=4, min_docs_in_leaf=3, stop_on=None),
+}
+
+
+def mean(ranker, queries, measure):
+    labels = {"label": queries.labels, **queries.sources}
+    values = ltr.evaluate(
+        labels,
+        ranker.predict(queries.features),
+        queries.offsets,
+        [measure],
+        ranker.conventions,
+        queries.position,
+        queries.documents,
+    )
+    return np.nanmean(values[measure])
+
+
+@pytest.mark.parametrize("name", RANKERS)
+@pytest.mark.parametrize("measure", ["map", "ndcg_3", "mrr"])
+def test_it_ends_at_an_optimum_of_the_measure_itself(name, measure):
+    queries = canonical(make_queries(40, seed=2))
+    fitted = RANKERS[name].fit(queries)
+    found = ltr.polish(fitted, queries, measure, **QUICK)
+    assert found.values[0] == pytest.approx(mean(fitted, queries, measure), abs=1e-9)
+    assert found.values[-1] == pytest.approx(mean(found.ranker, queries, measure), abs=1e-9)
+    assert (np.diff(found.values) > 0).all()
+    assert found.certificate.rising == 0
+    assert found.certificate.verdict == "optimum" or found.certificate.tie_share > 0.05
+    if measure == "map" and name != "trees":
+        assert found.values[-1] > found.values[0]
+
+
+def test_it_obeys_the_conventions_of_its_ranker():
+    queries = canonical(make_queries(40, seed=2))
+    ranker = replace(RANKERS["least_squares"], conventions=ltr.Conventions(threshold=3, empty="zero", ties="worst"))
+    found = ltr.polish(ranker.fit(queries), queries, "map", **QUICK)
+    assert found.values[-1] == pytest.approx(mean(found.ranker, queries, "map"), abs=1e-9)
+
+
+def test_steps_are_bounded_and_the_certificate_says_what_still_rises():
+    queries = canonical(make_queries(60, seed=2))
+    net = ltr.LambdaRank(epochs=0).fit(queries)
+    found = ltr.polish(net, queries, "ndcg", steps=1, **QUICK)
+    assert len(found.values) == 2
+    assert found.certificate.verdict == "not"
+    assert found.text.startswith(f"ndcg {found.values[0]:.4f} → {found.values[1]:.4f} in 1 step: not (")
+    whole = ltr.polish(net, queries, "ndcg", **QUICK)
+    assert whole.values[:2] == pytest.approx(found.values)
+    assert len(whole.values) > 2
+
+
+def test_the_same_bytes_for_any_number_of_threads():
+    queries = canonical(make_queries(60, seed=2))
+    fitted = RANKERS["two-layer net"].fit(queries)
+    reference = ltr.polish(fitted, queries, "map", steps=5, **QUICK)
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        again = ltr.polish(fitted, queries, "map", steps=5, **QUICK)
+    finally:
+        numba.set_num_threads(before)
+    assert again.ranker.digest == reference.ranker.digest
+    assert np.array_equal(again.values, reference.values)
+
+
+def test_weights_that_cannot_be_moved():
+    queries = make_queries(20)
+    for ranker, why in (
+        (ltr.Column(feature="f1"), "column .* has no weights"),
+        (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3, monotone={"f1": 1}), "lambdamart: leaves that move freely"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            ltr.polish(ranker.fit(queries), queries, "map")
