@@ -141,3 +141,28 @@ def test_the_run_between_restarts_is_found_again():
     assert len(runs) == model.states[40].restarts + (runs[-1][1] > runs[-1][0])
     assert [end for _, end in runs[:-1]] == [start for start, _ in runs[1:]]
     assert all(rows[end - 3 : end, 1].max() <= rows[start : end - 3, 1].max() for start, end in runs[:-1])
+
+
+LEARNABLE = [name for name, definition in ltr.MEASURES.items() if not definition.fewer_is_better]
+
+
+@pytest.mark.parametrize("hidden", [0, 5])
+@pytest.mark.parametrize("update", ["query", "full"])
+@pytest.mark.parametrize("name", LEARNABLE)
+def test_a_net_beats_random_weights_on_the_measure_it_is_trained_for(name, update, hidden):
+    """A verdict on a net that does not would be one on nothing. Eq. 11's rule for MRR leaves a query whose top is relevant without force."""
+    measure = f"{name}@5" if ltr.MEASURES[name].needs_cutoff else name
+    train, test = (make_queries(80, seed=seed) for seed in (1, 2))
+    train, test = (replace(queries, sources={"click": queries.labels / 4}) for queries in (train, test))
+    rules = ltr.Conventions(threshold=1 if name == "auc" else 3)
+
+    def values(scores):
+        found = ltr.evaluate({"label": test.labels, **test.sources}, scores, test.offsets, [measure], rules)
+        return next(iter(found.values()))
+
+    net = ltr.LambdaRank(
+        hidden=hidden, update=update, objective=measure, stop_on=measure, conventions=rules, keep="train", epochs=60,
+        learning_rate=0.02 if update == "query" else 0.002,
+    )  # fmt: skip
+    found = paired_t(values(net.fit(train).predict(test.features)), values(np.zeros(test.n_documents)))
+    assert found.z > 4, "random rankings, in expectation, are the baseline"
