@@ -42,7 +42,7 @@ def entry(outcome: RunOutcome, commit: str | None) -> Entry:
         "conventions": {k: v for k, v in config.conventions.model_dump(mode="json").items() if v != _DEFAULTS[k]},
         "select": config.select_key,
         "rankers": {name: _ranker(outcome, name) for name in outcome.config.rankers},
-        "cells": [_cell(trained, outcome) for trained in outcome.cells] if len(outcome.cells) > len(outcome.chosen) else [],
+        "cells": [_cell(trained) for trained in outcome.cells] if config.plot_by else [],
         "failed": [str(failure) for failure in outcome.failures],
         **{key: found for one in outcome.evidence for key, found in one.numbers().items()},
     })  # fmt: skip
@@ -64,12 +64,9 @@ def _ranker(outcome: RunOutcome, name: str) -> Entry:
     }
 
 
-def _cell(trained: Trained, outcome: RunOutcome) -> Entry:
-    """A cell by the measure that selects; all that was taken of it where cells are plotted or pairs counted."""
-    taken, key = trained.result.metrics, outcome.config.select_key
-    whole = outcome.config.plot_by or any("pairs" in name for name in taken)
-    shown = {name: value for name, value in taken.items() if whole or name in (f"valid_{key}", f"test_{key}")}
-    return {"ranker": trained.ranker, "fold": trained.fold, "point": dict(trained.cell.point), **shown}
+def _cell(trained: Trained) -> Entry:
+    """What was taken of a cell that is a point of a figure."""
+    return {"ranker": trained.ranker, "fold": trained.fold, "point": dict(trained.cell.point), **trained.result.metrics}
 
 
 def _rounded(value: Any) -> Any:
@@ -105,13 +102,17 @@ def keep_results(outcome: RunOutcome, commit: str | None, file: Path) -> list[st
     """
     before = read_results(file)
     name, new = outcome.config.name, entry(outcome, commit)
-    entries = {**before, name: new}
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(_written(entries), encoding="utf-8")
-    partial.replace(file)
+    write_results({**before, name: new}, file)
     if name not in before:
         return [f"recorded in {file}: {name}"]
     return list(differences(before[name], new)) or [f"as recorded in {file}: {name}"]
+
+
+def write_results(entries: Mapping[str, Entry], file: Path) -> None:
+    """Writes entries into a file, in the order of their names; it is there whole or as it was."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(_written(entries), encoding="utf-8")
+    partial.replace(file)
 
 
 def _written(entries: Mapping[str, Entry]) -> str:

@@ -46,7 +46,10 @@ def test_what_is_kept_of_a_run(outcome):
         "chosen": ["C=10"], "at an end": ["C 10 is the largest tried"], "remarks": ["slow"], "models": [12 * "a"],
         "test": {"map": [0.333333, 0.01]}, "beats": {"map": {"b": 95}},
     }  # fmt: skip
-    assert kept["cells"][0] == {"ranker": "a", "fold": 0, "point": {"C": 0.1}, "valid_map": 0.2, "test_map": 0.066667}
+    assert kept["cells"] == []
+    plotted = replace(outcome, config=CONFIG.model_copy(update={"plot_by": "C"}))
+    point = {"ranker": "a", "fold": 0, "point": {"C": 0.1}, "valid_map": 0.2, "test_map": 0.066667, "test_err": 1}
+    assert entry(plotted, None)["cells"][0] == point
     assert kept["optimality"][0]["verdict"] == "optimum"
     assert kept["guarantee"]["graded"]["baseline"] == "judged"
     assert kept["microscope"]["graded"]["top"] == 3
