@@ -171,6 +171,14 @@ def _parser() -> argparse.ArgumentParser:
         "--prefect-port", type=int, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
     )
 
+    serve.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="files below it may be read too (beside those below the working directory and $LAMBDAFLOW_DATA)",
+    )
+
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=int, default=5000)
     ui.add_argument("--prefect-port", type=int, default=4200)
@@ -465,10 +473,11 @@ def _serve(given: argparse.Namespace) -> int:
     make_state_folder()
     from flows.servers import serve_schedule
 
-    return serve_schedule(config, given.cron, given.prefect_port)
+    return serve_schedule(config, given.cron, given.prefect_port, given.allow)
 
 
 def _ui(given: argparse.Namespace) -> int:
+    make_state_folder()
     from flows.servers import serve_pages
 
     return serve_pages(given.mlflow_port, given.prefect_port)
