@@ -32,6 +32,7 @@ from tasks.store.cells import (
 )
 from tasks.store.datasets import open_queries
 from tasks.store.values import means, table, write_values
+from tasks.training.compiling import seconds_compiling
 from tasks.training.scoring import evaluate
 
 STOP = threading.Event()
@@ -69,14 +70,14 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     conventions = read_conventions(cell.conventions)
     ranker = read_ranker(cell.section).model(conventions)
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
-    started = time.perf_counter()
+    started, compiling = time.perf_counter(), seconds_compiling()
     if shards > 1 and ranker.sharded and cell.data.valid:
         from tasks.training.cluster import fit_in_shards
 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
     else:
         fitted = ranker.fit(sets["train"], sets.get("valid"), _tick)
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started - (seconds_compiling() - compiling)
     values = [
         table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role)
         for role in ("valid", "test")
