@@ -216,7 +216,7 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
         from flows.own_server import use_own_server
         from flows.pipeline import run
         from flows.runners import runner_of
-        from flows.study import study
+        from flows.study import StudyPartlyFailedError, study
         from flows.terminal import show, show_study
         from tasks.config.run_config import StudyConfig
         from tasks.report.outcome import PartlyFailedError
@@ -228,10 +228,13 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
             patient(opened, (1.0, 2.0, 3.0))()
             use_own_server()
         if isinstance(config, StudyConfig):
-            with _working():
-                of_all = study(config, given.fresh, given.runner)
+            try:
+                with _working():
+                    of_all = study(config, given.fresh, given.runner)
+            except StudyPartlyFailedError as partly:
+                of_all = partly.outcome
             show_study(of_all, config.name)
-            written = of_all.as_json()
+            written, failures = of_all.as_json(), of_all.failures
         else:
             try:
                 with _working():
@@ -239,9 +242,9 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
             except PartlyFailedError as failed:
                 outcome = failed.outcome
             show(outcome)
-            written = outcome.as_json()
-            for failure in outcome.failures:
-                print(f"error: {failure}", file=sys.stderr)
+            written, failures = outcome.as_json(), outcome.failures
+        for failure in failures:
+            print(f"error: {failure}", file=sys.stderr)
     if given.json:
         print(json.dumps(written))
     return 1 if "failed" in written else 0
