@@ -399,9 +399,276 @@ def dubey_3_judged(runs: Runs) -> Judged:
     return ("holds" if ahead == columns else "holds in part" if ahead else "does not hold"), told
 
 
+def along(path: str, run: Entry) -> dict[float, dict[str, float]]:
+    """At each value of what is plotted: means over the folds of the cells that are best on validation MAP."""
+    best: dict[tuple[float, int], Entry] = {}
+    for cell in run["cells"]:
+        place = (cell["point"][path], cell["fold"])
+        if place not in best or cell["valid_map"] > best[place]["valid_map"]:
+            best[place] = cell
+    values = dict.fromkeys(value for value, _ in best)
+    keys = ("test_ndcg_10", "test_map")
+    return {v: {k: sum(c[k] for (w, _), c in best.items() if w == v) / sum(w == v for w, _ in best) for k in keys} for v in values}
+
+
+def series(path: str, paper: Mapping[float, tuple[str, str]] | None = None) -> Callable[[Runs], list[str]]:
+    def table(runs: Runs) -> list[str]:
+        rows = head(
+            [path, *(["the paper: NDCG@10", "MAP"] if paper else []), *(f"{t}: {m}" for t, _ in runs for m in ("NDCG@10", "MAP"))]
+        )
+        values = dict.fromkeys(value for _, run in runs for value in along(path, run))
+        for value in values:
+            ours = [number(along(path, run)[value][key]) for _, run in runs for key in ("test_ndcg_10", "test_map")]
+            rows.append(line([f"{value:g}", *(paper or {}).get(value, ()), *ours]))
+        return rows
+
+    return table
+
+
+def rises(path: str) -> Callable[[Runs], Judged]:
+    """C figure 4: accuracy rises with the rankings drawn, and less and less."""
+
+    def judge(runs: Runs) -> Judged:
+        found = [(title, list(along(path, run).values())) for title, run in runs]
+        gains = [(title, v[-1]["test_map"] - v[0]["test_map"], v[-1]["test_map"] - v[-2]["test_map"]) for title, v in found]
+        told = "; ".join(
+            f"{t}: MAP {whole:+.4f} from the fewest to the most, {last:+.4f} in the last step" for t, whole, last in gains
+        )
+        yes = sum(whole > 0.005 and abs(last) < whole / 2 for _, whole, last in gains)
+        return ("holds" if yes == len(gains) else "holds in part" if yes else "does not hold"), told
+
+    return judge
+
+
+def best_at(path: str, value: float, least: float) -> Callable[[Runs], Judged]:
+    """The best value is the paper's, and better than the worst by at least so much MAP."""
+
+    def judge(runs: Runs) -> Judged:
+        held, told = [], []
+        for title, run in runs:
+            means = {v: one["test_map"] for v, one in along(path, run).items()}
+            best, spread = max(means, key=lambda v: means[v]), max(means.values()) - min(means.values())
+            held.append((best == value) + (best == value and spread >= least))
+            told.append(f"{title}: best at {best:g}, {spread:.4f} MAP between best and worst")
+        return ("holds" if min(held) == 2 else "holds in part" if max(held) else "does not hold"), "; ".join(told)
+
+    return judge
+
+
+def smear(runs: Runs) -> list[str]:
+    rows = head(["", "mean Δ, begun at the best", "in the middle", "at the worst", "correlation of w·φ and Δ"])
+    for _, run in runs:
+        for name, one in run["trace"].items():
+            rows.append(
+                line([name, *(number(one["mean loss"][begin]) for begin in ("0", "0.5", "1")), f"{one['correlation']:.2f}"])
+            )
+    return rows
+
+
+def smear_judged(runs: Runs) -> Judged:
+    """C figure 7: walks from Δ = 1 stay closer to where they begin than walks from Δ = 0."""
+    found = [(name, one["mean loss"]["0"], 1 - one["mean loss"]["1"]) for _, run in runs for name, one in run["trace"].items()]
+    yes = sum(worst < best for _, best, worst in found)
+    told = "; ".join(f"{name}: {best:.2f} from the best, {worst:.2f} from the worst" for name, best, worst in found)
+    return (
+        "holds" if yes == len(found) else "holds in part" if yes else "does not hold"
+    ), f"mean distance from where walks begin: {told}"
+
+
+def last(series: Sequence[float | None]) -> float:
+    """The last number of a series."""
+    return next(value for value in reversed(series) if value is not None)
+
+
+def seen(run: Entry) -> Entry:
+    """What the microscope saw of a run's first ranker."""
+    return next(iter(run["microscope"].values()))
+
+
+def percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def agreement(runs: Runs) -> list[str]:
+    rows = head(["after trees", *map(str, WHEN)])
+    for _, run in runs:
+        for kind, said in (("all", "all click pairs"), ("same_label", "clicked pairs of one label")):
+            rows.append(line([said, *(percent(at(run, seen(run)["agreement"][kind], n)) for n in WHEN)]))
+    return rows
+
+
+WHEN = (10, 50, 100, 200, 500)
+"""Numbers of trees at which a training is looked at."""
+
+
+def at(run: Entry, series: Sequence[Any], n: int) -> Any:
+    """An entry of a series of snapshots, after so many trees."""
+    return series[seen(run)["iteration"].index(n)]
+
+
+def agreement_judged(runs: Runs) -> Judged:
+    """S figure 2: about 70 % agree, and about 15 points more under the restriction."""
+    told, held = [], []
+    for _, run in runs:
+        free, bound = (last(seen(run)["agreement"][kind]) for kind in ("all", "same_label"))
+        held.append((abs(free - 0.7) <= 0.1) + (bound - free >= 0.1))
+        told.append(f"{free:.0%} agree in the end, {100 * (bound - free):.0f} points more under the restriction")
+    return ("holds" if min(held) == 2 else "holds in part" if max(held) else "does not hold"), "; ".join(told)
+
+
+def shares(part: str, said: str) -> Callable[[Runs], list[str]]:
+    """Shares by label along a training."""
+
+    def table(runs: Runs) -> list[str]:
+        rows = head([said, *(f"after {n} trees" for n in WHEN)])
+        for _, run in runs:
+            for k, label in enumerate(seen(run)["labels"]):
+                rows.append(line([f"label {label:g}", *(percent(at(run, seen(run)[part], n)[k]) for n in WHEN)]))
+        return rows
+
+    return table
+
+
+def partners_judged(runs: Runs) -> Judged:
+    """S figure 3a: more than 70 % of the force on labels 3 and 4 comes from labels 0 and 1."""
+    found = [sum(share or 0.0 for share in seen(run)["partners"][-1][:2]) for _, run in runs]
+    return ("holds" if min(found) > 0.7 else "does not hold"), f"{min(found):.0%} in the end"
+
+
+def top_judged(runs: Runs) -> Judged:
+    """S figure 3b: label 0 below 5 %, label 1 below 20 %, labels 3 and 4 above 40 % of the top 3."""
+    told, held = [], []
+    for _, run in runs:
+        top = [share or 0.0 for share in seen(run)["top_labels"][-1]]
+        held.append((top[0] < 0.05) + (top[1] < 0.2) + (sum(top[3:]) > 0.4))
+        told.append(f"label 0 {top[0]:.0%}, label 1 {top[1]:.0%}, labels 3 and 4 {sum(top[3:]):.0%} of the top 3 in the end")
+    return ("holds" if min(held) == 3 else "holds in part" if max(held) else "does not hold"), "; ".join(told)
+
+
+def moves(runs: Runs) -> list[str]:
+    rows = head(["from one snapshot to the next", *(f"after {n} trees" for n in WHEN)])
+    for _, run in runs:
+        for part, said in (("moved", "of the whole list"), ("moved_top", "of the top 3")):
+            rows.append(line([said, *(percent(at(run, seen(run)[part], n)) for n in WHEN)]))
+    return rows
+
+
+def moves_judged(runs: Runs) -> Judged:
+    """S figure 4: after 100 trees 5–15 % of the whole list move and less than 3 % of the top 3."""
+    found = [(at(run, seen(run)["moved"], 100), at(run, seen(run)["moved_top"], 100)) for _, run in runs]
+    told = "; ".join(
+        f"after 100 trees {whole:.0%} of the list and {top:.1%} of the top 3 move within ten trees" for whole, top in found
+    )
+    return ("holds in part" if all(top < whole for whole, top in found) else "does not hold"), told
+
+
+def by_trees(runs: Runs) -> list[str]:
+    """Test NDCG@3 along a training of every ranker."""
+    rows = head(["test NDCG@3", *(f"after {n} trees" for n in SIZES)])
+    for _, run in runs:
+        for name, one in run["microscope"].items():
+            where = dict(zip(one["iteration"], one["test"], strict=True))
+            rows.append(line([name, *(number(where[n]) for n in SIZES)]))
+    return rows
+
+
+SIZES = (10, 50, 100, 200, 500, 1000)
+
+
+def same_size(runs: Runs) -> Judged:
+    """Schedules against Newton's baseline at equal numbers of trees."""
+    told, held = [], []
+    for _, run in runs:
+        tests = {name: dict(zip(one["iteration"], one["test"], strict=True)) for name, one in run["microscope"].items()}
+        ahead = [n for n in SIZES if tests["exponential"][n] > max(tests["newton"][n], tests["gradient"][n])]
+        held.append(len(ahead))
+        told.append(
+            f"the schedule is ahead of both baselines at {len(ahead)} of {len(SIZES)} sizes{f' ({ahead})' if ahead else ''}"
+        )
+    return ("holds" if min(held) == len(SIZES) else "holds in part" if max(held) else "does not hold"), "; ".join(told)
+
+
+def tops(
+    rankers: Sequence[str] | None = None, keys: Sequence[str] = ("ndcg_1", "ndcg_3", "ndcg_10")
+) -> Callable[[Runs], list[str]]:
+    """Rankers by NDCG at a few ranks."""
+
+    def table(runs: Runs) -> list[str]:
+        rows = head(["", "chosen", *keys])
+        for _, run in runs:
+            best = {key: max(one["test"][key][0] for one in run["rankers"].values()) for key in keys}
+            for name, one in run["rankers"].items():
+                if rankers is None or name in rankers:
+                    rows.append(
+                        line([name, one["chosen"][0] or "–", *(shown(one["test"][k], one["test"][k][0] == best[k]) for k in keys)])
+                    )
+        return rows
+
+    return table
+
+
+def schedules_judged(runs: Runs) -> Judged:
+    """S table 2: λ + λ^S beats both baselines, significantly, beyond rank 2, and λ^S@3 is behind."""
+    told, held = [], []
+    for _, run in runs:
+        of = run["rankers"]
+        for name in ("exponential", "linear"):
+            beaten = [
+                k
+                for k in ("ndcg_3", "ndcg_5", "ndcg_10")
+                if all(of[name]["beats"].get(k, {}).get(b) == 95 for b in ("newton", "gradient"))
+            ]
+            behind = of[f"{name}-top3"]["test"]["ndcg_3"][0] < of[name]["test"]["ndcg_3"][0]
+            held.append((len(beaten) == 3) + behind)
+            told.append(
+                f"{name} beats both baselines at {', '.join(beaten) or 'no rank of 3, 5, 10'}; λ^S@3 is {'' if behind else 'not '}behind it"
+            )
+    return ("holds" if min(held) == 2 else "holds in part" if max(held) else "does not hold"), "; ".join(told)
+
+
+def shares_of(run: Entry) -> dict[tuple[str, float], Entry]:
+    """The best cell on validation NDCG@3 of each ranker at each share of the training queries."""
+    best: dict[tuple[str, float], Entry] = {}
+    for cell in run["cells"]:
+        place = (cell["ranker"], cell["point"]["train_share"])
+        if place not in best or cell["valid_ndcg_3"] > best[place]["valid_ndcg_3"]:
+            best[place] = cell
+    return best
+
+
+def by_share(runs: Runs) -> list[str]:
+    rows = head(["test", "share of the training queries", "NDCG@1", "NDCG@3", "NDCG@10"])
+    for _, run in runs:
+        for (name, share), cell in shares_of(run).items():
+            rows.append(line([name, f"{share:g}", *(number(cell[f"test_ndcg_{k}"]) for k in (1, 3, 10))]))
+    return rows
+
+
+def by_share_judged(runs: Runs) -> Judged:
+    """S figure 7: gains at every share, and gradient beats Newton."""
+    told, held = [], []
+    for _, run in runs:
+        best = {place: cell["test_ndcg_3"] for place, cell in shares_of(run).items()}
+        sizes = list(dict.fromkeys(share for _, share in best))
+        gains = sum(max(best["exponential", s], best["linear", s]) > max(best["newton", s], best["gradient", s]) for s in sizes)
+        steps = sum(best["gradient", s] > best["newton", s] for s in sizes)
+        held.append((gains == len(sizes)) + (steps == len(sizes)))
+        told.append(f"λ + λ^S is ahead at {gains} of {len(sizes)} sizes, gradient ahead of Newton at {steps}")
+    return ("holds" if min(held) == 2 else "holds in part" if max(held) else "does not hold"), "; ".join(told)
+
+
+def later_is_better(runs: Runs) -> Judged:
+    """What comes of a schedule against how late it saturates; the paper has no number."""
+    for _, run in runs:
+        means = {name: one["test"]["ndcg_3"][0] for name, one in run["rankers"].items()}
+        best = max(means, key=lambda name: means[name])
+    return "holds", f"the recurrences are asserted by tests; best of the six in test NDCG@3: {best}, {number(means[best])}"
+
+
 FIVE = ("ranknet_weighted", "local_gradient", "local_cost", "spring_smooth", "discrete_bounded")
 _1 = dict(zip(FIVE, (".462 (.0048)", ".435 (.0048)", ".427 (.0049)", ".424 (.0048)", ".401 (.0049)"), strict=True))
 _2 = dict(zip(FIVE, (".524 (.0059)", ".512 (.0059)", ".515 (.0060)", ".498 (.0058)", ".471 (.0059)"), strict=True))
+SKEW = {5: (".041", ".033"), 0: (".124", ".089"), -5: (".815", ".706"), -10: (".905", ".774"), -20: (".918", ".827")}
 FIGURES = tuple(f"donmez2009-figure{k}" for k in range(1, 5))
 BLOCKS: dict[str, Block] = {
     "donmez table 1": Block(("donmez2009-table1",), means("map", _1), winner(FIVE[0], "map", FIVE[1:]), "[table 1](#donmez-table-1"),
@@ -421,6 +688,18 @@ BLOCKS: dict[str, Block] = {
     "donmez table 4": Block(("donmez2009-table4",), matrix(PAPER_4, "paper, 22K web"), matching, "[table 4](#donmez-table-4"),
     "donmez figure 5": Block(("donmez2009-figure5",), pairs_table, pairs_judged, "[figure 5](#donmez-figure-5"),
     "svore table 1": Block(("svore2011-table1",), svore_1, svore_1_judged, "[table 1](#svore-table-1"),
+    "svore figure 2": Block(("svore2011-figure2",), agreement, agreement_judged, "[figure 2](#svore-figure-2"),
+    "svore figure 3a": Block(("svore2011-figure3",), shares("partners", "force from"), partners_judged, "[figure 3a](#svore-figure-3"),
+    "svore figure 3b": Block(("svore2011-figure3",), shares("top_labels", "in the top 3"), top_judged, "[figure 3b](#svore-figure-3"),
+    "svore figure 4": Block(("svore2011-figure4",), moves, moves_judged, "[figure 4](#svore-figure-4"),
+    "svore figure 6": Block(("svore2011-figure6",), tops(), later_is_better, "[figure 6](#svore-figure-6"),
+    "svore same size": Block(("svore2011-trees",), by_trees, same_size, "[same size](#svore-models"),
+    "svore table 2": Block(("svore2011-table2",), tops(keys=("ndcg_1", "ndcg_2", "ndcg_3", "ndcg_5", "ndcg_10")), schedules_judged, "[table 2](#svore-table-2"),
+    "svore figure 7": Block(("svore2011-figure7",), by_share, by_share_judged, "[figure 7](#svore-figure-7"),
+    "dubey figure 4": Block(("dubey2009-figure4",), series("samples"), rises("samples"), "[figure 4](#dubey-figure-4-rankings-drawn"),
+    "dubey figure 5": Block(("dubey2009-figure5",), series("restart"), best_at("restart", 0.9, 0.005), "[figure 5](#dubey-figure-5-where"),
+    "dubey figure 6": Block(("dubey2009-figure6",), series("skew", SKEW), best_at("skew", -20, 0.1), "[figure 6](#dubey-figure-6-skew"),
+    "dubey figure 7": Block(("dubey2009-figure7",), smear, smear_judged, "[figure 7](#dubey-figure-7-smear"),
     "dubey figure 3": Block(("dubey2009-table",), dubey_3, dubey_3_judged, "[figure 3](#dubey-figure-3"),
 }  # fmt: skip
 
@@ -466,6 +745,8 @@ def add(file: Path, folder: Path = FOLDER) -> None:
     folder.mkdir(exist_ok=True)
     from tasks.report.results_file import read_results, write_results
 
+    if not file.is_file():
+        raise FileNotFoundError(file)
     for name, one in read_results(file).items():
         own = folder / f"{name.split('-')[0]}.json"
         write_results({**read_results(own), name: one}, own)

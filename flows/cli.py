@@ -6,7 +6,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
@@ -14,8 +15,19 @@ from flows import make_state_folder
 if TYPE_CHECKING:
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig, StudyConfig
+    from tasks.records import Finding
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
+
+
+@contextmanager
+def _working(stage: str = "starting") -> Iterator[None]:
+    """Shows on standard error that a command works, and at what (`flows.progress`)."""
+    from flows.progress import steps, tell_compiling
+
+    with steps(stage):
+        tell_compiling()
+        yield
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -174,6 +186,14 @@ def _parser() -> argparse.ArgumentParser:
         "--prefect-port", type=int, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
     )
 
+    serve.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="files below it may be read too (beside those below the working directory and $LAMBDAFLOW_DATA)",
+    )
+
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=int, default=5000)
     ui.add_argument("--prefect-port", type=int, default=4200)
@@ -181,11 +201,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(given: argparse.Namespace) -> int:
-    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-    from tasks.config.reading import read, read_study
+    with _working():
+        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+        from tasks.config.reading import read, read_study
 
-    several = None if given.data else read_study(given.config, given.set)
-    return _start(given, several or read(given.config, given.set, given.data))
+        several = None if given.data else read_study(given.config, given.set)
+        config = several or read(given.config, given.set, given.data)
+    return _start(given, config)
 
 
 def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
@@ -193,38 +215,45 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
     make_state_folder()
     from pathlib import Path
 
-    from flows.interruption import ends_in_time
-    from flows.leftovers import owned
-    from flows.own_server import use_own_server
-    from flows.pipeline import run
-    from flows.runners import runner_of
-    from flows.study import study
-    from flows.terminal import show, show_lines, show_study
-    from tasks.config.run_config import StudyConfig
-    from tasks.report.outcome import PartlyFailedError
-    from tasks.report.results_file import keep_results, read_results
-    from tasks.tracking.description import commit
-    from tasks.tracking.tracker import opened, patient
+    with _working():
+        from flows.interruption import ends_in_time
+        from flows.leftovers import owned
+        from flows.own_server import use_own_server
+        from flows.pipeline import run
+        from flows.runners import runner_of
+        from flows.study import StudyPartlyFailedError, study
+        from flows.terminal import show, show_lines, show_study
+        from tasks.config.run_config import StudyConfig
+        from tasks.report.outcome import PartlyFailedError
+        from tasks.report.results_file import keep_results, read_results
+        from tasks.tracking.description import commit
+        from tasks.tracking.tracker import opened, patient
 
     if given.record:
         read_results(Path(given.record))
     written: Mapping[str, Any] = {}
     with ends_in_time(), owned():
-        patient(opened, (1.0, 2.0, 3.0))()
-        use_own_server()
+        with _working("starting Prefect's server"):
+            patient(opened, (1.0, 2.0, 3.0))()
+            use_own_server()
         if isinstance(config, StudyConfig):
-            of_all = study(config, given.fresh, given.runner)
+            try:
+                with _working():
+                    of_all = study(config, given.fresh, given.runner)
+            except StudyPartlyFailedError as partly:
+                of_all = partly.outcome
             show_study(of_all, config.name)
-            written, outcomes = of_all.as_json(), of_all.runs
+            written, failures, outcomes = of_all.as_json(), of_all.failures, of_all.runs
         else:
             try:
-                outcome = runner_of(given.runner).start(run, config, given.fresh)
+                with _working():
+                    outcome = runner_of(given.runner).start(run, config, given.fresh)
             except PartlyFailedError as failed:
                 outcome = failed.outcome
             show(outcome)
-            written, outcomes = outcome.as_json(), (outcome,)
-            for failure in outcome.failures:
-                print(f"error: {failure}", file=sys.stderr)
+            written, failures, outcomes = outcome.as_json(), outcome.failures, (outcome,)
+        for failure in failures:
+            print(f"error: {failure}", file=sys.stderr)
     for one in outcomes if given.record else ():
         show_lines(keep_results(one, commit(), Path(given.record)))
     if given.json:
@@ -234,13 +263,14 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
 
 def _refit(given: argparse.Namespace) -> int:
     """The run once more, of which everything is found, with one more model."""
-    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-    from tasks.config.reading import from_yaml, parse
-    from tasks.tracking.lookup import find_run
+    with _working():
+        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+        from tasks.config.reading import from_yaml, parse
+        from tasks.tracking.lookup import find_run
 
-    make_state_folder()
-    run_id, _, ranker = given.run.partition(":")
-    found = find_run(run_id)
+        make_state_folder()
+        run_id, _, ranker = given.run.partition(":")
+        found = find_run(run_id)
     if "chosen" not in found.tags:
         raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
     written = from_yaml(found.download("config.yaml").read_text(), given.run)
@@ -249,22 +279,34 @@ def _refit(given: argparse.Namespace) -> int:
 
 
 def _check(given: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from tasks.records import ConfigError
+    from tasks.records import ConfigError, printable
 
     if given.store == bool(given.files):
         raise ConfigError("check: files to look at, or --store")
     if given.store:
         return _check_store(given.json)
+    found = _found(given)
+    if given.json:
+        print(json.dumps([vars(finding) for finding in found]))
+    else:
+        for finding in found:
+            print(printable(f"{finding.level:8} {finding.subject}: {finding.text}"))
+    return 1 if any(finding.level == "error" for finding in found) else 0
+
+
+@_working()
+def _found(given: argparse.Namespace) -> "list[Finding]":
+    """What there is to say of the files."""
     make_state_folder()
+    from pathlib import Path
+
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
     from tasks.data.check import findings, shared_queries
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
     from tasks.data.prepare import prepare
-    from tasks.records import DataError, Finding, Prepared, printable
+    from tasks.records import DataError, Finding, Prepared
     from tasks.store.datasets import open_queries
 
     written: dict[str, Any] = {"data": {"files": given.files}}
@@ -293,12 +335,7 @@ def _check(given: argparse.Namespace) -> int:
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
-    if given.json:
-        print(json.dumps([vars(finding) for finding in found]))
-    else:
-        for finding in found:
-            print(printable(f"{finding.level:8} {finding.subject}: {finding.text}"))
-    return 1 if any(finding.level == "error" for finding in found) else 0
+    return found
 
 
 def _check_store(as_json: bool) -> int:
@@ -330,6 +367,7 @@ def _config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "R
     return parse(written, "--set")
 
 
+@_working("reading")
 def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     """Model, data set and configuration of a command that works on a model and files."""
     from pathlib import Path
@@ -352,12 +390,13 @@ def _predict(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     make_state_folder()
-    from tasks.export.predict import predict
-    from tasks.records import number_of
-    from tasks.tracking.lookup import find_model
+    with _working("predicting"):
+        from tasks.export.predict import predict
+        from tasks.records import number_of
+        from tasks.tracking.lookup import find_model
 
-    data = _config_of(given.model, [given.data], given.set).data
-    rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
+        data = _config_of(given.model, [given.data], given.set).data
+        rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
     print(f"{number_of(rows, 'score')}: {given.output}")
     return 0
 
@@ -365,16 +404,17 @@ def _predict(given: argparse.Namespace) -> int:
 def _export(given: argparse.Namespace) -> int:
     model, queries, _ = _opened(given) if given.data else (None, None, None)
     make_state_folder()
-    from dataclasses import asdict
-    from pathlib import Path
+    with _working("exporting"):
+        from dataclasses import asdict
+        from pathlib import Path
 
-    from tasks.export.formats import export_to
-    from tasks.records import number_of, printable
-    from tasks.store.state import refuse_overwriting
-    from tasks.tracking.lookup import find_model
+        from tasks.export.formats import export_to
+        from tasks.records import number_of, printable
+        from tasks.store.state import refuse_overwriting
+        from tasks.tracking.lookup import find_model
 
-    refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
-    done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
+        refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
+        done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:
@@ -393,9 +433,10 @@ def _export(given: argparse.Namespace) -> int:
 
 def _evaluate(given: argparse.Namespace) -> int:
     model, queries, config = _opened(given)
-    from tasks.evidence.explanation import explained
+    with _working("measuring"):
+        from tasks.evidence.explanation import explained
 
-    rows = explained(model, queries, given.measure or MEASURES, config.core_conventions, given.convention)
+        rows = explained(model, queries, given.measure or MEASURES, config.core_conventions, given.convention)
     for row in rows:
         theirs = f"   by {given.convention}'s rules {row.theirs:.5f}" if given.convention else ""
         print(f"{row.measure:14} {row.value:.5f}{theirs}")
@@ -415,23 +456,24 @@ def _evaluate(given: argparse.Namespace) -> int:
 
 
 def _optimality(given: argparse.Namespace) -> int:
-    config = _config_of(given.model, given.data, given.set)
-    make_state_folder()
-    import shutil
-    from pathlib import Path
+    with _working("optimality"):
+        config = _config_of(given.model, given.data, given.set)
+        make_state_folder()
+        import shutil
+        from pathlib import Path
 
-    from flows.certify import certify_model
-    from flows.interruption import ends_in_time
-    from flows.leftovers import owned
-    from flows.own_server import use_own_server
-    from tasks.store.state import refuse_overwriting
+        from flows.certify import certify_model
+        from flows.interruption import ends_in_time
+        from flows.leftovers import owned
+        from flows.own_server import use_own_server
+        from tasks.store.state import refuse_overwriting
 
-    if given.output:
-        refuse_overwriting(Path(given.output), Path(given.model), *config.data.files)
-    measure = (given.measure or ["ndcg_10"])[0]
-    with ends_in_time(), owned():
-        use_own_server()
-        found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
+        if given.output:
+            refuse_overwriting(Path(given.output), Path(given.model), *config.data.files)
+        measure = (given.measure or ["ndcg_10"])[0]
+        with ends_in_time(), owned():
+            use_own_server()
+            found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:
         print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
     page = shutil.copyfile(found.page, given.output) if given.output else found.page
@@ -443,15 +485,16 @@ def _optimality(given: argparse.Namespace) -> int:
 
 def _compare(given: argparse.Namespace) -> int:
     make_state_folder()
-    from dataclasses import asdict
+    with _working():
+        from dataclasses import asdict
 
-    from flows.terminal import show_changed, show_comparison, show_scorecards
-    from tasks.evidence.segments import changed_queries
-    from tasks.evidence.significance import compare_stored, scorecards
-    from tasks.tracking.lookup import find_values
+        from flows.terminal import show_changed, show_comparison, show_scorecards
+        from tasks.evidence.segments import changed_queries
+        from tasks.evidence.significance import compare_stored, scorecards
+        from tasks.tracking.lookup import find_values
 
-    stored = [find_values(run) for run in given.runs]
-    table = compare_stored(stored, given.measure, given.margin)
+        stored = [find_values(run) for run in given.runs]
+        table = compare_stored(stored, given.measure, given.margin)
     written = table.as_json()
     show_comparison(table)
     if given.tier:
@@ -476,10 +519,11 @@ def _serve(given: argparse.Namespace) -> int:
     make_state_folder()
     from flows.servers import serve_schedule
 
-    return serve_schedule(config, given.cron, given.prefect_port)
+    return serve_schedule(config, given.cron, given.prefect_port, given.allow)
 
 
 def _ui(given: argparse.Namespace) -> int:
+    make_state_folder()
     from flows.servers import serve_pages
 
     return serve_pages(given.mlflow_port, given.prefect_port)

@@ -14,14 +14,15 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from flows.access import HOST, NAMES, OwnPagesOnly, new_password, origins
 
 if TYPE_CHECKING:
     import uvicorn
 
-HOST = "127.0.0.1"
 _LAST_WORDS, _INTERRUPTED = 5.0, 0.5
 """Seconds that a server has to write down the last events; of a command that is interrupted, which has told it the end already."""
 
@@ -32,27 +33,44 @@ def use_own_server() -> None:
     Raises:
         OSError: where it does not come up.
     """
-    from prefect.context import refresh_global_settings_context
     from prefect.settings import PREFECT_API_URL, get_current_settings
 
     if PREFECT_API_URL.value():
         return
+    password = new_password()
     with socket.create_server((HOST, 0)) as port:
         address = f"http://{HOST}:{port.getsockname()[1]}/api"
-        ours = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
-        server = subprocess.Popen(
-            [sys.executable, "-m", "flows.own_server", str(port.fileno())],
-            env={**os.environ, **get_current_settings().to_environment_variables(exclude_unset=True), **ours},
-            stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
-        )  # fmt: skip
+        given = get_current_settings().to_environment_variables(exclude_unset=True)
+        server = start(port, password, {**given, "PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"})
     atexit.register(_end, server)
     try:
         wait_for(address, [server])
     except OSError as error:
         database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
         raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}") from None
-    os.environ["PREFECT_API_URL"] = address
+    ask_at(address, password)
+
+
+def ask_at(address: str, password: str) -> None:
+    """Has Prefect talk to a server of ours, here and in processes that this one starts."""
+    from prefect.context import refresh_global_settings_context
+
+    os.environ |= {"PREFECT_API_URL": address, "PREFECT_API_AUTH_STRING": password}
+    os.environ.pop("PREFECT_API_KEY", None)  # it is for Prefect's cloud, and would be sent in place of the password
     refresh_global_settings_context()
+
+
+def start(port: socket.socket, password: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """A server at an open port, for those who know the password (``user:password``) and for its own pages (`flows.access`)."""
+    ours = {
+        "PREFECT_SERVER_API_AUTH_STRING": password,
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": ",".join(origins(port.getsockname()[1])),
+        "PREFECT__SERVER_FINAL": "1",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "flows.own_server", str(port.fileno())],
+        env={**os.environ, **settings, **ours}, stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
+    )  # fmt: skip
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
@@ -89,6 +107,7 @@ def _serve(descriptor: int) -> None:
     """Serves at an open port until standard input ends. Servers of one folder make its database one after another."""
     import uvicorn
     from prefect.server.api.server import create_app
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -96,9 +115,13 @@ def _serve(descriptor: int) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 await super().startup(sockets)
 
-    server = Server(uvicorn.Config(create_app, factory=True, log_level="error", lifespan="on"))
+    port = socket.socket(fileno=descriptor)
+    app = create_app()
+    app.add_middleware(OwnPagesOnly, allowed=origins(port.getsockname()[1]))
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=NAMES, www_redirect=False)
+    server = Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     threading.Thread(target=_end_with_owner, args=(server,), daemon=True).start()
-    server.run(sockets=[socket.socket(fileno=descriptor)])
+    server.run(sockets=[port])
 
 
 def _end_with_owner(server: "uvicorn.Server") -> None:

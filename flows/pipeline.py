@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from prefect import flow
+from prefect.runtime import deployment
 
 import ltr
 import tasks.evidence  # noqa: F401  (registers the kinds of evidence, which are part of the schema)
+from flows.access import require_allowed
 from flows.leftovers import clear, signed
 from flows.progress import LEVELS, Steps, steps
 from flows.runners import require_workers
@@ -79,6 +81,8 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
 def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
     """A run that is signed, so that it can be cleared away, and shown; what earlier ones left behind is gone."""
     require_workers(config)
+    if deployment.id:
+        require_allowed(config)
     with without_passwords():
         clear()
         with signed() as owner, steps() as progress:

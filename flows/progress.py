@@ -1,7 +1,10 @@
-"""What a person sees while a flow runs: a bar on a terminal, a line a step elsewhere. Always on standard error."""
+"""What a person sees while a command works: a bar on a terminal, a line a step elsewhere, and a word at least every ten seconds. Always on
+standard error."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -11,44 +14,91 @@ from tasks.records import printable
 console = Console(stderr=True)
 LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
 """Styles of the data doctor's findings."""
-
-
-def _print(text: str, style: str = "") -> None:
-    console.print(printable(text), style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+_FIRST, _SILENT = 1.5, 9.0
+"""Seconds without a word until there is one, off a terminal: from the beginning, and later."""
+_COMPILING = "compiling kernels, which are kept for the next time"
 
 
 class Steps:
     """Names the current stage and counts its steps; a `tasks.records.Progress`."""
 
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
-        self._task = progress.add_task("starting", total=None) if progress else None
+    is_compiling: Callable[[], bool] | None = None
+    """Whether time goes into kernels, as `tasks.training.compiling` knows once numba is there."""
+
+    def __init__(self, progress: Progress | None, stage: str = "starting") -> None:
+        self._progress, self._stage = progress, stage
+        self._task = progress.add_task(stage, total=None) if progress else None
+        self._began, self._next = time.monotonic(), _FIRST
+        self._ended = threading.Event()
+        threading.Thread(target=self._speak, daemon=True).start()
 
     def begin(self, text: str, steps: int | None = None) -> None:
         """A stage begins, of so many steps where they are known."""
+        self._stage, self._began = text, time.monotonic()
         if self._progress is not None and self._task is not None:
             self._progress.remove_task(self._task)
             self._task = self._progress.add_task(text, total=steps)
+            self._next = _SILENT
         else:
-            _print(f"{text}{f' ({steps})' if steps else ''}")
+            self._print(f"{text}{f' ({steps})' if steps else ''}")
 
     def done(self, text: str) -> None:
         """A step is finished."""
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task)
-        _print(f"  {text}", "dim")
+        self._print(f"  {text}", "dim")
 
     def say(self, text: str, style: str = "") -> None:
         """Prints a line."""
-        _print(f"  {text}", style)
+        self._print(f"  {text}", style)
+
+    def end(self) -> None:
+        """No word comes after this."""
+        self._ended.set()
+
+    def _print(self, text: str, style: str = "") -> None:
+        self._next = time.monotonic() - self._began + _SILENT
+        console.print(printable(text), style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+
+    def _speak(self) -> None:
+        """Says what is under way while nothing else is said; on a terminal the bar says it."""
+        while not self._ended.wait(0.25):
+            compiling = self.is_compiling is not None and self.is_compiling()
+            seconds = time.monotonic() - self._began
+            if self._progress is not None and self._task is not None:
+                told = f"{self._stage}: {_COMPILING}" if compiling else self._stage
+                with suppress(KeyError):  # another stage began just now
+                    self._progress.update(self._task, description=told)
+            elif seconds >= self._next:
+                started = self._next > _FIRST
+                told = f"  {self._stage}, {seconds:.0f} s" if started else self._stage
+                self._print(f"{told}: {_COMPILING}" if compiling else told, "dim")
+
+
+_shown: list[Steps] = []
 
 
 @contextmanager
-def steps() -> Iterator[Steps]:
-    """Shows how far a run is: a bar on a terminal, a line a step elsewhere."""
-    if not console.is_terminal:
-        yield Steps(None)
+def steps(stage: str = "starting") -> Iterator[Steps]:
+    """Shows how far a command is: a bar on a terminal, a line a step elsewhere. Inside another one, that goes on."""
+    if _shown:
+        yield _shown[0]
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield Steps(progress)
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False) if console.is_terminal else None
+    if bar:
+        bar.start()
+    _shown.append(Steps(bar, stage))
+    try:
+        yield _shown[0]
+    finally:
+        _shown.pop().end()
+        if bar:
+            bar.stop()
+
+
+def tell_compiling() -> None:
+    """From here on stages say while kernels are compiled. This imports numba."""
+    from tasks.training.compiling import is_compiling
+
+    Steps.is_compiling = staticmethod(is_compiling)

@@ -2,15 +2,18 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import flows  # noqa: F401
-from flows.own_server import HOST, wait_for
+from flows.access import ALLOW, HOST, NAMES, kept_password, origins, require_allowed
+from flows.own_server import ask_at, start, wait_for
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError
 from tasks.tracking.secrets import masked
@@ -21,18 +24,27 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _prefect(port: int, *more: str) -> list[str]:
-    return [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port), *more]
+@contextmanager
+def _port(number: int, option: str) -> Iterator[socket.socket]:
+    """A port of this machine, open.
+
+    Raises:
+        OSError: where somebody else has it.
+    """
+    try:
+        port = socket.create_server((HOST, number))
+    except OSError as error:
+        raise OSError(f"port {number} ({option}): {error.strerror}") from None
+    with port:
+        yield port
 
 
 @contextmanager
-def _running(commands: Sequence[list[str]], environment: Mapping[str, str]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Servers as processes, ended at the end; an interruption or a termination of this process ends it with code 0."""
+def _servers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes that are put into the list are ended at the end; an interruption or a termination of this process ends it with code 0."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    servers = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True) for command in commands
-    ]
+    servers: list[subprocess.Popen[bytes]] = []
     try:
         yield servers
     finally:
@@ -43,20 +55,30 @@ def _running(commands: Sequence[list[str]], environment: Mapping[str, str]) -> I
 
 
 def serve_pages(mlflow_port: int, prefect_port: int) -> int:
-    """Starts both, prints their addresses and stays until interrupted, or until one of them ends."""
+    """Starts both, prints their addresses and stays until interrupted, or until one of them ends.
+
+    Raises:
+        OSError: where a port is taken.
+    """
     mlflow = [
         sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
     ]  # fmt: skip
     # An address may hold a password: in the environment nobody else reads it, among the arguments everybody does.
     environment = {
+        "MLFLOW_SERVER_ALLOWED_HOSTS": ",".join(f"{name},{name}:*" for name in NAMES),
+        "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS": ",".join(origins(mlflow_port)),
         **os.environ,
         "MLFLOW_BACKEND_STORE_URI": tracking_uri(),
-        "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api",
     }
+    password, where = kept_password()
+    pages = {"PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api", "PREFECT__SERVER_WEBSERVER_ONLY": "1"}
     try:
-        with _running([mlflow, _prefect(prefect_port, "--no-services")], environment) as servers:
+        with _servers() as servers:
+            with _port(prefect_port, "--prefect-port") as port:
+                servers.append(start(port, password, pages))
+            servers.append(subprocess.Popen(mlflow, env=environment, stdout=subprocess.DEVNULL, start_new_session=True))
             print(f"MLflow   http://{HOST}:{mlflow_port}")
-            print(f"Prefect  http://{HOST}:{prefect_port}")
+            print(f"Prefect  http://{HOST}:{prefect_port}   (asks for what stands in {where})")
             print("Ctrl-C ends them.", flush=True)
             while all(server.poll() is None for server in servers):
                 time.sleep(0.5)
@@ -65,22 +87,25 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
         return 0
 
 
-def serve_schedule(config: RunConfig, cron: str, prefect_port: int) -> int:
+def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Sequence[str] = ()) -> int:
     """Runs a configuration whenever `cron` says, until interrupted. A run that is due while another is under way waits for it.
 
-    The schedule lives in Prefect's server at ``PREFECT_API_URL``; where that is not set, one is started on loopback.
+    The schedule lives in Prefect's server at ``PREFECT_API_URL``; where that is not set, one is started on loopback. What it runs reads
+    files below the working directory, ``LAMBDAFLOW_DATA`` and the folders `allow`.
 
     Raises:
-        ConfigError: for what is no cron expression, or models in parts, which need `run`'s --runner.
+        ConfigError: for what is no cron expression, a file outside those folders, or models in parts, which need `run`'s --runner.
         OSError: where the server does not come up.
     """
     if config.parts > 1:
         raise ConfigError(
             f"parts: {config.parts} need Dask workers to hold them, and serve trains in this process; schedule `lambdaflow run`"
         )
+    folders = [str(Path(folder).absolute()) for folder in allow]
+    os.environ[ALLOW] = os.pathsep.join(filter(None, [os.environ.get(ALLOW), *folders]))
+    require_allowed(config)
     given = os.environ.get("PREFECT_API_URL")
     address = given or f"http://{HOST}:{prefect_port}/api"
-    os.environ |= {"PREFECT_API_URL": address, "PREFECT_SERVER_UI_API_URL": address}
     from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
     from prefect.client.schemas.schedules import CronSchedule
     from prefect.deployments.runner import EntrypointType
@@ -92,13 +117,17 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int) -> int:
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
+    told = ""
     try:
-        with _running([] if given else [_prefect(prefect_port)], os.environ) as servers:
-            try:
-                wait_for(address, servers)
-            except OSError as error:
-                raise OSError(f"{error}; is the port in use? (--prefect-port)") from None
-            print(f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}\nCtrl-C ends it.", flush=True)
+        with _servers() as servers:
+            if not given:
+                password, where = kept_password()
+                with _port(prefect_port, "--prefect-port") as port:
+                    servers.append(start(port, password, {"PREFECT_SERVER_UI_API_URL": address}))
+                ask_at(address, password)
+                told = f"   (its pages ask for what stands in {where})"
+            wait_for(address, servers)
+            print(f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\nCtrl-C ends it.", flush=True)
             run.serve(
                 name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")}, global_limit=one_at_a_time,
                 print_starting_message=False, entrypoint_type=EntrypointType.MODULE_PATH,

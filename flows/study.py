@@ -13,8 +13,8 @@ from flows.owners import owner
 from flows.pipeline import run
 from flows.runners import runner_of
 from tasks.config.run_config import StudyConfig
-from tasks.records import ModelSummary
-from tasks.report.outcome import RunOutcome
+from tasks.records import Failure, ModelSummary, WorkerError
+from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.study import StudyTable, gather, markdown, write_study
 from tasks.store import state
 from tasks.store.state import core_digest, digest_of
@@ -30,16 +30,31 @@ class StudyOutcome:
     table: StudyTable
     report: Path
     runs: tuple[RunOutcome, ...]
+    failures: tuple[Failure, ...] = ()
 
     def as_json(self) -> Mapping[str, Any]:
         """What ``--json`` prints."""
-        return {"run_id": self.run_id, "models": {name: vars(model) for name, model in self.models.items()}}
+        failed = {"failed": [vars(failure) for failure in self.failures]} if self.failures else {}
+        return {"run_id": self.run_id, "models": {name: vars(model) for name, model in self.models.items()}, **failed}
+
+
+class StudyPartlyFailedError(ValueError):
+    """A study of which something came to nothing; everything else is in its outcome, MLflow and the table."""
+
+    def __init__(self, outcome: StudyOutcome) -> None:
+        super().__init__("\n".join(map(str, outcome.failures)))
+        self.outcome = outcome
 
 
 @flow(name="study", flow_run_name="{config.name}", validate_parameters=False)
 def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -> StudyOutcome:
-    """Runs every data set's configuration where `flows.runners` says, and puts the outcomes into one table."""
-    outcomes: dict[str, RunOutcome] = {name: runner_of(runner).start(run, each, fresh) for name, each in config.runs.items()}
+    """Runs every data set's configuration where `flows.runners` says, and puts the outcomes into one table.
+
+    Raises:
+        StudyPartlyFailedError: with the outcome, where a run, or something in one, came to nothing.
+        Exception: of the first run, where none came to anything.
+    """
+    outcomes, failures = _outcomes(config, fresh, runner)
     values = {
         name: {ranker: [str(folder.values) for folder in folders] for ranker, folders in outcome.folders.items()}
         for name, outcome in outcomes.items()
@@ -53,8 +68,30 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
         if not tracker.was_finished:
             runs = {f"run.{name}": outcome.run_id for name, outcome in outcomes.items()}
             tracker.summary(table.micro_averages(), runs, [(page, page.name)])
+        models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}
+        done = StudyOutcome(tracker.run_id, models, table, page, tuple(outcomes.values()), failures)
         create_markdown_artifact(
             key="study", markdown=f"# {config.name}\n\n{markdown(table)}\n", description="Rankers on all data sets"
         )
-    models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}
-    return StudyOutcome(tracker.run_id, models, table, page, tuple(outcomes.values()))
+        if failures:
+            raise StudyPartlyFailedError(done)
+    return done
+
+
+def _outcomes(config: StudyConfig, fresh: bool, runner: str | None) -> tuple[dict[str, RunOutcome], tuple[Failure, ...]]:
+    """What came of each run by its name, and what came to nothing while the others went on."""
+    outcomes: dict[str, RunOutcome] = {}
+    failures: list[Failure] = []
+    errors: list[Exception] = []
+    for name, each in config.runs.items():
+        try:
+            outcomes[name] = runner_of(runner).start(run, each, fresh)
+        except PartlyFailedError as partly:
+            outcomes[name] = partly.outcome
+            failures += [Failure(f"{name}: {one.what}", one.why) for one in partly.outcome.failures]
+        except (ValueError, ArithmeticError, WorkerError) as error:
+            errors.append(error)
+            failures.append(Failure(name, str(error)))
+    if not outcomes:
+        raise errors[0]
+    return outcomes, tuple(failures)

@@ -16,7 +16,7 @@ from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import values_path
 from tasks.evidence.significance import Standings, standings
 from tasks.records import Cell, CellResult, ExpectationError, Failure, Fold, Progress, Trained, WorkerError, point_title
-from tasks.store.cells import cell_key
+from tasks.store.cells import CellFolder, cell_key
 from tasks.tracking.description import describe_fold, prefect_tags
 from tasks.tracking.tracker import Tracker
 from tasks.training.cell import train
@@ -52,11 +52,12 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     """
     results: dict[int, CellResult] = {}
     errors: dict[int, tuple[Cell, Exception]] = {}
+    there: set[str] = set()
 
     def finished(cell: Cell, result: CellResult) -> None:
         results[id(cell)] = result
         tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
-        progress.done(_told(cell, result, config.select_of(cell.ranker)))
+        progress.done(_told(cell, result, config.select_of(cell.ranker), result.key in there))
 
     def failed(cell: Cell, error: Exception) -> None:
         errors[id(cell)] = (cell, error)
@@ -68,6 +69,7 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
 
     cells = cells_of(config, config.alone, folds)
     progress.begin("training", len(cells))
+    there |= _finished(cells, fresh)
     expected = config.expect.values if config.expect else {}
     first = [cell for cell in cells if cell.ranker in expected]
     train_all(config, first, fresh, finished)
@@ -77,6 +79,7 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     stacked = _stacked_cells(left, folds, trained(cells))
     if stacked:
         progress.begin("training on scores", len(stacked))
+        there |= _finished(stacked, fresh)
         train_all(left.model_copy(update={"parts": 1}), stacked, fresh, finished, failed)
     done = trained((*cells, *stacked))
     left, more = left.without(_incomplete(list(left.rankers), done, len(folds)))
@@ -92,10 +95,15 @@ def _incomplete(rankers: Sequence[str], trained: Sequence[Trained], n_folds: int
     return [name for name in rankers if len(folds[name]) < n_folds]
 
 
-def _told(cell: Cell, result: CellResult, select: str) -> str:
+def _finished(cells: Sequence[Cell], fresh: bool) -> set[str]:
+    """Keys of cells that are there and will not be trained."""
+    return set() if fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
+
+
+def _told(cell: Cell, result: CellResult, select: str, found: bool) -> str:
     value = result.metrics.get(f"valid_{select}")
     shown = "undefined" if value is None else f"{value:.4f}"
-    remarks = "; ".join((f"{result.seconds:.1f} s", *result.remarks))
+    remarks = "; ".join(("found" if found else f"{result.seconds:.1f} s", *result.remarks))
     return f"{cell.label}: validation {title_of(select)} {shown} ({remarks})"
 
 

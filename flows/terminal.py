@@ -15,7 +15,7 @@ from tasks.records import printable
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns
 from tasks.report.publish import report_page
-from tasks.report.study import MICRO
+from tasks.report.study import MICRO, StudyCell
 
 if TYPE_CHECKING:
     from flows.study import StudyOutcome
@@ -96,6 +96,15 @@ def _rankers(outcome: RunOutcome) -> Table:
     return table
 
 
+def _placed(cell: StudyCell | None) -> str:
+    """A mean in the colour of its place."""
+    if cell is None:
+        return "–"
+    colour = {1: "bold green", 2: "yellow", 3: "cyan"}.get(cell.place)
+    text = f"{_short(cell.mean)}{cell.mark}"
+    return f"[{colour}]{text}[/]" if colour else text
+
+
 def show_study(outcome: "StudyOutcome", name: str) -> None:
     """Prints the table of several data sets, a part a measure."""
     console, table = _console(), outcome.table
@@ -104,13 +113,7 @@ def show_study(outcome: "StudyOutcome", name: str) -> None:
         for column in ("ranker", *table.datasets, MICRO):
             part.add_column(column, justify="left" if column == "ranker" else "right")
         for ranker, cells in zip(table.rankers, table.lines(measure), strict=True):
-            shown = (f"{_short(cell.mean)}{cell.mark}" for cell in cells)
-            colours = {1: "bold green", 2: "yellow", 3: "cyan"}
-            styled = (
-                f"[{colours[cell.place]}]{text}[/]" if cell.place in colours else text
-                for cell, text in zip(cells, shown, strict=True)
-            )
-            part.add_row(_plain(ranker), *styled)
+            part.add_row(_plain(ranker), *map(_placed, cells))
         console.print(part)
     wins = ", ".join(f"{ranker} {n}" for ranker, n in table.wins.items() if n)
     console.print(f"Best in a column: {wins}.\n+ − against the best baseline at 95 %, in brackets at 90 %.", highlight=False)

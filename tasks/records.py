@@ -145,7 +145,7 @@ class CellResult:
         key: of the cell, independent of its name and place in a sweep.
         digest: of the model.
         metrics: means by ``{split}_{measure}``.
-        seconds: of training.
+        seconds: of training, without those in which kernels are compiled.
         remarks: sentences about it.
     """
 

@@ -6,7 +6,6 @@ and, unlike passing a dispatcher or a closure, is found in numba's cache by the 
 function when it is first needed.
 """
 
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaExperimentalFeatureWarning
 from numpy.typing import NDArray
 
@@ -52,7 +52,6 @@ F4_2D, F8_2D, I8_2D = (types.Array(kind, 2, "C") for kind in (types.float32, F8,
 """Contiguous arrays of two dimensions in signatures."""
 
 _COMPILED: dict[tuple[Kernel, NumbaType], Kernel] = {}
-_COMPILING = threading.Lock()
 
 
 def ready(function: Kernel, signature: NumbaType) -> Kernel:
@@ -62,7 +61,9 @@ def ready(function: Kernel, signature: NumbaType) -> Kernel:
     """
     if numba.config.DISABLE_JIT:
         return function
-    with _COMPILING:
+    if found := _COMPILED.get((function, signature)):
+        return found
+    with global_compiler_lock:
         if (function, signature) not in _COMPILED:
             dispatcher: Any = function  # what `njit` made of it, a class of numba's
             given = dispatcher.targetoptions

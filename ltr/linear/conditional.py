@@ -207,7 +207,7 @@ class Trace:
 
 def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
     """Fits the model once more, from one start, and records what happens, with `n_rankings` each of `n_queries` queries as points."""
-    queries = canonical(queries)
+    _, queries = model.imputing(canonical(queries))
     features = standardised(queries.features)[0] if model.standardise else queries.features
     visited: list[Floats] = []
     replace(model, starts=1).learn(queries, features, lambda weights: visited.append(weights.copy()))

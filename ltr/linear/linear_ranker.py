@@ -15,12 +15,15 @@ from scipy import optimize
 
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32
+from ltr.linear.imputation import Imputation, Way, fit_imputation
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import Curve, mean_measure
 
 _BLOCK = 256
+IMPUTE = "impute: median, zero or query-mean fills in missing ones"
+"""The way out of missing features, for messages."""
 
 
 @njit(cache=True, parallel=True)
@@ -100,13 +103,16 @@ class LinearRanker(Ranker):
 
     Attributes:
         standardise: learn on features of mean 0 and standard deviation 1; the weights kept are for the features as given.
+        impute: what stands for missing features (`ltr.linear.imputation`), where they are to be taken.
         stop_on: measure of the curve that `fit` leaves.
     """
 
     complete_features: ClassVar[bool] = True
     standardise: bool = True
+    impute: Way = "none"
     stop_on: str = "ndcg_10"
     weights: Floats | None = learned(None)
+    imputation: Imputation | None = learned(None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,7 +120,8 @@ class LinearRanker(Ranker):
 
     @abstractmethod
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
-        """Weights ``float64 [features]`` for `features`, those of the queries but standardised where asked for; and remarks.
+        """Weights ``float64 [features]`` for `features`, those of the queries but standardised where asked for; and remarks. Features are
+        complete here, and indicators of missing ones are features.
 
         Raises:
             ValueError: for labels that the ranker cannot learn from.
@@ -130,10 +137,8 @@ class LinearRanker(Ranker):
             ValueError: for a feature that is not finite, or labels that the ranker cannot learn from.
         """
         check_data(self, queries, valid)
-        queries = canonical(queries)
-        if not np.isfinite(queries.features).all():
-            first = int(np.argmin(np.isfinite(queries.features).all(axis=0)))
-            raise ValueError(f"{self.kind} needs complete features; {queries.names[first]!r} has missing or infinite values")
+        names, (fitted, queries) = queries.names, self.imputing(canonical(queries))
+        valid = fitted.completed(valid) if valid is not None else None
         features, scale = standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
         rows: list[tuple[float, float]] = []
 
@@ -155,15 +160,45 @@ class LinearRanker(Ranker):
             )
         train, values = (np.array([row[k] for row in rows], np.float64) for k in range(2))
         curve = Curve(np.arange(1, len(rows) + 1), train, values)
-        return replace(self, weights=weights * scale, names=queries.names, curve=curve, remarks=remarks)
+        return replace(fitted, weights=weights * scale, names=names, curve=curve, remarks=remarks)
+
+    @property
+    def needs_complete(self) -> bool:
+        """Unless it imputes."""
+        return self.impute == "none"
+
+    def imputing(self, queries: Queries) -> tuple[Self, Queries]:
+        """The ranker with its imputation fitted to training queries, and these as it learns from them.
+
+        Raises:
+            ValueError: for a feature that is infinite, or missing where nothing is imputed.
+        """
+        wrong = ~np.isfinite(queries.features) if self.needs_complete else np.isinf(queries.features)
+        if wrong.any():
+            name = queries.names[int(wrong.any(axis=0).argmax())]
+            if self.needs_complete:
+                raise ValueError(f"{self.kind} needs complete features; {name!r} has missing or infinite values ({IMPUTE})")
+            raise ValueError(f"{self.kind} needs finite features; {name!r} has infinite values")
+        fitted = self if self.impute == "none" else replace(self, imputation=fit_imputation(self.impute, queries))
+        return fitted, fitted.completed(queries)
+
+    def completed(self, queries: Queries) -> Queries:
+        """Queries with the features that the weights are for."""
+        if self.imputation is None:
+            return queries
+        names = (*queries.names, *(f"{queries.names[k]} is missing" for k in self.imputation.indicated))
+        return replace(queries, features=self.imputation.inputs(queries.features), names=names)
+
+    def _inputs(self, features: Floats32) -> Floats32:
+        return features if self.imputation is None else self.imputation.inputs(features)
 
     def _scores(self, features: Floats32) -> Floats:
         assert self.weights is not None
-        return products(features, self.weights)
+        return products(self._inputs(features), self.weights)
 
     def _surface(self, features: Floats32) -> Surface:
         assert self.weights is not None
-        return linear_surface(self.weights.copy(), features)
+        return linear_surface(self.weights.copy(), self._inputs(features))
 
     def moved(self, weights: Floats) -> Self:
         """The ranker with other weights ``float64 [features]``."""
@@ -176,25 +211,33 @@ class LinearRanker(Ranker):
 
     def _learned_arrays(self) -> Arrays:
         assert self.weights is not None
-        return {"weights": self.weights}
+        return {"weights": self.weights, **(self.imputation.arrays if self.imputation else {})}
 
     def _with_arrays(self, arrays: Arrays) -> Self:
-        weights = arrays["weights"]
-        if weights.shape != (len(self.names),):
-            raise ValueError(f"{weights.shape} weights for {len(self.names)} features")
+        weights, wide = arrays["weights"], len(self.names)
+        if self.impute != "none":
+            imputation = Imputation(arrays["imputed"], arrays["indicated"])
+            if len(imputation.values) != wide:
+                raise ValueError(f"{len(imputation.values)} values in place of {wide} features")
+            return replace(self, imputation=imputation)._with_weights(weights, wide + len(imputation.indicated))
+        return self._with_weights(weights, wide)
+
+    def _with_weights(self, weights: Floats, wide: int) -> Self:
+        if weights.shape != (wide,):
+            raise ValueError(f"{weights.shape} weights for {wide} features")
         if weights.dtype != np.float64 or not np.isfinite(weights).all():
             raise ValueError(f"weights of {weights.dtype}, not all of them finite numbers of float64")
         return replace(self, weights=weights)
 
     @property
     def export_form(self) -> str | None:
-        """Weights by feature."""
-        return "linear"
+        """Weights by feature; missing features are another matter."""
+        return "linear" if self.imputation is None else "linear with imputation"
 
     @property
     def linear_weights(self) -> Floats | None:
-        """`weights`, which are for features as given."""
-        return self.weights
+        """`weights`, which are for features as given; none where missing ones are imputed."""
+        return self.weights if self.imputation is None else None
 
     @property
     def watched(self) -> Measure | None:

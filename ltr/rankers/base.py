@@ -259,8 +259,13 @@ class Ranker(ABC):
         return ()
 
     @property
+    def needs_complete(self) -> bool:
+        """Whether it cannot handle missing values as its parameters are."""
+        return self.complete_features
+
+    @property
     def export_form(self) -> str | None:
-        """The form in which other tools can read it: ``trees``, ``linear``, ``linear net``, ``two-layer net``; None where there is none."""
+        """The form in which other tools can read it: ``trees``, ``linear``, ``linear with imputation``, ``linear net``, ``two-layer net``; None where there is none."""
         return None
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 import ltr
 from ltr.data.queries import Queries
+from ltr.linear.linear_ranker import IMPUTE
 from ltr.metrics.measure import why_undefined
 from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
@@ -148,15 +149,16 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         raise DataError(
             f"data.weight: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh queries; these do: {', '.join(able)}"
         )
-    complete = [name for name in config.alone if config.rankers[name].core.complete_features]
+    complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]
     for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):
         queries = open_queries(dataset)
         missing = np.isnan(queries.features)
         if missing.any():
             which = int(missing.any(axis=0).argmax())
+            way_out = f" ({IMPUTE})" if "impute" in type(config.rankers[complete[0]]).model_fields else ""
             raise DataError(
                 f"rankers.{complete[0]} needs complete features; {queries.names[which]!r} is missing for "
-                f"{int(missing[:, which].sum()):,} {role} documents"
+                f"{int(missing[:, which].sum()):,} {role} documents{way_out}"
             )
     trained_on = [open_queries(fold.train) for fold in folds]
     for name in config.alone:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from pydantic import model_serializer, model_validator
@@ -30,6 +31,16 @@ class TraceRecord:
     losses: list[float]
     smear: dict[str, list[float]]
 
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """Means of Δ by where walks begin, the correlation of w·φ and Δ, and the objectives at their first and last iteration."""
+        return {
+            "mean loss": {begin: float(np.mean(losses)) for begin, losses in self.smear.items()},
+            "correlation": float(np.corrcoef(self.products, self.losses)[0, 1]),
+            "sampled": [*self.sampled[:1], *self.sampled[-1:]],
+            "closed": [*self.closed[:1], *self.closed[-1:]],
+        }
+
 
 TEMPLATE = """<h2>Samples and fits</h2>
 <div class="plots">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>"""
@@ -43,7 +54,7 @@ class Traces(Found):
     rankers: tuple[TraceRecord, ...]
 
     def numbers(self) -> Mapping[str, Any]:
-        return {"trace": {seen.ranker: {k: v for k, v in vars(seen).items() if k != "ranker"} for seen in self.rankers}}
+        return {"trace": {seen.ranker: seen.summary for seen in self.rankers}}
 
     def figures(self) -> dict[str, str]:
         return {f"{name}-{seen.ranker}": figure for seen in self.rankers for name, figure in trace_figures(seen).items()}

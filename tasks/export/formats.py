@@ -20,7 +20,7 @@ import ltr
 from ltr.trees import formats
 from ltr.trees.ensemble import Trees
 from tasks.export.ensembles import Writer, trees_of, whole_score
-from tasks.export.onnx_graphs import linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
+from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
 from tasks.export.weights import weights_of
 from tasks.records import DataError
 from tasks.store.state import written_whole
@@ -281,7 +281,8 @@ FORMATS: dict[str, Format] = {
     "linear": Format("model/linear of Elasticsearch and OpenSearch", _WEIGHTS),
     "onnx": Format(
         "onnxruntime.InferenceSession(…)",
-        {"trees": onnx_writer(tree_nodes), "linear": onnx_writer(linear_nodes), "linear net": _NET, "two-layer net": _NET},
+        {"trees": onnx_writer(tree_nodes), "linear": onnx_writer(linear_nodes), "linear net": _NET, "two-layer net": _NET,
+         "linear with imputation": onnx_writer(imputing_nodes)},
         onnx_scores,
     ),
 }  # fmt: skip

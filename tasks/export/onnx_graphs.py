@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ltr
+from ltr.linear.linear_ranker import LinearRanker
 from tasks.export.ensembles import Writer, base_of, trees_of
 from tasks.export.weights import weights_of
 from tasks.records import DataError
@@ -104,6 +105,29 @@ def linear_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:
         helper.make_node("Gemm", ["wide", "weights"], ["score"]),
     ]
     return nodes, {"weights": weights}, np.float64
+
+
+def imputing_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:
+    """Missing features filled in, indicators behind them, then in float64, as here."""
+    assert isinstance(ranker, LinearRanker)
+    assert ranker.weights is not None
+    assert ranker.imputation is not None
+    float64 = helper.np_dtype_to_tensor_dtype(np.dtype(np.float64))
+    constants: dict[str, NDArray[Any]] = {
+        "values": ranker.imputation.values,
+        "indicated": ranker.imputation.indicated,
+        "weights": ranker.weights[:, None].copy(),
+    }
+    nodes = [
+        helper.make_node("IsNaN", ["features"], ["missing"]),
+        helper.make_node("Where", ["missing", "values", "features"], ["filled"]),
+        helper.make_node("Gather", ["missing", "indicated"], ["asked"], axis=1),
+        helper.make_node("Cast", ["asked"], ["indicators"], to=float64),
+        helper.make_node("Cast", ["filled"], ["complete"], to=float64),
+        helper.make_node("Concat", ["complete", "indicators"], ["wide"], axis=1),
+        helper.make_node("Gemm", ["wide", "weights"], ["score"]),
+    ]
+    return nodes, constants, np.float64
 
 
 def net_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:

@@ -44,7 +44,8 @@ class StudyTable:
     """Rankers × (measure, data set).
 
     Attributes:
-        cells: by ranker, measure and data set; the micro-average over data sets, the means weighted by queries, is `MICRO`.
+        cells: by ranker, measure and data set, where the ranker was trained; the micro-average over data sets, the means weighted by
+            queries, is `MICRO`, and there where the ranker was trained on all of them.
         wins: columns that each ranker is best in.
     """
 
@@ -61,11 +62,11 @@ class StudyTable:
 
     def micro_averages(self) -> dict[str, float]:
         """``{ranker}/{measure}`` → micro-average."""
-        return {f"{r}/{m}": own[m][MICRO].mean for r, own in self.cells.items() for m in self.measures}
+        return {f"{r}/{m}": own[m][MICRO].mean for r, own in self.cells.items() for m in self.measures if MICRO in own[m]}
 
-    def lines(self, measure: str) -> list[list[StudyCell]]:
-        """The cells of one measure: a line a ranker, a cell a data set, then the micro-average."""
-        return [[own[measure][dataset] for dataset in (*self.datasets, MICRO)] for own in self.cells.values()]
+    def lines(self, measure: str) -> list[list[StudyCell | None]]:
+        """The cells of one measure: a line a ranker, a cell a data set, then the micro-average; None where there is none."""
+        return [[own[measure].get(dataset) for dataset in (*self.datasets, MICRO)] for own in self.cells.values()]
 
 
 @task(cache_policy=NO_CACHE, name="gather", task_run_name="gather")
@@ -77,15 +78,16 @@ def gather(values: Mapping[str, Mapping[str, Sequence[str]]], measures: Sequence
         measures: keys.
         baselines: the best of these in a column is what all others are tested against there.
     """
-    rankers = list(next(iter(values.values())))
+    rankers = list(dict.fromkeys(ranker for files in values.values() for ranker in files))
     cells: dict[str, dict[str, dict[str, StudyCell]]] = {ranker: {} for ranker in rankers}
     wins = dict.fromkeys(rankers, 0)
     for measure in measures:
         columns = {dataset: _column(files, measure, baselines) for dataset, files in values.items()}
         columns[MICRO] = _micro_average(columns, measure)
         for ranker in rankers:
-            cells[ranker][measure] = {dataset: column[ranker] for dataset, column in columns.items()}
-            wins[ranker] += sum(column[ranker].place == 1 for dataset, column in columns.items() if dataset != MICRO)
+            own = {dataset: column[ranker] for dataset, column in columns.items() if ranker in column}
+            cells[ranker][measure] = own
+            wins[ranker] += sum(cell.place == 1 for dataset, cell in own.items() if dataset != MICRO)
     return StudyTable(tuple(values), tuple(measures), tuple(baselines), cells, wins)
 
 
@@ -95,7 +97,7 @@ def _column(files: Mapping[str, Sequence[str]], measure: str, baselines: Sequenc
     taken = {ranker: [_values(path, measure) for path in paths] for ranker, paths in files.items()}
     means = {ranker: float(np.mean([np.nanmean(part) for part in parts])) for ranker, parts in taken.items()}
     joined = {ranker: np.concatenate(parts) for ranker, parts in taken.items()}
-    best = max(baselines, key=lambda name: sign * means[name]) if baselines else None
+    best = max((name for name in baselines if name in means), key=lambda name: sign * means[name], default=None)
     return {
         ranker: StudyCell(
             means[ranker],
@@ -108,8 +110,10 @@ def _column(files: Mapping[str, Sequence[str]], measure: str, baselines: Sequenc
 
 
 def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str) -> dict[str, StudyCell]:
-    """Means over the data sets, weighted by the queries of each."""
-    rankers = list(next(iter(columns.values())))
+    """Means over the data sets, weighted by the queries of each, of the rankers that are in all of them."""
+    rankers = [ranker for ranker in next(iter(columns.values())) if all(ranker in column for column in columns.values())]
+    if not rankers:
+        return {}
     weights = {dataset: column[rankers[0]].n for dataset, column in columns.items()}
     total = sum(weights.values())
     micro = {r: sum(weights[d] * column[r].mean for d, column in columns.items()) / total for r in rankers}
@@ -142,13 +146,15 @@ def markdown(table: StudyTable) -> str:
             "|---" * (len(table.datasets) + 2) + "|",
         ]
         for name, cells in zip(table.rankers, table.lines(measure), strict=True):
-            parts.append(f"| {name} | " + " | ".join(f"{_strong(cell)} {cell.mark}".strip() for cell in cells) + " |")
+            parts.append(f"| {name} | " + " | ".join(map(_marked, cells)) + " |")
         parts.append("")
     return "\n".join(parts)
 
 
-def _strong(cell: StudyCell) -> str:
-    return f"**{cell.mean:.4f}**" if cell.place == 1 else f"{cell.mean:.4f}"
+def _marked(cell: StudyCell | None) -> str:
+    if cell is None:
+        return "–"
+    return f"**{cell.mean:.4f}** {cell.mark}".strip() if cell.place == 1 else f"{cell.mean:.4f} {cell.mark}".strip()
 
 
 _STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1b2430 }
@@ -164,7 +170,7 @@ def write_study(table: StudyTable, title: str, path: Path) -> Path:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in (heading_of(measure), *table.datasets, MICRO))
         body = "".join(
             f"<tr><td>{html.escape(name)}</td>"
-            + "".join(f'<td class="p{min(c.place, 4)}">{c.mean:.4f}<sup>{c.mark}</sup></td>' for c in cells)
+            + "".join(f'<td class="p{min(c.place, 4)}">{c.mean:.4f}<sup>{c.mark}</sup></td>' if c else "<td>–</td>" for c in cells)
             + "</tr>"
             for name, cells in zip(table.rankers, table.lines(measure), strict=True)
         )

@@ -34,6 +34,7 @@ from tasks.store.cells import (
 )
 from tasks.store.datasets import open_queries
 from tasks.store.values import means, table, write_values
+from tasks.training.compiling import seconds_compiling
 from tasks.training.scoring import evaluate
 
 STOP = threading.Event()
@@ -72,7 +73,7 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     section = read_ranker(cell.section)
     ranker = section.model(conventions)
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
-    started = time.perf_counter()
+    started, compiling = time.perf_counter(), seconds_compiling()
     if shards > 1 and ranker.sharded and cell.data.valid:
         from tasks.training.cluster import fit_in_shards
 
@@ -81,7 +82,7 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
         fitted = ranker.fit(sets["train"], sets.get("valid"), _tick)
     if section.polish:
         fitted = _polished(fitted, section.polish, sets)
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started - (seconds_compiling() - compiling)
     values = [
         table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role)
         for role in ("valid", "test")

@@ -54,16 +54,24 @@ def place(chromium, tmp_path_factory):
         [*python, "run", "c.yaml", "--json"], cwd=folder, env=own_environment(), capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    mlflow, prefect = free_port(), free_port()
+    mlflow, prefect, free = free_port(), free_port(), free_port()
     command = [*python, "ui", "--mlflow-port", str(mlflow), "--prefect-port", str(prefect)]
-    pages = subprocess.Popen(command, cwd=folder, env=own_environment(), **QUIET)
+    # Headless, nobody can fill in a password: the pages of the run are those of a server without one, over the same database.
+    bare = [sys.executable, "-m", "prefect", "server", "start", "--no-services", "--port", str(free)]
+    home = {"PREFECT_HOME": str(folder / ".lambdaflow" / "prefect")}
+    started = [
+        subprocess.Popen(command, cwd=folder, env=own_environment(), **QUIET),
+        subprocess.Popen(bare, cwd=folder, env=own_environment() | home, **QUIET),
+    ]
     try:
         answering(f"http://127.0.0.1:{mlflow}/health")
         answering(f"http://127.0.0.1:{prefect}/api/health")
-        yield folder, json.loads(done.stdout.splitlines()[-1]), f"http://127.0.0.1:{mlflow}/#", f"http://127.0.0.1:{prefect}"
+        answering(f"http://127.0.0.1:{free}/api/health")
+        yield folder, json.loads(done.stdout.splitlines()[-1]), f"http://127.0.0.1:{mlflow}/#", f"http://127.0.0.1:{free}"
     finally:
-        pages.send_signal(signal.SIGTERM)
-        pages.wait(30)
+        for pages in started:
+            pages.send_signal(signal.SIGTERM)
+            pages.wait(30)
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """What a person sees while a flow runs: lines where nobody watches a terminal, a bar with counts where somebody does."""
 
 import io
+import re
+import time
 
 import pytest
 from rich.console import Console
 
 from flows import progress
-from flows.progress import LEVELS, steps
+from flows.progress import LEVELS, Steps, steps
 
 
 def test_off_a_terminal_every_stage_and_step_is_a_line(capsys):
@@ -64,3 +66,37 @@ def test_a_terminal_has_a_bar_that_counts_the_steps_of_a_stage(terminal):
     assert "first cell" in said
     assert "second cell" in said
     assert "2/3" in said
+
+
+def test_a_silence_is_broken_and_says_what_it_is_about(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_FIRST", 0.3)
+    monkeypatch.setattr(progress, "_SILENT", 0.6)
+    monkeypatch.setattr(Steps, "is_compiling", None)
+    with steps("reading") as shown:
+        time.sleep(0.7)
+        with steps("ignored"):
+            shown.begin("optimality", 2)
+        time.sleep(1.1)
+        monkeypatch.setattr(Steps, "is_compiling", lambda _: True)
+        time.sleep(0.6)
+    time.sleep(0.8)
+    said = capsys.readouterr().err.splitlines()
+    assert said[:2] == ["reading", "optimality (2)"]
+    assert re.match(r"  optimality, \d s", said[2])
+    assert re.match(r"  optimality, \d s: compiling kernels", said[3])
+    assert len(said) == 4
+
+
+def test_nothing_is_said_of_what_is_done_at_once(capsys):
+    with steps():
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_is_told_that_kernels_are_compiled(terminal, monkeypatch):
+    monkeypatch.setattr(Steps, "is_compiling", lambda _: True)
+    with steps() as shown:
+        shown.begin("training", 3)
+        time.sleep(0.6)
+        (bar,) = shown._progress.tasks
+        assert bar.description.startswith("training: compiling kernels")

@@ -1,5 +1,6 @@
 """`lambdaflow ui` starts both pages on loopback and ends with its servers; `lambdaflow serve` says what runs when."""
 
+import base64
 import os
 import signal
 import socket
@@ -8,7 +9,9 @@ import sys
 import threading
 import time
 import urllib.request
+from pathlib import Path
 
+import httpx
 import pytest
 
 from flows import servers
@@ -33,6 +36,29 @@ def answers(url, seconds=90):
     return False
 
 
+def only_their_own_page_is_answered(mlflow, prefect, password):
+    """Neither server answers a page of another origin, or one that found its way here by a name of its own; Prefect's nobody without
+    the password."""
+    foreign, ours = {"Origin": "http://evil.example"}, {"Origin": f"http://localhost:{prefect}"}
+    known = {"Authorization": f"Basic {base64.b64encode(password.encode()).decode()}"}
+    filtered, search = f"http://127.0.0.1:{prefect}/api/flow_runs/filter", "/ajax-api/2.0/mlflow/experiments/search"
+    found = httpx.post(filtered, headers=known | ours, json={})
+    assert found.status_code == 200
+    assert found.headers["access-control-allow-origin"] == ours["Origin"]
+    assert httpx.get(f"http://127.0.0.1:{prefect}/ui-settings").json()["auth"] == "BASIC"
+    assert httpx.post(filtered, headers=ours, json={}).status_code == 401
+    for origin in (foreign["Origin"], "null", f"http://127.0.0.1:{mlflow}"):
+        refused = httpx.post(filtered, headers=known | {"Origin": origin}, json={})
+        assert refused.status_code == 403
+        assert "access-control-allow-origin" not in refused.headers
+    assert httpx.post(filtered, headers=known | {"Host": f"evil.example:{prefect}"}, json={}).status_code == 400
+    page = f"http://127.0.0.1:{mlflow}"
+    own = {"Origin": page}
+    assert httpx.post(page + search, headers=own, json={"max_results": 5}).status_code == 200
+    assert httpx.post(page + search, headers=foreign, json={"max_results": 5}).status_code == 403
+    assert httpx.post(page + search, headers={"Host": f"evil.example:{mlflow}"}, json={"max_results": 5}).status_code == 403
+
+
 @pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_both_pages_answer_and_a_signal_ends_them(workplace, ending):
     """In the long suite by the other signal too, which `test_either_signal_ends_the_servers` sees with processes that serve nothing."""
@@ -42,8 +68,10 @@ def test_both_pages_answer_and_a_signal_ends_them(workplace, ending):
     ui = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     try:
         assert f"127.0.0.1:{ports[0]}" in ui.stdout.readline()
+        assert str(workplace / "prefect" / "password") in ui.stdout.readline()
         assert answers(f"http://127.0.0.1:{ports[0]}/health")
         assert answers(f"http://127.0.0.1:{ports[1]}/api/health")
+        only_their_own_page_is_answered(*ports, (workplace / "prefect" / "password").read_text().strip())
     finally:
         ui.send_signal(ending)
         assert ui.wait(60) == 0
@@ -74,12 +102,13 @@ def test_either_signal_ends_the_servers(workplace, signals, monkeypatch, capsys,
     timer = threading.Timer(0.5, os.kill, (os.getpid(), ending))
     timer.start()
     assert servers.serve_pages(5001, 4201) == 0
-    (mlflow, first), (prefect, second) = started
+    (prefect, second), (mlflow, first) = started
     assert mlflow[mlflow.index("--host") :][:4] == ["--host", "127.0.0.1", "--port", "5001"]
     assert not any("mlflow.db" in argument for argument in mlflow), (
         "an address may hold a password, and arguments are for all to read"
     )
-    assert prefect[prefect.index("--host") :] == ["--host", "127.0.0.1", "--port", "4201", "--no-services"]
+    password = Path(os.environ["PREFECT_HOME"], "password").read_text().strip()
+    assert not any(password in argument for argument in prefect)
     assert first.returncode == second.returncode == -signal.SIGTERM
     out = capsys.readouterr().out
     assert "MLflow   http://127.0.0.1:5001" in out
@@ -97,7 +126,14 @@ def test_a_server_that_ends_by_itself_ends_the_other(workplace, signals, monkeyp
 
     monkeypatch.setattr(subprocess, "Popen", one_fails)
     assert servers.serve_pages(5001, 4201) == 3
-    assert started[1].returncode == -signal.SIGTERM
+    assert started[0].returncode == -signal.SIGTERM
+
+
+def test_a_port_that_is_taken_is_named(workplace, signals):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"port {number} \(--prefect-port\): Address already in use"):
+            servers.serve_pages(5001, number)
 
 
 def test_models_in_parts_are_not_served():

@@ -5,6 +5,7 @@ import json
 import mlflow
 import pytest
 
+import ltr
 from flows.cli import main
 from tasks.tracking.tracker import tracking_uri
 
@@ -35,3 +36,47 @@ def test_a_study_is_a_table_of_runs(workplace, capsys):
     assert {"run.one", "run.two"} <= set(run.data.tags)
     assert main(["run", "s.yaml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["models"] == found["models"]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_data_set_that_cannot_be_used_leaves_the_others(workplace, capsys):
+    (workplace / "s.yaml").write_text(STUDY.replace("two: {data", "lost: {data: {files: nowhere.txt}}\n  two: {data"))
+    assert main(["run", "s.yaml", "--json"]) == 1
+    printed = capsys.readouterr()
+    found = json.loads(printed.out.splitlines()[-1])
+    assert set(found["models"]) == {f"{d}/{r}" for d in ("one", "two") for r in ("RankSVM", "ListNet")}
+    assert found["failed"] == [{"what": "lost", "why": "nowhere.txt: no such file"}]
+    assert "error: lost: nowhere.txt: no such file" in printed.err
+    assert "micro-average" in printed.err
+    assert mlflow.tracking.MlflowClient(tracking_uri()).get_run(found["run_id"]).info.status == "FAILED"
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_ranker_that_fails_on_one_data_set_is_missing_there_alone(workplace, capsys, monkeypatch):
+    fit = ltr.Listwise.fit
+
+    def fails_on_two(self, queries, *more):
+        if queries.n_queries == 31:
+            raise ValueError("nothing to learn")
+        return fit(self, queries, *more)
+
+    monkeypatch.setattr(ltr.Listwise, "fit", fails_on_two)
+    (workplace / "s.yaml").write_text(STUDY.replace("[30, 15, 25]", "[31, 15, 25]"))
+    assert main(["run", "s.yaml", "--json"]) == 1
+    printed = capsys.readouterr()
+    found = json.loads(printed.out.splitlines()[-1])
+    assert set(found["models"]) == {"one/RankSVM", "two/RankSVM", "one/ListNet"}
+    assert "error: two: ListNet: nothing to learn" in printed.err
+    metrics = mlflow.tracking.MlflowClient(tracking_uri()).get_run(found["run_id"]).data.metrics
+    assert "RankSVM/map" in metrics
+    assert "ListNet/map" not in metrics
+    (page,) = workplace.glob(".lambdaflow/reports/small-*/study.html")
+    assert "<td>–</td>" in page.read_text()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_where_nothing_came_of_any_the_first_error_is_told(workplace, capsys):
+    lost = "datasets: {a: {data: {files: x.txt}}, b: {data: {files: y.txt}}}\nrankers: {r: {kind: ranksvm}}\n"
+    (workplace / "s.yaml").write_text(lost)
+    assert main(["run", "s.yaml"]) == 1
+    assert "error: x.txt: no such file" in capsys.readouterr().err

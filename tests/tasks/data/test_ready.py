@@ -72,6 +72,16 @@ def test_what_cannot_be_trained_on_is_refused(workplace, more, rule):
         require_sources(config, ready_data(unweighted).folds)
 
 
+def test_a_ranker_that_imputes_takes_missing_features_at_every_point_of_its_grid(workplace):
+    table(workplace / "a.csv", range(20), hole=True)
+    written = {"data": {"files": "a.csv"}, "rankers": {"r": {"kind": "ranksvm", "impute": "median"}}}
+    data = ready_data(parse(written))
+    require_sources(parse(written), data.folds)
+    written["rankers"]["r"]["sweep"] = {"impute": ["zero", "none"]}
+    with pytest.raises(DataError, match=r"rankers.r needs complete features; 'b' .* \(impute: median, zero or query-mean"):
+        require_sources(parse(written), data.folds)
+
+
 def test_what_can_be_trained_on_is_not(workplace):
     table(workplace / "a.csv", range(20))
     rankers = {"trees": {"kind": "lambdamart", "min_docs_in_leaf": 5}, "net": {"kind": "lambdarank"}}

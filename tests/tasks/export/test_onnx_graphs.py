@@ -1,11 +1,12 @@
 """ONNX graphs by another reader than onnxruntime: onnx's own reference evaluator."""
 
+import numpy as np
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
 import ltr
-from tasks.export.onnx_graphs import linear_nodes, net_nodes, onnx_writer, package, tree_nodes
+from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_writer, package, tree_nodes
 from tasks.records import DataError
 from tests.conftest import make_queries
 
@@ -27,6 +28,17 @@ def test_a_graph_scores_like_the_ranker(ranker, nodes, tolerance):
     assert scores.ravel() == pytest.approx(fitted.predict(queries.features), abs=tolerance)
     kept = {entry.key: entry.value for entry in graph.metadata_props}
     assert kept["digest"] == fitted.digest
+
+
+@pytest.mark.parametrize("impute", ["median", "zero", "query-mean"])
+def test_a_graph_imputes_like_the_ranker(impute):
+    queries = make_queries(20)
+    queries.features[::3, 1] = np.nan
+    fitted = ltr.RankSVM(impute=impute).fit(queries)
+    queries.features[::4, 2] = np.nan
+    graph = onnx.load_from_string(onnx_writer(imputing_nodes)(fitted, "m", False))
+    (scores,) = ReferenceEvaluator(graph).run(None, {"features": queries.features})
+    assert scores.ravel() == pytest.approx(fitted.predict(queries.features), abs=1e-12)
 
 
 def test_a_package_that_is_missing_is_said_with_how_to_get_it():

@@ -1,11 +1,13 @@
 """A cell is trained once, known by what decides it, and whole or not there."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
@@ -52,6 +54,19 @@ def test_fresh_gives_the_same_bytes_and_threads_do_not_matter(cell):
     for options in ({"fresh": True}, {"fresh": True, "threads": 1}):
         again = train.fn(cell, **options)
         assert replace(again, seconds=0) == replace(first, seconds=0)
+
+
+def test_seconds_of_training_are_none_of_compiling(cell, monkeypatch):
+    fit = ltr.LambdaRank.fit
+
+    def compiles_first(*arguments):
+        with global_compiler_lock:
+            time.sleep(0.5)
+        return fit(*arguments)
+
+    first = train.fn(cell).seconds
+    monkeypatch.setattr(ltr.LambdaRank, "fit", compiles_first)
+    assert train.fn(cell, fresh=True).seconds < first + 0.4
 
 
 def test_the_key_is_what_decides(cell, monkeypatch):
