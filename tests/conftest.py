@@ -13,6 +13,7 @@ import pytest
 
 import flows  # noqa: F401  (quiet settings, before Prefect is imported)
 from ltr.data.queries import Queries, canonical
+from ltr.metrics.evaluation import evaluate
 
 JIT = not numba.config.DISABLE_JIT
 LONGEST = (
@@ -80,6 +81,14 @@ def make_queries(n_queries=12, n_features=4, seed=0, largest=9, levels=5, clicks
     labels = np.searchsorted(np.quantile(value, np.linspace(0, 1, levels + 1)[1:-1]), value).astype(float)
     sources = {"click": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 4, n) / 4)} if clicks else {}
     return canonical(Queries(features, labels, np.concatenate(([0], np.cumsum(sizes))), sources=sources))
+
+
+def share_of_random_weights(queries: Queries, value: float, n: int = 300) -> float:
+    """Of random linear rankers, the share that reaches this NDCG@10: what a ranker has to beat before it has learned anything."""
+    weights = np.random.default_rng(0).normal(size=(n, queries.n_features))
+    scores = queries.features.astype(np.float64) @ weights.T
+    found = [evaluate(queries.labels, np.ascontiguousarray(own), queries.offsets, "ndcg_10")["ndcg_10"] for own in scores.T]
+    return float((np.nanmean(found, axis=1) >= value).mean())
 
 
 @pytest.fixture

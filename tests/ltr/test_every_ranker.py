@@ -8,7 +8,7 @@ import pytest
 import ltr
 from ltr.data.queries import select
 from ltr.linear.listwise import LOSSES
-from tests.conftest import make_queries
+from tests.conftest import make_queries, share_of_random_weights
 
 ALL = [
     ltr.RankSVM(),
@@ -25,8 +25,10 @@ def test_they_learn_come_back_and_do_not_mind_the_order_of_rows(model, tmp_path)
     fitted = model.fit(train, valid)
     scores = fitted.predict(valid.features)
     found = np.nanmean(ltr.evaluate(valid.labels, scores, valid.offsets, ["ndcg_10"])["ndcg_10"])
-    assert found > 0.88
-    assert fitted.curve.valid[-1] > 0.85
+    best = np.nanmean(ltr.evaluate(valid.labels, valid.features[:, 0], valid.offsets, ["ndcg_10"])["ndcg_10"])
+    assert found > best - 0.02, "labels are feature 1 and noise"
+    assert share_of_random_weights(valid, found) < 0.03
+    assert fitted.curve.valid[-1] > best - 0.03
     ltr.save(fitted, tmp_path)
     loaded = ltr.load(tmp_path)
     assert loaded.digest == fitted.digest

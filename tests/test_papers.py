@@ -1,0 +1,76 @@
+"""The page of the papers is what the recorded runs say, and verdicts are what their rules say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import papers
+
+ROOT = Path(__file__).parents[1]
+PAGE = papers.PAGE.read_text(encoding="utf-8")
+RECORDED = papers.recorded()
+
+
+def test_the_page_is_made_of_what_is_recorded():
+    assert papers.render(PAGE, RECORDED) == PAGE, "run python benchmarks/papers.py"
+
+
+def test_every_block_is_on_the_page_and_of_configurations_that_are_there():
+    on_page = [found[2] for found in papers.MARKED.finditer(PAGE)]
+    assert sorted(on_page) == sorted(papers.BLOCKS)
+    known = {path.stem for path in (ROOT / "conf" / "papers").rglob("*.yaml")}
+    assert {name.split("-", 1)[1] for block in papers.BLOCKS.values() for name in block.names} <= known
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_recorded_says_whence_it_is(name):
+    one = RECORDED[name]
+    assert len(one["run"]) == 32
+    assert all(one["data"]["queries"])
+    assert one["rankers"]
+    assert all(len(model) == 12 for ranker in one["rankers"].values() for model in ranker["models"])
+    assert "trees and epochs" not in one["cut"], "training is as long as the paper's"
+
+
+def run_of(**rankers: Any) -> dict[str, Any]:
+    """A recorded run of rankers by mean and by whom they beat."""
+    made = {
+        name: {"test": {"map": [mean, 0.01]}, "beats": {"map": dict.fromkeys(beats, 95)}, "at an end": [], "chosen": [""]}
+        for name, (mean, beats) in rankers.items()
+    }
+    return {"run": 32 * "0", "data": {"queries": [[1, 2, 3]]}, "cut": "", "select": "map", "rankers": made}
+
+
+def test_a_winner_has_to_beat_all_others_on_every_set_and_random_weights_at_all():
+    judge = papers.winner("a", "map", ["b", "c"])
+
+    def verdict(*runs):
+        return judge(papers.Runs({str(k): run for k, run in enumerate(runs)}))[0]
+
+    surely, nominal = run_of(a=(0.4, ["b", "c"]), b=(0.3, []), c=(0.2, [])), run_of(a=(0.4, ["c"]), b=(0.3, []), c=(0.2, []))
+    behind = run_of(a=(0.1, []), b=(0.3, []), c=(0.2, []))
+    assert [verdict(surely), verdict(surely, nominal), verdict(nominal), verdict(surely, behind), verdict(behind)] == [
+        "holds", "holds in part", "holds in part", "holds in part", "does not hold",
+    ]  # fmt: skip
+    weak = run_of(a=(0.4, ["b", "c"]), b=(0.3, ["untrained"]), c=(0.2, []), untrained=(0.1, []))
+    assert verdict(weak) == "refused"
+
+
+def test_optima_are_counted_and_nothing_certain_is_inconclusive():
+    def run(*verdicts):
+        named = zip(("single-layer", "two-layer"), verdicts, strict=True)
+        return papers.Runs({"x": {"optimality": [{"ranker": name, "verdict": verdict} for name, verdict in named]}})
+
+    judge = papers.optimum()
+    assert judge(run("optimum", "optimum")) == ("holds", "2 optimum of 2")
+    assert judge(run("optimum", "not")) == ("holds in part", "1 optimum, 1 not of 2")
+    assert judge(run("not", "inconclusive")) == ("does not hold", "1 not, 1 inconclusive of 2")
+    assert judge(run("inconclusive", "inconclusive"))[0] == "inconclusive"
+
+
+def test_unknown_blocks_and_lost_lines_are_errors():
+    with pytest.raises(ValueError, match="no block 'x'"):
+        papers.render("<!-- paper: x -->\n<!-- end -->\n", {})
+    with pytest.raises(ValueError, match="the summary has no line"):
+        papers.render("", {})
