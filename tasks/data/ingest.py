@@ -23,7 +23,7 @@ from ltr.data import letor
 from ltr.data.queries import Queries, concatenate, in_order, widen
 from tasks.config.data_section import Data
 from tasks.data.tables import is_table, read_table, require_plain
-from tasks.data.text import text_blocks
+from tasks.data.text import read_names, text_blocks
 from tasks.records import DataError, Ingested
 from tasks.store.datasets import keep_queries
 from tasks.store.seal import digest_of_file
@@ -91,6 +91,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         "drop": sorted(data.drop),
         "ignore": sorted(data.ignore),
         **({"attributes": data.attributes} if data.attributes else {}),
+        **({"names": read_names(located(data.names))} if data.names else {}),
     }
     if noted := remembered(recipe):
         return Ingested(noted.data[0], noted.split_queries, read=False, notes=noted.notes)
@@ -142,6 +143,8 @@ def _sidecar(path: Path) -> Path | None:
 
 def _read(path: Path, data: Data) -> Rows:
     require_plain(path)
+    if data.names and is_table(path):
+        raise DataError(f"{path}: data.names names the features of LETOR text; a table's columns have names")
     if (data.weight or data.sources or data.attributes) and not is_table(path):
         raise DataError(
             f"{path}: data.weight, data.sources and data.attributes name columns, and LETOR text has none; give a Parquet or CSV file"
@@ -160,14 +163,14 @@ def _of_text(path: Path, data: Data) -> Rows:
         documents.append(letor.cut(text, spans) if (spans[:, 1] > spans[:, 0]).all() else None)
     labels = np.concatenate([part for _, part in parts])
     features = _joined([part for part, _ in parts])
-    names = tuple(f"f{k + data.first_feature}" for k in range(features.shape[1]))
+    features, names, notes = _named(path, features, data)
     named = [part for part in documents if part is not None]
     named_all = np.concatenate(named) if len(named) == len(documents) else None
     if keys:
-        return Rows(features, labels, np.concatenate(keys), np.concatenate(ids), named_all, names)
+        return Rows(features, labels, np.concatenate(keys), np.concatenate(ids), named_all, names, notes=notes)
     sizes = _group_sizes(path, len(labels))
     own = np.repeat(np.array([f"{_name_among(path, data)}:{k + 1}".encode() for k in range(len(sizes))]), sizes)
-    return Rows(features, labels, _keys(own), own, named_all, names)
+    return Rows(features, labels, _keys(own), own, named_all, names, notes=notes)
 
 
 def _joined(parts: list[NDArray[np.float32]]) -> NDArray[np.float32]:
@@ -180,6 +183,20 @@ def _joined(parts: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         whole[at : at + len(part), : part.shape[1]] = part
         at += len(part)
     return whole
+
+
+def _named(path: Path, features: NDArray[np.float32], data: Data) -> tuple[NDArray[np.float32], tuple[str, ...], tuple[str, ...]]:
+    """The features of a text, as many as there are names where these are given; the names, and what there is to say of them."""
+    wide = features.shape[1]
+    if data.names is None:
+        return features, tuple(f"f{k + data.first_feature}" for k in range(wide)), ()
+    names = read_names(located(data.names))
+    if wide > len(names):
+        raise DataError(f"{path}: feature {wide - 1 + data.first_feature}, and data.names {data.names} names {len(names)} features")
+    if wide == len(names):
+        return features, names, ()
+    note = f"features end at {wide - 1 + data.first_feature}; the last {len(names) - wide} of {data.names} are 0"
+    return np.pad(features, ((0, 0), (0, len(names) - wide))), names, (note,)
 
 
 def _name_among(path: Path, data: Data) -> str:

@@ -40,3 +40,21 @@ def text_blocks(path: Path, first_feature: int, size: int = BYTES) -> Iterator[t
             before += int((text == ord("\n")).sum())
     if first is None:
         raise DataError(f"{path}: no document in it")
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """Names of features, one a line.
+
+    Raises:
+        DataError: for a line that is empty or no text, a name that is there twice, and a file without any.
+    """
+    require_plain(path)
+    try:
+        lines = path.read_text("utf-8-sig").rstrip("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8") from None
+    names = [line.strip() for line in lines]
+    for number, name in enumerate(names, 1):
+        if not name or name in names[: number - 1]:
+            raise DataError(f"{path}, line {number}: {name[:40]!r}: each line is the name of another feature")
+    return tuple(names)

@@ -14,7 +14,7 @@ from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.ingest import located, numbers
 from tasks.data.tables import is_table, reading, scan
-from tasks.data.text import BYTES, text_blocks
+from tasks.data.text import BYTES, read_names, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec
 from tasks.records import DataError
 from tasks.store.state import refuse_overwriting, written_whole
@@ -128,12 +128,18 @@ def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.
 def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of LETOR text, some megabytes of whole lines at a time."""
     _refuse_twice(path, [name for name in data.runs if name[:1] == "f" and name[1:].isdigit()], data)
-    strange = [name for name in names if not (name[:1] == "f" and name[1:].isdigit())]
+    given = read_names(located(data.names)) if data.names else ()
+    strange = [name for name in names if (name not in given if given else not (name[:1] == "f" and name[1:].isdigit()))]
     if strange:
-        raise DataError(
-            f"{path}: text has the features f{data.first_feature}, f{data.first_feature + 1}, …, and the model reads {strange[0]!r}"
+        has = (
+            f"{given[0]}, {given[-1]} and what {data.names} names"
+            if given
+            else f"f{data.first_feature}, f{data.first_feature + 1}, …"
         )
-    columns = np.array([int(name[1:]) - data.first_feature for name in names], np.int64)
+        hint = "" if given else " (data.names: FILE names them otherwise)"
+        raise DataError(f"{path}: text has the features {has}, and the model reads {strange[0]!r}{hint}")
+    place = {name: k for k, name in enumerate(given)}
+    columns = np.array([place[name] if given else int(name[1:]) - data.first_feature for name in names], np.int64)
     if columns.min(initial=0) < 0:
         raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
     for text, lines in text_blocks(path, data.first_feature, BYTES):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.data.text import text_blocks
+from tasks.data.text import read_names, text_blocks
 from tasks.records import DataError
 from tests.tasks.data.test_ingest import read
 
@@ -32,3 +32,39 @@ def test_a_wrong_line_has_its_number_in_the_file(workplace, size):
     path.write_text("# nothing\n\n# at all\n")
     with pytest.raises(DataError, match=r"a\.txt: no document in it"):
         list(text_blocks(path, 1, size))
+
+
+def test_features_of_text_have_the_names_of_a_file(workplace):
+    (workplace / "a.txt").write_text("1 qid:1 1:2 3:4\n0 qid:1 2:1\n")
+    (workplace / "names.txt").write_text("bm25\npage rank\nlength\n")
+    queries, noted = read(["a.txt"], names="names.txt")
+    assert queries.names == ("bm25", "page rank", "length")
+    assert noted.notes == ()
+    assert read(["a.txt"])[0].names == ("f1", "f2", "f3")
+    assert read(["a.txt"], names="names.txt", drop=["page rank"])[0].names == ("bm25", "length")
+    (workplace / "names.txt").write_text("bm25\npage rank\nlength\nage\r\n")
+    queries, noted = read(["a.txt"], names="names.txt")
+    assert queries.names == ("bm25", "page rank", "length", "age")
+    assert not queries.features[:, 3].any()
+    assert noted.notes == ("features end at 3; the last 1 of names.txt are 0",)
+    (workplace / "names.txt").write_text("bm25\nage\n")
+    with pytest.raises(DataError, match=r"a\.txt: feature 3, and data\.names names\.txt names 2 features"):
+        read(["a.txt"], names="names.txt")
+    (workplace / "a.csv").write_text("query,label,x\n1,1,1\n")
+    with pytest.raises(DataError, match=r"a\.csv: data\.names names the features of LETOR text"):
+        read(["a.csv"], names="names.txt")
+
+
+@pytest.mark.parametrize(
+    ("written", "rule"),
+    [
+        (b"", "the file is empty"),
+        (b"a\n\nb\n", "line 2: '': each line is the name of another feature"),
+        (b"a\nb\na\n", "line 3: 'a': each line is the name of another feature"),
+        (b"a\n\xff\n", "byte 2 is not UTF-8"),
+    ],
+)
+def test_wrong_names_are_refused(workplace, written, rule):
+    (workplace / "names.txt").write_bytes(written)
+    with pytest.raises(DataError, match=rf"names\.txt.*{rule}"):
+        read_names(workplace / "names.txt")
