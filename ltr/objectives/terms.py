@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ltr.data.named import Named
 from ltr.kernels.kernel import Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.constructions import CONSTRUCTIONS
@@ -23,7 +24,7 @@ WITHOUT_HESSIAN = {"sigmoid", "local_gradient", "discrete_bounded"}
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Named):
     """A weight that grows with the iteration, clipped to [0, 1] (S eq. 12 and section 6.2).
 
     Args:
@@ -63,7 +64,7 @@ def _schedule(schedule: Schedule, iteration: int) -> float:
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Named):
     """One part of an objective.
 
     Args:
