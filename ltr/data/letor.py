@@ -22,6 +22,8 @@ from ltr.data.queries import mix
 _POWERS = np.array([10.0**k for k in range(23)])
 _PIECE = 1 << 18
 _WIDEST = 100_000
+_MOST_POWER = 1 << 40
+"""More than digits that stand in front of an exponent can make up for."""
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
 _FNV_OFFSET, _FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
@@ -34,6 +36,7 @@ RULES = {
     6: "every line has a qid, or none has",
     7: "the label must be finite",
     8: "feature indices go up to 100,000",
+    9: "lines end with LF or CR LF; what stands behind a CR inside a comment would be lost",
 }
 """What a line must be like, by the number that stands for a broken rule."""
 _FIELD = re.compile(rb"(\d+):[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf|null)", re.IGNORECASE)
@@ -245,7 +248,7 @@ def _number(text: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
             k += 1
         if k < end and 48 <= text[k] <= 57:
             while k < end and 48 <= text[k] <= 57:
-                power = min(power * 10 + _digit(text[k]), 400)
+                power = min(power * 10 + _digit(text[k]), _MOST_POWER)
                 k += 1
             exponent += sign * power
             at = k
@@ -289,6 +292,16 @@ def _document_span(text: NDArray[np.uint8], at: int, end: int, span: NDArray[np.
                 span[1] = at
             return
         at += 1
+
+
+@njit(cache=True)
+def _holds_return(text: NDArray[np.uint8], at: int, end: int) -> bool:
+    """Whether a CR stands before something else than blanks."""
+    while at < end:
+        if text[at] == _RETURN and _skip_blanks(text, at, end) < end:
+            return True
+        at += 1
+    return False
 
 
 @njit(cache=True)
@@ -348,6 +361,8 @@ def _line(
         features[row, index - first_feature] = value
         last = index
         at = _skip_blanks(text, behind, end)
+    if _holds_return(text, at, end):
+        return 9
     _document_span(text, at, end, spans[row, 2:])
     return 0
 
@@ -376,6 +391,8 @@ def _fill(
                 if rule:
                     wrong[piece, 0], wrong[piece, 1] = rule, at
                 row += 1
+            elif body < end and _holds_return(text, body, end):
+                wrong[piece, 0], wrong[piece, 1] = 9, at
             at = end + 1
     return wrong
 

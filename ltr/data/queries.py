@@ -15,6 +15,8 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from ltr.data.named import Named
+
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _NAN_BITS = np.uint64(np.float32(np.nan).view(np.uint32))
@@ -26,7 +28,7 @@ LEFT_OUT: Any = None
 
 
 @dataclass(frozen=True)
-class Queries:
+class Queries(Named):
     """Queries with their documents.
 
     Args:

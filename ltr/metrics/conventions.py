@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
+from ltr.data.named import Named
+
 LARGEST_LABEL = 1000
 """Gains are 2^label − 1, and the sum over a long query must be a number."""
 
 
 @dataclass(frozen=True)
-class Conventions:
+class Conventions(Named):
     """The choices that a measure's value depends on besides its name (README, *conventions*).
 
     Args:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ltr.data.named import Named
 from ltr.kernels.kernel import Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.constructions import CONSTRUCTIONS
@@ -28,7 +29,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Named):
     """A weight that grows with the iteration, clipped to [0, 1] (S eq. 12 and section 6.2).
 
     Args:
@@ -68,7 +69,7 @@ def _path(schedule: Schedule, iterations: int) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Named):
     """One part of an objective.
 
     Args:

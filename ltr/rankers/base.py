@@ -5,7 +5,6 @@ A ranker subclasses `Ranker` and defines how it learns (`fit`), how it scores (`
 follow from its fields; class traits say what else it can do. On disk: JSON for people, npz for the arrays, no pickle.
 """
 
-import difflib
 import json
 import math
 import zipfile
@@ -19,6 +18,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr.data.named import Named
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Array, Floats, Floats32
 from ltr.metrics.conventions import Conventions
@@ -91,7 +91,7 @@ class UndefinedScoreError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranker(ABC):
+class Ranker(Named, ABC):
     """A ranker, fitted or not. `fit` returns a fitted copy.
 
     Attributes:
@@ -129,20 +129,6 @@ class Ranker(ABC):
     names: tuple[str, ...] = learned(())
     curve: Curve | None = learned(None, compare=False)
     remarks: tuple[str, ...] = learned((), compare=False)
-
-    def __new__(cls, *given: object, **named: object) -> Self:
-        """Refuses unknown parameters with what may have been meant.
-
-        Raises:
-            TypeError: as Python does for an unexpected keyword argument.
-        """
-        known = [f.name for f in fields(cls)] if is_dataclass(cls) else []
-        for name in named:
-            if name not in known:
-                near = difflib.get_close_matches(name, parameters_of(cls), n=2)
-                hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(parameters_of(cls))}"
-                raise TypeError(f"{cls.__name__}: no parameter {name!r}; {hint}")
-        return super().__new__(cls)
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
+from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.conventions import Conventions
@@ -31,7 +32,7 @@ from ltr.rankers.training import mean_measure
 
 
 @dataclass(eq=False)
-class Estimator:
+class Estimator(Named):
     """A ranker that scikit-learn clones, searches and puts at the end of a pipeline.
 
     ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. A frame's feature names are remembered, and found in the

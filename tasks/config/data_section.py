@@ -58,6 +58,7 @@ class Data(Strict):
 
     `attributes` names columns that say something of a query, alike in all its rows; nothing is learned from them. One of the name
     ``text`` is what was typed.
+    `names` is a file with the names of the features of text, one a line, the first feature's first.
     `ignore` names columns of tables that are not read at all, ``*`` for any letters; `drop` names features.
     `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id.
     """
@@ -79,6 +80,7 @@ class Data(Strict):
     sources: list[str] = []
     attributes: list[str] = []
     first_feature: Literal[0, 1] = 1
+    names: Path | None = None
     ignore: list[str] = []
     drop: list[str] = []
     drop_telling: bool = True

@@ -7,7 +7,8 @@ together, and that is reported. A second run with the same bytes reads nothing a
 import difflib
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +23,7 @@ from ltr.data import letor
 from ltr.data.queries import Queries, concatenate, in_order, widen
 from tasks.config.data_section import Data
 from tasks.data.tables import is_table, read_table, require_plain
+from tasks.data.text import read_names, text_blocks
 from tasks.records import DataError, Ingested
 from tasks.store.datasets import keep_queries
 from tasks.store.seal import digest_of_file
@@ -83,19 +85,21 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     digests = {path: digest_of_file(path) for path in (*paths, *sidecars)}
     recipe = {
         "reader": _READER,
-        "files": [[path.name, digest] for path, digest in digests.items()],
+        "files": [[_name_among(path, data), digest] for path, digest in digests.items()],
         "columns": [data.query, data.document, data.label, data.weight, data.sources],
         "first_feature": data.first_feature,
         "drop": sorted(data.drop),
         "ignore": sorted(data.ignore),
         **({"attributes": data.attributes} if data.attributes else {}),
+        **({"names": read_names(located(data.names))} if data.names else {}),
     }
     if noted := remembered(recipe):
         return Ingested(noted.data[0], noted.split_queries, read=False, notes=noted.notes)
     parts, split = [], 0
     notes: list[str] = []
     for path in paths:
-        rows = _read(path, data)
+        with _unchanged(path, digests[path]):
+            rows = _read(path, data)
         notes += rows.notes
         queries, apart = _regrouped(rows)
         parts.append(without(queries, data.drop))
@@ -106,12 +110,30 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         joined = concatenate(parts)
     except ValueError as error:
         raise DataError(f"{', '.join(str(p) for p in paths)}: {error}") from None
-    for path, digest in digests.items():
-        if digest_of_file(path) != digest:
-            raise DataError(f"{path}: the file was changed while it was read; run the same command again")
+    for path in sidecars:
+        with _unchanged(path, digests[path]):
+            pass
     name = keep_queries(joined)
     remember(recipe, Noted((name,), split_queries=split, notes=tuple(notes)))
     return Ingested(name, split, read=True, notes=tuple(notes))
+
+
+@contextmanager
+def _unchanged(path: Path, digest: str) -> Iterator[None]:
+    """Raises DataError at the end where the file is another one by then, whatever was wrong with what was read of it."""
+    wrong: Exception | None = None
+    try:
+        yield
+    except (DataError, OSError) as error:
+        wrong = error
+    try:
+        same = digest_of_file(path) == digest
+    except OSError:
+        same = False
+    if not same:
+        raise DataError(f"{path}: the file was changed while it was read; run the same command again") from None
+    if wrong is not None:
+        raise wrong
 
 
 def _sidecar(path: Path) -> Path | None:
@@ -121,6 +143,8 @@ def _sidecar(path: Path) -> Path | None:
 
 def _read(path: Path, data: Data) -> Rows:
     require_plain(path)
+    if data.names and is_table(path):
+        raise DataError(f"{path}: data.names names the features of LETOR text; a table's columns have names")
     if (data.weight or data.sources or data.attributes) and not is_table(path):
         raise DataError(
             f"{path}: data.weight, data.sources and data.attributes name columns, and LETOR text has none; give a Parquet or CSV file"
@@ -129,22 +153,59 @@ def _read(path: Path, data: Data) -> Rows:
 
 
 def _of_text(path: Path, data: Data) -> Rows:
-    text: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
-    text = text[3:] if bytes(text[:3]) == b"\xef\xbb\xbf" else text
-    try:
-        lines = letor.parse(text, data.first_feature)
-    except letor.LineError as error:
-        raise DataError(f"{path}, line {error.line}: {error.text!r}: {error.rule}") from None
-    except ValueError as error:
-        raise DataError(f"{path}: {error}") from None
-    names = tuple(f"f{k + data.first_feature}" for k in range(lines.features.shape[1]))
-    spans = lines.document_spans
-    documents = letor.cut(text, spans) if (spans[:, 1] > spans[:, 0]).all() else None
-    if lines.query_keys is not None:
-        return Rows(lines.features, lines.labels, lines.query_keys, letor.cut(text, lines.query_spans), documents, names)
-    sizes = _group_sizes(path, len(lines.labels))
-    ids = np.repeat(np.array([f"{path.name}:{k + 1}".encode() for k in range(len(sizes))]), sizes)
-    return Rows(lines.features, lines.labels, _keys(ids), ids, documents, names)
+    parts, keys, ids, documents = [], [], [], []
+    for text, lines in text_blocks(path, data.first_feature):
+        parts.append((lines.features, lines.labels))
+        if lines.query_keys is not None:
+            keys.append(lines.query_keys)
+            ids.append(letor.cut(text, lines.query_spans))
+        spans = lines.document_spans
+        documents.append(letor.cut(text, spans) if (spans[:, 1] > spans[:, 0]).all() else None)
+    labels = np.concatenate([part for _, part in parts])
+    features = _joined([part for part, _ in parts])
+    features, names, notes = _named(path, features, data)
+    named = [part for part in documents if part is not None]
+    named_all = np.concatenate(named) if len(named) == len(documents) else None
+    if keys:
+        return Rows(features, labels, np.concatenate(keys), np.concatenate(ids), named_all, names, notes=notes)
+    sizes = _group_sizes(path, len(labels))
+    own = np.repeat(np.array([f"{_name_among(path, data)}:{k + 1}".encode() for k in range(len(sizes))]), sizes)
+    return Rows(features, labels, _keys(own), own, named_all, names, notes=notes)
+
+
+def _joined(parts: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Blocks of sparse text below each other, narrower ones ending in zeros."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = np.zeros((sum(map(len, parts)), max(part.shape[1] for part in parts)), np.float32)
+    at = 0
+    for part in parts:
+        whole[at : at + len(part), : part.shape[1]] = part
+        at += len(part)
+    return whole
+
+
+def _named(path: Path, features: NDArray[np.float32], data: Data) -> tuple[NDArray[np.float32], tuple[str, ...], tuple[str, ...]]:
+    """The features of a text, as many as there are names where these are given; the names, and what there is to say of them."""
+    wide = features.shape[1]
+    if data.names is None:
+        return features, tuple(f"f{k + data.first_feature}" for k in range(wide)), ()
+    names = read_names(located(data.names))
+    if wide > len(names):
+        raise DataError(f"{path}: feature {wide - 1 + data.first_feature}, and data.names {data.names} names {len(names)} features")
+    if wide == len(names):
+        return features, names, ()
+    note = f"features end at {wide - 1 + data.first_feature}; the last {len(names) - wide} of {data.names} are 0"
+    return np.pad(features, ((0, 0), (0, len(names) - wide))), names, (note,)
+
+
+def _name_among(path: Path, data: Data) -> str:
+    """A file's name, with as many of the folders above it as tell it apart from the other files of the data."""
+    files = (expanded(one).absolute() for one in (*data.train, *data.valid, *data.test, *data.parts, *data.files))
+    own = path.absolute().parts
+    others = {file.parts for file in files} - {own}
+    depth = next((k for k in range(1, len(own)) if all(other[-k:] != own[-k:] for other in others)), len(own))
+    return "/".join(own[-depth:])
 
 
 def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:

@@ -1,7 +1,6 @@
 """A model and a file → scores. The file is read part by part and may be larger than memory; only ids and scores are kept."""
 
 import difflib
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from ltr.data import letor
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.ingest import located, numbers
-from tasks.data.tables import is_table, reading, require_plain, scan
+from tasks.data.tables import is_table, reading, scan
+from tasks.data.text import BYTES, read_names, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec
 from tasks.records import DataError
 from tasks.store.state import refuse_overwriting, written_whole
 
-ROWS, BYTES = 100_000, 1 << 26
+ROWS = 100_000
 """Of a table and of a text that are read at a time."""
 FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 
@@ -128,32 +128,28 @@ def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.
 def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of LETOR text, some megabytes of whole lines at a time."""
     _refuse_twice(path, [name for name in data.runs if name[:1] == "f" and name[1:].isdigit()], data)
-    strange = [name for name in names if not (name[:1] == "f" and name[1:].isdigit())]
+    given = read_names(located(data.names)) if data.names else ()
+    strange = [name for name in names if (name not in given if given else not (name[:1] == "f" and name[1:].isdigit()))]
     if strange:
-        raise DataError(
-            f"{path}: text has the features f{data.first_feature}, f{data.first_feature + 1}, …, and the model reads {strange[0]!r}"
+        has = (
+            f"{given[0]}, {given[-1]} and what {data.names} names"
+            if given
+            else f"f{data.first_feature}, f{data.first_feature + 1}, …"
         )
-    columns = np.array([int(name[1:]) - data.first_feature for name in names], np.int64)
+        hint = "" if given else " (data.names: FILE names them otherwise)"
+        raise DataError(f"{path}: text has the features {has}, and the model reads {strange[0]!r}{hint}")
+    place = {name: k for k, name in enumerate(given)}
+    columns = np.array([place[name] if given else int(name[1:]) - data.first_feature for name in names], np.int64)
     if columns.min(initial=0) < 0:
         raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
-    lines_before = 0
-    require_plain(path)
-    with open(path, "rb") as file:
-        while block := file.read(BYTES):
-            whole = block + file.readline()
-            text = np.frombuffer(whole if lines_before else whole.removeprefix(BOM_UTF8), np.uint8)
-            try:
-                lines = letor.parse(text, data.first_feature)
-            except letor.LineError as error:
-                raise DataError(f"{path}, line {lines_before + error.line}: {error.text!r}: {error.rule}") from None
-            lines_before += int((text == ord("\n")).sum())
-            wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
-            wide[:, : lines.features.shape[1]] = lines.features
-            ids = {"query": lines.query_spans} if lines.query_keys is not None else {}
-            if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():
-                ids["document"] = lines.document_spans
-            found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "replace") for kind, spans in ids.items()}
-            yield pl.DataFrame(found, height=len(wide)), wide[:, columns]
+    for text, lines in text_blocks(path, data.first_feature, BYTES):
+        wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
+        wide[:, : lines.features.shape[1]] = lines.features
+        ids = {"query": lines.query_spans} if lines.query_keys is not None else {}
+        if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():
+            ids["document"] = lines.document_spans
+        found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "replace") for kind, spans in ids.items()}
+        yield pl.DataFrame(found, height=len(wide)), wide[:, columns]
 
 
 def _run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Models of other tools as rankers: LightGBM's text and XGBoost's JSON.
+"""Models of other tools as rankers: LightGBM's text, and XGBoost's JSON, as text or in its binary form (``.ubj``).
 
 Imported trees are a `ltr.LambdaMART` like any other: certificates, the microscope and comparisons work on them.
 """
@@ -14,19 +14,27 @@ import numpy as np
 import ltr
 from ltr.trees import formats
 from ltr.trees.ensemble import Trees
+from tasks.export.ubjson import read_ubjson
 from tasks.records import DataError
 
-_BEGINNINGS = {"lightgbm": r"\s*tree\s*\nversion=", "xgboost": r'\s*\{\s*"(learner|version)"\s*:\s*[\[{]'}
+_BEGINNINGS = {
+    "lightgbm": r"\s*tree\s*\nversion=",
+    "xgboost": r'\s*\{\s*"(learner|version)"\s*:\s*[\[{]|\{[iUIlL]\0*\x07(learner|version)[\[{]',
+}
 
 
-def _read_document(text: str) -> formats.Ensemble:
+def _read_document(content: bytes) -> formats.Ensemble:
     try:
-        return formats.read_xgboost(json.loads(text))
+        binary = content[1:2] in (b"i", b"U", b"I", b"l", b"L")
+        return formats.read_xgboost(read_ubjson(content) if binary else json.loads(content.decode()))
     except RecursionError:
         raise ValueError("no XGBoost model: lists within lists, too deep to read") from None
 
 
-READERS: dict[str, Callable[[str], formats.Ensemble]] = {"lightgbm": formats.read_lightgbm, "xgboost": _read_document}
+READERS: dict[str, Callable[[bytes], formats.Ensemble]] = {
+    "lightgbm": lambda content: formats.read_lightgbm(content.decode()),
+    "xgboost": _read_document,
+}
 
 
 def source_of(path: str | Path) -> str | None:
@@ -37,7 +45,7 @@ def source_of(path: str | Path) -> str | None:
 
 
 def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
-    """The ensemble in a LightGBM text model or XGBoost JSON as a fitted ranker. Its scores are LightGBM's raw scores to the bit, and
+    """The ensemble in a LightGBM text model or XGBoost's JSON or UBJSON as a fitted ranker. Its scores are LightGBM's raw scores to the bit, and
     XGBoost's margins but for that tool's sums in float32.
 
     Args:
@@ -51,9 +59,9 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
     try:
         tool = source_of(path)
         if tool is None:
-            raise ValueError("neither LightGBM's text nor XGBoost's JSON (a .ubj file is XGBoost's too: save it as .json)")
+            raise ValueError("neither LightGBM's text nor XGBoost's .json or .ubj")
         # Bytes, not lines: LightGBM finds its trees by their sizes in bytes, carriage returns included.
-        trees, taken = _on_features(READERS[tool](path.read_bytes().decode()), names)
+        trees, taken = _on_features(READERS[tool](path.read_bytes()), names)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from None
     except ValueError as error:

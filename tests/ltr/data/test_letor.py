@@ -103,6 +103,22 @@ def test_nothing_in_it():
             parse(text)
 
 
+def test_a_return_inside_a_comment_hides_no_row():
+    assert parse("1 qid:1 1:2 # docid = a\r\n# a\r\r\n0 qid:1 1:1 # b \r \n").labels.tolist() == [1, 0]
+    for text in ("0 qid:1 1:1\n1 qid:1 1:2 # docid = a\r0 qid:1 1:3\n", "0 qid:1 1:1\n# head\r1 qid:1 1:2\n"):
+        with pytest.raises(letor.LineError, match="behind a CR inside a comment") as caught:
+            parse(text)
+        assert caught.value.line == 2
+
+
+def test_digits_that_an_exponent_makes_up_for():
+    for zeros in (0, 17, 18, 300, 390, 399, 400, 401, 500, 5000):
+        small, large = f"0.{'0' * zeros}25e{zeros + 1}", f"25{'0' * zeros}e-{zeros + 1}"
+        assert parse(f"1 qid:1 1:{small} 2:{large}").features.tolist() == [[2.5, 2.5]]
+    assert parse("1 qid:1 1:1e-99999999999999999999 2:0e99999999999999999999").features.tolist() == [[0, 0]]
+    assert parse("1 qid:1 1:1e99999999999999999999").features.tolist() == [[np.inf]]
+
+
 def test_pieces_do_not_change_the_outcome(monkeypatch):
     rng = random.Random(1)
     text = "".join(

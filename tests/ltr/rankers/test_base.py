@@ -265,7 +265,9 @@ def test_an_objective_may_be_a_measures_name(queries):
 def test_misspelt_parameters_get_near_misses():
     with pytest.raises(TypeError, match=r"LambdaMART: no parameter 'n_leafs'; did you mean n_leaves"):
         ltr.LambdaMART(n_leafs=3)
-    with pytest.raises(TypeError, match=r"LeastSquares: no parameter 'zzz'; there are conventions, standardise, stop_on, ridge"):
+    with pytest.raises(
+        TypeError, match=r"LeastSquares: no parameter 'zzz'; there are conventions, standardise, impute, stop_on, ridge"
+    ):
         ltr.LeastSquares(zzz=1)
 
 

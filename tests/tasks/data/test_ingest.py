@@ -1,5 +1,7 @@
 """Files of every kind become the same data set, once; a wrong one is named with file, place, value and rule."""
 
+import os
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tasks.config.data_section import Data
 from tasks.data import ingest as module
 from tasks.data.ingest import ingest
+from tasks.data.text import text_blocks
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
 
@@ -312,3 +315,33 @@ def test_ids_that_cannot_be_told_apart_are_refused(workplace):
         pl.DataFrame({"query": ids, "label": [1, 0], "f": [1.0, 2.0]}).write_parquet("a.parquet")
         with pytest.raises(DataError, match=said):
             read(["a.parquet"])
+
+
+def test_a_text_cut_short_while_it_is_read_is_told(workplace, monkeypatch):
+    """As a file that somebody writes anew: a mapped one would end the process (SIGBUS)."""
+    path = workplace / "a.txt"
+    line = f"1 qid:1 {' '.join(f'{k}:0.123456' for k in range(1, 200))}\n"
+    path.write_text(line * 4000)
+    parse = module.letor.parse
+
+    def cut_short(text, first_feature):
+        os.truncate(path, 1000)
+        return parse(text, first_feature)
+
+    monkeypatch.setattr(module.letor, "parse", cut_short)
+    monkeypatch.setattr(text_blocks, "__defaults__", (1 << 20,))
+    with pytest.raises(DataError, match=r"a\.txt: the file was changed while it was read"):
+        ingest.fn([path], Data(files=["a.txt"]))
+
+
+def test_equal_names_in_two_folders_are_other_queries(workplace):
+    """Where queries have no id but their place in a file; a name that no other file has stays as it was."""
+    for place in ("x/one", "y/one", "y/two"):
+        (workplace / place).mkdir(parents=True)
+        (workplace / place / "rank.txt").write_text("1 1:1\n0 1:2\n")
+        (workplace / place / "rank.txt.query").write_text("2\n")
+    data = Data(train=["x/one/rank.txt"], valid=["y/one/rank.txt"], test=["y/two/rank.txt"])
+    read_as = [open_queries(ingest.fn([path], data).data).ids[0] for path in (*data.train, *data.valid, *data.test)]
+    assert read_as == [b"x/one/rank.txt:1", b"y/one/rank.txt:1", b"two/rank.txt:1"]
+    assert read(["x/one/rank.txt"])[0].ids[0] == b"rank.txt:1"
+    assert read(["x/one/rank.txt", "y/one/rank.txt"])[0].n_queries == 2

@@ -67,6 +67,22 @@ def test_text_in_parts_and_a_trec_run(workplace, fitted, monkeypatch):
         assert [float(line[4]) for line in own] == sorted((float(line[4]) for line in own), reverse=True)
 
 
+def test_a_model_on_named_features_reads_text_with_the_same_names(workplace, capsys):
+    lines = [f"{k % 2} qid:{k // 5} 1:{k % 7} 2:{k % 3} 3:{k % 2}\n" for k in range(60)]
+    (workplace / "a.txt").write_text("".join(lines))
+    (workplace / "names.txt").write_text("age\nbm25\nclicks\n")
+    named = ["--set", "names=names.txt"]
+    queries = make_queries(20, n_features=3)
+    model = ltr.LeastSquares().fit(replace(queries, names=("clicks", "age", "bm25")))
+    ltr.save(model, workplace / "m")
+    assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "s.csv"]) == 1
+    assert "the model reads 'clicks' (data.names: FILE names them otherwise)" in capsys.readouterr().err
+    assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "s.csv", *named]) == 0
+    rows = np.array([[k % 2, k % 7, k % 3] for k in range(60)], np.float32)
+    assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(rows))
+    assert main(["evaluate", "--model", "m", "--data", "a.txt", "--measure", "map:binary", *named, "--set", "binarise=1"]) == 0
+
+
 def test_scores_of_runs_are_features_by_query_and_document(workplace, fitted, monkeypatch):
     model, queries = fitted
     frame = frame_of(queries)

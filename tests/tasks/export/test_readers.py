@@ -112,23 +112,41 @@ def test_features_are_found_by_name_or_by_place(workplace):
         find_model("nameless.json", ("a", "b", "c"))
 
 
+@pytest.mark.parametrize(
+    "parameters", [{}, {"booster": "dart", "rate_drop": 0.5}, {"base_score": 0.25}, {"objective": "rank:pairwise"}]
+)
+def test_xgboosts_binary_form_is_the_same_model(workplace, parameters):
+    queries = data(0.1)
+    booster = trained_xgboost(queries, **parameters)
+    booster.save_model("m.ubj")
+    booster.save_model("m.json")
+    binary, text = find_model("m.ubj", queries.names), find_model("m.json", queries.names)
+    assert np.array_equal(binary.predict(queries.features), text.predict(queries.features))
+    assert binary.digest == text.digest
+    Path("no-suffix").write_bytes(Path("m.ubj").read_bytes())
+    assert find_model("no-suffix", queries.names).digest == text.digest
+
+
 def test_files_that_are_no_model(workplace):
     queries = data()
     trained_xgboost(queries).save_model("m.ubj")
+    (workplace / "cut.ubj").write_bytes((workplace / "m.ubj").read_bytes()[:-1])
+    (workplace / "text.ubj").write_text("{")
     (workplace / "weights").write_text("1:0.5\n")
     (workplace / "broken.json").write_text('{"learner": {}}')
     (workplace / "cut.json").write_text('{"learner": {')
     for name, rule in (
-        ("m.ubj", "save it as .json"),
-        ("weights", "neither LightGBM's text nor XGBoost's JSON"),
+        ("cut.ubj", r"byte \d+: 1 bytes are announced and 0 are left"),
+        ("text.ubj", "neither LightGBM's text nor XGBoost's .json or .ubj"),
+        ("weights", "neither LightGBM's text nor XGBoost's .json or .ubj"),
         ("nowhere", "No such file"),
         ("broken.json", "no XGBoost model: KeyError 'gradient_booster'"),
         ("cut.json", "Expecting"),
     ):
         with pytest.raises(DataError, match=f"{name}: .*{rule}"):
             read_model(name)
-    with pytest.raises(DataError, match=r"save it as \.json"):
-        find_model("m.ubj")
+    with pytest.raises(DataError, match=r"neither LightGBM's text"):
+        find_model("text.ubj")
     categorical = lightgbm.Dataset(np.arange(200.0)[:, None] % 7, np.arange(200) % 3 == 0, categorical_feature=[0])
     lightgbm.train({"verbose": -1, "min_data_per_group": 1, "min_data_in_leaf": 5}, categorical, 2).save_model("c.txt")
     with pytest.raises(DataError, match=r"c.txt: tree 0, split 0 is categorical"):
@@ -146,7 +164,7 @@ features = np.load("rows.npy")
 for path in map(Path, sys.stdin.read().split()):
     Path("last").write_text(path.name)
     try:
-        if path.suffix == ".json":
+        if path.suffix in (".json", ".ubj"):
             import xgboost
             booster = xgboost.Booster(model_file=path)
             rows = xgboost.DMatrix(features, feature_names=booster.feature_names)
@@ -170,10 +188,10 @@ def in_their_hands(paths):
 
 
 @pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("tool", ["lightgbm", "xgboost"])
-def test_a_changed_file_is_refused_or_read_as_the_tool_reads_it(workplace, tool, n):
+@pytest.mark.parametrize(("tool", "suffix"), [("lightgbm", "txt"), ("xgboost", "json"), ("xgboost", "ubj")])
+def test_a_changed_file_is_refused_or_read_as_the_tool_reads_it(workplace, tool, suffix, n):
     queries = data(0.1)
-    trained, suffix = (trained_lightgbm, "txt") if tool == "lightgbm" else (trained_xgboost, "json")
+    trained = trained_lightgbm if tool == "lightgbm" else trained_xgboost
     trained(queries).save_model(f"theirs.{suffix}")
     before = find_model(f"theirs.{suffix}", queries.names).predict(queries.features)
     np.save("rows.npy", queries.features)

@@ -1,0 +1,25 @@
+"""Dataclasses whose misspelt arguments are told with what may have been meant."""
+
+import difflib
+from dataclasses import fields, is_dataclass
+from typing import Any, Self
+
+
+class Named:
+    """A base of dataclasses. Fields with ``learned`` in their metadata are set later, and nobody is told of them."""
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Refuses unknown parameters.
+
+        Raises:
+            TypeError: as Python does for an unexpected keyword argument.
+        """
+        own: tuple[Any, ...] = fields(cls) if is_dataclass(cls) else ()
+        known = [field.name for field in own]
+        told = [field.name for field in own if not field.metadata.get("learned")]
+        for name in named:
+            if name not in known:
+                near = difflib.get_close_matches(name, told, n=2)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(told)}"
+                raise TypeError(f"{cls.__name__}: no parameter {name!r}; {hint}")
+        return super().__new__(cls)

@@ -1,0 +1,60 @@
+"""LETOR text, some megabytes of whole lines at a time: read and not mapped, so that a file that ends early while it is read is only short."""
+
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data import letor
+from tasks.data.tables import require_plain
+from tasks.records import DataError
+
+BYTES = 1 << 26
+
+
+def text_blocks(path: Path, first_feature: int, size: int = BYTES) -> Iterator[tuple[NDArray[np.uint8], letor.Lines]]:
+    """Bytes and contents of each block of a text in which there is a document.
+
+    Raises:
+        DataError: for the first line that breaks a rule, and for a text without any document.
+    """
+    require_plain(path)
+    before, first = 0, None
+    with open(path, "rb") as file:
+        while block := file.read(size):
+            whole = block + file.readline()
+            text = np.frombuffer(whole if before else whole.removeprefix(BOM_UTF8), np.uint8)
+            try:
+                lines = letor.parse(text, first_feature)
+            except letor.LineError as error:
+                raise DataError(f"{path}, line {before + error.line}: {error.text!r}: {error.rule}") from None
+            except ValueError:
+                lines = None  # comments and empty lines alone
+            if lines is not None:
+                first = first or lines
+                if (first.query_keys is None) != (lines.query_keys is None):
+                    raise DataError(f"{path}, from line {before + 1} on: {letor.RULES[6]}")
+                yield text, lines
+            before += int((text == ord("\n")).sum())
+    if first is None:
+        raise DataError(f"{path}: no document in it")
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """Names of features, one a line.
+
+    Raises:
+        DataError: for a line that is empty or no text, a name that is there twice, and a file without any.
+    """
+    require_plain(path)
+    try:
+        lines = path.read_text("utf-8-sig").rstrip("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8") from None
+    names = [line.strip() for line in lines]
+    for number, name in enumerate(names, 1):
+        if not name or name in names[: number - 1]:
+            raise DataError(f"{path}, line {number}: {name[:40]!r}: each line is the name of another feature")
+    return tuple(names)

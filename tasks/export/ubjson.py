@@ -1,0 +1,109 @@
+"""Universal Binary JSON (https://ubjson.org, draft 12), as XGBoost saves models → plain values, as `json.loads` gives them.
+
+value   Z | T | F | number | S text | [ items ] | { members }
+items   value … ], or # count value …, or $ type # count numbers …
+text    count bytes; a member is a text and a value; a count is a whole number with its type
+"""
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from ltr.rankers.base import Json
+
+_NUMBERS = {b"i": "b", b"U": "B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
+_WHOLE = b"iUIlL"
+_WORDS = {b"Z": None, b"T": True, b"F": False}
+_DEEPEST = 100
+
+
+class _Bytes:
+    """Bytes that are read from the beginning to the end. Nothing is allocated for a count that the bytes left cannot hold."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def take(self, n: int) -> bytes:
+        if not 0 <= n <= len(self.content) - self.at:
+            raise ValueError(f"byte {self.at}: {n} bytes are announced and {len(self.content) - self.at} are left")
+        self.at += n
+        return self.content[self.at - n : self.at]
+
+    def follows(self, mark: bytes) -> bool:
+        found = self.content.startswith(mark, self.at)
+        self.at += len(mark) if found else 0
+        return found
+
+    def number(self, kind: bytes) -> int | float:
+        form = _NUMBERS[kind]
+        value: int | float = struct.unpack(form, self.take(struct.calcsize(form)))[0]
+        return value
+
+    def count(self) -> int:
+        kind = self.take(1)
+        if kind not in _WHOLE:
+            raise ValueError(f"byte {self.at - 1}: {kind!r} is no type of a count")
+        return int(self.number(kind))
+
+    def text(self) -> str:
+        try:
+            return self.take(self.count()).decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"byte {self.at}: the text before it is not UTF-8") from None
+
+    def value(self, depth: int = 0) -> Any:
+        if depth > _DEEPEST:
+            raise ValueError(f"byte {self.at}: lists within lists, too deep to read")
+        kind = self.take(1)
+        if kind in _NUMBERS:
+            return self.number(kind)
+        if kind in _WORDS:
+            return _WORDS[kind]
+        if kind == b"S":
+            return self.text()
+        if kind == b"[":
+            return self.items(depth)
+        if kind == b"{":
+            return self.members(depth)
+        raise ValueError(f"byte {self.at - 1}: {kind!r} begins no value")
+
+    def items(self, depth: int) -> list[Any]:
+        if self.follows(b"$"):
+            kind = self.take(1)
+            if kind not in _NUMBERS or not self.follows(b"#"):
+                raise ValueError(f"byte {self.at}: a list of one type is of numbers, and counted")
+            dtype = np.dtype(_NUMBERS[kind])
+            numbers: list[Any] = np.frombuffer(self.take(self.count() * dtype.itemsize), dtype).tolist()
+            return numbers
+        if self.follows(b"#"):
+            n = self.count()
+            if not 0 <= n <= len(self.content) - self.at:
+                raise ValueError(f"byte {self.at}: {n} items are announced and {len(self.content) - self.at} bytes are left")
+            return [self.value(depth + 1) for _ in range(n)]
+        found = []
+        while not self.follows(b"]"):
+            found.append(self.value(depth + 1))
+        return found
+
+    def members(self, depth: int) -> dict[str, Json]:
+        found: dict[str, Json] = {}
+        while not self.follows(b"}"):
+            name = self.text()
+            if name in found:
+                raise ValueError(f"byte {self.at}: {name[:40]!r} is there twice")
+            found[name] = self.value(depth + 1)
+        return found
+
+
+def read_ubjson(content: bytes) -> Any:
+    """The value that the bytes hold.
+
+    Raises:
+        ValueError: naming the byte, for what is no UBJSON, ends early, or goes on behind its value.
+    """
+    source = _Bytes(content)
+    value = source.value()
+    if source.at < len(content):
+        raise ValueError(f"byte {source.at}: {len(content) - source.at} bytes behind the end")
+    return value
