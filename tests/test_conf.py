@@ -15,27 +15,31 @@ QUICK = {
     "epochs": 2, "n_trees": 3, "min_docs_in_leaf": 2, "n_leaves": 3, "iterations": 3, "samples": 5, "length": 5, "rounds": 3, "planes": 5,
     "starts": 1, "patience": 2, "count_pairs": 1, "keep_epochs": [],
 }  # fmt: skip
+UNSWEPT = {*QUICK, "train_share"}
 FEW: dict[str, Any] = {"queries": [12, 8, 10], "documents": 12, "features": 8, "mixed": 1}
 
 
 def few(data: dict[str, Any]) -> dict[str, Any]:
     """The data of a configuration with few queries, generated where they are files."""
     kept = {key: data[key] for key in ("clean", "binarise", "binarise_into") if key in data}
-    return {**kept, "generate": {**data.get("generate", {}), **FEW}}
+    more = data.get("clicks", {}).get("more", {})
+    return {**kept, "generate": {"more": more, "similar": 20 if more else 0, **data.get("generate", {}), **FEW}}
 
 
 def tiny(written: dict[str, Any]) -> dict[str, Any]:
     """A configuration that takes seconds: few queries, short training, one point of every grid."""
     rankers = {}
     for name, section in written.get("rankers", {}).items():
-        grid = {path: values[:1] for path, values in section.get("sweep", {}).items() if path.split(".")[0] not in QUICK}
+        grid = {path: values[:1] for path, values in section.get("sweep", {}).items() if path.split(".")[0] not in UNSWEPT}
         rankers[name] = {**section, **{key: value for key, value in QUICK.items() if key in section}, "sweep": grid}
-    grid = {path: values[:1] for path, values in written.get("sweep", {}).items() if path not in QUICK}
+    grid = {path: values[:1] for path, values in written.get("sweep", {}).items() if path not in UNSWEPT}
     small = {**written, "rankers": rankers, "sweep": grid, "scale": 1, "length": 0.02, "data": few(written["data"])}
     if small.get("plot_by") not in {*grid, *(path for section in rankers.values() for path in section["sweep"])}:
         small.pop("plot_by", None)
     if "optimality" in small:
         small["optimality"] = {**small["optimality"], "epsilon": 0.3, "delta": 0.3, "early_epochs": [1]}
+    if "segments" in small:
+        small["segments"] = {**small["segments"], "by": ["documents"]}
     small.pop("expect", None)
     return small
 

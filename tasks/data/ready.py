@@ -69,7 +69,10 @@ def ready_data(config: RunConfig) -> Ready:
 
 def _sources(config: RunConfig) -> tuple[Data, list[Finding]]:
     """The data as files, generated or pooled where they are not, and what there is to say of that."""
-    data = generate(config.data.generate, config.scale) if config.data.generate else config.data
+    data = config.data
+    if data.generate:
+        kept = {key: getattr(data, key) for key in ("clean", "binarise", "binarise_into", "drop", "drop_telling")}
+        data = generate(data.generate, config.scale).model_copy(update=kept)
     if not data.qrels:
         return data, []
     alone, notes = pool(data)
