@@ -56,9 +56,10 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/res
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/results.py
 
-results: $(VENV)/.installed  ## the tables of the pages anew, from docs/benchmarks.json and the measures that there are
+results: $(VENV)/.installed  ## the tables of the pages anew, from docs/benchmarks.json, docs/papers/ and the measures that there are
 	$(BIN)/python benchmarks/results.py
 	$(BIN)/python docs/measure_table.py
+	$(BIN)/python -m benchmarks.papers
 
 # Sphinx takes Markdown pages and docstrings alike and is well kept; pdoc has no pages of its own, and MkDocs 1 is kept no longer.
 docs: $(VENV)/.installed-docs  ## pages and the reference from the docstrings, site/index.html

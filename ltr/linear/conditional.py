@@ -7,6 +7,7 @@ With δφ(y) = φ(y_q) − φ(y) and Pr(y) ∝ exp(−w·δφ(y)), over the rank
     l3            L1 + L2                                       (C12)
     convex        log Σ_y exp(−w·δφ(y) + Δ(y)) ≥ L1 + L2        (C14)
     exp_gain      −log E[G(y)], G = 1 − Δ                       (C6)
+    log_loss      log E[e^Δ(y)] ≥ L2, by Jensen's inequality    (C5 with f = exp)
 
 and the sum over the queries plus ‖w‖²/C is minimised by L-BFGS. mle and convex are convex in w; the others are not, and take the best of
 several starts. For AUC two have closed forms, which sum over all sign vectors y ∈ {±1}^(n⁺n⁻) and not only over rankings, so that no
@@ -28,11 +29,24 @@ from ltr.linear.sampler import Sample, binary_labels, draw
 from ltr.metrics.measure import Measure
 from ltr.rankers.parameters import SEED, WEIGHT, Span, whole
 
-LOSSES = {"mle": 0, "l2": 1, "l3": 2, "convex": 3, "exp_gain": 4}
+LOSSES = {"mle": 0, "l2": 1, "l3": 2, "convex": 3, "exp_gain": 4, "log_loss": 5}
 """Losses by name, as numbers for the kernels; the module has their formulas."""
 _CONVEX = ("mle", "convex")
 _CLOSED = ("mle", "convex", "exp_gain")
 _SKEW = Span(-1e6, 1e6)
+
+
+@njit(cache=True)
+def _partition(margins: Floats, shares: Floats) -> float:
+    """log Σ_y exp(margin), and in `shares` the derivative by each margin."""
+    top = margins.max()
+    total = 0.0
+    for s in range(len(margins)):
+        shares[s] = np.exp(margins[s] - top)
+        total += shares[s]
+    shares /= total
+    partition: float = top + np.log(total)
+    return partition
 
 
 @njit(cache=True)
@@ -44,18 +58,15 @@ def query_cost(kind: int, margins: Floats, losses: Floats, shares: Floats) -> fl
         margins: −w·δφ(y), ``float64 [rankings]``.
         losses: Δ(y), ``float64 [rankings]``.
     """
-    if kind == 3:
-        margins = margins + losses
-    top = margins.max()
-    total = 0.0
-    for s in range(len(margins)):
-        shares[s] = np.exp(margins[s] - top)
-        total += shares[s]
-    shares /= total
-    partition: float = top + np.log(total)
+    if kind == 5:
+        upper = np.empty(len(shares))
+        log_expected: float = _partition(margins + losses, upper) - _partition(margins, shares)
+        shares[:] = upper - shares
+        return log_expected
+    partition: float = _partition(margins + losses if kind == 3 else margins, shares)
     if kind == 0 or kind == 3:
         return partition
-    expected = 0.0
+    expected: float = 0.0
     for s in range(len(margins)):
         expected += shares[s] * losses[s]
     if kind == 1:
@@ -262,7 +273,7 @@ class ConditionalModel(LinearRanker):
 
     kind: ClassVar[str] = "conditional"
     traceable: ClassVar[bool] = True
-    loss: Literal["mle", "l2", "l3", "convex", "exp_gain"] = "convex"
+    loss: Literal["mle", "l2", "l3", "convex", "exp_gain", "log_loss"] = "convex"
     measure: str = "ndcg"
     C: float = 1000.0
     samples: int = 100

@@ -23,6 +23,7 @@ def costs(scores, table):
     mle = np.log(np.exp(margins).sum())
     return {
         "mle": mle, "l2": expected, "l3": mle + expected, "convex": np.log(np.exp(margins + losses).sum()), "exp_gain": -np.log(1 - expected),
+        "log_loss": np.log(np.exp(margins + losses).sum()) - mle,
     }  # fmt: skip
 
 
@@ -100,6 +101,18 @@ def test_convex_loss_is_an_upper_bound(measure):
         scores = np.random.default_rng(seed).normal(size=queries.n_documents) * 10.0 ** (seed % 4 - 2)
         upper, lower = (sampled_cost(loss, sample, queries.n_documents)(scores)[0] for loss in ("convex", "l3"))
         assert upper >= lower - 1e-9
+
+
+@pytest.mark.parametrize("measure", ["auc:binary", "map:binary", "ndcg:binary"])
+def test_the_log_of_the_expected_loss_is_bounded_by_the_expected_loss_and_the_convex_one(measure):
+    """C section 2: with f = exp, (4) is a lower bound of (5); and (5) is convex loss less the likelihood's."""
+    queries = binary()
+    sample = draw(queries, measure, 50)
+    for seed in range(20):
+        scores = np.random.default_rng(seed).normal(size=queries.n_documents) * 10.0 ** (seed % 4 - 2)
+        of = {loss: sampled_cost(loss, sample, queries.n_documents)(scores)[0] for loss in ("log_loss", "l2", "convex", "mle")}
+        assert of["log_loss"] >= of["l2"] - 1e-9
+        assert of["log_loss"] == pytest.approx(of["convex"] - of["mle"], abs=1e-9)
 
 
 def test_the_models_learn_and_come_back(tmp_path):
