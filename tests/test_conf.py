@@ -11,6 +11,11 @@ from tasks.config.reading import from_yaml, parse, read, read_study
 
 CONF = Path(__file__).parents[1] / "conf"
 FILES = sorted(CONF.rglob("*.yaml"))
+EVERY_TIME = {
+    "conf/trec-session", "donmez2009/figure2", "donmez2009/figure5", "dubey2009/figure4", "dubey2009/figure7", "svore2011/figure7",
+    "svore2011/table1", "svore2011/trees",
+}  # fmt: skip
+"""Configurations that together ask for every kind of ranker, data and evidence; the others run among the long tests."""
 QUICK = {
     "epochs": 2, "n_trees": 3, "min_docs_in_leaf": 2, "n_leaves": 3, "iterations": 3, "samples": 5, "length": 5, "rounds": 3, "planes": 5,
     "starts": 1, "patience": 2, "count_pairs": 1, "keep_epochs": [],
@@ -60,7 +65,14 @@ def test_it_is_read(path, monkeypatch):
 
 
 @pytest.mark.usefixtures("prefect_server", "workplace")
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=name.replace("/", "-"), marks=() if name in EVERY_TIME else pytest.mark.long)
+        for path in FILES
+        for name in [f"{path.parent.name}/{path.stem}"]
+    ],
+)
 def test_it_runs_to_its_report(path, monkeypatch):
     monkeypatch.setenv("LAMBDAFLOW_DATA", "data")
     outcome = run(parse(tiny(written_in(path)[0]), str(path)))

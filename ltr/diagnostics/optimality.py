@@ -44,6 +44,9 @@ _BLOCK = 8
 _AT_ONCE = 4_000_000
 """Moved scores, about, that are held in memory: 32 MB."""
 
+_ROUNDING = 1e-9
+"""By how much a step of ‖w‖ may come out longer."""
+
 MOST_DIRECTIONS = 1_000_000
 """Of one certificate."""
 
@@ -142,7 +145,7 @@ def certify(
     axes = np.eye(len(start))
     directions = np.vstack((axes, -axes)) if one_at_a_time else random_directions(n_directions(epsilon, delta), len(start), seed)
     base, curves = values_along(surface, directions, queries, measure, conventions, ladder)
-    near = np.array([0 < step <= norm for step in ladder])
+    near = np.array([0 < step <= norm * (1 + _ROUNDING) for step in ladder])
     rises, ties = curves[:, near] > base, curves[:, near] == base
     rising = int(rises.any(axis=1).sum())
     tie_share = float(ties.mean()) if near.any() else 1.0

@@ -63,6 +63,7 @@ def test_processes_give_what_threads_give(tmp_path, expected):
     assert models(done.stdout) == expected
 
 
+@pytest.mark.long
 def test_a_cluster_that_loses_a_worker_gives_what_threads_give(workplace, expected, monkeypatch, capsys):
     """A real scheduler and two workers that were started in another folder; one is killed while cells are being trained."""
     elsewhere = workplace / "elsewhere"

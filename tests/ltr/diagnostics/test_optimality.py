@@ -76,6 +76,14 @@ def test_the_verdict_on_a_linear_model_depends_on_its_rankings_alone(relative):
     assert all(np.allclose(one.curves, found[0].curves) for one in found)
 
 
+def test_a_step_as_long_as_the_weights_counts():
+    queries = make_queries(30, seed=1)
+    for seed in range(10):
+        weights = random_weights(4, 0, np.random.default_rng(seed))
+        found = certify(surface_of(weights, queries.features), queries, "ndcg", steps=(1.0,), relative=False, **QUICK)
+        assert found.why != "every step is longer than the weights (‖w‖ = 1)"
+
+
 def test_steps_that_change_no_order_are_inconclusive_not_optimal():
     queries = make_queries(30, seed=1)
     weights = random_weights(4, 0, np.random.default_rng(5))

@@ -161,7 +161,7 @@ def test_a_net_beats_random_weights_on_the_measure_it_is_trained_for(name, updat
         return next(iter(found.values()))
 
     net = ltr.LambdaRank(
-        hidden=hidden, update=update, objective=measure, stop_on=measure, conventions=rules, keep="train", epochs=60,
+        hidden=hidden, update=update, objective=measure, stop_on=measure, conventions=rules, keep="train", epochs=40,
         learning_rate=0.02 if update == "query" else 0.002,
     )  # fmt: skip
     found = paired_t(values(net.fit(train).predict(test.features)), values(np.zeros(test.n_documents)))

@@ -53,6 +53,7 @@ def asked(port, body):
         return json.loads(answer.read())["predictions"]
 
 
+@pytest.mark.long
 def test_mlflows_server_answers_the_same_scores(logged):
     model, queries, address = logged
     port = free_port()
