@@ -12,7 +12,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import version
@@ -134,12 +134,17 @@ def render(page: str, tables: Mapping[str, Any]) -> str:
     return BLOCK.sub(made, page)
 
 
-def main() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    made = render(page, read())
+def rewrite(path: Path, render: Callable[[str], str]) -> None:
+    """Makes a page anew, and says whether it changed."""
+    page = path.read_text(encoding="utf-8")
+    made = render(page)
     if made != page:
-        PAGE.write_text(made, encoding="utf-8")
-    print(f"{PAGE.name}: {'written' if made != page else 'as it was'}", file=sys.stderr)
+        path.write_text(made, encoding="utf-8")
+    print(f"{path.name}: {'written' if made != page else 'as it was'}", file=sys.stderr)
+
+
+def main() -> None:
+    rewrite(PAGE, lambda page: render(page, read()))
 
 
 if __name__ == "__main__":

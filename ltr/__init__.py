@@ -13,7 +13,7 @@ from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all
 
 # isort: on
 from ltr.data.queries import Queries
-from ltr.diagnostics.optimality import Certificate, certify, n_directions
+from ltr.diagnostics.optimality import Certificate, certify
 from ltr.diagnostics.polish import Polished, polish
 from ltr.linear.adarank import AdaRank
 from ltr.linear.conditional import ConditionalModel
@@ -88,7 +88,6 @@ __all__ = [
     "ledger",
     "load",
     "mix_scores",
-    "n_directions",
     "polish",
     "save",
 ]

@@ -5,22 +5,23 @@ from typing import Any
 
 import pytest
 
-from benchmarks import papers
+from benchmarks.papers import donmez2009, page
+from benchmarks.papers.block import Runs, graded
 
 ROOT = Path(__file__).parents[1]
-PAGE = papers.PAGE.read_text(encoding="utf-8")
-RECORDED = papers.recorded()
+PAGE = page.PAGE.read_text(encoding="utf-8")
+RECORDED = page.recorded()
 
 
 def test_the_page_is_made_of_what_is_recorded():
-    assert papers.render(PAGE, RECORDED) == PAGE, "run python benchmarks/papers.py"
+    assert page.render(PAGE, RECORDED) == PAGE, "make results"
 
 
 def test_every_block_is_on_the_page_and_of_configurations_that_are_there():
-    on_page = [found[2] for found in papers.MARKED.finditer(PAGE)]
-    assert sorted(on_page) == sorted(papers.BLOCKS)
+    on_page = [found[2] for found in page.MARKED.finditer(PAGE)]
+    assert sorted(on_page) == sorted(page.BLOCKS)
     known = {path.stem for path in (ROOT / "conf" / "papers").rglob("*.yaml")}
-    assert {name.split("-", 1)[1] for block in papers.BLOCKS.values() for name in block.names} <= known
+    assert {name.split("-", 1)[1] for block in page.BLOCKS.values() for name in block.names} <= known
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -43,10 +44,10 @@ def run_of(**rankers: Any) -> dict[str, Any]:
 
 
 def test_a_winner_has_to_beat_all_others_on_every_set_and_random_weights_at_all():
-    judge = papers.winner("a", "map", ["b", "c"])
+    judge = donmez2009.winner("a", "map", ["b", "c"])
 
     def verdict(*runs):
-        return judge(papers.Runs({str(k): run for k, run in enumerate(runs)}))[0]
+        return judge(Runs({str(k): run for k, run in enumerate(runs)}))[0]
 
     surely, nominal = run_of(a=(0.4, ["b", "c"]), b=(0.3, []), c=(0.2, [])), run_of(a=(0.4, ["c"]), b=(0.3, []), c=(0.2, []))
     behind = run_of(a=(0.1, []), b=(0.3, []), c=(0.2, []))
@@ -60,17 +61,21 @@ def test_a_winner_has_to_beat_all_others_on_every_set_and_random_weights_at_all(
 def test_optima_are_counted_and_nothing_certain_is_inconclusive():
     def run(*verdicts):
         named = zip(("single-layer", "two-layer"), verdicts, strict=True)
-        return papers.Runs({"x": {"optimality": [{"ranker": name, "verdict": verdict} for name, verdict in named]}})
+        return Runs({"x": {"optimality": [{"ranker": name, "verdict": verdict} for name, verdict in named]}})
 
-    judge = papers.optimum()
+    judge = donmez2009.optimum()
     assert judge(run("optimum", "optimum")) == ("holds", "2 optimum of 2")
     assert judge(run("optimum", "not")) == ("holds in part", "1 optimum, 1 not of 2")
     assert judge(run("not", "inconclusive")) == ("does not hold", "1 not, 1 inconclusive of 2")
     assert judge(run("inconclusive", "inconclusive"))[0] == "inconclusive"
 
 
+def test_a_claim_holds_where_every_data_set_shows_all_of_it():
+    assert [graded(got, 2) for got in ([2, 2], [2, 0], [1], [0, 0])] == ["holds", "holds in part", "holds in part", "does not hold"]
+
+
 def test_unknown_blocks_and_lost_lines_are_errors():
     with pytest.raises(ValueError, match="no block 'x'"):
-        papers.render("<!-- paper: x -->\n<!-- end -->\n", {})
+        page.render("<!-- paper: x -->\n<!-- end -->\n", {})
     with pytest.raises(ValueError, match="the summary has no line"):
-        papers.render("", {})
+        page.render("", {})

@@ -183,9 +183,10 @@ def length(weights: Floats) -> float:
 
 
 def normalised(surface: Surface) -> Surface:
-    """The surface of a model that is linear in its weights at ‖w‖ = 1, where it ranks as before; any other one as it is."""
+    """The surface of a model that is linear in its weights at ‖w‖ = 1, where it ranks as before; any other one as it is, and one that is
+    there already: another division would move its weights by a rounding."""
     norm = length(surface.weights)
-    if surface.slopes is None or norm == 0:
+    if surface.slopes is None or norm == 0 or abs(norm - 1) <= _ROUNDING:
         return surface
     return replace(surface, weights=surface.weights / norm)
 

@@ -204,11 +204,6 @@ class LinearRanker(Ranker):
         """The ranker with other weights ``float64 [features]``."""
         return replace(self, weights=weights.copy())
 
-    @property
-    def why_fixed(self) -> str | None:
-        """Its weights can be moved."""
-        return None
-
     def _learned_arrays(self) -> Arrays:
         assert self.weights is not None
         return {"weights": self.weights, **(self.imputation.arrays if self.imputation else {})}

@@ -287,11 +287,6 @@ class LambdaRank(Ranker):
         assert self.weights is not None
         return replace(self, weights=self.weights.moved(weights), states={})
 
-    @property
-    def why_fixed(self) -> str | None:
-        """Its weights can be moved."""
-        return None
-
     def _learned_arrays(self) -> Arrays:
         """Weights and scaling, and the states of kept epochs."""
         assert self.weights is not None

@@ -26,6 +26,8 @@ WITHOUT_HESSIAN = {"sigmoid", "local_gradient", "discrete_bounded"}
 
 ROUNDING = 1e-9
 """By which weights may sum above 1."""
+MOST_LOOKED_AT = 100_000
+"""Iterations whose weights are added up beforehand; nobody trains more."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]", ite
     several: list[object] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     terms = tuple(map(_term, several or [given]))
     scheduled = any(isinstance(term.weight, Schedule) for term in terms)
-    for m in range(iterations if scheduled and len(terms) > 1 else 1):
+    for m in range(min(iterations, MOST_LOOKED_AT) if scheduled and len(terms) > 1 else 1):
         total = sum(w.at(m) if isinstance(w, Schedule) else w for w in (term.weight for term in terms) if w is not None)
         if total > 1 + ROUNDING:
             raise ValueError(

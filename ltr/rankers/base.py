@@ -204,7 +204,7 @@ class Ranker(Named, ABC):
     @property
     def why_fixed(self) -> str | None:
         """Why its weights cannot be moved, in words; None where they can."""
-        return "it has no weights that can be moved freely"
+        return "it has no weights that can be moved freely" if type(self).moved is Ranker.moved else None
 
     def surface(self, features: Features) -> Surface:
         """The scores of these documents as a function of the weights, which `ltr.certify` explores.

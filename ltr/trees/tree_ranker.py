@@ -64,11 +64,6 @@ class TreeRanker(Ranker):
             raise ValueError(f"{self.kind}: {self.why_fixed}")
         return replace(self, trees=replace(self.ensemble, value=weights.copy()))
 
-    @property
-    def why_fixed(self) -> str | None:
-        """Its weights can be moved."""
-        return None
-
     def _learned_arrays(self) -> Arrays:
         return vars(self.trees)
 

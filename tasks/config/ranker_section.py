@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 import ltr
+from ltr.diagnostics.optimality import n_directions
 from ltr.rankers.base import parameters_of
 from tasks.config.section import Grid, Section, Strict, add_fields, parameters_from, several
 
@@ -64,7 +65,7 @@ class Polish(Strict):
     def _check(self) -> "Polish":
         if self.measure:
             ltr.Measure.maximised(self.measure)
-        ltr.n_directions(self.epsilon, self.delta)
+        n_directions(self.epsilon, self.delta)
         return self
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
-from tasks.data.prepare import identities, in_conflict
+from tasks.data.prepare import alike, identities, in_conflict
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
 
@@ -164,18 +164,17 @@ def _look_at_features(queries: Queries, say: Say) -> None:
 
 
 def _look_at_duplicates(queries: Queries, say: Say) -> None:
-    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     for what, content in identities(queries).items():
-        order = np.lexsort((content, of_query))
-        same = (of_query[order][1:] == of_query[order][:-1]) & (content[order][1:] == content[order][:-1])
-        if not same.any():
+        order, starts = alike(queries, content)
+        again = np.delete(order, starts)
+        if not len(again):
             continue
         conflicting = int(in_conflict(queries, content).sum())
-        first = _query_of(queries, int(order[1:][same][0]))
+        first = _query_of(queries, int(again[0]))
         more = f"; data.clean drops {number_of(conflicting, 'document')} whose labels differ" if conflicting else ""
         say(
             "warning",
-            f"{number_of(int(same.sum()), 'document')} with another one's {what} in the same query (query {first} for one){more}",
+            f"{number_of(len(again), 'document')} with another one's {what} in the same query (query {first} for one){more}",
         )
 
 

@@ -83,10 +83,17 @@ def identities(queries: Queries) -> dict[str, NDArray[np.uint64]]:
 
 def in_conflict(queries: Queries, content: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which documents have another label than one of the same content in their query, ``bool [documents]``."""
-    of_query = np.repeat(np.arange(queries.n_queries, dtype=np.uint64), np.diff(queries.offsets))
-    _, group = np.unique(np.column_stack((of_query, content)), axis=0, return_inverse=True)
-    labels = np.nan_to_num(queries.labels, nan=-1.0)
-    low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
-    np.minimum.at(low, group, labels)
-    np.maximum.at(high, group, labels)
-    return low[group] < high[group]
+    order, starts = alike(queries, content)
+    labels = np.nan_to_num(queries.labels, nan=-1.0)[order]
+    apart = np.minimum.reduceat(labels, starts) < np.maximum.reduceat(labels, starts)
+    found = np.empty(len(order), np.bool_)
+    found[order] = np.repeat(apart, np.diff(np.append(starts, len(order))))
+    return found
+
+
+def alike(queries: Queries, content: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Documents ordered so that those of one query and one content stand together, and where each such group starts."""
+    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    order = np.lexsort((content, of_query))
+    new = (np.diff(of_query[order], prepend=-1) != 0) | np.append(True, content[order][1:] != content[order][:-1])
+    return order, np.flatnonzero(new)

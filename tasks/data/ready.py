@@ -71,8 +71,8 @@ def _sources(config: RunConfig) -> tuple[Data, list[Finding]]:
     """The data as files, generated or pooled where they are not, and what there is to say of that."""
     data = config.data
     if data.generate:
-        kept = {key: getattr(data, key) for key in ("clean", "binarise", "binarise_into", "drop", "drop_telling")}
-        data = generate(data.generate, config.scale).model_copy(update=kept)
+        made = generate(data.generate, config.scale)
+        data = data.model_copy(update={"generate": None, **{key: getattr(made, key) for key in made.model_fields_set}})
     if not data.qrels:
         return data, []
     alone, notes = pool(data)

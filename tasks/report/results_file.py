@@ -81,8 +81,10 @@ def read_results(file: Path) -> dict[str, Entry]:
     """The entries of a file by the names of their runs; none where there is no file.
 
     Raises:
-        DataError: for what is no such file.
+        DataError: for what is no such file, or in no folder that is there.
     """
+    if not file.parent.is_dir():
+        raise DataError(f"{file}: there is no folder {file.parent}")
     if not file.exists():
         return {}
     try:
@@ -116,7 +118,7 @@ def write_results(entries: Mapping[str, Entry], file: Path) -> None:
 
 
 def _written(entries: Mapping[str, Entry]) -> str:
-    """JSON whose lists and innermost objects stand on one line each."""
+    """JSON whose lists, innermost objects and objects in lists stand on one line each."""
 
     def text(value: Any, indent: str) -> str:
         inside = indent + " "
@@ -124,7 +126,7 @@ def _written(entries: Mapping[str, Entry]) -> str:
             rows = [f"{inside}{json.dumps(key, ensure_ascii=False)}: {text(one, inside)}" for key, one in value.items()]
             return "{\n" + ",\n".join(rows) + f"\n{indent}" + "}"
         if isinstance(value, list) and any(isinstance(one, dict) for one in value):
-            return "[\n" + ",\n".join(inside + text(one, inside) for one in value) + f"\n{indent}]"
+            return "[\n" + ",\n".join(inside + json.dumps(one, ensure_ascii=False) for one in value) + f"\n{indent}]"
         return json.dumps(value, ensure_ascii=False)
 
     return text({name: entries[name] for name in sorted(entries)}, "") + "\n"

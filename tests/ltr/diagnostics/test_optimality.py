@@ -5,7 +5,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import canonical
-from ltr.diagnostics.optimality import COARSE, certify, n_directions, random_directions
+from ltr.diagnostics.optimality import COARSE, certify, n_directions, normalised, random_directions
 from ltr.nets.network import random_weights, surface_of
 from tests.conftest import JIT, make_queries
 
@@ -74,6 +74,14 @@ def test_the_verdict_on_a_linear_model_depends_on_its_rankings_alone(relative):
     ]
     assert {(one.verdict, one.rising) for one in found} == {(found[0].verdict, found[0].rising)}
     assert all(np.allclose(one.curves, found[0].curves) for one in found)
+
+
+def test_a_surface_is_normalised_once():
+    """Else a climb and the certificate of its place would look at weights that differ by a rounding."""
+    queries = make_queries(5, seed=1)
+    for seed in range(20):
+        once = normalised(surface_of(random_weights(4, 0, np.random.default_rng(seed)), queries.features))
+        assert normalised(once) is once
 
 
 def test_a_step_as_long_as_the_weights_counts():

@@ -93,12 +93,16 @@ def test_closed_forms_are_sums_over_all_sign_vectors(loss):
     assert cost(scores)[1] == pytest.approx(differences(cost, scores), abs=1e-6)
 
 
+def of_all_sizes(n):
+    """Twenty draws of scores, from hundredths to tens."""
+    return [np.random.default_rng(seed).normal(size=n) * 10.0 ** (seed % 4 - 2) for seed in range(20)]
+
+
 @pytest.mark.parametrize("measure", ["auc:binary", "map:binary", "ndcg:binary"])
 def test_convex_loss_is_an_upper_bound(measure):
     queries = binary()
     sample = draw(queries, measure, 50)
-    for seed in range(20):
-        scores = np.random.default_rng(seed).normal(size=queries.n_documents) * 10.0 ** (seed % 4 - 2)
+    for scores in of_all_sizes(queries.n_documents):
         upper, lower = (sampled_cost(loss, sample, queries.n_documents)(scores)[0] for loss in ("convex", "l3"))
         assert upper >= lower - 1e-9
 
@@ -108,8 +112,7 @@ def test_the_log_of_the_expected_loss_is_bounded_by_the_expected_loss_and_the_co
     """C section 2: with f = exp, (4) is a lower bound of (5); and (5) is convex loss less the likelihood's."""
     queries = binary()
     sample = draw(queries, measure, 50)
-    for seed in range(20):
-        scores = np.random.default_rng(seed).normal(size=queries.n_documents) * 10.0 ** (seed % 4 - 2)
+    for scores in of_all_sizes(queries.n_documents):
         of = {loss: sampled_cost(loss, sample, queries.n_documents)(scores)[0] for loss in ("log_loss", "l2", "convex", "mle")}
         assert of["log_loss"] >= of["l2"] - 1e-9
         assert of["log_loss"] == pytest.approx(of["convex"] - of["mle"], abs=1e-9)

@@ -54,6 +54,11 @@ def test_weights_that_sum_above_one_are_refused():
             terms_of([Term("map", weight=weight) for weight in given], iterations)
 
 
+def test_a_billion_iterations_are_not_added_up():
+    slow = Schedule(0.1, "linear", 0.0)
+    assert len(terms_of([Term("map", weight=slow), Term("mrr", weight=0.5)], 10**9)) == 2
+
+
 def test_groups():
     labels, judged = np.array([0.0, 0.5, 1.0, np.nan]), np.array([3.0, 3.0, 1.0, 2.0])
     assert np.array_equal(pair_groups(Term("cndcg"), labels, judged), [0, 0, 0, np.nan], equal_nan=True)

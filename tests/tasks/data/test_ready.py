@@ -105,3 +105,12 @@ def test_without_validation_files_some_training_queries_validate(workplace):
     (workplace / "train.txt").write_text(letor(range(1)))
     with pytest.raises(DataError, match="train: 1 query cannot be cut into training and validation queries"):
         ready_data(config)
+
+
+def test_generated_data_are_cleaned_and_labelled_as_files_are(workplace):
+    made = {"generate": {"queries": [8, 4, 4], "documents": 6, "features": 6}, "clean": True, "binarise": 2, "drop": ["f1"]}
+    ready = ready_data(parse({"data": made, "rankers": {"t": {"kind": "least_squares"}}}))
+    train = open_queries(ready.folds[0].train)
+    assert set(train.sources) == {"click", "binary"}
+    assert "f1" not in train.names
+    assert any("cleaning dropped" in finding.text for finding in ready.findings)

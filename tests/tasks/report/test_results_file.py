@@ -71,6 +71,11 @@ def test_a_later_run_is_compared_with_what_is_kept(outcome, tmp_path):
     assert not list(tmp_path.glob(".*partial"))
 
 
+def test_a_folder_that_is_not_there_is_told_before_anything_runs(tmp_path):
+    with pytest.raises(DataError, match=r"results\.json: there is no folder .*none"):
+        read_results(tmp_path / "none" / "results.json")
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"r": 3}', '{"r": {}}'])
 def test_another_file_is_not_overwritten(outcome, tmp_path, text):
     file = tmp_path / "mine.json"

@@ -1,0 +1,260 @@
+"""Donmez 2009: constructions, optima, what nets are trained for and measured by."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from benchmarks.papers.block import Block, Judged, Runs, graded, head, number, shown
+from benchmarks.results import line
+
+
+def random_beaten(runs: Runs) -> str | None:
+    """Rankers that do not beat random weights by the measure that they are trained for, in words; None where all do."""
+    for title, run in runs:
+        for name, one in run["rankers"].items():
+            own = OWN.get(name.removeprefix("trained-")) or run["select"]
+            if "untrained" in run["rankers"] and name != "untrained" and one["beats"].get(own, {}).get("untrained") != 95:
+                return f"{name} on {title}"
+    return None
+
+
+OWN = {"ndcg": "ndcg", "ndcg-10": "ndcg_10", "map": "map", "mrr": "mrr", "mrr-exact": "mrr"}
+"""The measure that a ranker ``trained-…`` is trained for."""
+
+
+def means(measure: str, paper: Mapping[str, str]) -> Callable[[Runs], list[str]]:
+    """Rankers in rows, the paper and each data set in columns."""
+
+    def table(runs: Runs) -> list[str]:
+        rankers = dict.fromkeys(name for _, run in runs for name in run["rankers"])
+        rows = head([measure.upper(), "the paper, web (SE)", *(title for title, _ in runs)])
+        best = {title: max(one["test"][measure][0] for one in run["rankers"].values()) for title, run in runs}
+        for name in rankers:
+            cells = []
+            for title, run in runs:
+                test = run["rankers"].get(name, {"test": {}})["test"].get(measure)
+                cells.append(shown(test, test is not None and test[0] == best[title]))
+            rows.append(line([f"`{name}`", paper.get(name, ""), *cells]))
+        return rows
+
+    return table
+
+
+def winner(name: str, measure: str, against: Sequence[str]) -> Callable[[Runs], Judged]:
+    """Whether a ranker is the best of several, with significance, on each data set."""
+
+    def judge(runs: Runs) -> Judged:
+        if weak := random_beaten(runs):
+            return "refused", f"{weak} does not beat random weights by its own measure"
+        levels = []
+        for title, run in runs:
+            one = run["rankers"][name]
+            best = max(against, key=lambda other: run["rankers"][other]["test"][measure][0])
+            leads = one["test"][measure][0] > run["rankers"][best]["test"][measure][0]
+            surely = leads and all(one["beats"].get(measure, {}).get(other) == 95 for other in against)
+            levels.append((2 if surely else int(leads), title, best))
+        told = "; ".join(
+            f"{title}: {('behind ' + best, 'nominally best', 'best, significantly')[level]}" for level, title, best in levels
+        )
+        return graded([level for level, *_ in levels], 2), told
+
+    return judge
+
+
+WAYS = (
+    "",
+    ", absolute steps",
+    ", steps from 0.001",
+    ", absolute steps from 0.001",
+    ", one weight at a time",
+    ", epoch 7",
+    ", epoch 12",
+)
+"""What follows a ranker's name in the name of a certificate."""
+
+
+def certificates(runs: Runs, ways: Sequence[str] = WAYS) -> list[str]:
+    """A row a certificate: what rises, and the verdict."""
+    rows = head(["", *(f"{title}: rise" for title, _ in runs), *(f"{title}: verdict" for title, _ in runs)])
+    names = dict.fromkeys(c["ranker"] for _, run in runs for c in run["optimality"])
+    for name in (name for name in names if name[name.find(", ") :] in ways or (", " not in name and "" in ways)):
+        found = [next((c for c in run["optimality"] if c["ranker"] == name), None) for _, run in runs]
+        rise = [f"{c['rising']} of {c['directions']}" if c else "" for c in found]
+        rows.append(
+            line(
+                [
+                    name,
+                    *rise,
+                    *(f"**{c['verdict']}**" if c and c["verdict"] == "optimum" else c["verdict"] if c else "" for c in found),
+                ]
+            )
+        )
+    return rows
+
+
+def optimum(way: str = "", rankers: Sequence[str] = ("single-layer", "two-layer")) -> Callable[[Runs], Judged]:
+    """Whether nets are at an optimum, looked at in one of `WAYS`."""
+
+    def judge(runs: Runs) -> Judged:
+        found = [c for _, run in runs for c in run["optimality"] if c["ranker"] in [f"{name}{way}" for name in rankers]]
+        counts = {verdict: sum(c["verdict"] == verdict for c in found) for verdict in ("optimum", "not", "inconclusive")}
+        told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n) + f" of {len(found)}"
+        if not found or counts["inconclusive"] == len(found):
+            return "inconclusive", told
+        if counts["optimum"] == len(found):
+            return "holds", told
+        return ("holds in part" if counts["optimum"] else "does not hold"), told
+
+    return judge
+
+
+def in_ways(*ways: str) -> Callable[[Runs], list[str]]:
+    """`certificates` that were made in some ways."""
+    return partial(certificates, ways=ways)
+
+
+def several(*judges: Callable[[Runs], Judged]) -> Callable[[Runs], Judged]:
+    """The verdict that all share, or else ``holds in part``."""
+
+    def judge(runs: Runs) -> Judged:
+        found = [one(runs) for one in judges]
+        verdicts = {verdict for verdict, _ in found}
+        return verdicts.pop() if len(verdicts) == 1 else "holds in part", "; ".join(told for _, told in found)
+
+    return judge
+
+
+def escapes(runs: Runs) -> list[str]:
+    """What training on from each place reaches."""
+    rows = head(["measured on", "from", "the measure there", "at best within ten epochs", "learning rate"])
+    for title, run in runs:
+        for c in (c for c in run["optimality"] if c["escape"]):
+            rows.append(line([title, c["ranker"], number(c["value"]), number(c["escape"]["best"]), f"{c['escape']['rate']:g}"]))
+    return rows
+
+
+def escaped(runs: Runs) -> Judged:
+    """D section 8: early epochs are optima of the measure, and training goes on to rise from there."""
+    early = [c for _, run in runs for c in run["optimality"] if ", epoch " in c["ranker"]]
+    optima, rises = sum(c["verdict"] == "optimum" for c in early), sum(c["escape"]["best"] > c["value"] for c in early)
+    told = f"{optima} of {len(early)} early states are optima; from {rises} of them training rises within ten epochs"
+    return ("holds" if optima == rises == len(early) else "holds in part" if optima or rises else "does not hold"), told
+
+
+def no_optimum(runs: Runs) -> Judged:
+    """Random weights must come out as none."""
+    found = [c for _, run in runs for c in run["optimality"]]
+    told = f"{min(c['rising'] for c in found)}–{max(c['rising'] for c in found)} of {found[0]['directions']} rise"
+    return ("holds" if all(c["verdict"] == "not" for c in found) else "does not hold"), told
+
+
+MEASURED = ("ndcg", "ndcg_10", "map", "mrr")
+
+
+PAPER_3 = {
+    "trained-ndcg": (".723", ".442", ".335", ".546"), "trained-ndcg-10": (".722", ".422", ".335", ".548"),
+    "trained-map": (".718", ".435", ".337", ".546"), "trained-mrr": (".704", ".403", ".314", ".526"),
+}  # fmt: skip
+
+
+PAPER_4 = {
+    "trained-ndcg": (".726", ".452", ".341", ".550"), "trained-ndcg-10": (".724", ".448", ".338", ".547"),
+    "trained-map": (".723", ".447", ".343", ".550"), "trained-mrr": (".709", ".415", ".322", ".539"),
+}  # fmt: skip
+
+
+def matrix(paper: Mapping[str, Sequence[str]], where: str) -> Callable[[Runs], list[str]]:
+    """What was trained for in rows, what was measured by in columns, a part for the paper and each data set."""
+
+    def table(runs: Runs) -> list[str]:
+        rows = head(["measured on", "trained for", "NDCG", "NDCG@10", "MAP", "MRR"])
+        rows += [line([where, name.removeprefix("trained-"), *cells]) for name, cells in paper.items()]
+        for title, run in runs:
+            best = {key: max(one["test"][key][0] for one in run["rankers"].values()) for key in MEASURED}
+            for name, one in run["rankers"].items():
+                cells = [shown(one["test"][key], one["test"][key][0] == best[key]) for key in MEASURED]
+                rows.append(line([title, name.removeprefix("trained-"), *cells]))
+        return rows
+
+    return table
+
+
+def matching(runs: Runs) -> Judged:
+    """D section 7.2: matching is best for NDCG and MAP; training for MRR is worst everywhere."""
+    if weak := random_beaten(runs):
+        return "refused", f"{weak} does not beat random weights by its own measure"
+    held, told = 0, []
+    for title, run in runs:
+        trained = {name: one for name, one in run["rankers"].items() if name in PAPER_3}
+        best = {key: max(trained, key=lambda name: trained[name]["test"][key][0]) for key in MEASURED}
+        own = [OWN[best[key].removeprefix("trained-")] == key for key in ("ndcg", "map")]
+        last = all(min(trained, key=lambda name: trained[name]["test"][key][0]) == "trained-mrr" for key in MEASURED)
+        held += sum(own) + last
+        yes = [what for what, is_so in (("NDCG", own[0]), ("MAP", own[1])) if is_so]
+        told.append(
+            f"{title}: matching is best for {' and '.join(yes) or 'neither'}, MRR {'is' if last else 'is not'} worst everywhere"
+        )
+    return graded([held], 3 * len(told)), "; ".join(told)
+
+
+def pairs_table(runs: Runs) -> list[str]:
+    """Pairs an epoch and what comes of them, at each share of the training queries."""
+    rows = head(["measured on", "trained for", "share of the queries", "pairs an epoch", "MRR", "NDCG@10"])
+    for title, run in runs:
+        for cell in run["cells"]:
+            taken = [number(cell[f"test_{key}"]) for key in ("mrr", "ndcg_10")]
+            rows.append(
+                line(
+                    [
+                        title,
+                        cell["ranker"].removeprefix("trained-"),
+                        f"{cell['point']['train_share']:g}",
+                        f"{cell['effective_pairs']:,.0f}",
+                        *taken,
+                    ]
+                )
+            )
+    return rows
+
+
+def pairs_judged(runs: Runs) -> Judged:
+    """D figure 5: at similar numbers of pairs, training for MRR gives the better MRR."""
+    told, held, met = [], 0, 0
+    for title, run in runs:
+        for mine in (cell for cell in run["cells"] if cell["ranker"].startswith("trained-mrr")):
+            others = [c for c in run["cells"] if not c["ranker"].startswith("trained-mrr")]
+            near = [c for c in others if 0.5 <= c["effective_pairs"] / mine["effective_pairs"] <= 2]
+            met += len(near)
+            held += sum(mine["test_mrr"] > c["test_mrr"] for c in near)
+        told.append(title)
+    if not met:
+        return "cannot be compared", "numbers of pairs do not meet"
+    return (
+        graded([held], met),
+        f"MRR is better by training for it in {held} of {met} comparisons at half to twice as many pairs ({', '.join(told)})",
+    )
+
+
+FIVE = ("ranknet_weighted", "local_gradient", "local_cost", "spring_smooth", "discrete_bounded")
+MAP_1 = dict(zip(FIVE, (".462 (.0048)", ".435 (.0048)", ".427 (.0049)", ".424 (.0048)", ".401 (.0049)"), strict=True))
+MRR_2 = dict(zip(FIVE, (".524 (.0059)", ".512 (.0059)", ".515 (.0060)", ".498 (.0058)", ".471 (.0059)"), strict=True))
+FIGURES = tuple(f"donmez2009-figure{k}" for k in range(1, 5))
+
+
+BLOCKS = {
+    "donmez table 1": Block(("donmez2009-table1",), means("map", MAP_1), winner(FIVE[0], "map", FIVE[1:]), "[table 1](#donmez-table-1"),
+    "donmez table 2": Block(("donmez2009-table2",), means("mrr", MRR_2), winner(FIVE[0], "mrr", FIVE[1:]), "[table 2](#donmez-table-2"),
+    "donmez figure 1": Block(("donmez2009-figure1",), in_ways("", ", absolute steps"), optimum(), "[figure 1](#donmez-figures"),
+    "donmez figure 2": Block(("donmez2009-figure2",), in_ways("", ", absolute steps"), optimum(), "[figure 2](#donmez-figures"),
+    "donmez figure 3": Block(("donmez2009-figure3",), in_ways("", ", absolute steps"), optimum(), "[figure 3](#donmez-figures"),
+    "donmez figure 4": Block(("donmez2009-figure4",), in_ways("", ", absolute steps"), optimum(rankers=("single-layer", "two-layer", "single-layer-exact", "two-layer-exact")),
+        "[figure 4](#donmez-figures",
+    ),
+    "donmez footnote 4": Block(FIGURES, in_ways(", steps from 0.001", ", absolute steps from 0.001"), several(
+        optimum(", steps from 0.001"), optimum(", absolute steps from 0.001")), "[footnote 4](#donmez-footnote-4"),
+    "donmez section 7.1": Block(FIGURES, in_ways(", one weight at a time"), optimum(", one weight at a time"), "[section 7.1](#donmez-section-71"),
+    "donmez section 8": Block(FIGURES, escapes, escaped, "[section 8](#donmez-section-8"),
+    "donmez figure 6": Block(("donmez2009-figure6",), certificates, no_optimum, "[figure 6](#donmez-figure-6"),
+    "donmez table 3": Block(("donmez2009-table3",), matrix(PAPER_3, "paper, 10K web"), matching, "[table 3](#donmez-table-3"),
+    "donmez table 4": Block(("donmez2009-table4",), matrix(PAPER_4, "paper, 22K web"), matching, "[table 4](#donmez-table-4"),
+    "donmez figure 5": Block(("donmez2009-figure5",), pairs_table, pairs_judged, "[figure 5](#donmez-figure-5"),
+}  # fmt: skip
