@@ -163,6 +163,15 @@ class Ranker(Named, ABC):
             ValueError: for data that it cannot learn from.
         """
 
+    def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+        """What `fit` gives, byte for byte, without doing again what `begun` did: a ranker fitted to the same queries with fewer iterations
+        and otherwise the same parameters.
+
+        Raises:
+            ValueError: as `fit`; for a ranker that does not learn step by step.
+        """
+        raise ValueError(f"{self.kind} does not learn step by step")
+
     def check(self, queries: Queries) -> None:
         """Whether these queries can be learned from: what `fit` would refuse, told without learning anything.
 

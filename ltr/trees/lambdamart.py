@@ -137,6 +137,10 @@ class LambdaMART(TreeRanker):
         check_data(self, queries, valid)
         return self._boosted(Shard(self, queries, preferences), valid, tick, start)
 
+    def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
+        """`fit` from the trees that `begun` kept."""
+        return self.fit(queries, valid, tick, start=begun)
+
     def fit_shards(
         self,
         ask: Ask,

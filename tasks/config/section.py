@@ -123,6 +123,13 @@ def has(section: BaseModel, path: str) -> bool:
     return path.split(".")[0] in type(section).model_fields
 
 
+def at(written: Any, path: str) -> Any:
+    """The value at a dotted path (``objective.1.weight``) of a written section, which has it."""
+    for key in path.split("."):
+        written = written[int(key) if isinstance(written, list) else key]
+    return written
+
+
 def put(written: Any, path: str, value: Any, where: str) -> None:
     """Sets the field at a dotted path (``objective.1.weight``) of a written section.
 
