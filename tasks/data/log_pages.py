@@ -71,7 +71,7 @@ def log_pages(log: ClickLog) -> LogPages:
     keys = ["session", *(["page1"] if len(page) > 2 else []), "query"]
     results = _shown(results, notes)
     results = _of_people(results, notes)
-    pages = results.group_by(keys).agg(pl.col("document", "rank", "clicked").sort_by("rank"))
+    pages = results.group_by(keys).agg(pl.col("document", "rank", "clicked").sort_by("rank")).sort(keys)
     crowded = pages["rank"].list.n_unique() < pages["rank"].list.len()
     if crowded.any():
         way = "is the rank that of the page?" if log.interaction else "a session that asks a query twice needs clicks.interaction"
