@@ -7,9 +7,14 @@ from ltr.clicks.models import fit
 from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, shuffled_pages, users, worth
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 USERS = {"item-position": "pbm", "position-based": "pbm", "cascade": "dcm", "doubly-robust": "dcm"}
 """Users that each estimator is right about."""
+SIZES = {"item-position": 1000, "position-based": 800, "cascade": 1500, "doubly-robust": 1500}
+"""Pages of a log that has a few hundred effective ones."""
 
 
 def estimated(pages, rank, estimator, rules, seed=1):
@@ -101,6 +106,7 @@ def test_the_logging_ranker_itself_is_worth_what_it_drew():
         assert found.sessions == pytest.approx(600)
 
 
+@many
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
     pages = shuffled_pages(10, 3, 50, 2, np.random.default_rng(1))
@@ -108,7 +114,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
     rank = new_ranks(model.attraction + 0.1 * np.random.default_rng(5).normal(size=30), pages.query)
     truth, covered, values, errors = worth(model, rank, pages.query, 2), 0, [], []
     for k in range(repeats):
-        clicked = model.simulate(shuffled_pages(10, 3, 2000, 2, np.random.default_rng([7, k])), k)
+        clicked = model.simulate(shuffled_pages(10, 3, SIZES[estimator], 2, np.random.default_rng([7, k])), k)
         found = estimated(clicked, rank, estimator, rules, k)
         covered += found.low <= truth <= found.high
         values.append(found.value)
@@ -118,6 +124,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.12)
 
 
+@many
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_five_rankers_are_put_in_their_order(estimator):
     pages = shuffled_pages(8, 4, 20_000, 3, np.random.default_rng(2), spread=0.5)
