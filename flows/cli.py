@@ -121,6 +121,58 @@ def _parser() -> argparse.ArgumentParser:
     clicks.add_argument("--seed", type=int, default=1, help="draws the sessions that are held out, by their ids")
     clicks.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
+    offpolicy = command("offpolicy", _offpolicy, "estimate from a session log what new rankers would earn, before they go live")
+    offpolicy.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
+    offpolicy.add_argument(
+        "scores", nargs="+", metavar="SCORES", help="of a new ranker: query, document, score as predict writes them, or a TREC run"
+    )
+    settable(offpolicy, "a key of data.clicks, such as document=doc or rank=position")
+    offpolicy.add_argument("--top", type=int, default=10, metavar="K", help="count clicks on the first K results (default: 10)")
+    offpolicy.add_argument(
+        "--estimator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="item-position, position-based, cascade or doubly-robust (default: all)",
+    )
+    offpolicy.add_argument(
+        "--clip", type=float, default=1000.0, metavar="W", help="no page stands for more than so many (default: 1000)"
+    )
+    offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    offpolicy.add_argument("--seed", type=int, default=1, help="draws the halves of the sessions, by their ids")
+    offpolicy.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
+    interleaving = command("interleave", _interleave, "plan an interleaved comparison of rankers, or analyse one")
+    steps = interleaving.add_subparsers(required=True, metavar="STEP")
+    plan = steps.add_parser("plan", help="how many pages it takes to tell rankers apart")
+    plan.add_argument(
+        "--preference",
+        type=float,
+        required=True,
+        metavar="D",
+        help="the difference to be seen: the share of pages that prefer one ranker less that of the other",
+    )
+    plan.add_argument(
+        "--ties",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="of pages that prefer neither, such as those without a click (default: 0.5)",
+    )
+    plan.add_argument("--power", type=float, default=0.8, help="how likely the difference is to be seen (default: 0.8)")
+    plan.add_argument("--level", type=float, default=0.95)
+    plan.add_argument("--rankers", type=int, default=2, metavar="N", help="more than two: multileaving, every two of them compared")
+    analysis = steps.add_parser("analyse", help="which ranker the clicks on interleaved pages prefer")
+    analysis.add_argument("log", metavar="LOG", help="a session log that says which ranker each result is of")
+    analysis.add_argument("--method", default="team-draft", help="team-draft (of any number of rankers), balanced or probabilistic")
+    analysis.add_argument(
+        "--team", default="team", metavar="COLUMN", help="names the ranker that a result was taken from (team-draft)"
+    )
+    settable(analysis, "a key of data.clicks, such as document=doc or rank=position")
+    analysis.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    for step in (plan, analysis):
+        step.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
     def over(sub: argparse.ArgumentParser, *measures: str) -> None:
         sub.add_argument(
             "--model",
@@ -378,6 +430,63 @@ def _clicks(given: argparse.Namespace) -> int:
         print(f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}")
     if given.json:
         print(json.dumps(written_models(compared, chosen, read)))
+    return 0
+
+
+def _offpolicy(given: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    with _working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_expected
+        from ltr.clicks.off_policy import ESTIMATORS, Rules
+        from tasks.config.reading import parse_click_log
+        from tasks.data.log_pages import log_pages
+        from tasks.data.new_rankers import expect, read_scores
+
+        rules = Rules(top=given.top, clip=given.clip, level=given.level)
+        for name in given.estimator:
+            if name not in ESTIMATORS:
+                raise ValueError(f"--estimator {name}: one of {', '.join(ESTIMATORS)}")
+        names = [Path(path).stem for path in given.scores]
+        if len({*names}) < len(names):
+            names = list(given.scores)
+        scores = {name: read_scores(Path(path)) for name, path in zip(names, given.scores, strict=True)}
+        read = log_pages(parse_click_log(given.log, None, given.set))
+    with _working("estimating"):
+        found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
+    show_expected(found, rules.level, [advice, *read.notes])
+    if given.json:
+        print(json.dumps({"advice": advice, "rankers": [asdict(one) for one in found]}))
+    return 0 if any(one.estimates for one in found) else 1
+
+
+def _interleave(given: argparse.Namespace) -> int:
+    if "log" not in given:
+        from ltr.clicks.interleaving import sessions_needed
+
+        pages = sessions_needed(given.preference, given.ties, given.power, given.level, given.rankers)
+        print(f"{pages:,} interleaved pages")
+        if given.json:
+            print(json.dumps({"pages": pages}))
+        return 0
+    with _working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_duels
+        from ltr.clicks.interleaving import METHODS
+        from tasks.config.reading import parse_click_log
+        from tasks.data.interleaved import analyse
+
+        if given.method not in METHODS:
+            raise ValueError(f"--method {given.method}: one of {', '.join(METHODS)}")
+        if not 0 < given.level < 1:
+            raise ValueError(f"--level {given.level}: between 0 and 1")
+        found = analyse(parse_click_log(given.log, None, given.set), given.team, given.method, given.level)
+    show_duels(found, given.level)
+    if given.json:
+        print(json.dumps(asdict(found)))
     return 0
 
 

@@ -67,6 +67,11 @@ class ClickModel(ABC):
         the prior's."""
         return np.sqrt(self.attraction * (1 - self.attraction) / (self.certain + self.prior + 1))
 
+    @property
+    @abstractmethod
+    def n_ranks(self) -> int:
+        """The deepest rank that the model knows."""
+
     @abstractmethod
     def given(self, pages: Pages) -> Floats:
         """Probability of a click on each result, given the clicks above it on its page, ``float64 [results]``."""

@@ -38,6 +38,10 @@ class Looks(ClickModel):
 
     gamma: Floats
 
+    @property
+    def n_ranks(self) -> int:
+        return len(self.gamma)
+
     def given(self, pages: Pages) -> Floats:
         found = np.empty(len(pages.pair))
         _given(pages.offsets, pages.pair, pages.rank, pages.click, self.attraction, self._reaching(pages), found, *no_draws())

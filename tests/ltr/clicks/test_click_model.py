@@ -6,6 +6,9 @@ import pytest
 from ltr.clicks.click_model import Settings, query_means
 from ltr.clicks.models import fit
 from tests.click_logs import layout, users
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 
 @pytest.mark.parametrize("wrong", [{"prior": 0.0}, {"prior": float("inf")}, {"rounds": 0}])
@@ -22,6 +25,7 @@ def test_pairs_are_drawn_to_their_query_and_queries_to_the_log():
     )
 
 
+@many
 def test_deviations_are_as_large_as_errors_are():
     pages = layout(100, 12, 10_000, 6)
     for name in ("dctr", "pbm", "dcm"):

@@ -8,6 +8,9 @@ from ltr.clicks.looks import tied_ranks
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
 from tests.click_logs import LOOKS, all_clicks, glances, layout, one_page, users
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 
 def likelihood(model, page):
@@ -39,6 +42,7 @@ def test_expected_clicks_are_summed_over_all_clicks_above(name):
     assert model.expected(page) == pytest.approx(sum(p * click for p, click in every))
 
 
+@many
 @pytest.mark.parametrize("name", LOOKS)
 def test_simulated_clicks_are_as_frequent_as_expected(name):
     pages = layout(4, 8, 20_000, 5)
@@ -53,6 +57,7 @@ def test_simulated_clicks_are_as_frequent_as_expected(name):
     assert (model.simulate(pages, 2).click != drawn.click).any()
 
 
+@many
 @pytest.mark.parametrize("name", LOOKS)
 def test_parameters_are_found_again(name):
     pages = layout(20, 12, 40_000, 6)
@@ -66,6 +71,7 @@ def test_parameters_are_found_again(name):
     assert name == "rctr" or np.mean(errors < 2) > 0.92
 
 
+@many
 def test_looks_are_not_taken_for_more_than_they_are_where_documents_have_few_impressions():
     pages = layout(3000, 10, 20_000, 5)
     truth = users("pbm", pages)
