@@ -15,6 +15,7 @@ from tasks.records import printable
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns
 from tasks.report.publish import report_page
+from tasks.report.searches import search_sentences
 from tasks.report.study import MICRO, StudyCell
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def show(outcome: RunOutcome) -> None:
     for found in outcome.evidence:
         for sentence in found.sentences():
             console.print(_plain(sentence), highlight=False)
+    for sentence in search_sentences(outcome):
+        console.print(_plain(sentence), highlight=False)
     for note in outcome.at_ends:
         console.print(_plain(f"At the end of its grid: {note}; better ones may lie beyond."), style="yellow", highlight=False)
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
