@@ -133,7 +133,8 @@ def contributions_of(model: Ranker, pair: Floats32, orders: int, seed: int) -> t
 
 
 def _differ(pair: Floats32) -> Bools:
-    return (pair[0] != pair[1]) & ~(np.isnan(pair[0]) & np.isnan(pair[1]))
+    differ: Bools = (pair[0] != pair[1]) & ~(np.isnan(pair[0]) & np.isnan(pair[1]))
+    return differ
 
 
 def _mixed(pair: Floats32, players: Ints, known: Bools) -> Floats32:
