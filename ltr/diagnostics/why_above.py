@@ -70,7 +70,7 @@ class WhyAbove:
     Attributes:
         above, below: their rows in the queries.
         scores: of both.
-        method: how contributions were found: ``linear``, ``tree Shapley``, ``Shapley, exact`` or ``Shapley, sampled``.
+        method: how contributions were found: ``linear``, ``tree Shapley``, a mean of these, ``Shapley, exact`` or ``Shapley, sampled``.
         reasons: of every feature that contributes or differs, the largest contribution first.
         changes: of each document and feature the smallest one that swaps them, the smallest first; none where no single one does.
     """
@@ -121,8 +121,7 @@ def contributions_of(model: Ranker, pair: Floats32, orders: int, seed: int) -> t
     documents ``float32 [2, features]`` less that of the second."""
     own = model.attributions(pair)
     if own is not None:
-        method = "linear" if model.export_form != "trees" else "tree Shapley"
-        return method, own[0, :-1] - own[1, :-1], np.zeros(pair.shape[1])
+        return model.attributed, own[0, :-1] - own[1, :-1], np.zeros(pair.shape[1])
     players = np.flatnonzero(_differ(pair))
     contributions, errors = np.zeros(pair.shape[1]), np.zeros(pair.shape[1])
     if len(players) <= EXACT:

@@ -61,6 +61,11 @@ class TreeRanker(Ranker):
             values[:, self.names.index(self.base_feature)] += self.offset(array, self.names)
         return values
 
+    @property
+    def attributed(self) -> str:
+        """By the shares of the training documents that went each way."""
+        return "tree Shapley"
+
     def _scores(self, features: Floats32) -> Floats:
         return self.offset(features, self.names) + self.ensemble.scores(features)
 

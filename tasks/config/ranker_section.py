@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model, model_validator
 
 import ltr
 from ltr.diagnostics.optimality import n_directions
@@ -164,13 +164,32 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
     own: dict[str, Any] = {"kind": (Literal.__getitem__(core.kind), ...)}
     if "objective" in given:
         own["objective"] = (Terms, (Term(),))
+    if "of" in given:
+        members: Any = tuple.__class_getitem__((any_ranker(), ...))
+        own["of"] = (Annotated[members, BeforeValidator(_one_or_several), AfterValidator(_only_parameters)], ...)
     made = create_model(f"{core.__name__}Section", __base__=RankerSection, __doc__=core.__doc__, **own)
     made.core = core
     add_fields(made, parameters_from(core, frozenset(f.name for f in fields(core)) - given))
     return made
 
 
-SECTIONS: dict[str, type[RankerSection]] = {kind: ranker_section(core) for kind, core in ltr.KINDS.items()}
+def _one_or_several(written: Any) -> Any:
+    return [written] if isinstance(written, Mapping) else written
+
+
+def _only_parameters(members: tuple[RankerSection, ...]) -> tuple[RankerSection, ...]:
+    """Refuses keys that say how a ranker is trained and chosen in a run: those of the whole hold for its members."""
+    for member in members:
+        own = {name: field.default for name, field in RankerSection.model_fields.items() if name != "kind"}
+        told = [name for name, default in own.items() if getattr(member, name) != default]
+        if told:
+            raise ValueError(
+                f"{told[0]} of a {member.kind}: it belongs beside `of`, not into it (a sweep names of.0.learning_rate)"
+            )
+    return members
+
+
+SECTIONS: dict[str, type[RankerSection]] = {}
 """The section of each kind of ranker."""
 
 
@@ -188,3 +207,7 @@ def read_conventions(written: Mapping[str, Any]) -> ltr.Conventions:
     """The core's label rules of written ones."""
     built: ltr.Conventions = Conventions(**written).build()
     return built
+
+
+for _kind, _core in ltr.KINDS.items():
+    SECTIONS[_kind] = ranker_section(_core)

@@ -19,11 +19,13 @@ from pydantic.fields import FieldInfo
 import ltr
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
-from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, near, put
+from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, multiplied, near, number_at, put
 from tasks.records import Failure
 
 MOST_CELLS = 10_000
 """Of one fold in one run."""
+APART = 10
+"""How many times larger one ranker's own number may be than another's with which it shares a sweep."""
 
 
 def _seconds(written: Any) -> Any:
@@ -123,6 +125,7 @@ class RunConfig(Strict):
             section.check(self)
         self._check_expected()
         self._check_cells()
+        self._check_shared()
         return self
 
     def _check_cells(self) -> None:
@@ -142,6 +145,26 @@ class RunConfig(Strict):
         for path in self.sweep:
             if not any(has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{near(path.split('.')[0])}")
+
+    def _check_shared(self) -> None:
+        """Refuses numbers that rankers share whose own are of other sizes: a rate for trees leaves a net in ruins."""
+        for path, values in self.sweep.items():
+            numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+            sharing = [
+                name
+                for name, ranker in self.rankers.items()
+                if has(ranker, path) and path not in ranker.sweep and not ranker.search
+            ]
+            own = {name: number_at(self.rankers[name].written(), path) for name in sharing}
+            sized = {name: value for name, value in own.items() if value}
+            if not numbers or not sized:
+                continue
+            least, most = min(sized, key=lambda name: sized[name]), max(sized, key=lambda name: sized[name])
+            if sized[most] > APART * sized[least]:
+                raise ValueError(
+                    f"sweep.{path}: {most} has {sized[most]:g} and {least} {sized[least]:g}, and no number suits both; sweep multiples of "
+                    f"each one's own ([x0.5, x1, x2]), or give each ranker a sweep"
+                )
 
     def _check_search(self) -> None:
         if self.budget is not None and not self.searched:
@@ -261,7 +284,9 @@ class RunConfig(Strict):
         section = self.rankers[ranker]
         if section.search:
             return {}
-        return {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
+        swept = {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
+        written = section.written()
+        return {path: [multiplied(value, written, path) for value in values] for path, values in swept.items()}
 
     def point(self, ranker: str, settings: Mapping[str, Any], length: int | None = None) -> GridPoint:
         """A ranker with some of its parameters set, by dotted path; `length`: trained for so many iterations, and not the whole of them.

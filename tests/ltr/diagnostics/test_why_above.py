@@ -17,9 +17,12 @@ MODELS = {
     "linear net": ltr.LambdaRank(epochs=3),
     "net": ltr.LambdaRank(hidden=4, epochs=3, learning_rate=0.01),
     "ridge": ltr.LeastSquares(ridge=1.0),
+    "both": ltr.Average(of=[ltr.LeastSquares(), ltr.LambdaMART(n_trees=4, min_docs_in_leaf=5)]),
+    "all": ltr.Average(of=[ltr.LeastSquares(), ltr.LambdaRank(hidden=2, epochs=2)]),
 }
 METHODS = {
     "trees": "tree Shapley", "stumps": "tree Shapley", "linear net": "linear", "net": "Shapley, exact", "ridge": "linear",
+    "both": "mean of linear and tree Shapley", "all": "Shapley, exact",
 }  # fmt: skip
 
 
@@ -62,7 +65,7 @@ def test_contributions_sum_to_the_difference(models, name):
     assert all(reason.error == 0 for reason in why.reasons)
 
 
-@pytest.mark.parametrize("name", ["linear net", "net", "ridge"])
+@pytest.mark.parametrize("name", ["linear net", "net", "ridge", "all"])
 def test_contributions_are_shapley_values_of_turning_one_document_into_the_other(models, name):
     model = models[name]
     pair = QUERIES.features[list(ends(model))]
