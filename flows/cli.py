@@ -191,6 +191,24 @@ def _parser() -> argparse.ArgumentParser:
     over(evaluate, *MEASURES)
     evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
 
+    explain = command(
+        "explain", _explain, "why one document of a query stands above another, or which features put documents in the wrong order"
+    )
+    explain.add_argument(
+        "--model",
+        required=True,
+        metavar="M",
+        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
+    )
+    explain.add_argument("--data", required=True, nargs="+", metavar="FILE")
+    explain.add_argument("--query", metavar="Q", help="its id; without one, a summary over all queries")
+    explain.add_argument("--above", metavar="D", help="the upper document, by id or rank (default: that of the worst pair)")
+    explain.add_argument("--below", metavar="D", help="the lower document, by id or rank")
+    explain.add_argument("--segment", metavar="NAME=VALUE", help="a summary over queries of one kind, such as language=de")
+    explain.add_argument("-o", "--output", metavar="DRAWING.svg", help="write the drawing of a pair there")
+    settable(explain, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    explain.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
     optimality = command("optimality", _optimality, "test whether a model is at a local optimum of a measure")
     over(optimality, "ndcg_10")
     optimality.add_argument("--epsilon", type=float, default=0.01)
@@ -604,6 +622,39 @@ def _evaluate(given: argparse.Namespace) -> int:
             print(f"  nothing moves by: {', '.join(still)}")
     if given.json:
         print(json.dumps({row.measure: row.as_json() for row in rows}))
+    return 0
+
+
+def _explain(given: argparse.Namespace) -> int:
+    from tasks.records import ConfigError
+
+    if given.query is None and (given.above or given.below or given.output):
+        raise ConfigError("explain: --above, --below and -o are of one --query")
+    if given.query is not None and given.segment:
+        raise ConfigError("explain: --query, or a --segment of queries")
+    model, queries, config = _opened(given)
+    with _working("explaining"):
+        from pathlib import Path
+
+        from flows.terminal import show_pair, show_wrong_order
+        from tasks.evidence.reasons import pair_of
+        from tasks.evidence.wrong_order import summary_of
+        from tasks.store.state import refuse_overwriting
+
+        if given.query is None:
+            summary = summary_of(model, queries, given.segment, config.data.clicks)
+            show_wrong_order(summary)
+            written = summary.as_json()
+        else:
+            pair = pair_of(model, queries, given.query, given.above, given.below)
+            show_pair(pair)
+            written = pair.as_json()
+            if given.output:
+                refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data))
+                Path(given.output).write_text(pair.drawing())
+                print(f"drawing: {given.output}")
+    if given.json:
+        print(json.dumps(written))
     return 0
 
 

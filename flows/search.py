@@ -13,7 +13,7 @@ from flows.cells import cell_at, label_of, train_all
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, asked_for
-from tasks.records import Budget, Cell, CellResult, Failure, Fold, Look, Progress, Searched, Trained, Trial, point_title
+from tasks.records import Budget, Cell, CellResult, Failure, Fold, Look, Progress, Searched, Trained, Trial, point_title, time_of
 from tasks.store.budgets import read_budget, write_budget
 from tasks.store.cells import CellFolder, cell_key, read_curve
 from tasks.store.state import core_digest, digest_of
@@ -232,7 +232,7 @@ class Clock:
         """What is left of the time, in words; nothing where it is not limited, or was over in an earlier run."""
         if self.config.budget is None or (self.before and self.before.ended):
             return ""
-        return f"; {clock_time(max(self.config.budget - self.used, 0.0))} of {clock_time(self.config.budget)} left"
+        return f"; {time_of(max(self.config.budget - self.used, 0.0))} of {time_of(self.config.budget)} left"
 
     def more(self) -> bool:
         """Whether another cell may be begun, which is then counted."""
@@ -257,10 +257,3 @@ class Clock:
     def budget(self) -> Budget | None:
         """How far the searches got; None where their time was not limited."""
         return None if self.config.budget is None else Budget(self.config.budget, round(self.used, 1), self.cells, self.ended)
-
-
-def clock_time(seconds: float) -> str:
-    """``9m 40s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return " ".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n) or "0s"

@@ -15,6 +15,7 @@ from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import Certificate, certify
 from ltr.diagnostics.polish import Polished, polish
+from ltr.diagnostics.why_above import WhyAbove, why_above
 from ltr.linear.adarank import AdaRank
 from ltr.linear.conditional import ConditionalModel
 from ltr.linear.least_squares import LeastSquares
@@ -85,6 +86,7 @@ __all__ = [
     "SVMmap",
     "Schedule",
     "Term",
+    "WhyAbove",
     "certify",
     "combine",
     "evaluate",
@@ -93,4 +95,5 @@ __all__ = [
     "mix_scores",
     "polish",
     "save",
+    "why_above",
 ]

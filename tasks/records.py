@@ -134,6 +134,13 @@ def number_of(n: int, noun: str) -> str:
     return f"{n:,} {noun if n == 1 else many}"
 
 
+def time_of(seconds: float) -> str:
+    """Seconds as people write them: ``9m 40s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return " ".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n) or "0s"
+
+
 def point_title(point: Mapping[str, Any]) -> str:
     """A point of a grid as people write it: ``learning_rate=0.1, objective.1.weight=0.3``."""
     return ", ".join(f"{path}={value}" for path, value in point.items())

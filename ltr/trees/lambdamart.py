@@ -21,7 +21,7 @@ from ltr.objectives.two_class import TwoClassObjective
 from ltr.rankers.base import Features, Tick, check_data, checked_features
 from ltr.rankers.parameters import FACTOR, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Curve, mean_measure
-from ltr.trees.attribution import importance, shapley
+from ltr.trees.attribution import importance
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
 from ltr.trees.grower import TreeOptions, grow_from
@@ -214,13 +214,8 @@ class LambdaMART(TreeRanker):
         return importance(self.ensemble, len(self.names), by)
 
     def explain(self, features: Features) -> Floats:
-        """Exact Shapley values ``float64 [documents, features + 1]``, with the expected score in the last column: a row sums to the score.
-        The scores of a base count as those of its feature."""
-        array = checked_features(features, self.names)
-        values = shapley(self.ensemble, array)
-        if self.base is not None:
-            values[:, self.names.index(self.base)] += self.offset(array, self.names)
-        return values
+        """`attributions`: exact Shapley values ``float64 [documents, features + 1]``."""
+        return self.attributions(features)
 
     def objective_over(
         self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None

@@ -8,7 +8,7 @@ import pytest
 from prefect import flow
 
 import ltr
-from flows.search import Clock, clock_time, search
+from flows.search import Clock, search
 from flows.sweep import choose
 from tasks.config.reading import parse
 from tasks.records import Fold
@@ -236,7 +236,3 @@ def test_what_is_left_of_a_time_is_known_to_the_run_that_goes_on(folds, monkeypa
     assert later.more(), "one a search, whatever the time"
     assert not later.more()
     assert Clock(config, folds, True, 1).used == 0, "--fresh begins anew"
-
-
-def test_times_are_written_as_people_do():
-    assert [clock_time(seconds) for seconds in (0, 59.6, 600, 3725)] == ["0s", "1m", "10m", "1h 2m 5s"]
