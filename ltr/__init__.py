@@ -32,8 +32,10 @@ from ltr.objectives.terms import Schedule, Term
 from ltr.rankers import base
 from ltr.rankers.base import Ranker, save
 from ltr.rankers.column import Column
-from ltr.rankers.combination import Combination, Mixtures, combine, mix_scores
+from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
+from ltr.rankers.fusion import Fusion, WeightedFusion
+from ltr.rankers.line_search import Mixtures, mix_scores
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
 
@@ -41,6 +43,7 @@ KINDS: dict[str, type[Ranker]] = {
     ranker.kind: ranker
     for ranker in (
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
+        Fusion, WeightedFusion,
     )
 }  # fmt: skip
 """Every ranker by its name in configurations and model files."""
@@ -64,6 +67,7 @@ __all__ = [
     "ConditionalModel",
     "Conventions",
     "Estimator",
+    "Fusion",
     "LambdaMART",
     "LambdaRank",
     "LeastSquares",
@@ -82,6 +86,7 @@ __all__ = [
     "SVMmap",
     "Schedule",
     "Term",
+    "WeightedFusion",
     "certify",
     "combine",
     "evaluate",
