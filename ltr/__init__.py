@@ -34,8 +34,10 @@ from ltr.rankers import base
 from ltr.rankers.average import Average
 from ltr.rankers.base import Ranker, save
 from ltr.rankers.column import Column
-from ltr.rankers.combination import Combination, Mixtures, combine, mix_scores
+from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
+from ltr.rankers.fusion import Fusion, WeightedFusion
+from ltr.rankers.line_search import Mixtures, mix_scores
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
 
@@ -43,6 +45,7 @@ KINDS: dict[str, type[Ranker]] = {
     ranker.kind: ranker
     for ranker in (
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
+        Fusion, WeightedFusion,
         Average,
     )
 }  # fmt: skip
@@ -68,6 +71,7 @@ __all__ = [
     "ConditionalModel",
     "Conventions",
     "Estimator",
+    "Fusion",
     "LambdaMART",
     "LambdaRank",
     "LeastSquares",
@@ -86,6 +90,7 @@ __all__ = [
     "SVMmap",
     "Schedule",
     "Term",
+    "WeightedFusion",
     "WhyAbove",
     "certify",
     "combine",

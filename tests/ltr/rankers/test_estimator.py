@@ -28,6 +28,7 @@ SMALL = {
     "conditional": {"iterations": 3, "samples": 5, "measure": "map"},
     "listwise": {"iterations": 3},
     "column": {"feature": "f1"},
+    "weighted_fusion": {"restarts": 1, "directions": 3},
     "average": {"of": (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3), ltr.LeastSquares())},
 }
 
@@ -142,6 +143,7 @@ def test_every_kind_clones_and_has_its_parameters(kind):
 def test_every_kind_fits_and_scores(kind):
     X, y, qid, *_ = rows()
     X, y = (X[:, :2], y) if kind == "combination" else (X, (y > 2) * 2.0 if kind == "conditional" else y)
+    X = framed(X, qid, [f"rank of {name}" for name in "abcd"]).drop("qid") if "fusion" in kind else X
     model = ltr.Estimator(ltr.KINDS[kind](**SMALL.get(kind, {}))).fit(X, y, qid)
     check_is_fitted(model)
     assert model.predict(X).shape == y.shape

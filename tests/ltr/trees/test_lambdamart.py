@@ -198,7 +198,9 @@ def test_scores_fall_where_the_sample_did_not_look():
     train = make_queries(60, seed=3)
     features = train.features.copy()
     features[::7, 1] = np.nan
-    model = ltr.LambdaMART(**{**SMALL, "query_share": 0.3}).fit(replace(train, features=features), replace(train, features=features))
+    model = ltr.LambdaMART(**{**SMALL, "query_share": 0.3}).fit(
+        replace(train, features=features), replace(train, features=features)
+    )
     last = model.trees.n_trees
     assert mean(model, replace(train, features=features)) == pytest.approx(model.curve.valid[last - 1])
 
