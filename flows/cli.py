@@ -111,6 +111,17 @@ def _parser() -> argparse.ArgumentParser:
     settable(check, "a key of the configuration, such as label=grade (data.label=grade is the same)")
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
+    clicks = command("clicks", _clicks, "fit click models to a session log and say which foretells clicks best")
+    clicks.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
+    settable(clicks, "a key of data.clicks, such as document=doc, rank=position or prior=10")
+    clicks.add_argument("--model", metavar="MODEL", help="whose attractiveness is written (default: that of the best)")
+    clicks.add_argument("-o", "--output", metavar="TABLE", help="attractiveness by query and document: .parquet, .csv or .tsv")
+    clicks.add_argument(
+        "--held-out", type=float, default=0.2, metavar="SHARE", help="of the sessions, to judge the models on (default: 0.2)"
+    )
+    clicks.add_argument("--seed", type=int, default=1, help="draws the sessions that are held out, by their ids")
+    clicks.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
     def over(sub: argparse.ArgumentParser, *measures: str) -> None:
         sub.add_argument(
             "--model",
@@ -357,6 +368,38 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
     return found
+
+
+def _clicks(given: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    with _working("reading"):
+        from flows.terminal import show_click_models
+        from tasks.config.click_labels import BEST
+        from tasks.config.reading import parse_click_log
+        from tasks.data.click_models import compare_models, fit_model, position_notes, written_models
+        from tasks.data.log_pages import log_pages
+        from tasks.data.tables import require_writable, write_table
+        from tasks.store.state import refuse_overwriting
+
+        log = parse_click_log(given.log, given.model or BEST, given.set)
+        if not 0 < given.held_out < 1:
+            raise ValueError(f"--held-out {given.held_out}: a share of the sessions between 0 and 1")
+        if given.output:
+            require_writable(Path(given.output))
+            refuse_overwriting(Path(given.output), Path(given.log))
+        read = log_pages(log)
+    with _working("fitting click models"):
+        compared = compare_models(read, log.prior, given.held_out, given.seed)
+        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior)
+        if given.output:
+            write_table(chosen.table, Path(given.output))
+    show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen)
+    if given.output:
+        print(f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}")
+    if given.json:
+        print(json.dumps(written_models(compared, chosen, read)))
+    return 0
 
 
 def _check_store(as_json: bool) -> int:

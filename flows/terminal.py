@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tasks.data.click_models import Compared, Fitted
 from tasks.evidence.drawing import title_of
 from tasks.evidence.segments import Changes
 from tasks.evidence.significance import Mean, Scorecard, Standings, best_mean, marks
@@ -149,6 +150,24 @@ def show_changed(found: Sequence[Changes]) -> None:
                 table.add_row(effect, _plain(row.query), f"{row.value:.4f}", f"{row.baseline:.4f}", f"{row.difference:+.4f}")
             table.add_section()
         console.print(table)
+
+
+def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted) -> None:
+    """Prints a log's click models, the best first, and what there is to say of the log."""
+    console = _console()
+    ranks = min(MOST_COLUMNS - 4, max(len(one.by_rank) for one in compared.models))
+    title = f"Click models: fitted to {compared.sessions:,} sessions, judged on {compared.held_out:,} others"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("model")
+    for name in ("nats a result", "behind the best", "perplexity", *(f"at {rank + 1}" for rank in range(ranks))):
+        table.add_column(name, justify="right")
+    for one in compared.models:
+        behind = "" if one is compared.models[0] else f"{one.behind:.5f} ±{one.error:.5f}{'' if one.worse else ' ?'}"
+        by_rank = ("–" if value != value else f"{value:.3f}" for value in one.by_rank[:ranks])
+        table.add_row(one.name, f"{one.likelihood:.5f}", behind, f"{one.perplexity:.4f}", *by_rank)
+    console.print(table)
+    for sentence in (compared.sentence(), *compared.left_out, *notes, chosen.sentence()):
+        console.print(_plain(sentence), highlight=False)
 
 
 def show_comparison(table: Standings) -> None:

@@ -31,6 +31,7 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Schedule, Term
 from ltr.rankers import base
+from ltr.rankers.average import Average
 from ltr.rankers.base import Ranker, save
 from ltr.rankers.column import Column
 from ltr.rankers.combination import Combination, Mixtures, combine, mix_scores
@@ -42,6 +43,7 @@ KINDS: dict[str, type[Ranker]] = {
     ranker.kind: ranker
     for ranker in (
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
+        Average,
     )
 }  # fmt: skip
 """Every ranker by its name in configurations and model files."""
@@ -59,6 +61,7 @@ __all__ = [
     "KINDS",
     "MEASURES",
     "AdaRank",
+    "Average",
     "Certificate",
     "Column",
     "Combination",

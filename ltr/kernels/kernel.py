@@ -53,6 +53,12 @@ F4_2D, F8_2D, I8_2D = (types.Array(kind, 2, "C") for kind in (types.float32, F8,
 I8_3D, U1_3D, U8_3D = (types.Array(kind, 3, "C") for kind in (I8, types.uint8, types.uint64))
 """Contiguous arrays of three dimensions in signatures."""
 
+
+def read_only(array: NumbaType) -> NumbaType:
+    """The type of such an array that is only read: of a memory-mapped file for instance. One that can be written to is taken too."""
+    return array.copy(readonly=True)
+
+
 _COMPILED: dict[tuple[Kernel, NumbaType], Kernel] = {}
 
 

@@ -179,7 +179,7 @@ def evaluate(
 
 def _numbers(name: str, given: ArrayLike, kind: type) -> NDArray[Any]:
     try:
-        return np.ascontiguousarray(given, kind)
+        return np.require(given, kind, ["C", "W"])  # kernels take arrays that can be written to
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name}: {' '.join(repr(given).split())[:60]} is no array of numbers") from None
 
@@ -247,7 +247,7 @@ def tie_breaker(ties: str, labels: Floats, position: ArrayLike | None, documents
         if documents is None:
             raise ValueError("ties='docid' needs document ids")
         return -np.unique(documents, return_inverse=True)[1].astype(np.float64)
-    return np.arange(len(labels), dtype=np.float64) if position is None else np.asarray(position, np.float64)
+    return np.arange(len(labels), dtype=np.float64) if position is None else np.require(position, np.float64, ["C", "W"])
 
 
 @dataclass(frozen=True)

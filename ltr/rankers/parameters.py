@@ -49,6 +49,8 @@ SHARE = Span(0, 1, above=True)
 """Of something, not nothing."""
 WEIGHT = Span(0, 1e18, above=True)
 """C, by which a loss is weighed against ‖w‖²."""
+PENALTY = Span(0, 1e18)
+"""Of large weights or leaves; 0 is none."""
 SEED = whole(0, (1 << 63) - 1)
 """Of random numbers."""
 

@@ -246,9 +246,9 @@ def _apply(features: Floats32, edges: Floats32, starts: Ints, columns: Ints, bin
         first, last = tile * _TILE, min(tile * _TILE + _TILE, n_documents)
         padded = np.empty(256, np.float32)
         for f in range(n_features):
-            n_edges = starts[f + 1] - starts[f]
-            for k in range(256):
-                padded[k] = edges[starts[f] + k] if k < n_edges else np.float32(np.inf)
+            padded[:] = np.float32(np.inf)
+            for e in range(np.uint64(starts[f]), np.uint64(starts[f + 1])):
+                padded[e - np.uint64(starts[f])] = edges[e]
             block, k = columns[f] // BLOCK, columns[f] % BLOCK
             for row in range(first, last):
                 x = features[row, f]

@@ -23,6 +23,7 @@ from ltr.kernels.kernel import (
     Kernel,
     Words,
     Words32,
+    read_only,
     ready,
 )
 from ltr.kernels.lanes import LANES, ROWS, turn, walk
@@ -154,8 +155,9 @@ class Trees:
         kept = np.empty(len(self.feature), np.uint32) if largest <= 32 else np.empty(len(self.feature), np.uint64)
         plan = _plan(*nodes, self.node_starts, kept)
         words = types.Array(types.uint32 if largest <= 32 else types.uint64, 1, "C")
-        block = I1(F4_2D, I8, I8, I8_1D, F4_1D, words, I8_1D, F8_1D, I8_1D, I8_1D, F8_1D)
-        whole = types.void(F4_2D, I8_1D, F4_1D, words, I8_1D, F8_1D, I8_1D, I8_1D, types.FunctionType(block), F8_1D, I1_1D)
+        of_plan, of_values = (I8_1D, F4_1D, words, I8_1D), (read_only(F8_1D), read_only(I8_1D), read_only(I8_1D))
+        block = I1(read_only(F4_2D), I8, I8, *of_plan, *of_values, F8_1D)
+        whole = types.void(read_only(F4_2D), *of_plan, *of_values, types.FunctionType(block), F8_1D, I1_1D)
         ready(_predict_by_bits, whole)(features, *plan, *values, ready(_score_block, block), scores, infinite)
 
 

@@ -19,7 +19,7 @@ from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.rankers.base import Features, Tick, check_data, checked_features
-from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
+from ltr.rankers.parameters import FACTOR, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.attribution import importance, shapley
 from ltr.trees.ensemble import Trees, join
@@ -42,6 +42,7 @@ class LambdaMART(TreeRanker):
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
+        l2: added to Σ hessian/σ² of every leaf, or to its count where leaves are not Newton's, in its gain and in its value.
         max_bins: bins of a feature at most, 2–255.
         loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: each document on its own is relevant or not, by the
             first term's measure (`ltr.objectives.two_class`).
@@ -69,6 +70,7 @@ class LambdaMART(TreeRanker):
     gain: Literal["newton", "least_squares"] = "newton"
     leaf: Literal["newton", "gradient"] = "newton"
     largest_leaf: float = 10.0
+    l2: float = 0.0
     max_bins: int = 255
     loss: Literal["ranking", "two_class", "balanced"] = "ranking"
     sigma: float = 1.0
@@ -82,7 +84,7 @@ class LambdaMART(TreeRanker):
     patience: int = 50
     spans: ClassVar[Mapping[str, Span]] = {
         "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": whole(1, 1_000_000_000),
-        "largest_leaf": FACTOR, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
+        "largest_leaf": FACTOR, "l2": PENALTY, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
         "patience": whole(0, 1_000_000_000),
     }  # fmt: skip
 
@@ -135,6 +137,10 @@ class LambdaMART(TreeRanker):
         check_data(self, queries, valid)
         return self._boosted(Shard(self, queries, preferences), valid, tick, start)
 
+    def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
+        """`fit` from the trees that `begun` kept."""
+        return self.fit(queries, valid, tick, start=begun)
+
     def fit_shards(
         self,
         ask: Ask,
@@ -154,9 +160,11 @@ class LambdaMART(TreeRanker):
         self._require_documents(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
+        newton = self.leaf == "newton"
         options = TreeOptions(
-            self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", self.leaf == "newton", self.learning_rate,
-            self.largest_leaf / self.sigma if self.leaf == "newton" else self.largest_leaf, np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
+            self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", newton, self.learning_rate,
+            self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
+            np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
         )  # fmt: skip
         watch = _Watch(self, data, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.objective, self.n_trees))

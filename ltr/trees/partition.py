@@ -248,8 +248,9 @@ def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: 
 @njit(cache=True)
 def _copy(source: Ints32, at: np.int64, target: Ints32, to: np.int64, n: np.int64) -> None:
     """target[to + k] = source[at + k] for n rows. An assignment of slices would compile many times as long, for its error message."""
-    for k in range(n):
-        target[to + k] = source[at + k]
+    first, place = np.uint64(at), np.uint64(to)
+    for k in range(np.uint64(n)):
+        target[place + k] = source[first + k]
 
 
 @njit(cache=True)

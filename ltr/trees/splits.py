@@ -1,4 +1,4 @@
-"""The best split of a leaf, from its histograms: by Newton's gain G²/H or by least squares, G²/count.
+"""The best split of a leaf, from its histograms: by Newton's gain G²/(H + l2) or by least squares, G²/(count + l2).
 
 Sums are those of `ltr.trees.fixed_point`, gradient high and hessian or count low. A missing value goes to the side where it gains more. Monotone
 features: a split that puts its children's values in the wrong order does not count, and values are clipped to the leaf's bounds.
@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import NDArray
 
-from ltr.kernels.kernel import I1, I1_1D, I8, I8_1D, Bools, Floats, Ints
+from ltr.kernels.kernel import F8, I1, I1_1D, I8, I8_1D, Bools, Floats, Ints
 from ltr.trees.binning import MISSING
 from ltr.trees.fixed_point import LOW
 from ltr.trees.histograms import N_BINS
@@ -44,6 +44,7 @@ def search(
     has_missing: bool,
     min_docs: int,
     by_count: bool,
+    l2: float,
     sign: int,
     bounds: Floats,
 ) -> tuple[float, int, bool]:
@@ -61,9 +62,9 @@ def search(
             n_total += counts[k]
     bounded = sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf
     all_gradient, all_weight = float(total >> 32), float(total & LOW)
-    parent = _score(all_gradient, all_weight)
+    parent = _score(all_gradient, all_weight + l2)
     if bounded:
-        parent = _score_at(all_gradient, all_weight, value_within(all_gradient, all_weight, bounds))
+        parent = _score_at(all_gradient, all_weight + l2, value_within(all_gradient, all_weight + l2, bounds))
     best, best_bin, best_left = 0.0, -1, False
     for missing_left in (False, True):
         if missing_left and not has_missing:
@@ -80,16 +81,14 @@ def search(
                 if n_left < min_docs or n_total - n_left < min_docs:
                     continue
             gradient = float(left >> 32)
+            other, below, above = all_gradient - gradient, weight + l2, all_weight - weight + l2
             if bounded:
-                lower, upper = (
-                    value_within(gradient, weight, bounds),
-                    value_within(all_gradient - gradient, all_weight - weight, bounds),
-                )
+                lower, upper = value_within(gradient, below, bounds), value_within(other, above, bounds)
                 if sign * (upper - lower) < 0.0:
                     continue
-                gain = _score_at(gradient, weight, lower) + _score_at(all_gradient - gradient, all_weight - weight, upper) - parent
+                gain = _score_at(gradient, below, lower) + _score_at(other, above, upper) - parent
             else:
-                gain = _score(gradient, weight) + _score(all_gradient - gradient, all_weight - weight) - parent
+                gain = _score(gradient, below) + _score(other, above) - parent
             if gain > best:
                 best, best_bin, best_left = gain, k, missing_left
     return best, best_bin, best_left
@@ -105,6 +104,7 @@ class SplitSearch(NamedTuple):
         monotone: ``int8 [features]``, see `ltr.trees.grower.TreeOptions`.
         min_docs: documents in a leaf at least.
         newton: gains are Newton's, and low halves do not count; otherwise least squares.
+        l2: added to the weight of every leaf, in packed units.
     """
 
     columns: Ints
@@ -114,23 +114,24 @@ class SplitSearch(NamedTuple):
     monotone: NDArray[np.int8]
     min_docs: int
     newton: bool
+    l2: float
 
 
-SEARCH = types.NamedTuple([I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1], SplitSearch)
+SEARCH = types.NamedTuple([I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8], SplitSearch)
 """The type of a `SplitSearch`."""
 
 
 @njit(cache=True, parallel=True)
 def search_all(histogram: Ints, space: SplitSearch, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools) -> None:
     """`search` of every feature of a leaf, without counts; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
-    columns, n_edges, has_missing, allowed, monotone, min_docs, newton = space
+    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2 = space
     by_count, counted = not newton, len(gains) == 0  # never; as a constant it would have `search` compiled twice
     for f in prange(len(n_edges)):
         gains[f] = 0.0
         if allowed[f]:
             own = histogram[columns[f]]
             gains[f], splits[f], lefts[f] = search(
-                own, own, counted, n_edges[f], has_missing[f], min_docs, by_count, monotone[f], bounds
+                own, own, counted, n_edges[f], has_missing[f], min_docs, by_count, l2, monotone[f], bounds
             )
 
 

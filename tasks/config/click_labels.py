@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
+from ltr.clicks.click_model import Settings
+from ltr.clicks.models import MODELS
 from tasks.config.section import Strict
 
 CLICKS: dict[str, pl.Expr] = {}
@@ -44,6 +46,16 @@ def _listed(schema: dict[str, Any]) -> None:
 
 
 Counted = Annotated[str, AfterValidator(_known), Field(json_schema_extra=_listed)]
+BEST = "best"
+"""In place of a click model's name: the one that foretells held-out clicks best."""
+OF_MODELS = (BEST, *(name for name in MODELS if name != "rctr"))
+"""What a label may be the attractiveness by; RCTR knows of none."""
+
+
+def _model_known(name: str | None) -> str | None:
+    if name is not None and name not in OF_MODELS:
+        raise ValueError(f"{name!r} is not one of {', '.join(OF_MODELS)}")
+    return name
 
 
 class ClickLabel(Strict):
@@ -63,13 +75,26 @@ class ClickLabel(Strict):
     debias: bool = False
     min_impressions: int = Field(1, ge=1)
     prior: float = Field(0.0, ge=0)
+    model: Annotated[str | None, AfterValidator(_model_known), Field(json_schema_extra={"enum": [*OF_MODELS, None]})] = None
 
     @model_validator(mode="before")
     @classmethod
     def _looks_explain_all_clicks(cls, written: Any) -> Any:
+        if isinstance(written, Mapping) and written.get("model"):
+            return {"clicks": "all", "prior": Settings().prior, **written}
         if isinstance(written, Mapping) and written.get("debias") and "clicks" not in written:
             return {**written, "clicks": "all"}
         return written
+
+    @model_validator(mode="after")
+    def _models_explain_all_clicks(self) -> "ClickLabel":
+        if self.model and (self.debias or self.queries == "similar" or self.clicks != "all"):
+            raise ValueError(
+                f"model: {self.model} explains all clicks of equal queries by itself: no debias, queries: similar or other clicks beside it"
+            )
+        if self.model:
+            Settings(prior=self.prior)
+        return self
 
 
 class ClickLog(ClickLabel):

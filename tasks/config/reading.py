@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from tasks.config.click_labels import ClickLog
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS
 from tasks.config.run_config import EVIDENCE, RunConfig, StudyConfig
@@ -64,6 +65,20 @@ def parse_data(written: Mapping[str, Any], where: str) -> Data:
         return Data.model_validate(written)
     except ValidationError as error:
         raise _explain(error, where) from None
+
+
+def parse_click_log(path: str | Path, model: str, overrides: Iterable[str]) -> ClickLog:
+    """The click log `path` with the label of a click model; `overrides` are ``key=value``, with or without ``data.clicks.`` in front.
+
+    Raises:
+        ConfigError: as `parse`.
+    """
+    written: dict[str, Any] = {"data": {"clicks": {"log": str(path), "model": model}}}
+    override_all(written, (f"data.clicks.{said.removeprefix('data.').removeprefix('clicks.')}" for said in overrides))
+    try:
+        return ClickLog.model_validate(written["data"]["clicks"])
+    except ValidationError as error:
+        raise _explain(error, "clicks") from None
 
 
 def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | None = None) -> RunConfig:

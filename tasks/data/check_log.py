@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.propensities import ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import by_pair, open_log, ranks_in_words, shown_results
+from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, shown_results
 from tasks.data.clicks import judged_pairs
 from tasks.data.ingest import located
 from tasks.records import DataError, Finding, Level, number_of
@@ -19,8 +19,6 @@ from tasks.store.datasets import open_queries
 from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
 
-MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
-"""A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""
 RANKS_TOLD = 10
 """Ranks of the position curve that are named."""
 Said = tuple[Level, str]
@@ -124,8 +122,7 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
 def _bots(sessions: pl.DataFrame) -> Iterator[Said]:
     """Sessions with more results or clicks than a person's."""
     results, clicks = (float(np.median(sessions[name].to_numpy())) for name in ("results", "clicks"))
-    many = (pl.col("results") >= max(MOST_RESULTS, TIMES * results)) | (pl.col("clicks") >= max(MOST_CLICKS, TIMES * clicks))
-    bots = sessions.filter(many).sort("clicks", "results", "session", descending=[True, True, False])
+    bots = sessions.filter(implausible(sessions)).sort("clicks", "results", "session", descending=[True, True, False])
     if bots.height:
         first, share = bots.row(0, named=True), _total(bots, "clicks") / max(_total(sessions, "clicks"), 1)
         yield (

@@ -12,10 +12,19 @@ from tasks.data.similar_queries import normalised
 from tasks.data.tables import reading, scan
 from tasks.records import DataError
 
+MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
+"""A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""
 
-def open_log(log: ClickLog, ranks: bool = False) -> tuple[pl.LazyFrame, list[str]]:
-    """The log with checked columns ``_order`` (of the last click; 0: none) and ``_rank`` (1 where no label needs it, unless `ranks`);
-    the columns of a page."""
+
+def implausible(sessions: pl.DataFrame) -> pl.Series:
+    """Which sessions are no person's, by their ``results`` and ``clicks``."""
+    results, clicks = (float(np.median(sessions[name].to_numpy())) for name in ("results", "clicks"))
+    return (sessions["results"] >= max(MOST_RESULTS, TIMES * results)) | (sessions["clicks"] >= max(MOST_CLICKS, TIMES * clicks))
+
+
+def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tuple[pl.LazyFrame, list[str]]:
+    """The log with checked columns ``_order`` (of the last click; 0: none) and ``_rank`` (1 where no label needs it, unless `ranks`; null
+    where a row has none, if `unplaced`); the columns of a page."""
     path = located(log.log)
     with reading(path):
         frame = scan(path, quoted=path.suffix.lower() == ".csv")
@@ -44,8 +53,8 @@ def open_log(log: ClickLog, ranks: bool = False) -> tuple[pl.LazyFrame, list[str
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
     rank = pl.lit(1)
     if ranks:
-        _check(log, frame, log.rank, r"^\s*0*[1-9]\d{0,5}\s*$", "the place a result was shown at, 1 to 999999", empty=False)
-        rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64)
+        _check(log, frame, log.rank, r"^\s*0*[1-9]\d{0,5}\s*$", "the place a result was shown at, 1 to 999999", empty=unplaced)
+        rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64, strict=not unplaced)
     text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
 

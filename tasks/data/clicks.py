@@ -11,6 +11,7 @@ from ltr.data.propensities import propensities, ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import CLICKS, ClickLabel, ClickLog
 from tasks.data.click_log import by_pair, open_log, ranks_in_words, shown_results
+from tasks.data.click_models import model_tables
 from tasks.data.similar_queries import normalised, similar_clicks, similar_words
 from tasks.records import DataError, number_of
 
@@ -63,8 +64,11 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
     looks = {clicks: _looks(log, shown, clicks) for clicks in CLICKS if clicks in counted}
     notes = [note for theta in looks.values() for note in theta.notes]
     of_pairs = _summed(shown.with_columns(base=pl.col("impressions")))
-    tables = {}
+    tables, told = model_tables(log)
+    notes += told
     for name, label in log.labels.items():
+        if label.model:
+            continue
         counts = _summed(looks[label.clicks].counted(shown)) if label.debias else of_pairs
         own = counts
         if label.queries == "similar":

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from tasks.records import DataError
+from tasks.store.state import written_whole
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 TABLES = {".parquet", *SEPARATORS}
@@ -86,6 +87,28 @@ def read_table(path: Path) -> pl.DataFrame:
     if path.suffix.lower() in SEPARATORS and frame.to_series(-1).null_count():
         _refuse_short_lines(path, SEPARATORS[path.suffix.lower()], frame.width)
     return frame
+
+
+def require_writable(path: Path) -> None:
+    """Raises DataError for a file of another kind than tables are written as, and where its folder is missing."""
+    if not is_table(path):
+        raise DataError(f"{path}: tables are written as {', '.join(sorted(TABLES))}")
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}")
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Writes a table as its name says, whole or not at all.
+
+    Raises:
+        DataError: as `require_writable`.
+    """
+    require_writable(path)
+    with written_whole(path) as partial:
+        if path.suffix.lower() == ".parquet":
+            frame.write_parquet(partial)
+        else:
+            frame.write_csv(partial, separator=SEPARATORS[path.suffix.lower()])
 
 
 def _header(path: Path, separator: str) -> list[str]:

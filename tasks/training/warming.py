@@ -51,7 +51,7 @@ def _growing_of_trees() -> None:
     """All of a tree but what the first two recipes compile."""
     features, rng = queries().features, np.random.default_rng(1)
     data = BinnedDataset.of(features, 255, 4)
-    options = TreeOptions(4, 5, True, True, 0.1, 10.0, np.zeros(features.shape[1], np.int8))
+    options = TreeOptions(4, 5, True, True, 0.1, 10.0, 0.0, np.zeros(features.shape[1], np.int8))
     gradients = rng.normal(size=len(features)), rng.random(len(features))
     grown = grow(data, gradients, options)
     assert grown is not None

@@ -5,9 +5,11 @@ import subprocess
 import sys
 import time
 
+import polars as pl
 import pytest
 
 from flows.cli import main
+from tests.click_logs import layout, users
 from tests.conftest import own_environment
 
 
@@ -103,6 +105,47 @@ def test_check_looks_at_clicks(workplace, capsys):
     (workplace / "other.csv").write_text("session,query,document,click\n1,7,a,1\n")
     assert main(["check", "a.csv", "--set", "clicks.log=other.csv"]) == 1
     assert "error    a.csv: no document of the click log is in the data" in capsys.readouterr().out
+
+
+def test_clicks_compares_models_and_writes_attractiveness(workplace, capsys):
+    pages = layout(4, 6, 400, 4)
+    clicked = users("pbm", pages).simulate(pages, 1)
+    columns = {
+        "visit": pages.of_page(),
+        "query": pages.query[pages.pair],
+        "doc": pages.pair,
+        "pos": pages.rank,
+        "click": clicked.click.astype(int),
+    }
+    pl.DataFrame(columns).write_csv("log.csv")
+    named = [f"--set={key}" for key in ("session=visit", "data.clicks.document=doc", "clicks.rank=pos", "prior=2")]
+    assert main(["clicks", "log.csv", *named, "-o", "a.csv", "--json"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out.splitlines()[-1])
+    assert found["winner"] in found["models"]
+    assert found["sessions"] + found["held_out"] == 400
+    assert f"{found['winner']} foretells clicks best" in told.err
+    assert pl.read_csv("a.csv").columns == ["query", "document", "impressions", "clicks", "looks", "attraction", "deviation"]
+    rows = pl.read_csv("log.csv").sample(fraction=1.0, shuffle=True, seed=1)
+    rows.write_csv("shuffled.csv")
+    assert main(["clicks", "shuffled.csv", *named, "-o", "b.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == found
+    assert (workplace / "a.csv").read_bytes() == (workplace / "b.csv").read_bytes()
+
+
+def test_clicks_refuses_in_a_line(workplace, capsys):
+    (workplace / "log.csv").write_text("session,query,document,click,rank\ns,q,a,1,0\n")
+    for arguments, said in (
+        (["log.csv"], "log.csv, line 2: rank '0'"),
+        (["log.csv", "--model", "pmb"], "model: 'pmb' is not one of best, dctr"),
+        (["log.csv", "--set", "ranks=r"], "unknown key 'ranks'; did you mean rank"),
+        (["log.csv", "--held-out", "1"], "--held-out 1.0: a share of the sessions between 0 and 1"),
+        (["log.csv", "-o", "a.txt"], "a.txt: tables are written as .csv, .parquet, .tsv"),
+        (["log.csv", "-o", "log.csv"], "log.csv: this is log.csv itself"),
+        (["none.csv"], "none.csv: no such file"),
+    ):
+        assert main(["clicks", *arguments]) == 1
+        assert said in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal(workplace, capsys):

@@ -28,6 +28,7 @@ SMALL = {
     "conditional": {"iterations": 3, "samples": 5, "measure": "map"},
     "listwise": {"iterations": 3},
     "column": {"feature": "f1"},
+    "average": {"of": (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3), ltr.LeastSquares())},
 }
 
 

@@ -1,0 +1,237 @@
+"""Click models in which a look depends on the rank, and perhaps on the last click above it.
+
+A result is clicked if it is examined, with probability γ, and attracts, with probability α of its query and document:
+
+    RCTR   γ of the rank, α = 1                    DCTR   γ = 1
+    PBM    γ of the rank                           UBM    γ of the rank and the rank of the last click above (0: none)
+
+(Craswell et al. 2008; Richardson et al. 2007; Dupret & Piwowarski 2008; Chuklin, Markov & de Rijke 2015 for all of them.) Results with the
+same α and the same γ are alike, so all work is over the distinct ones with their impressions and clicks, of which there are many times fewer
+than impressions; PyClick walks every session in every round of EM.
+
+EM of γ and α together, as others have it, takes ranks for looked at more than they are where a document has few impressions: each new
+document brings an α of its own, of which there are never enough data. `ltr.data.propensities` has no such bias, for γ of a rank and, since a
+click on one result is drawn whatever the clicks above are, for γ of a rank and a last click too. Given γ, each α is the maximum of its own
+likelihood with its prior; what is known of it is Fisher's information Σ nγ / (α(1 − γα)), that of (1 − α)·Σ nγ / (1 − γα) certain looks. α and γ are known up to a factor, by which the largest γ of a rank without a click above it is 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from ltr.clicks.ascent import MARGIN
+from ltr.clicks.click_model import ClickModel, Settings, draws, no_draws, query_means, sums, within
+from ltr.clicks.pages import Pages
+from ltr.data.propensities import propensities, ties
+from ltr.kernels.kernel import Array, Bools, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Looks(ClickModel):
+    """RCTR, DCTR, PBM or UBM.
+
+    Attributes:
+        gamma: ``float64 [ranks, ranks]``: how likely rank r is examined where the last click above it was at rank k (0: none), at
+            ``[r − 1, k]``.
+    """
+
+    gamma: Floats
+
+    def given(self, pages: Pages) -> Floats:
+        found = np.empty(len(pages.pair))
+        _given(pages.offsets, pages.pair, pages.rank, pages.click, self.attraction, self._reaching(pages), found, *no_draws())
+        return found
+
+    def expected(self, pages: Pages) -> Floats:
+        found = np.empty(len(pages.pair))
+        _expected(pages.offsets, pages.pair, pages.rank, self.attraction, self._reaching(pages), found)
+        return found
+
+    def simulate(self, pages: Pages, seed: int) -> Pages:
+        click, found = np.zeros(len(pages.pair), np.bool_), np.empty(len(pages.pair))
+        _given(
+            pages.offsets, pages.pair, pages.rank, click, self.attraction, self._reaching(pages), found, draws(pages, seed), click
+        )
+        return pages.clicked(click)
+
+    def _reaching(self, pages: Pages) -> Floats:
+        if pages.n_ranks > len(self.gamma):
+            raise ValueError(f"rank: {pages.n_ranks}; the model knows ranks 1 to {len(self.gamma)}")
+        return self.gamma
+
+
+def _states(pages: Pages, name: str, width: int) -> Ints:
+    """What γ depends on, ``int64 [results]`` from 1: the rank, and, where a model knows it, the rank of the last click above."""
+    if name != "ubm":
+        return pages.rank
+    state = np.empty(len(pages.pair), np.int64)
+    _last_clicks(pages.offsets, pages.rank, pages.click, state)
+    return (pages.rank - 1) * width + state + 1
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The distinct results, ordered by pair and state: ``starts [pairs + 1]``, and of each its state, impressions and clicks."""
+
+    starts: Ints
+    state: Ints
+    shown: Ints
+    clicked: Ints
+
+    @property
+    def pair(self) -> Ints:
+        """Of each distinct result, its pair."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    @property
+    def pair_numbers(self) -> Ints:
+        """As `pair`, without numbers of pairs that were never shown."""
+        sizes = np.diff(self.starts)
+        return np.repeat(np.cumsum(sizes > 0) - 1, sizes)
+
+
+def tied_ranks(pages: Pages) -> Bools:
+    """Which ranks are tied to each other by documents clicked at one and shown at the other, ``bool [ranks]``: of several such groups the
+    one that drew most clicks (`ltr.data.propensities.ties`)."""
+    cells = _cells(pages, pages.rank, pages.n_ranks + 1)
+    tied: Bools = ties(cells.pair_numbers, cells.state, cells.clicked) == 0
+    return tied
+
+
+def _cells(pages: Pages, state: Ints, n_states: int) -> _Cells:
+    key = (pages.pair * n_states + state) * 2 + pages.click
+    key.sort()
+    first = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), (key[1:] >> 1) != (key[:-1] >> 1))))
+    shown = np.diff(np.append(first, len(key)))
+    clicked = np.add.reduceat(key & 1, first)
+    kinds = key[first] >> 1
+    starts = np.searchsorted(kinds // n_states, np.arange(len(pages.query) + 1))
+    return _Cells(starts, kinds % n_states, shown, clicked)
+
+
+def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Looks:
+    """The model `name` (rctr, dctr, pbm or ubm) of these pages, for ranks up to `n_ranks`."""
+    n_pairs, prior = len(pages.query), settings.prior
+    state = _states(pages, name, n_ranks)
+    cells = _cells(pages, state, n_ranks * n_ranks + 1)
+    if name == "rctr":
+        shown, clicked = (np.bincount(cells.state - 1, column, n_ranks) for column in (cells.shown, cells.clicked))
+        rates = (clicked + prior * clicked.sum() / shown.sum()) / (shown + prior)
+        gamma, alpha = np.repeat(rates[:, None], n_ranks, axis=1), np.ones(n_pairs)
+        looks = sums(cells.pair, cells.shown, n_pairs)
+        return Looks(name, alpha, looks, looks, prior, gamma)
+    table = np.ones((n_ranks, n_ranks))
+    if name == "ubm":
+        table = _after_clicks(cells, prior, n_ranks)
+    elif name == "pbm":
+        table = np.repeat(_by_rank(cells, n_ranks)[:, None], n_ranks, axis=1)
+    gamma = table.ravel() if name == "ubm" else np.ascontiguousarray(table[:, 0])
+    look = cells.shown * gamma[cells.state - 1]
+    clicks, looks = (sums(cells.pair, values, n_pairs) for values in (cells.clicked, look))
+    alpha = query_means(clicks, looks, pages.query, prior)
+    _attract(cells.starts, cells.state, cells.shown, cells.clicked, gamma, prior, alpha)
+    at = alpha[cells.pair]
+    certain = sums(cells.pair, look * (1 - at) / (1 - gamma[cells.state - 1] * at), n_pairs)
+    return Looks(name, alpha, looks, certain, prior, table)
+
+
+def _by_rank(cells: _Cells, n_ranks: int) -> Floats:
+    """γ of each rank, ``float64 [ranks]``; that of the rank before where none is known."""
+    found = propensities(cells.pair_numbers, cells.state, cells.shown, cells.clicked)
+    gamma = np.full(n_ranks, np.nan)
+    gamma[: len(found)] = found
+    for rank in range(n_ranks):
+        if np.isnan(gamma[rank]):
+            gamma[rank] = gamma[rank - 1] if rank else 1.0
+    return within(gamma)
+
+
+def _after_clicks(cells: _Cells, prior: float, n_ranks: int) -> Floats:
+    """γ of each rank and rank of the last click above, ``float64 [ranks, ranks]``, drawn to the rank's own as if it had been looked at
+    `prior` times more."""
+    found = propensities(cells.pair_numbers, cells.state, cells.shown, cells.clicked)
+    gamma = np.zeros(n_ranks * n_ranks)
+    gamma[: len(found)] = np.nan_to_num(found)
+    looks = np.bincount(cells.pair, cells.shown * gamma[cells.state - 1])
+    with np.errstate(invalid="ignore"):
+        alpha = np.nan_to_num(np.bincount(cells.pair, cells.clicked) / looks)
+    expected = np.bincount(cells.state - 1, cells.shown * alpha[cells.pair], n_ranks * n_ranks).reshape(n_ranks, n_ranks)
+    clicked = np.bincount(cells.state - 1, cells.clicked, n_ranks * n_ranks).reshape(n_ranks, n_ranks)
+    of_log = clicked.sum() / expected.sum()
+    of_rank = (clicked.sum(axis=1) + prior * of_log) / (expected.sum(axis=1) + prior)
+    table = (clicked + prior * of_rank[:, None]) / (expected + prior)
+    return np.ascontiguousarray(within(table / table[:, 0].max()))
+
+
+@njit(cache=True)
+def _last_clicks(offsets: Ints, rank: Ints, click: Bools, state: Ints) -> None:
+    for page in range(len(offsets) - 1):
+        last = 0
+        for i in range(offsets[page], offsets[page + 1]):
+            state[i] = last
+            if click[i]:
+                last = rank[i]
+
+
+@njit(cache=True, error_model="numpy")
+def _attract(starts: Ints, state: Ints, shown: Ints, clicked: Ints, gamma: Floats, prior: float, alpha: Floats) -> None:
+    """From what each pair is drawn to its α, the largest of Σ c·log γα + (n − c)·log(1 − γα) + prior·(m·log α + (1 − m)·log(1 − α)), which
+    is concave: Newton's steps, halved where they would leave what is known to hold it."""
+    for pair in range(len(starts) - 1):
+        first, end, m = starts[pair], starts[pair + 1], alpha[pair]
+        if first == end:
+            continue
+        up = prior * m
+        for i in range(first, end):
+            up += clicked[i]
+        low, high, a = 0.0, 1.0, m
+        for _ in range(100):
+            slope = up / a - prior * (1.0 - m) / (1.0 - a)
+            bend = up / a**2 + prior * (1.0 - m) / (1.0 - a) ** 2
+            for i in range(first, end):
+                g = gamma[state[i] - 1]
+                missed = (shown[i] - clicked[i]) * g / (1.0 - g * a)
+                slope -= missed
+                bend += missed * g / (1.0 - g * a)
+            if slope > 0:
+                low = a
+            else:
+                high = a
+            step = slope / bend
+            if abs(step) < 1e-13:
+                break
+            a = a + step if low < a + step < high else (low + high) / 2.0
+        alpha[pair] = min(max(a, MARGIN), 1.0 - MARGIN)
+
+
+@njit(cache=True)
+def _given(
+    offsets: Ints, pair: Ints, rank: Ints, click: Bools, alpha: Floats, gamma: Floats, found: Floats, drawn: Floats, drew: Array
+) -> None:
+    """Probabilities of clicks given those above; where numbers are `drawn`, `click` is `drew` and is filled on the way."""
+    for page in range(len(offsets) - 1):
+        last = 0
+        for i in range(offsets[page], offsets[page + 1]):
+            found[i] = alpha[pair[i]] * gamma[rank[i] - 1, last]
+            if len(drawn):
+                drew[i] = drawn[i] < found[i]
+            if click[i]:
+                last = rank[i]
+
+
+@njit(cache=True)
+def _expected(offsets: Ints, pair: Ints, rank: Ints, alpha: Floats, gamma: Floats, found: Floats) -> None:
+    """Sums over where the last click was: ``at[k]``, how likely it was at rank k."""
+    at = np.zeros(len(gamma) + 1)
+    for page in range(len(offsets) - 1):
+        at[:] = 0.0
+        at[0] = 1.0
+        for i in range(offsets[page], offsets[page + 1]):
+            p = 0.0
+            for k in range(rank[i]):
+                clicks = at[k] * alpha[pair[i]] * gamma[rank[i] - 1, k]
+                at[k] -= clicks
+                p += clicks
+            at[rank[i]] = p
+            found[i] = p
