@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig, StudyConfig
     from tasks.records import Finding
+    from tasks.report.outcome import RunOutcome
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 
@@ -104,6 +105,23 @@ def _parser() -> argparse.ArgumentParser:
     refit.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
     refit.set_defaults(fresh=False, runner=None, record=None)
 
+    fuse = command(
+        "fuse", _fuse, "make one ranking of several systems' TREC runs, and see whether it is better than the best of them"
+    )
+    fuse.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
+    fuse.add_argument("--qrels", required=True, metavar="FILE", help="judgments: query 0 document label")
+    fuse.add_argument("-o", "--output", metavar="FUSED.run", help="write the ranking there, as a TREC run")
+    fuse.add_argument(
+        "--with", dest="way", metavar="RANKER", help="the one to write (default: the best fusion on validation queries)"
+    )
+    fuse.add_argument("--measure", default="ndcg_10", metavar="MEASURE", help="to fuse for and to compare by (default: ndcg_10)")
+    fuse.add_argument("--folds", type=int, default=5, metavar="N", help="parts that the queries are cut into (default: 5)")
+    settable(fuse, "override a key of the configuration, such as rankers.rrf.k=20 or conventions.gain=exp2")
+    fuse.add_argument("--runner", default=None, metavar="ENGINE", help="as of run")
+    fuse.add_argument("--fresh", action="store_true", help="train every cell again")
+    fuse.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    fuse.set_defaults(record=None)
+
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="*", metavar="FILE")
     check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
@@ -191,6 +209,24 @@ def _parser() -> argparse.ArgumentParser:
     over(evaluate, *MEASURES)
     evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
 
+    explain = command(
+        "explain", _explain, "why one document of a query stands above another, or which features put documents in the wrong order"
+    )
+    explain.add_argument(
+        "--model",
+        required=True,
+        metavar="M",
+        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
+    )
+    explain.add_argument("--data", required=True, nargs="+", metavar="FILE")
+    explain.add_argument("--query", metavar="Q", help="its id; without one, a summary over all queries")
+    explain.add_argument("--above", metavar="D", help="the upper document, by id or rank (default: that of the worst pair)")
+    explain.add_argument("--below", metavar="D", help="the lower document, by id or rank")
+    explain.add_argument("--segment", metavar="NAME=VALUE", help="a summary over queries of one kind, such as language=de")
+    explain.add_argument("-o", "--output", metavar="DRAWING.svg", help="write the drawing of a pair there")
+    settable(explain, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    explain.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
     optimality = command("optimality", _optimality, "test whether a model is at a local optimum of a measure")
     over(optimality, "ndcg_10")
     optimality.add_argument("--epsilon", type=float, default=0.01)
@@ -273,8 +309,13 @@ def _run(given: argparse.Namespace) -> int:
     return _start(given, config)
 
 
-def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
-    """Runs a configuration, or a study, and shows what came of it."""
+def _start(
+    given: argparse.Namespace,
+    config: "RunConfig | StudyConfig",
+    then: "Callable[[RunOutcome], Mapping[str, Any]] | None" = None,
+) -> int:
+    """Runs a configuration, or a study, and shows what came of it. `then` sees the outcome of a run, and what it returns is written with
+    it."""
     make_state_folder()
     from pathlib import Path
 
@@ -315,6 +356,7 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
                 outcome = failed.outcome
             show(outcome)
             written, failures, outcomes = outcome.as_json(), outcome.failures, (outcome,)
+            written = {**written, **(then(outcome) if then else {})}
         for failure in failures:
             print(f"error: {failure}", file=sys.stderr)
     for one in outcomes if given.record else ():
@@ -339,6 +381,43 @@ def _refit(given: argparse.Namespace) -> int:
     written = from_yaml(found.download("config.yaml").read_text(), given.run)
     asked = {"rankers": [ranker] if ranker else []} | ({"name": given.register} if given.register else {})
     return _start(given, parse(written | {"refit": asked}, given.run))
+
+
+def _fuse(given: argparse.Namespace) -> int:
+    """A run over the forms of some systems' scores, and its best fusion as a TREC run."""
+    with _working():
+        from pathlib import Path
+
+        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+        from tasks.config.fuse import fuse_config, named_runs
+        from tasks.config.reading import override_all, parse
+
+        runs = named_runs(given.runs)
+        asked = fuse_config(runs, given.qrels, given.measure, given.folds)
+        override_all(asked, given.set)
+        config = parse(asked, "fuse")
+        if given.way:
+            config.require_ranker("--with", given.way)
+        make_state_folder()
+        from tasks.data.ingest import located
+        from tasks.store.state import refuse_overwriting
+
+        if given.output:
+            refuse_overwriting(Path(given.output), located(Path(given.qrels)), *(located(Path(path)) for path in runs.values()))
+
+    def write(outcome: "RunOutcome") -> Mapping[str, Any]:
+        found = {name: value for one in outcome.evidence for name, value in one.numbers().items() if name == "best_single"}
+        if not given.output:
+            return found
+        from tasks.export.fused import write_fused
+
+        fusions = [name for name in outcome.config.rankers if name not in runs]
+        way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[f"valid_{outcome.config.select_key}"])
+        queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output))
+        print(f"{given.output}: {queries:,} queries ranked by {way}", file=sys.stderr)
+        return {**found, "written": {"run": given.output, "ranker": way}}
+
+    return _start(given, config, write)
 
 
 def _check(given: argparse.Namespace) -> int:
@@ -604,6 +683,39 @@ def _evaluate(given: argparse.Namespace) -> int:
             print(f"  nothing moves by: {', '.join(still)}")
     if given.json:
         print(json.dumps({row.measure: row.as_json() for row in rows}))
+    return 0
+
+
+def _explain(given: argparse.Namespace) -> int:
+    from tasks.records import ConfigError
+
+    if given.query is None and (given.above or given.below or given.output):
+        raise ConfigError("explain: --above, --below and -o are of one --query")
+    if given.query is not None and given.segment:
+        raise ConfigError("explain: --query, or a --segment of queries")
+    model, queries, config = _opened(given)
+    with _working("explaining"):
+        from pathlib import Path
+
+        from flows.terminal import show_pair, show_wrong_order
+        from tasks.evidence.reasons import pair_of
+        from tasks.evidence.wrong_order import summary_of
+        from tasks.store.state import refuse_overwriting
+
+        if given.query is None:
+            summary = summary_of(model, queries, given.segment, config.data.clicks)
+            show_wrong_order(summary)
+            written = summary.as_json()
+        else:
+            pair = pair_of(model, queries, given.query, given.above, given.below)
+            show_pair(pair)
+            written = pair.as_json()
+            if given.output:
+                refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data))
+                Path(given.output).write_text(pair.drawing())
+                print(f"drawing: {given.output}")
+    if given.json:
+        print(json.dumps(written))
     return 0
 
 

@@ -69,6 +69,8 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
                 found,
                 swept.failures,
                 config,
+                swept.searches,
+                swept.budget,
             )
             under_way.progress.begin("report")
             publish(outcome, tracker)

@@ -15,6 +15,7 @@ from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import Certificate, certify
 from ltr.diagnostics.polish import Polished, polish
+from ltr.diagnostics.why_above import WhyAbove, why_above
 from ltr.linear.adarank import AdaRank
 from ltr.linear.conditional import ConditionalModel
 from ltr.linear.least_squares import LeastSquares
@@ -30,10 +31,13 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Schedule, Term
 from ltr.rankers import base
+from ltr.rankers.average import Average
 from ltr.rankers.base import Ranker, save
 from ltr.rankers.column import Column
-from ltr.rankers.combination import Combination, Mixtures, combine, mix_scores
+from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
+from ltr.rankers.fusion import Fusion, WeightedFusion
+from ltr.rankers.line_search import Mixtures, mix_scores
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
 
@@ -41,6 +45,8 @@ KINDS: dict[str, type[Ranker]] = {
     ranker.kind: ranker
     for ranker in (
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
+        Fusion, WeightedFusion,
+        Average,
     )
 }  # fmt: skip
 """Every ranker by its name in configurations and model files."""
@@ -58,12 +64,14 @@ __all__ = [
     "KINDS",
     "MEASURES",
     "AdaRank",
+    "Average",
     "Certificate",
     "Column",
     "Combination",
     "ConditionalModel",
     "Conventions",
     "Estimator",
+    "Fusion",
     "LambdaMART",
     "LambdaRank",
     "LeastSquares",
@@ -82,6 +90,8 @@ __all__ = [
     "SVMmap",
     "Schedule",
     "Term",
+    "WeightedFusion",
+    "WhyAbove",
     "certify",
     "combine",
     "evaluate",
@@ -90,4 +100,5 @@ __all__ = [
     "mix_scores",
     "polish",
     "save",
+    "why_above",
 ]

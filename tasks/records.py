@@ -108,6 +108,7 @@ class Cell:
         measures: taken of it.
         conventions: label rules, as a configuration has them.
         columns: of the data's files; they are kept with the model.
+        start: key of the cell that is this one with fewer iterations, from which its training goes on; it decides nothing but the time.
     """
 
     label: str
@@ -119,6 +120,7 @@ class Cell:
     measures: tuple[str, ...]
     conventions: Mapping[str, Any]
     columns: Columns = Columns()
+    start: str = ""
 
 
 def printable(text: str) -> str:
@@ -130,6 +132,13 @@ def number_of(n: int, noun: str) -> str:
     """A number and what it counts, as people write it: ``1 query``, ``1,204 queries``."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else many}"
+
+
+def time_of(seconds: float) -> str:
+    """Seconds as people write them: ``9m 40s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return " ".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n) or "0s"
 
 
 def point_title(point: Mapping[str, Any]) -> str:
@@ -175,6 +184,67 @@ class Trained:
     def fold(self) -> int:
         """The fold, from 0."""
         return self.cell.fold
+
+
+@dataclass(frozen=True)
+class Look:
+    """A draw of a search after so many iterations (0: the whole training, of what cannot go on): its value on validation queries."""
+
+    iterations: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One draw of a search on one fold.
+
+    Attributes:
+        number: from 1, which is the ranker as written.
+        settings: what was drawn, by dotted path.
+        looks: what came of it, shortest training first; none where it could not be trained.
+        whole: it was trained to its end.
+        seconds: of training.
+        key: of the cell that was trained longest; empty where there is none.
+        fault: why it could not be trained.
+    """
+
+    number: int
+    settings: Mapping[str, Any]
+    looks: tuple[Look, ...]
+    whole: bool
+    seconds: float
+    key: str = ""
+    fault: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """The value after the longest training."""
+        return self.looks[-1].value if self.looks else None
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A ranker's search on one fold: its trials by their number."""
+
+    ranker: str
+    fold: int
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a search got within its time.
+
+    Attributes:
+        seconds: that it was given; `used`: that went by.
+        cells: that were trained, in the order in which a search without end would train them.
+        ended: whether time ended it, and not the number of trials.
+    """
+
+    seconds: float
+    used: float = 0.0
+    cells: int = 0
+    ended: bool = False
 
 
 @dataclass(frozen=True)

@@ -118,17 +118,17 @@ def constructed(construction, measure, cutoff, scores, labels, gains, sigma=1.0)
     return gradient
 
 
-def best_split(features, gradient, weight, min_docs):
+def best_split(features, gradient, weight, min_docs, l2=0.0):
     """The best admissible split ``x ≤ threshold`` of one leaf over all features: (gain, feature, threshold)."""
     best = (0.0, None, None)
-    total = gradient.sum() ** 2 / weight.sum() if weight.sum() > 0 else 0.0
+    total = gradient.sum() ** 2 / (weight.sum() + l2) if weight.sum() > 0 else 0.0
     for f in range(features.shape[1]):
         values = np.unique(features[:, f])
         for threshold in (values[:-1] + values[1:]) / 2:
             left = features[:, f] <= threshold
             if min(left.sum(), (~left).sum()) < min_docs:
                 continue
-            sides = [(gradient[s].sum(), weight[s].sum()) for s in (left, ~left)]
+            sides = [(gradient[s].sum(), weight[s].sum() + l2) for s in (left, ~left)]
             gain = sum(g * g / w if w > 0 else 0.0 for g, w in sides) - total
             if gain > best[0] * (1 + 1e-6) + 1e-9:
                 best = (gain, f, threshold)

@@ -208,6 +208,14 @@ class LambdaRank(Ranker):
             pairs=tuple(pairs),
         )
 
+    def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+        """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts."""
+        if self.count_pairs or not begun.states:
+            return self.fit(queries, valid, tick)
+        fitted = self.fit(queries, valid, tick, start=begun.states[max(begun.states)])
+        kept = {epoch: state for epoch, state in begun.states.items() if epoch in self.keep_epochs}
+        return replace(fitted, states={**kept, **fitted.states})
+
     def _start(self, n_features: int, start: State | Weights | None) -> State:
         if isinstance(start, State) and start.epoch > self.epochs:
             raise ValueError(f"LambdaRank: the state is of epoch {start.epoch}, beyond epochs={self.epochs}")
@@ -371,6 +379,14 @@ class LambdaRank(Ranker):
             return None
         weights: Floats = self.weights.outer[0] * self.weights.inner[0] / self.scaling[1]
         return weights
+
+    def attributions(self, features: Features) -> Floats | None:
+        """Of the linear net, with a missing feature at its mean: contributions are against the training documents' mean."""
+        if self.hidden or self.weights is None:
+            return None
+        inputs = self.standardised(features).astype(np.float64)
+        constant = self.weights.scores(np.zeros((1, len(self.names)), np.float32))
+        return np.column_stack((inputs * (self.weights.outer[0] * self.weights.inner[0]), np.repeat(constant, len(inputs))))
 
     @property
     def counted_pairs(self) -> tuple[tuple[int, list[Ledger]], ...]:

@@ -10,7 +10,7 @@ import math
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
@@ -163,6 +163,15 @@ class Ranker(Named, ABC):
             ValueError: for data that it cannot learn from.
         """
 
+    def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+        """What `fit` gives, byte for byte, without doing again what `begun` did: a ranker fitted to the same queries with fewer iterations
+        and otherwise the same parameters.
+
+        Raises:
+            ValueError: as `fit`; for a ranker that does not learn step by step.
+        """
+        raise ValueError(f"{self.kind} does not learn step by step")
+
     def check(self, queries: Queries) -> None:
         """Whether these queries can be learned from: what `fit` would refuse, told without learning anything.
 
@@ -259,6 +268,20 @@ class Ranker(Named, ABC):
         """Weights ``float64 [features]`` on the features as given, where the score is linear up to a constant; otherwise None."""
         return None
 
+    def attributions(self, features: Features) -> Floats | None:
+        """What each feature contributes to each score, exactly: ``float64 [documents, features + 1]``, with what is the same for all
+        documents in the last column, so that a row sums to the score up to rounding; None where that is not known in closed form."""
+        weights = self.linear_weights
+        if weights is None:
+            return None
+        array = checked_features(features, self.names)
+        return np.column_stack((array * weights, np.zeros(len(array))))
+
+    @property
+    def attributed(self) -> str:
+        """How `attributions` are found, in words."""
+        return "linear"
+
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Numbers of iterations, those that `every` divides and the last, and the scores ``float64 [documents]`` after that many.
 
@@ -341,8 +364,7 @@ class Ranker(Named, ABC):
         """
         if not parameters:
             raise ValueError("it has no parameters")
-        given = {name: _READ[name](value) if name in _READ else value for name, value in parameters.items()}
-        return cls(**given, names=names)._with_arrays(arrays)
+        return replace(cls(**_read(parameters)), names=names)._with_arrays(arrays)
 
 
 def _is_default(ranker: Ranker, field: Field[Any]) -> bool:
@@ -350,11 +372,32 @@ def _is_default(ranker: Ranker, field: Field[Any]) -> bool:
     return bool(getattr(ranker, field.name) == default)
 
 
-_READ: dict[str, Callable[[Any], Any]] = {"conventions": lambda written: Conventions(**written), "objective": terms_from}
+def _rankers_from(written: Sequence[Written]) -> tuple[Ranker, ...]:
+    """Unfitted rankers, each written as its kind and its parameters."""
+    known = {ranker.kind: ranker for ranker in _kinds(Ranker)}
+    return tuple(known[one["kind"]](**_read({name: value for name, value in one.items() if name != "kind"})) for one in written)
+
+
+def _kinds(base: type[Any]) -> Iterator[type[Ranker]]:
+    for ranker in base.__subclasses__():
+        if "kind" in vars(ranker):
+            yield ranker
+        yield from _kinds(ranker)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "conventions": lambda written: Conventions(**written), "objective": terms_from, "of": _rankers_from,
+}  # fmt: skip
 """How parameters that are more than plain values are read."""
 
 
+def _read(parameters: Written) -> dict[str, Any]:
+    return {name: _READ[name](value) if name in _READ else value for name, value in parameters.items()}
+
+
 def _plain(value: Any) -> Json:
+    if isinstance(value, Ranker):
+        return {"kind": value.kind, **value.parameters}
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, Mapping):

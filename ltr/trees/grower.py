@@ -38,6 +38,7 @@ class TreeOptions:
         newton_gain: split by (Σ gradient)²/Σ hessian, otherwise by least squares, (Σ gradient)²/count.
         newton_leaf: a leaf is Σ gradient/Σ hessian (S section 3), otherwise Σ gradient/count; times the learning rate.
         largest_leaf: bound on |leaf| before the learning rate, as the hessian of badly misranked pairs vanishes.
+        l2: added to Σ hessian, or to the count, of every leaf in its gain and its value.
         monotone: ``int8 [features]``: the score may only rise with the feature (1), only fall (−1), or do either (0).
     """
 
@@ -47,6 +48,7 @@ class TreeOptions:
     newton_leaf: bool
     learning_rate: float
     largest_leaf: float
+    l2: float
     monotone: NDArray[np.int8]
 
 
@@ -269,7 +271,7 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
     n_rows = source.root((gradient_scale, hessian_scale), options.newton_gain)
     space = SplitSearch(
         source.bins.columns, np.diff(source.bins.starts), source.has_missing, allowed, options.monotone, max(options.min_docs_in_leaf, 1),
-        options.newton_gain,
+        options.newton_gain, options.l2 * (hessian_scale if options.newton_gain else 1.0),
     )  # fmt: skip
     nodes, gain, order, documents, bounds = source.grow(n_rows, options.n_leaves, space)
     if len(gain) == 0:
@@ -280,6 +282,7 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
     for k in range(len(values)):
         gradient = int(totals[k, 0]) / fine_gradient
         weight = int(totals[k, 1]) / fine_hessian if options.newton_leaf else float(documents[k])
+        weight += options.l2
         size = gradient / weight if weight > 0.0 else 0.0 if gradient == 0.0 else np.copysign(np.inf, gradient)
         size = min(max(size, bounds[k, 0] * unit), bounds[k, 1] * unit)
         values[k] = options.learning_rate * min(max(size, -options.largest_leaf), options.largest_leaf)
@@ -411,6 +414,7 @@ def admissible_split(
             space.has_missing[f],
             space.min_docs,
             False,
+            space.l2,
             space.monotone[f],
             bounds,
         )
@@ -464,7 +468,8 @@ def best_first(source: SplitSource, n_rows: int, histograms: Ints, space: SplitS
         if any_monotone and monotone[f] != 0:
             gradient, weight = sum_of(histograms[left])
             other_gradient, other_weight = sum_of(histograms[right])
-            middle = 0.5 * (value_within(gradient, weight, bounds[leaf]) + value_within(other_gradient, other_weight, bounds[leaf]))
+            value = value_within(gradient, weight + space.l2, bounds[leaf])
+            middle = 0.5 * (value + value_within(other_gradient, other_weight + space.l2, bounds[leaf]))
             below, above = (left, right) if monotone[f] > 0 else (right, left)
             bounds[below, 1], bounds[above, 0] = middle, middle
         for k in (left, right):

@@ -1,4 +1,4 @@
-"""The best split of a leaf, from its histograms: by Newton's gain G²/H or by least squares, G²/count.
+"""The best split of a leaf, from its histograms: by Newton's gain G²/(H + l2) or by least squares, G²/(count + l2).
 
 Sums are those of `ltr.trees.fixed_point`, gradient high and hessian or count low. A missing value goes to the side where it gains more. Monotone
 features: a split that puts its children's values in the wrong order does not count, and values are clipped to the leaf's bounds.
@@ -44,6 +44,7 @@ def search(
     has_missing: bool,
     min_docs: int,
     by_count: bool,
+    l2: float,
     sign: int,
     bounds: Floats,
 ) -> tuple[float, int, bool]:
@@ -59,9 +60,9 @@ def search(
         n_total += counts[k]
     bounded = sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf
     all_gradient, all_weight = float(total >> 32), float(total & LOW)
-    parent = _score(all_gradient, all_weight)
+    parent = _score(all_gradient, all_weight + l2)
     if bounded:
-        parent = _score_at(all_gradient, all_weight, value_within(all_gradient, all_weight, bounds))
+        parent = _score_at(all_gradient, all_weight + l2, value_within(all_gradient, all_weight + l2, bounds))
     best, best_bin, best_left = 0.0, -1, False
     for missing_left in (False, True):
         if missing_left and not has_missing:
@@ -77,16 +78,14 @@ def search(
             if counted and (n_left < min_docs or n_total - n_left < min_docs):
                 continue
             gradient = float(left >> 32)
+            other, below, above = all_gradient - gradient, weight + l2, all_weight - weight + l2
             if bounded:
-                lower, upper = (
-                    value_within(gradient, weight, bounds),
-                    value_within(all_gradient - gradient, all_weight - weight, bounds),
-                )
+                lower, upper = value_within(gradient, below, bounds), value_within(other, above, bounds)
                 if sign * (upper - lower) < 0.0:
                     continue
-                gain = _score_at(gradient, weight, lower) + _score_at(all_gradient - gradient, all_weight - weight, upper) - parent
+                gain = _score_at(gradient, below, lower) + _score_at(other, above, upper) - parent
             else:
-                gain = _score(gradient, weight) + _score(all_gradient - gradient, all_weight - weight) - parent
+                gain = _score(gradient, below) + _score(other, above) - parent
             if gain > best:
                 best, best_bin, best_left = gain, k, missing_left
     return best, best_bin, best_left
@@ -102,6 +101,7 @@ class SplitSearch(NamedTuple):
         monotone: ``int8 [features]``, see `ltr.trees.grower.TreeOptions`.
         min_docs: documents in a leaf at least.
         newton: gains are Newton's, and low halves do not count; otherwise least squares.
+        l2: added to the weight of every leaf, in packed units.
     """
 
     columns: Ints
@@ -111,6 +111,7 @@ class SplitSearch(NamedTuple):
     monotone: NDArray[np.int8]
     min_docs: int
     newton: bool
+    l2: float
 
 
 @njit(cache=True, parallel=True)
@@ -118,7 +119,7 @@ def search_all(
     histogram: Ints, space: SplitSearch, by_count: bool, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools
 ) -> None:
     """`search` of every feature of a leaf; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
-    columns, n_edges, has_missing, allowed, monotone, min_docs, _ = space
+    columns, n_edges, has_missing, allowed, monotone, min_docs, _, l2 = space
     for f in prange(len(n_edges)):
         gains[f] = 0.0
         if allowed[f]:
@@ -130,6 +131,7 @@ def search_all(
                 has_missing[f],
                 min_docs,
                 by_count,
+                l2,
                 monotone[f],
                 bounds,
             )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from ltr.data.runs import Form, column_of
 from ltr.data.synthetic import LABEL_SHARES
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
@@ -60,7 +61,8 @@ class Data(Strict):
     ``text`` is what was typed.
     `names` is a file with the names of the features of text, one a line, the first feature's first.
     `ignore` names columns of tables that are not read at all, ``*`` for any letters; `drop` names features.
-    `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id.
+    `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id. `run_forms`
+    asks for other forms of them (`ltr.data.runs`), such as ``rank of bm25``.
     """
 
     train: list[Path] = []
@@ -70,6 +72,7 @@ class Data(Strict):
     files: list[Path] = []
     qrels: list[Path] = []
     runs: dict[str, list[Path]] = {}
+    run_forms: tuple[Form, ...] = Field(("score",), min_length=1)
     generate: Generate | None = None
     folds: int = Field(1, ge=1)
     shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
@@ -140,6 +143,10 @@ class Data(Strict):
                 raise ValueError(
                     f"runs.{name}: a run has at least one file, and a name that is not the query's, document's or label's"
                 )
+        columns = [column_of(form, name) for name in self.runs for form in self.run_forms]
+        for name in columns:
+            if columns.count(name) > 1:
+                raise ValueError(f"run_forms: two features would be named {name!r}; name the runs otherwise, and each form once")
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]

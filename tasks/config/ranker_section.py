@@ -6,12 +6,13 @@ from functools import reduce
 from operator import or_
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model, model_validator
 
 import ltr
 from ltr.diagnostics.optimality import n_directions
 from ltr.rankers.base import parameters_of
-from tasks.config.section import Grid, Section, Strict, add_fields, parameters_from, several
+from tasks.config.search_section import MaybeSearch, Search, Space, space_of
+from tasks.config.section import Grid, Section, Strict, add_fields, at, parameters_from, put, several
 
 
 class Conventions(Section):
@@ -70,8 +71,8 @@ class Polish(Strict):
 
 
 class RankerSection(Section):
-    """A ranker: its model's own parameters, the share of the training queries it sees, whether it is polished, what is swept, and the
-    measure that selects where that is not the run's.
+    """A ranker: its model's own parameters, the share of the training queries it sees, whether it is polished, what is swept or searched,
+    and the measure that selects where that is not the run's.
 
     `on` names other rankers: then the features are their chosen models' scores. It learns from one half of the validation queries,
     which those models were not fitted to, and is chosen on the other.
@@ -82,6 +83,7 @@ class RankerSection(Section):
     train_share: float = Field(1.0, gt=0, le=1)
     polish: Polish | None = None
     sweep: Grid = {}
+    search: MaybeSearch = None
     select: str | None = None
     on: tuple[str, ...] = ()
 
@@ -90,6 +92,65 @@ class RankerSection(Section):
         if self.polish and (why := self.build().why_fixed):
             raise ValueError(f"polish: {self.kind}: {why}")
         return self
+
+    @model_validator(mode="after")
+    def _check_search(self) -> "RankerSection":
+        """Every end of every range and every choice is tried on the parameters, before anything is trained."""
+        if self.search is None:
+            return self
+        for given, key in ((self.sweep, "sweep"), (self.on, "on")):
+            if given:
+                raise ValueError(f"search: a ranker with {key} is not searched")
+        self._check_halving(self.search)
+        for path, dimension in self.space.items():
+            when = {parent: values[0] for parent, values in dimension.when.items()}
+            for value in dimension.ends:
+                written = self.written()
+                for place, one in {**when, path: value}.items():
+                    put(written, place, one, "search.space")
+                try:
+                    type(self).model_validate(written)
+                except ValidationError as error:
+                    fault = error.errors()[0]
+                    raise ValueError(f"search.space.{path}: {fault.get('ctx', {}).get('error') or fault['msg'].lower()}") from None
+        return self
+
+    def _check_halving(self, search: Search) -> None:
+        counted = self.core.iterations_from
+        if not search.halving:
+            return
+        if counted in search.space:
+            raise ValueError(
+                f"search.space.{counted}: halving decides for how long a draw is trained; leave it out, or take halving: 0"
+            )
+        if "halving" in search.model_fields_set and self.whole_length is None:
+            why = "it is polished" if self.polish else "it does not learn step by step"
+            raise ValueError(f"search.halving: {self.kind} cannot go on from where it was, as {why}; take halving: 0")
+
+    @property
+    def whole_length(self) -> int | None:
+        """Iterations of a whole training, where a shorter one can go on; None where it cannot."""
+        if self.core.iterations_from is None or not self.core.stepwise or self.polish:
+            return None
+        return int(getattr(self, self.core.iterations_from))
+
+    @property
+    def space(self) -> Space:
+        """What is drawn in its search, in that order."""
+        return space_of(self.kind, self.written(), self.search, self.core.spans) if self.search else {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the parameters of the space are as they are written, but those left to the data (None)."""
+        found: dict[str, Any] = {}
+        for path, dimension in self.space.items():
+            if all(found.get(parent) in values for parent, values in dimension.when.items()):
+                found[path] = at(self.written(), path)
+        return {path: value for path, value in found.items() if value is not None}
+
+    def written(self) -> dict[str, Any]:
+        """The parameters as plain values, without what is swept, searched and selected by."""
+        return self.model_dump(mode="json", exclude={"sweep", "search", "select"})
 
     def model(self, conventions: ltr.Conventions) -> ltr.Ranker:
         """The unfitted ranker."""
@@ -103,13 +164,32 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
     own: dict[str, Any] = {"kind": (Literal.__getitem__(core.kind), ...)}
     if "objective" in given:
         own["objective"] = (Terms, (Term(),))
+    if "of" in given:
+        members: Any = tuple.__class_getitem__((any_ranker(), ...))
+        own["of"] = (Annotated[members, BeforeValidator(_one_or_several), AfterValidator(_only_parameters)], ...)
     made = create_model(f"{core.__name__}Section", __base__=RankerSection, __doc__=core.__doc__, **own)
     made.core = core
     add_fields(made, parameters_from(core, frozenset(f.name for f in fields(core)) - given))
     return made
 
 
-SECTIONS: dict[str, type[RankerSection]] = {kind: ranker_section(core) for kind, core in ltr.KINDS.items()}
+def _one_or_several(written: Any) -> Any:
+    return [written] if isinstance(written, Mapping) else written
+
+
+def _only_parameters(members: tuple[RankerSection, ...]) -> tuple[RankerSection, ...]:
+    """Refuses keys that say how a ranker is trained and chosen in a run: those of the whole hold for its members."""
+    for member in members:
+        own = {name: field.default for name, field in RankerSection.model_fields.items() if name != "kind"}
+        told = [name for name, default in own.items() if getattr(member, name) != default]
+        if told:
+            raise ValueError(
+                f"{told[0]} of a {member.kind}: it belongs beside `of`, not into it (a sweep names of.0.learning_rate)"
+            )
+    return members
+
+
+SECTIONS: dict[str, type[RankerSection]] = {}
 """The section of each kind of ranker."""
 
 
@@ -127,3 +207,7 @@ def read_conventions(written: Mapping[str, Any]) -> ltr.Conventions:
     """The core's label rules of written ones."""
     built: ltr.Conventions = Conventions(**written).build()
     return built
+
+
+for _kind, _core in ltr.KINDS.items():
+    SECTIONS[_kind] = ranker_section(_core)

@@ -11,19 +11,39 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 import ltr
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
-from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, near, put
+from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, multiplied, near, number_at, put
 from tasks.records import Failure
 
 MOST_CELLS = 10_000
 """Of one fold in one run."""
+APART = 10
+"""How many times larger one ranker's own number may be than another's with which it shares a sweep."""
+
+
+def _seconds(written: Any) -> Any:
+    """``90``, ``90s``, ``10m``, ``1.5h`` and ``1h30m`` as seconds; anything else as it is, for the schema to refuse."""
+    if not isinstance(written, str):
+        return written
+    parts = re.fullmatch(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?", written.strip())
+    try:
+        found = [float(part or 0) for part in parts.groups()] if parts and written.strip() else []
+    except ValueError:
+        found = []
+    if not found:
+        raise ValueError(f"{written!r} is no time; write it as 90s, 10m or 1h30m")
+    return found[0] * 3600 + found[1] * 60 + found[2]
+
+
+Budget = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_seconds)]
+"""Seconds; hours, minutes and seconds are understood."""
 
 
 class Expect(Strict):
@@ -35,6 +55,15 @@ class Expect(Strict):
 
 def _default_rankers() -> dict[str, RankerSection]:
     return {"lambdamart": SECTIONS["lambdamart"](kind="lambdamart"), "linear": SECTIONS["lambdarank"](kind="lambdarank")}
+
+
+def _searched_rankers() -> dict[str, dict[str, Any]]:
+    """``rankers: auto``."""
+    return {
+        "trees": {"kind": "lambdamart", "search": "auto"},
+        "linear": {"kind": "lambdarank", "search": "auto"},
+        "net": {"kind": "lambdarank", "hidden": 10, "search": "auto"},
+    }
 
 
 @dataclass(frozen=True)
@@ -49,7 +78,8 @@ class RunConfig(Strict):
     """One run: data, rankers and what is swept, measured, tested and certified.
 
     `scale` is the share of the queries that is used, `length` the share of its trees or epochs that every ranker trains; what is cut is
-    told beside the numbers.
+    told beside the numbers. `budget` is the time for everything that is searched, in seconds; ``rankers: auto`` searches trees, a linear net
+    and a net of two layers.
     """
 
     name: str = "run"
@@ -59,6 +89,7 @@ class RunConfig(Strict):
     select: str = "ndcg_10"
     measures: Measures = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
     conventions: Conventions = Conventions()
+    budget: Budget = None
     plot_by: str | None = None
     expect: Expect | None = None
     seed: int = Field(1, ge=0, lt=1 << 63)
@@ -66,6 +97,15 @@ class RunConfig(Strict):
     length: float = Field(1.0, gt=0, le=1)
     workers: int = Field(1, ge=1)
     parts: int = Field(1, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _auto(cls, written: Any) -> Any:
+        return (
+            {**written, "rankers": _searched_rankers()}
+            if isinstance(written, dict) and written.get("rankers") == "auto"
+            else written
+        )
 
     @model_validator(mode="after")
     def _check(self) -> "RunConfig":
@@ -79,15 +119,18 @@ class RunConfig(Strict):
         for measure in self.selecting:
             ltr.Measure.maximised(measure)
         self._check_sweep()
+        self._check_search()
         self._check_stacks()
         for section in self.evidence:
             section.check(self)
         self._check_expected()
         self._check_cells()
+        self._check_shared()
         return self
 
     def _check_cells(self) -> None:
         sizes = {name: math.prod(len(values) for values in self.grid(name).values()) for name in self.rankers}
+        sizes |= {name: search.trials for name in self.searched if (search := self.rankers[name].search)}
         if sum(sizes.values()) > MOST_CELLS:
             shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
             raise ValueError(
@@ -102,6 +145,33 @@ class RunConfig(Strict):
         for path in self.sweep:
             if not any(has(ranker, path) for ranker in self.rankers.values()):
                 raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{near(path.split('.')[0])}")
+
+    def _check_shared(self) -> None:
+        """Refuses numbers that rankers share whose own are of other sizes: a rate for trees leaves a net in ruins."""
+        for path, values in self.sweep.items():
+            numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+            sharing = [
+                name
+                for name, ranker in self.rankers.items()
+                if has(ranker, path) and path not in ranker.sweep and not ranker.search
+            ]
+            own = {name: number_at(self.rankers[name].written(), path) for name in sharing}
+            sized = {name: value for name, value in own.items() if value}
+            if not numbers or not sized:
+                continue
+            least, most = min(sized, key=lambda name: sized[name]), max(sized, key=lambda name: sized[name])
+            if sized[most] > APART * sized[least]:
+                raise ValueError(
+                    f"sweep.{path}: {most} has {sized[most]:g} and {least} {sized[least]:g}, and no number suits both; sweep multiples of "
+                    f"each one's own ([x0.5, x1, x2]), or give each ranker a sweep"
+                )
+
+    def _check_search(self) -> None:
+        if self.budget is not None and not self.searched:
+            raise ValueError(f"budget: {self.budget:g} s, and nothing is searched: search: auto of a ranker, or rankers: auto")
+        for name in self.expect.values if self.expect else ():
+            if name in self.searched:
+                raise ValueError(f"expect.values: {name} is searched; expect numbers of a ranker whose parameters are written")
 
     def _check_stacks(self) -> None:
         for name, ranker in self.rankers.items():
@@ -195,25 +265,47 @@ class RunConfig(Strict):
             ValueError: for a value that the ranker refuses, naming the point.
         """
         grid = self.grid(ranker)
-        return [self._point(ranker, dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
+        return [self.point(ranker, dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
+
+    def lengths(self, ranker: str) -> list[int | None]:
+        """After how many iterations a draw of a ranker's search is looked at, the last of them the whole training; None is that where no
+        shorter one can go on."""
+        section = self.rankers[ranker]
+        whole = self.point(ranker, {}).section.whole_length
+        return [*section.search.lengths(whole)] if section.search and whole else [None]
+
+    @property
+    def searched(self) -> list[str]:
+        """Rankers whose parameters are drawn."""
+        return [name for name, ranker in self.rankers.items() if ranker.search]
 
     def grid(self, ranker: str) -> Grid:
-        """What is swept of a ranker: the values by dotted path."""
+        """What is swept of a ranker: the values by dotted path; nothing of one that is searched."""
         section = self.rankers[ranker]
-        return {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
+        if section.search:
+            return {}
+        swept = {path: values for path, values in self.sweep.items() if has(section, path)} | section.sweep
+        written = section.written()
+        return {path: [multiplied(value, written, path) for value in values] for path, values in swept.items()}
 
-    def _point(self, ranker: str, settings: dict[str, Any]) -> GridPoint:
+    def point(self, ranker: str, settings: Mapping[str, Any], length: int | None = None) -> GridPoint:
+        """A ranker with some of its parameters set, by dotted path; `length`: trained for so many iterations, and not the whole of them.
+
+        Raises:
+            ValueError: for a value that the ranker refuses, naming the point.
+        """
         section = self.rankers[ranker]
-        written = section.model_dump(mode="json", exclude={"sweep", "select"})
+        where = f"rankers.{ranker}.{'search' if section.search else 'sweep'}"
+        written = section.written()
         for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
             if name in written and name not in section.model_fields_set:
                 written[name] = value
         if written["polish"] and not written["polish"]["measure"]:
             written["polish"]["measure"] = section.select or self.select
         for path, value in settings.items():
-            put(written, path, value, f"rankers.{ranker}.sweep")
+            put(written, path, value, where)
         if trained := section.core.iterations_from:
-            written[trained] = max(min(written[trained], 1), round(written[trained] * self.length))
+            written[trained] = length or max(min(written[trained], 1), round(written[trained] * self.length))
         for asked in self.evidence:
             asked.adapt(self, ranker, written)
         try:
@@ -221,11 +313,16 @@ class RunConfig(Strict):
         except ValidationError as error:
             fault = error.errors()[0]
             said = fault.get("ctx", {}).get("error") or fault["msg"].lower()
-            raise ValueError(f"rankers.{ranker}.sweep at {settings}: {said}") from None
+            raise ValueError(f"{where} at {dict(settings)}: {said}") from None
 
     def at_ends(self, ranker: str, settings: Mapping[str, Any]) -> list[str]:
-        """The settings that are at an end of three or more numbers: better ones may lie beyond, ``C 0.1 is the largest tried``."""
+        """The settings that are at an end of three or more numbers, or of a range: better ones may lie beyond, ``C 0.1 is the largest
+        tried``."""
         found = []
+        for path, dimension in self.rankers[ranker].space.items():
+            if which := dimension.at_end(settings.get(path)):
+                end = dimension.low if which == "smallest" else dimension.high
+                found.append(f"{path} {settings[path]:g} is at the {which} that is drawn, {end:g}")
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
             if len(numbers) == len(values) >= 3 and settings.get(path) in (numbers[0], numbers[-1]):

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -69,6 +70,9 @@ Grid = dict[str, Annotated[list[Any], Field(min_length=1)]]
 """Dotted path of a parameter → its values."""
 
 
+_MULTIPLE = re.compile(r"x(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?")
+"""A number times the parameter's own."""
+
 Written = dict[str, Any]
 """A section's parameters as plain values, on their way between a file and the section."""
 
@@ -121,6 +125,36 @@ def near(key: str) -> str:
 def has(section: BaseModel, path: str) -> bool:
     """Whether a section has the parameter that a dotted path begins with."""
     return path.split(".")[0] in type(section).model_fields
+
+
+def at(written: Any, path: str) -> Any:
+    """The value at a dotted path (``objective.1.weight``) of a written section, which has it."""
+    for key in path.split("."):
+        written = written[int(key) if isinstance(written, list) else key]
+    return written
+
+
+def number_at(written: Any, path: str) -> float | None:
+    """The number at a dotted path; None where there is none."""
+    try:
+        found = at(written, path)
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
+    return None if isinstance(found, bool) or not isinstance(found, int | float) else found
+
+
+def multiplied(value: Any, written: Any, path: str) -> Any:
+    """A swept value; ``x0.5`` is half of the parameter's own number, rounded to a whole one where that is whole.
+
+    Raises:
+        ValueError: for a multiple of what is no number.
+    """
+    if not (isinstance(value, str) and _MULTIPLE.fullmatch(value)):
+        return value
+    own = number_at(written, path)
+    if own is None:
+        raise ValueError(f"sweep.{path}: {value} is a multiple of the parameter's own number, and it has none")
+    return max(round(own * float(value[1:])), 1) if isinstance(own, int) else float(f"{own * float(value[1:]):.6g}")
 
 
 def put(written: Any, path: str, value: Any, where: str) -> None:

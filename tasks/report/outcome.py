@@ -14,7 +14,7 @@ from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
 from tasks.evidence.significance import Standings
-from tasks.records import Failure, Finding, Fold, ModelSummary, Trained, number_of, point_title
+from tasks.records import Budget, Failure, Finding, Fold, ModelSummary, Searched, Trained, number_of, point_title
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import about_queries
 from tasks.store.state import digest_of
@@ -40,6 +40,7 @@ class RunOutcome:
         evidence: what was found beside.
         failures: what could not be trained, which is not in `config`.
         asked: the configuration as it was, where that is another.
+        searches: every draw of rankers that are searched, fold by fold; `budget`: how far they got in their time.
     """
 
     config: RunConfig
@@ -52,6 +53,8 @@ class RunOutcome:
     evidence: tuple[Found, ...] = ()
     failures: tuple[Failure, ...] = ()
     asked: RunConfig | None = None
+    searches: tuple[Searched, ...] = ()
+    budget: Budget | None = None
 
     def chosen_of(self, ranker: str) -> list[Trained]:
         """The chosen cells of a ranker, fold by fold."""

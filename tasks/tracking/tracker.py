@@ -201,8 +201,10 @@ class Tracker:
         self.client.log_inputs(self.run_id, [_dataset(entry) for entry in data])
 
     @patient
-    def cell(self, cell: Cell, result: CellResult, data: Sequence[LoggedDataset], tags: Mapping[str, str]) -> str:
-        """The child run of a finished cell; made once, found afterwards."""
+    def cell(
+        self, cell: Cell, result: CellResult, data: Sequence[LoggedDataset], tags: Mapping[str, str], model: bool = True
+    ) -> str:
+        """The child run of a finished cell, with its model or without; made once, found afterwards."""
         found = self._find(CELL_KEY, result.key, self.run_id)
         if found and found.info.status == "FINISHED":
             return found.info.run_id
@@ -222,7 +224,8 @@ class Tracker:
             for path in (folder.pairs, folder.importance, folder.values):
                 if path.is_file():
                     self.client.log_artifact(run_id, str(path))
-            self._log_model(run_id, folder.model)
+            if model:
+                self._log_model(run_id, folder.model)
         except BaseException:
             with suppress(MlflowException, OSError, OperationalError):
                 self._end(run_id, RunStatus.FAILED)
@@ -275,6 +278,14 @@ class Tracker:
                 self.client.log_artifact(self.run_id, str(path), folder or None)
             else:
                 self.text(path.read_text(), name)
+
+    @patient
+    def lines(self, lines: Mapping[str, Sequence[float]]) -> None:
+        """Metrics of the parent run that have a value a step, from step 1 on; NaN where there is none."""
+        now = int(time.time() * 1000)
+        points = [Metric(key, v, now, step) for key, values in lines.items() for step, v in enumerate(values, 1) if v == v]
+        for first in range(0, len(points), 1000):
+            self.client.log_batch(self.run_id, metrics=points[first : first + 1000])
 
     @patient
     def text(self, text: str, name: str) -> None:

@@ -29,6 +29,7 @@ from tasks.store.cells import (
     ImportanceFile,
     PairsEntry,
     cell_key,
+    read_curve,
     write_pairs,
     write_record,
 )
@@ -78,6 +79,8 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
         from tasks.training.cluster import fit_in_shards
 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
+    elif (begun := _begun(cell.start)) is not None:
+        fitted = ranker.go_on(begun, sets["train"], sets.get("valid"), _tick)
     else:
         fitted = ranker.fit(sets["train"], sets.get("valid"), _tick)
     if section.polish:
@@ -95,6 +98,22 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     with state.made_whole(folder.path, replace=fresh or folder.path.is_dir()) as partial:
         _write(CellFolder(partial), cell, fitted, values, result)
     return result
+
+
+def _begun(key: str) -> ltr.Ranker | None:
+    """The ranker that a cell left, with its curve, to go on from; None where there is none, or not any more."""
+    folder = CellFolder.of(key)
+    if not key or not folder.is_finished:
+        return None
+    curve = read_curve(folder.curve)
+    return replace(ltr.load(folder.model), curve=_curve(curve) if curve else None)
+
+
+def _curve(file: CurveFile) -> Curve:
+    def values(written: list[float | None]) -> NDArray[np.float64]:
+        return np.array([np.nan if value is None else value for value in written], np.float64)
+
+    return Curve(np.array(file.iteration, np.int64), values(file.train), values(file.valid))
 
 
 def _polished(fitted: ltr.Ranker, how: Polish, sets: Mapping[str, Queries]) -> ltr.Ranker:

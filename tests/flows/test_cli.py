@@ -4,15 +4,18 @@ import json
 import subprocess
 import sys
 import time
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import ltr
 from flows.cli import main
 from ltr.clicks.interleaving import sessions_needed
 from tests.click_logs import layout, shuffled_pages, users
-from tests.conftest import own_environment
+from tests.conftest import make_queries, own_environment
 
 
 def lambdaflow(*arguments, cwd):
@@ -238,3 +241,27 @@ def test_no_password_of_an_address_is_shown_or_kept(tmp_path):
         assert "canary" not in done.stdout + done.stderr
     assert time.monotonic() - began < 40
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
+
+
+def test_explain_says_why_a_document_stands_above_another(workplace, capsys):
+    queries = make_queries(20, seed=4)
+    rows = [
+        ",".join(map(str, (q, f"d{k}", int(queries.labels[k]), *queries.features[k])))
+        for q, (a, b) in enumerate(pairwise(queries.offsets))
+        for k in range(a, b)
+    ]
+    Path("d.csv").write_text("\n".join(["query,document,label,f1,f2,f3,f4", *rows]) + "\n")
+    ltr.save(ltr.LambdaMART(n_trees=5, min_docs_in_leaf=5).fit(queries), "m")
+    common = ["explain", "--model", "m", "--data", "d.csv"]
+    assert main([*common, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert summary["queries"] == 20
+    names = [str(q) for q in range(20) if np.diff(queries.offsets)[q] > 3]
+    assert main([*common, "--query", names[0], "--above", "1", "-o", "why.svg", "--json"]) == 0
+    pair = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert pair["above"]["rank"] == 1
+    assert sum(reason["contribution"] for reason in pair["why"]["reasons"]) == pytest.approx(pair["difference"])
+    assert Path("why.svg").read_text().startswith("<svg")
+    assert main([*common, "--above", "1"]) == 1
+    assert "--above, --below and -o are of one --query" in capsys.readouterr().err
+    assert main([*common, "--query", "1", "--segment", "a=b"]) == 1

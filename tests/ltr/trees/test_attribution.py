@@ -97,7 +97,7 @@ def test_the_same_numbers_as_lightgbm_on_the_same_tree():
     from ltr.trees.partition import BinnedDataset
 
     tree = grow(
-        BinnedDataset.of(features, 255, 8), (gradient, hessian), TreeOptions(8, 20, True, True, 1.0, 1e9, np.zeros(6, np.int8))
+        BinnedDataset.of(features, 255, 8), (gradient, hessian), TreeOptions(8, 20, True, True, 1.0, 1e9, 0.0, np.zeros(6, np.int8))
     ).tree
     assert shapley(tree, features) == pytest.approx(booster.predict(features.astype(float), pred_contrib=True), abs=1e-5)
     assert importance(tree, 6, "splits").tolist() == booster.feature_importance("split").tolist()

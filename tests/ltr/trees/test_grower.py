@@ -1,5 +1,7 @@
 """Histogram trees against a naive grower and LightGBM; exact minimum of documents; the same bytes for any threads."""
 
+import itertools
+
 import numba
 import numpy as np
 import pytest
@@ -25,24 +27,25 @@ def grown(
     leaf=True,
     rate=1.0,
     bound=1e9,
+    l2=0.0,
     max_bins=255,
     monotone=None,
     **drawn,
 ):
     signs = np.zeros(features.shape[1], np.int8) if monotone is None else np.array(monotone, np.int8)
-    rules = TreeOptions(n_leaves, min_docs, newton, leaf, rate, bound, signs)
+    rules = TreeOptions(n_leaves, min_docs, newton, leaf, rate, bound, l2, signs)
     return grow(BinnedDataset.of(features, max_bins, n_leaves), (gradient, hessian), rules, **drawn)
 
 
 @pytest.mark.parametrize("newton", [True, False])
-@pytest.mark.parametrize("min_docs", [1, 20, 60])
-def test_first_split_is_the_naive_best(newton, min_docs):
+@pytest.mark.parametrize(("min_docs", "l2"), [(1, 0.0), (20, 0.0), (60, 0.0), (1, 7.5)])
+def test_first_split_is_the_naive_best(newton, min_docs, l2):
     for seed in range(8):
         features, gradient, hessian = data(seed=seed)
         hessian[:60] *= 1e-4  # much hessian apart: guessing counts from it would go wrong
         weight = hessian if newton else np.ones(len(gradient))
-        gain, feature, threshold = naive.best_split(features, gradient, weight, min_docs)
-        tree = grown(features, gradient, hessian, n_leaves=2, min_docs=min_docs, newton=newton)
+        gain, feature, threshold = naive.best_split(features, gradient, weight, min_docs, l2)
+        tree = grown(features, gradient, hessian, n_leaves=2, min_docs=min_docs, newton=newton, l2=l2)
         if feature is None:
             assert tree is None
             continue
@@ -53,13 +56,13 @@ def test_first_split_is_the_naive_best(newton, min_docs):
 
 def test_leaves_hold_the_minimum_and_their_values_are_the_ratios():
     features, gradient, hessian = data(n=400)
-    for newton_leaf in (True, False):
-        found = grown(features, gradient, hessian, n_leaves=12, min_docs=17, leaf=newton_leaf, rate=0.5)
+    for newton_leaf, l2 in itertools.product((True, False), (0.0, 4.0)):
+        found = grown(features, gradient, hessian, n_leaves=12, min_docs=17, leaf=newton_leaf, rate=0.5, l2=l2)
         sizes = np.bincount(found.leaf)
         assert sizes.min() >= 17
         for k in range(len(sizes)):
             own = found.leaf == k
-            want = gradient[own].sum() / (hessian[own].sum() if newton_leaf else own.sum())
+            want = gradient[own].sum() / ((hessian[own].sum() if newton_leaf else own.sum()) + l2)
             assert found.tree.value[k] == pytest.approx(0.5 * want, rel=1e-9)
         assert found.tree.scores(features) == pytest.approx(found.tree.value[found.leaf], abs=0)
 
@@ -125,7 +128,7 @@ def test_where_rows_lie_changes_nothing(share):
     sample = None if share == 1 else rng.random(3000) < share
     signs = np.zeros(20, np.int8)
     ground = BinnedDataset.of(features, 255, 16)
-    rules = TreeOptions(16, 5, True, True, 0.1, 1e9, signs)
+    rules = TreeOptions(16, 5, True, True, 0.1, 1e9, 0.0, signs)
     reference = grow(ground, (gradient, hessian), rules, sample)
     binned = ground.binned.copy()
     for _ in range(2):

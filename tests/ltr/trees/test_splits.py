@@ -19,10 +19,11 @@ def column_of(rng, n_edges, has_missing):
     return gradient, weight, counts
 
 
-def every_split(gradient, weight, counts, n_edges, has_missing, sign, bounds):
+def every_split(gradient, weight, counts, n_edges, has_missing, sign, bounds, l2=0.0):
     """Gain, bin, side of missing values, and documents on each side, lower bins first."""
 
     def gain(gradients, weights):
+        weights = weights + l2
         value = np.clip(gradients / weights if weights else 0.0, *bounds)
         return (2 * gradients - weights * value) * value, value
 
@@ -48,19 +49,20 @@ def best_of(splits, min_docs):
 @pytest.mark.parametrize("has_missing", [False, True])
 @pytest.mark.parametrize("sign", [0, 1, -1])
 @pytest.mark.parametrize("bounds", [FREE, np.array([-0.4, 0.3])])
-def test_the_best_of_all_splits_is_found(has_missing, sign, bounds):
+@pytest.mark.parametrize("l2", [0.0, 9000.0])
+def test_the_best_of_all_splits_is_found(has_missing, sign, bounds, l2):
     """As many documents as the best split's smaller side has are enough, one more is too many; of equal gains the lower bin wins."""
     rng = np.random.default_rng(0)
     smaller_sides, found_none = set(), 0
     for n_edges in (1, 2, 4, 5, 30, 31, 200, 254) * 3:
         gradient, weight, counts = column_of(rng, n_edges, has_missing)
-        splits = list(every_split(gradient, weight, counts, n_edges, has_missing, sign, bounds))
+        splits = list(every_split(gradient, weight, counts, n_edges, has_missing, sign, bounds, l2))
         unbound = best_of(splits, 0)
         enough = int(min(unbound[3:])) if unbound else 0
         smaller_sides |= {(unbound[3] < unbound[4], unbound[2])} if unbound else set()
         for min_docs in (0, enough, enough + 1, 10_000):
             column, counted = (gradient << 32) + weight, min_docs > 0
-            gain, split, missing_left = search(column, counts, counted, n_edges, has_missing, min_docs, False, sign, bounds)
+            gain, split, missing_left = search(column, counts, counted, n_edges, has_missing, min_docs, False, l2, sign, bounds)
             best = best_of(splits, min_docs)
             if best is None:
                 assert gain == 0
@@ -82,7 +84,7 @@ def test_by_least_squares_the_weight_is_the_count(has_missing):
         enough = int(min(best_of(splits, 1)[3:]))
         for min_docs in (1, enough, enough + 1, 10_000):
             gain, split, missing_left = search(
-                (gradient << 32) + counts, nothing, False, n_edges, has_missing, min_docs, True, 0, FREE
+                (gradient << 32) + counts, nothing, False, n_edges, has_missing, min_docs, True, 0.0, 0, FREE
             )
             best = best_of(splits, min_docs)
             assert (split, missing_left) == (best[1:3] if best else (-1, False))

@@ -9,14 +9,15 @@ from ltr.rankers.base import parameters_of
 from tasks.config.ranker_section import SECTIONS, Conventions, Polish, read_conventions, read_ranker
 
 REQUIRED = {"column": {"feature": "f1"}}
+MEMBERS = {"of": [{"kind": "lambdamart", "n_trees": 7}, {"kind": "ranksvm"}]}
 
 
-@pytest.mark.parametrize("kind", ltr.KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in ltr.KINDS if kind != "average"])
 def test_a_section_builds_the_ranker_that_its_defaults_are(kind):
     core, given = ltr.KINDS[kind], REQUIRED.get(kind, {})
     section = SECTIONS[kind](kind=kind, **given)
     assert section.build() == core(**given)
-    own = {"kind", "train_share", "polish", "sweep", "select", "on"}
+    own = {"kind", "train_share", "polish", "sweep", "search", "select", "on"}
     assert set(type(section).model_fields) - own == set(parameters_of(core)) - {"conventions"}
     rules = ltr.Conventions(threshold=1)
     assert section.model(rules) == replace(core(**given), conventions=rules)
@@ -51,3 +52,17 @@ def test_what_can_be_polished():
     ):
         with pytest.raises(ValueError, match=rule):
             SECTIONS[kind](**{"kind": kind, "polish": True, **given})
+
+
+def test_the_members_of_an_average_are_sections_too():
+    section = read_ranker({"kind": "average", **MEMBERS, "copies": 2})
+    assert section.build() == ltr.Average((ltr.LambdaMART(n_trees=7), ltr.RankSVM()), copies=2)
+    assert read_ranker(section.model_dump(mode="json")) == section
+    assert read_ranker({"kind": "average", "of": {"kind": "ranksvm"}}).build() == ltr.Average(ltr.RankSVM())
+    for told in ({"sweep": {"C": [1]}}, {"polish": True}, {"train_share": 0.5}):
+        with pytest.raises(ValueError, match=f"{next(iter(told))} of a ranksvm: it belongs beside `of`"):
+            read_ranker({"kind": "average", "of": {"kind": "ranksvm", **told}})
+    with pytest.raises(ValueError, match="of"):
+        read_ranker({"kind": "average"})
+    with pytest.raises(ValueError, match="'average' found using 'kind' does not match"):
+        read_ranker({"kind": "average", "of": {"kind": "average", "of": {"kind": "ranksvm"}}})

@@ -285,12 +285,12 @@ def test_words_that_older_yaml_reads_as_yes_and_no_are_words():
     ],
 )  # fmt: skip
 def test_what_is_no_configuration_is_told_at_once(text, said):
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ConfigError) as caught:
         from_yaml(text, "c.yaml")
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_file_of_another_encoding_is_refused(tmp_path):

@@ -13,7 +13,7 @@ NETS = {"data": {"files": "x"}, "rankers": {"net": {"kind": "lambdarank", "epoch
 
 def test_every_kind_of_evidence_and_of_ranker_is_in_the_schema():
     schema = RunConfig.model_json_schema()
-    kinds = {"guarantee", "champion", "segments", "optimality", "refit", "microscope", "trace"}
+    kinds = {"guarantee", "champion", "segments", "optimality", "refit", "microscope", "trace", "best_single"}
     assert set(EVIDENCE) == kinds <= set(schema["properties"])
     assert {f"{core.__name__}Section" for core in ltr.KINDS.values()} <= set(schema["$defs"])
 
@@ -59,3 +59,30 @@ def test_a_configuration_of_before_a_kind_was_registered_has_none_of_it(monkeypa
 def test_one_measure_is_written_without_a_list_and_in_either_form():
     config = RunConfig(data={"files": "d.txt"}, measures="ndcg@3", select="ndcg@10")
     assert config.all_measures == ["ndcg@3", "ndcg@10"]
+
+
+def test_a_shared_sweep_suits_every_ranker_or_is_refused():
+    rankers = {"trees": {"kind": "lambdamart"}, "net": {"kind": "lambdarank"}, "svm": {"kind": "ranksvm"}}
+    shared = RunConfig(
+        **{**NETS, "rankers": rankers, "sweep": {"learning_rate": ["x0.5", "x2"], "n_trees": ["x0.1"], "epochs": [3, "x.5"]}}
+    )
+    own = {name: ltr.KINDS[section["kind"]]() for name, section in rankers.items()}
+    assert [point.section.learning_rate for point in shared.cells("trees")] == [
+        0.5 * own["trees"].learning_rate,
+        2 * own["trees"].learning_rate,
+    ]
+    assert {point.section.n_trees for point in shared.cells("trees")} == {own["trees"].n_trees // 10}
+    assert {(p.section.learning_rate, p.section.epochs) for p in shared.cells("net")} == {
+        (r, e) for r in (0.0005, 0.002) for e in (3, 50)
+    }
+    assert len(shared.cells("svm")) == 1
+    said = "sweep.learning_rate: trees has .* and net 0.001, and no number suits both"
+    with pytest.raises(ValueError, match=said):
+        RunConfig(**{**NETS, "rankers": rankers, "sweep": {"learning_rate": [0.1, 0.2]}})
+    told = {**rankers, "net": {"kind": "lambdarank", "sweep": {"learning_rate": [0.001]}}}
+    assert (
+        RunConfig(**{**NETS, "rankers": told, "sweep": {"learning_rate": [0.1, 0.2]}}).cells("net")[0].section.learning_rate
+        == 0.001
+    )
+    with pytest.raises(ValueError, match="x2 is a multiple of the parameter's own number, and it has none"):
+        RunConfig(**{**NETS, "rankers": rankers, "sweep": {"objective.0.weight": ["x2"]}})

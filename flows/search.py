@@ -1,0 +1,259 @@
+"""Searches of one run: every ranker whose parameters are drawn, on every fold, side by side.
+
+All searches take their next wave at once, so that workers are busy; a wave is told when all of it is trained. What is trained, and in
+which order, is so decided by the configuration and its seed alone: a time (`budget`) only says where in that order it ends, and where it
+ended is kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from flows.cells import cell_at, label_of, train_all
+from tasks.config.run_config import RunConfig
+from tasks.evidence.drawing import title_of
+from tasks.evidence.protocol import Evidence, asked_for
+from tasks.records import Budget, Cell, CellResult, Failure, Fold, Look, Progress, Searched, Trained, Trial, point_title, time_of
+from tasks.store.budgets import read_budget, write_budget
+from tasks.store.cells import CellFolder, cell_key, read_curve
+from tasks.store.state import core_digest, digest_of
+from tasks.tracking.description import describe_fold, prefect_tags
+from tasks.tracking.tracker import Tracker
+from tasks.training.search import Came, Wanted, Wave, waves
+
+
+@dataclass(frozen=True)
+class Found:
+    """What searches came to.
+
+    Attributes:
+        cells: of each draw the one that was trained longest, in the order of rankers, folds and draws.
+        searches: every draw; `budget`: how far they got in their time, where they had one.
+        failures: rankers of which no draw could be trained on some fold.
+    """
+
+    cells: tuple[Trained, ...] = ()
+    searches: tuple[Searched, ...] = ()
+    budget: Budget | None = None
+    failures: tuple[Failure, ...] = ()
+
+
+def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: bool, progress: Progress) -> Found:
+    """Searches for every ranker that asks for it, and notes each draw in MLflow as it was trained longest. Draws that were given up and
+    are not the best so far have no model there, unless evidence may choose them.
+    """
+    if not config.searched:
+        return Found()
+    free = any(type(evidence).choose is not Evidence.choose for evidence in asked_for(config))
+    searches = [_Search(config, name, fold, folds) for name in config.searched for fold in range(len(folds))]
+    clock = Clock(config, folds, fresh, len(searches))
+    progress.begin("searching")
+    while any(one.wanted for one in searches) and not clock.ended:
+        _train_wave(config, searches, fresh, clock, progress)
+        for one in searches:
+            if not clock.ended:
+                one.go_on()
+            for number in one.decided(clock.ended):
+                trained, tags = one.longest[number], {**prefect_tags(), "trial": str(number)}
+                whole = free or one.trials[number].whole or one.is_best(number)
+                tracker.cell(trained.cell, trained.result, list(describe_fold(trained.cell.data)), tags, whole)
+    clock.close()
+    return Found(
+        tuple(one.longest[number] for one in searches for number in sorted(one.longest)),
+        tuple(Searched(one.ranker, one.fold, tuple(one.trials[number] for number in sorted(one.trials))) for one in searches),
+        clock.budget,
+        tuple(Failure(one.name, f"no draw could be trained: {one.fault}") for one in searches if not one.longest),
+    )
+
+
+def _train_wave(config: RunConfig, searches: Sequence["_Search"], fresh: bool, clock: "Clock", progress: Progress) -> None:
+    """Trains what all searches want next: the first draws of each, then the second ones, ….
+
+    Cells of two searches may be the same (two names of one ranker): both hear of it.
+    """
+    most = max(len(one.wanted) for one in searches)
+    ordered = [(one, one.wanted[k]) for k in range(most) for one in searches if k < len(one.wanted)]
+    cells: list[Cell] = []
+    of: dict[int, tuple[_Search, Wanted]] = {}
+    for one, wanted in ordered:
+        try:
+            cell = one.cell(wanted)
+        except ValueError as error:
+            one.failed(wanted, error)
+            progress.done(f"{one.name} · trial {wanted.number}: {error}")
+        else:
+            cells.append(cell)
+            of[id(cell)] = (one, wanted)
+
+    there = set() if fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
+
+    def finished(cell: Cell, result: CellResult) -> None:
+        one, wanted = of[id(cell)]
+        one.finished(wanted, Trained(cell, result))
+        clock.note()
+        progress.done(told(cell, result, config.select_of(one.ranker), result.key in there) + clock.left)
+
+    def failed(cell: Cell, error: Exception) -> None:
+        one, wanted = of[id(cell)]
+        one.failed(wanted, error)
+        progress.done(f"{cell.label}: {error}")
+
+    train_all(config, cells, fresh, finished, failed, clock.more)
+
+
+def told(cell: Cell, result: CellResult, select: str, found: bool) -> str:
+    """A cell's line on the terminal."""
+    value = result.metrics.get(f"valid_{select}")
+    shown = "undefined" if value is None else f"{value:.4f}"
+    remarks = "; ".join(("found" if found else f"{result.seconds:.1f} s", *result.remarks))
+    return f"{cell.label}: validation {title_of(select)} {shown} ({remarks})"
+
+
+class _Search:
+    """The search of one ranker on one fold."""
+
+    def __init__(self, config: RunConfig, ranker: str, fold: int, folds: tuple[Fold, ...]) -> None:
+        self.config, self.ranker, self.fold, self.folds = config, ranker, fold, folds
+        self.name = label_of(ranker, "", fold if len(folds) > 1 else None)
+        self.select = f"valid_{config.select_of(ranker)}"
+        self.lengths = config.lengths(ranker)
+        self.longest: dict[int, Trained] = {}
+        self.trials: dict[int, Trial] = {}
+        self.fault = ""
+        self._came: dict[int, Came] = {}
+        self._noted: set[int] = set()
+        section = config.rankers[ranker]
+        assert section.search is not None
+        self._waves: Wave = waves(section.search, section.space, section.settings, len(self.lengths), config.seed)
+        self.wanted: list[Wanted] = next(self._waves)
+
+    def go_on(self) -> None:
+        """Tells what came of the last wave, and hears what is wanted next: nothing, at the end."""
+        if not self.wanted:
+            return
+        try:
+            self.wanted = self._waves.send(self._came)
+        except StopIteration:
+            self.wanted = []
+        self._came = {}
+
+    def cell(self, wanted: Wanted) -> Cell:
+        """The cell that trains a draw to its next length, from where it is.
+
+        Raises:
+            ValueError: for parameters that do not go together.
+        """
+        length, whole = self.lengths[wanted.rung], self.lengths[-1]
+        point = self.config.point(self.ranker, wanted.settings, length)
+        if length != whole:
+            point = replace(point, settings={**point.settings, str(point.section.core.iterations_from): length})
+        cell = cell_at(self.config, self.ranker, point, self.fold, self.folds)
+        drawn = "as written" if wanted.number == 1 else point_title(wanted.settings)
+        cut = f" ({length} of {whole})" if length != whole else ""
+        label = label_of(self.ranker, f"trial {wanted.number}: {drawn}{cut}", self.fold if len(self.folds) > 1 else None)
+        before = self.longest.get(wanted.number)
+        return replace(cell, label=label, start=before.result.key if before else "")
+
+    def finished(self, wanted: Wanted, trained: Trained) -> None:
+        """A draw was trained to its next length."""
+        value = trained.result.metrics.get(self.select)
+        if value is None:
+            key = self.select.removeprefix("valid_")
+            raise ValueError(f"{key} is undefined on every validation query: no relevant document there")
+        length = self.lengths[wanted.rung]
+        whole = wanted.rung == len(self.lengths) - 1
+        ended = whole or self._stopped(trained.result.key, length)
+        self._came[wanted.number] = Came(value, ended)
+        self.longest[wanted.number] = trained
+        so_far = self.trials.get(wanted.number, Trial(wanted.number, wanted.settings, (), False, 0.0))
+        self.trials[wanted.number] = replace(
+            so_far,
+            looks=(*so_far.looks, Look(length or 0, value)),
+            whole=ended,
+            seconds=round(so_far.seconds + trained.result.seconds, 3),
+            key=trained.result.key,
+        )
+
+    def _stopped(self, key: str, length: int | None) -> bool:
+        """Whether training came to its end before its length."""
+        curve = read_curve(CellFolder.of(key).curve)
+        return curve is not None and length is not None and bool(curve.iteration) and curve.iteration[-1] < length
+
+    def failed(self, wanted: Wanted, error: Exception) -> None:
+        """A draw could not be trained: it is told as worse than all others."""
+        self.fault = self.fault or str(error)
+        self._came[wanted.number] = Came(None)
+        so_far = self.trials.get(wanted.number, Trial(wanted.number, wanted.settings, (), False, 0.0))
+        self.trials[wanted.number] = replace(so_far, fault=str(error))
+
+    def is_best(self, number: int) -> bool:
+        """Whether none is better so far."""
+        values = {k: trial.value for k, trial in self.trials.items() if trial.value is not None}
+        return values[number] == max(values.values())
+
+    def decided(self, ended: bool) -> list[int]:
+        """Draws that will not be trained any further, each once; all, where the search has `ended`."""
+        open_still = set() if ended else {wanted.number for wanted in self.wanted}
+        found = [number for number in sorted(self.longest) if number not in open_still | self._noted]
+        self._noted |= set(found)
+        return found
+
+
+@dataclass
+class Clock:
+    """The time of a run's searches. Where a run was ended by it before, it ends at the same cell again.
+
+    Attributes:
+        ended: no other cell is begun.
+    """
+
+    config: RunConfig
+    folds: tuple[Fold, ...]
+    fresh: bool
+    least: int
+    """Cells that are trained whatever the time: one a search."""
+    ended: bool = False
+    cells: int = 0
+    began: float = field(default_factory=lambda: monotonic())
+
+    def __post_init__(self) -> None:
+        self.key = digest_of([self.config.digest, [fold.roles for fold in self.folds], core_digest()])
+        self.before = None if self.fresh or self.config.budget is None else read_budget(self.key)
+
+    @property
+    def used(self) -> float:
+        """Seconds, those of an interrupted run before this one included."""
+        if self.before is not None and self.before.ended:
+            return self.before.used
+        return monotonic() - self.began + (self.before.used if self.before else 0.0)
+
+    @property
+    def left(self) -> str:
+        """What is left of the time, in words; nothing where it is not limited, or was over in an earlier run."""
+        if self.config.budget is None or (self.before and self.before.ended):
+            return ""
+        return f"; {time_of(max(self.config.budget - self.used, 0.0))} of {time_of(self.config.budget)} left"
+
+    def more(self) -> bool:
+        """Whether another cell may be begun, which is then counted."""
+        if self.config.budget is not None:
+            over = self.cells >= self.before.cells if self.before and self.before.ended else self.used >= self.config.budget
+            if self.ended or (over and self.cells >= self.least):
+                self.ended = True
+                return False
+        self.cells += 1
+        return True
+
+    def note(self) -> None:
+        """Keeps how far it is."""
+        if self.config.budget is not None and not (self.before and self.before.ended):
+            write_budget(self.key, Budget(self.config.budget, round(self.used, 1), self.cells, self.ended))
+
+    def close(self) -> None:
+        """Nothing is trained any more."""
+        self.note()
+
+    @property
+    def budget(self) -> Budget | None:
+        """How far the searches got; None where their time was not limited."""
+        return None if self.config.budget is None else Budget(self.config.budget, round(self.used, 1), self.cells, self.ended)

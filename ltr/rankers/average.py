@@ -1,0 +1,185 @@
+"""The mean of several rankers: copies of one with other seeds or on other draws of the queries (bagging, Breiman 1996), or several kinds.
+
+scikit-learn's VotingRegressor and BaggingRegressor average predictions as they are. Scores of rankers have no common scale, so each member's
+are divided by their standard deviation within training queries first; the number is kept, and prediction needs no other documents.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ltr.data.queries import Queries, canonical, chosen, select
+from ltr.kernels.kernel import Floats, Floats32
+from ltr.metrics.measure import Measure
+from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, learned
+from ltr.rankers.parameters import SEED, SHARE, Span, whole
+from ltr.rankers.surface import Surface
+
+
+@dataclass(frozen=True)
+class Average(Ranker):
+    """Averages the scores of several rankers, trained one after another.
+
+    Args:
+        of: the rankers, all under the conventions of the average; in a configuration, sections like those of `rankers`.
+        copies: of each of them, with the seeds `seed`, `seed` + 1, …, where they have one.
+        query_share: share of the training queries that each copy learns from, a new draw for each.
+        seed: of the first copies.
+        members: once fitted, every copy.
+        deviations: ``float64 [members]``, standard deviation of each one's scores within training queries.
+    """
+
+    kind: ClassVar[str] = "average"
+    has_weights: ClassVar[bool] = False
+    query_weights: ClassVar[bool] = True
+    of: Sequence[Ranker]
+    copies: int = 1
+    query_share: float = 1.0
+    seed: int = 1
+    members: tuple[Ranker, ...] = learned((), compare=False)
+    deviations: Floats | None = learned(None, compare=False)
+    spans: ClassVar[Mapping[str, Span]] = {"copies": whole(1, 10_000), "query_share": SHARE, "seed": SEED}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.of, Ranker):
+            object.__setattr__(self, "of", (self.of,))
+        object.__setattr__(self, "of", tuple(self.of))
+        strange = [member for member in self.of if not isinstance(member, Ranker) or isinstance(member, Average)]
+        if not self.of or strange:
+            raise ValueError(f"average: of={strange[0] if strange else ()!r}; it takes one ranker or several, and no averages")
+        object.__setattr__(self, "of", tuple(replace(member, conventions=self.conventions) for member in self.of))
+
+    def check(self, queries: Queries) -> None:
+        """What any of the rankers would refuse.
+
+        Raises:
+            ValueError: saying what is wrong with the queries; for weights of queries where one of the rankers has no use for them.
+        """
+        super().check(queries)
+        for member in self.of:
+            if queries.weights is not None and not member.query_weights:
+                raise ValueError(f"average: {member.kind} does not obey weights of queries")
+            member.check(queries)
+
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+        """A fitted copy.
+
+        Raises:
+            ValueError: as each of the rankers does.
+        """
+        check_data(self, queries, valid)
+        queries = canonical(queries)
+        members = [
+            copy.fit(self._drawn(queries, k), valid, tick)
+            for k in range(self.copies)
+            for copy in (_seeded(member, self.seed + k) for member in self.of)
+        ]
+        deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
+        remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
+        return replace(self, members=tuple(members), deviations=deviations, names=queries.names, remarks=remarks)
+
+    def _drawn(self, queries: Queries, copy: int) -> Queries:
+        """The queries that a copy learns from, drawn by their keys."""
+        if self.query_share == 1:
+            return queries
+        rows = np.flatnonzero(chosen(queries.keys, self.query_share, (self.seed, copy)))
+        if not len(rows):
+            raise ValueError(
+                f"average: query_share={self.query_share:g} of {queries.n_queries} queries leaves none for copy {copy + 1}"
+            )
+        return select(queries, rows)
+
+    def _scores(self, features: Floats32) -> Floats:
+        assert self.deviations is not None
+        scores = np.zeros(len(features))
+        for member, deviation in zip(self.members, self.deviations.tolist(), strict=True):
+            scores += member.predict(features) / deviation
+        return scores / len(self.members)
+
+    def attributions(self, features: Features) -> Floats | None:
+        """The mean of the members' own, where all of them have some."""
+        assert self.deviations is not None
+        found = [member.attributions(features) for member in self.members]
+        if any(one is None for one in found):
+            return None
+        mean: Floats = np.mean([np.asarray(one) / deviation for one, deviation in zip(found, self.deviations, strict=True)], axis=0)
+        return mean
+
+    @property
+    def attributed(self) -> str:
+        """As those of the members are."""
+        return f"mean of {' and '.join(dict.fromkeys(member.attributed for member in self.members))}"
+
+    def _surface(self, features: Floats32) -> Surface:
+        raise ValueError("an average has no weights of its own, and so no certificate of local optimality; certify its members")
+
+    def _learned_arrays(self) -> Arrays:
+        assert self.deviations is not None
+        own = {f"{k}:{name}": array for k, member in enumerate(self.members) for name, array in member.arrays.items()}
+        return {"deviations": self.deviations, **own}
+
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        deviations = arrays["deviations"]
+        if deviations.shape != (len(self.of) * self.copies,) or deviations.dtype != np.float64 or not (deviations > 0).all():
+            raise ValueError(f"deviations {deviations}; {len(self.of) * self.copies} positive numbers were expected")
+        members = []
+        for k in range(len(deviations)):
+            own = {name.removeprefix(f"{k}:"): array for name, array in arrays.items() if name.startswith(f"{k}:")}
+            member = self.of[k % len(self.of)]
+            members.append(type(member).restored(_seeded(member, self.seed + k // len(self.of)).parameters, own, self.names))
+        return replace(self, members=tuple(members), deviations=deviations)
+
+    @property
+    def needs_complete(self) -> bool:
+        """Whether one of the rankers cannot handle missing values."""
+        return any(member.needs_complete for member in self.of)
+
+    @property
+    def trained_for(self) -> tuple[Measure, ...]:
+        """The measures that its rankers learn to improve."""
+        return tuple(dict.fromkeys(measure for member in self.of for measure in member.trained_for))
+
+    @property
+    def features_read(self) -> tuple[str, ...]:
+        """Features that its rankers name."""
+        return tuple(dict.fromkeys(name for member in self.of for name in member.features_read))
+
+    @property
+    def importances(self) -> dict[str, Floats]:
+        """Mean importance over the members, where all have the same kinds of it."""
+        found = [member.importances for member in self.members]
+        ways = found[0].keys() if found and all(each.keys() == found[0].keys() for each in found) else ()
+        return {way: np.mean([each[way] / max(each[way].sum(), 1e-300) for each in found], axis=0) for way in ways}
+
+    @property
+    def linear_weights(self) -> Floats | None:
+        """The mean weights, where every member is linear; otherwise None."""
+        weights = [member.linear_weights for member in self.members]
+        if not weights or self.deviations is None or any(one is None for one in weights):
+            return None
+        mean: Floats = np.mean(
+            [np.asarray(one) / deviation for one, deviation in zip(weights, self.deviations, strict=True)], axis=0
+        )
+        return mean
+
+    @property
+    def export_form(self) -> str | None:
+        """Linear where all members are."""
+        return "linear" if self.members and {member.export_form for member in self.members} == {"linear"} else None
+
+
+def _seeded(member: Ranker, seed: int) -> Ranker:
+    """The ranker with a seed, if it has any."""
+    changed: Any = {"seed": seed} if "seed" in member.parameters else {}
+    return replace(member, **changed)
+
+
+def _deviation(scores: Floats, queries: Queries) -> float:
+    """Standard deviation of scores around their query's mean; 1 where all are equal."""
+    sizes = np.diff(queries.offsets)
+    means = np.add.reduceat(scores, queries.offsets[:-1][sizes > 0]) / sizes[sizes > 0]
+    around = scores - np.repeat(means, sizes[sizes > 0])
+    return float(np.sqrt(np.mean(around * around))) or 1.0

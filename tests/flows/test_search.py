@@ -1,0 +1,238 @@
+"""Searches of a run: the same trials for any number of workers, interrupted or not, within a time or without."""
+
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+from prefect import flow
+
+import ltr
+from flows.search import Clock, search
+from flows.sweep import choose
+from tasks.config.reading import parse
+from tasks.records import Fold
+from tasks.store.budgets import read_budget
+from tasks.store.cells import CellFolder, cell_key
+from tasks.store.datasets import keep_queries
+from tasks.training.cell import train
+from tests.conftest import make_queries
+
+SPACE = {
+    "learning_rate": {"low": 0.05, "high": 0.5, "log": True},
+    "n_leaves": {"low": 2, "high": 8},
+    "leaf": ["newton", "gradient"],
+    "largest_leaf": {"low": 1, "high": 20, "log": True, "when": {"leaf": "gradient"}},
+}
+CONFIG = {
+    "data": {"files": "x"},
+    "rankers": {
+        "trees": {
+            "kind": "lambdamart", "n_trees": 9, "min_docs_in_leaf": 5, "patience": 3,
+            "search": {"space": SPACE, "trials": 8, "batch": 4},
+        },
+        "linear": {"kind": "lambdarank", "epochs": 6, "search": {"trials": 3, "batch": 3, "rungs": 2}},
+    },
+    "measures": ["map"],
+}  # fmt: skip
+
+
+@dataclass
+class Notes:
+    """In place of MLflow and the terminal."""
+
+    cells: list = field(default_factory=list)
+    lines: list = field(default_factory=list)
+
+    def cell(self, cell, result, data, tags, model):
+        self.cells.append((cell.label, model))
+
+    def begin(self, text, steps=None):
+        pass
+
+    def done(self, text):
+        self.lines.append(text)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A working directory for all tests of this file: what they train is told apart by `no_folder_of_cells`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("searches"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def both(prefect_server, here):
+    return tuple(Fold(*(keep_queries(make_queries(30, seed=10 * k + part)) for part in range(3))) for k in range(2))
+
+
+@pytest.fixture
+def folds(both):
+    """One fold is enough for most."""
+    return both[:1]
+
+
+@contextmanager
+def no_folder_of_cells():
+    """Cells of another folder are not found."""
+    with pytest.MonkeyPatch.context() as patch:
+        salt = uuid.uuid4().hex
+        patch.setattr("tasks.store.cells.core_digest", lambda: salt)
+        yield
+
+
+def searched(folds, notes=None, fresh=False, **changes):
+    notes = notes or Notes()
+
+    @flow
+    def once():
+        return search(parse({**CONFIG, **changes}), folds, notes, fresh, notes)
+
+    return once()
+
+
+def plain(found):
+    """What a search came to, without seconds and keys."""
+    return [[replace(trial, seconds=0, key="") for trial in one.trials] for one in found.searches], [
+        (one.cell.label, one.result.digest, one.result.metrics) for one in found.cells
+    ]
+
+
+@pytest.fixture(scope="module")
+def found(both):
+    return searched(both[:1])
+
+
+def test_every_ranker_is_searched_on_every_fold_beginning_as_written(both, found):
+    of_both = searched(both)
+    assert [(one.ranker, one.fold, len(one.trials)) for one in of_both.searches] == [
+        ("trees", 0, 8), ("trees", 1, 8), ("linear", 0, 3), ("linear", 1, 3),
+    ]  # fmt: skip
+    assert [plain(of_both)[0][k] for k in (0, 2)] == plain(found)[0], "a fold hears nothing of another"
+    trees = found.searches[0].trials
+    assert trees[0].settings == {"learning_rate": 0.1, "n_leaves": 31, "leaf": "newton"}
+    assert 0 < sum(trial.whole for trial in trees) < 8
+    assert all(trial.looks[-1].iterations in (1, 3, 9) for trial in trees)
+    assert found.budget is None
+    assert found.failures == ()
+
+
+def test_the_best_draw_is_chosen_as_a_cell_of_a_grid_is(found):
+    config = parse(CONFIG)
+    for one in choose(found.cells, config):
+        (own,) = [s for s in found.searches if (s.ranker, s.fold) == (one.ranker, one.fold)]
+        assert one.result.metrics["valid_ndcg_10"] == max(trial.value for trial in own.trials)
+
+
+def test_workers_change_nothing(folds, found):
+    with no_folder_of_cells():
+        again = searched(folds, workers=2)
+    assert plain(again) == plain(found)
+    assert [a.result.key for a in again.cells] != [b.result.key for b in found.cells], "all were trained anew"
+
+
+@pytest.mark.parametrize("after", [1, 9])
+def test_interrupted_and_begun_again_is_never_interrupted(folds, found, after):
+    fit, begun = ltr.LambdaMART.fit, []
+
+    def interrupted(self, *sets, **more):
+        begun.append(1)
+        if len(begun) > after:
+            raise OSError("the lights went out")
+        return fit(self, *sets, **more)
+
+    with no_folder_of_cells():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ltr.LambdaMART, "fit", interrupted)
+            with pytest.raises(OSError, match="the lights went out"):
+                searched(folds)
+        notes = Notes()
+        assert plain(searched(folds, notes)) == plain(found)
+    assert sum("(found" in line for line in notes.lines) >= after
+
+
+def test_who_went_on_is_byte_for_byte_who_never_stopped(found):
+    gone_on = [one.cell for one in found.cells if one.cell.start]
+    assert {one.ranker for one in gone_on} == {"trees", "linear"}
+    for cell in gone_on:
+        folder = CellFolder.of(cell_key(cell))
+        before = {path.name: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
+        train.fn(replace(cell, start=""), fresh=True)
+        after = {path.name: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
+        for told in ("result.json", "seal.json"):
+            before.pop(told), after.pop(told)
+        assert before == after
+        assert {"model.npz", "model.json", "values.parquet", "curve.json"} <= set(after)
+
+
+def test_mlflow_has_each_draw_once_and_models_of_those_that_may_be_chosen(folds):
+    notes = Notes()
+    found = searched(folds, notes)
+    assert sorted(label for label, _ in notes.cells) == sorted(one.cell.label for one in found.cells)
+    models = {label for label, model in notes.cells if model}
+    assert {one.cell.label for one in choose(found.cells, parse(CONFIG))} <= models
+    assert len(models) < len(notes.cells)
+
+
+def test_a_draw_that_cannot_be_trained_is_told_and_others_go_on(folds):
+    rankers = {
+        "trees": {**CONFIG["rankers"]["trees"], "search": {"space": {"min_docs_in_leaf": {"low": 2, "high": 400}}, "trials": 6}}
+    }
+    notes = Notes()
+    found = searched(folds, notes, rankers=rankers)
+    trials = found.searches[0].trials
+    failed = [trial for trial in trials if trial.fault]
+    assert failed
+    assert all(trial.value is None and "cannot make two leaves" in trial.fault for trial in failed)
+    assert len(found.cells) == sum(len(one.trials) - sum(bool(t.fault) for t in one.trials) for one in found.searches)
+    assert found.failures == ()
+    none = {
+        "trees": {
+            **rankers["trees"],
+            "min_docs_in_leaf": 400,
+            "search": {"space": {"min_docs_in_leaf": {"low": 399, "high": 400}}, "trials": 2},
+        }
+    }
+    gone = searched(folds, notes, rankers=none)
+    assert [str(failure).split(":")[0] for failure in gone.failures] == ["trees"]
+    assert gone.cells == ()
+
+
+def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, found, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("flows.search.monotonic", lambda: now[0])
+    fit = ltr.LambdaRank.fit
+    monkeypatch.setattr(ltr.LambdaRank, "fit", lambda *sets, **more: (now.__setitem__(0, now[0] + 10), fit(*sets, **more))[1])
+    notes = Notes()
+    with no_folder_of_cells():
+        first = searched(folds, notes, budget="15s")
+    assert first.budget.ended
+    assert first.budget.used >= 15
+    assert any("5s of 15s left" in line for line in notes.lines)
+    assert 2 <= len(first.cells) < len(found.cells)
+    monkeypatch.setattr("flows.search.monotonic", lambda: now.__setitem__(0, now[0] + 1000) or now[0])
+    again = searched(folds, notes, budget="15s")
+    assert plain(again) == plain(first)
+    assert again.budget == first.budget
+    monkeypatch.undo()
+    longer = searched(folds, budget="1h")
+    assert plain(longer) == plain(found)
+    assert not longer.budget.ended
+
+
+def test_what_is_left_of_a_time_is_known_to_the_run_that_goes_on(folds, monkeypatch):
+    config = parse({**CONFIG, "budget": "100s"})
+    now = [0.0]
+    monkeypatch.setattr("flows.search.monotonic", lambda: now[0])
+    killed = Clock(config, folds, False, 1)
+    assert killed.more()
+    now[0] = 60.0
+    killed.note()
+    assert read_budget(killed.key).used == 60
+    later = Clock(config, folds, False, 1)
+    assert later.left == "; 40s of 1m 40s left"
+    now[0] = 101.0
+    assert later.more(), "one a search, whatever the time"
+    assert not later.more()
+    assert Clock(config, folds, True, 1).used == 0, "--fresh begins anew"

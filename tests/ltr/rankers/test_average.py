@@ -1,0 +1,101 @@
+"""An average is what its members say, added up by hand; saved, loaded, and the same whatever the order of the data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import canonical, chosen, select
+from tests.conftest import make_queries
+
+TREES = ltr.LambdaMART(n_trees=4, n_leaves=4, min_docs_in_leaf=2, feature_share=0.5)
+
+
+def spread(scores, offsets):
+    """Standard deviation within queries, the slow way."""
+    around = [part - part.mean() for part in np.split(scores, offsets[1:-1])]
+    return np.sqrt(np.mean(np.concatenate(around) ** 2))
+
+
+def test_it_is_the_mean_of_members_on_one_scale():
+    queries = canonical(make_queries(30, seed=1))
+    linear = ltr.LambdaRank(epochs=3)
+    model = ltr.Average([TREES, linear]).fit(queries, queries)
+    alone = [member.fit(queries, queries).predict(queries.features) for member in (TREES, linear)]
+    want = np.mean([scores / spread(scores, queries.offsets) for scores in alone], axis=0)
+    assert model.predict(queries.features) == pytest.approx(want, rel=1e-12)
+    assert model.trained_for == (ltr.Measure.of("ndcg"),)
+    assert model.export_form is None
+
+
+def test_each_copy_has_its_seed_and_its_draw_of_queries():
+    queries = canonical(make_queries(40, seed=2))
+    model = ltr.Average(TREES, copies=3, query_share=0.6, seed=7).fit(queries)
+    for k, member in enumerate(model.members):
+        drawn = select(queries, np.flatnonzero(chosen(queries.keys, 0.6, (7, k))))
+        assert 10 < drawn.n_queries < 40
+        assert member.digest == replace(TREES, seed=7 + k).fit(drawn).digest
+    assert len({member.digest for member in model.members}) == 3
+    assert model.importances["gain"].sum() == pytest.approx(1)
+
+
+def test_the_same_bytes_from_shuffled_queries_and_from_disk(tmp_path):
+    queries = make_queries(25, seed=3)
+    model = ltr.Average(
+        (TREES, ltr.RankSVM(), ltr.LambdaRank(epochs=2)), copies=2, query_share=0.8, conventions=ltr.Conventions(threshold=1)
+    )
+    fitted = model.fit(queries)
+    order = np.random.default_rng(0).permutation(queries.n_queries)
+    assert model.fit(select(queries, order)).digest == fitted.digest
+    ltr.save(fitted, tmp_path / "m")
+    opened = ltr.load(tmp_path / "m")
+    assert opened.digest == fitted.digest
+    assert opened.parameters == fitted.parameters
+    assert [member.conventions.threshold for member in opened.members] == [1] * 6
+    assert np.array_equal(opened.predict(queries.features), fitted.predict(queries.features))
+
+
+def test_linear_members_are_one_linear_model():
+    queries = canonical(make_queries(30, seed=4))
+    model = ltr.Average([ltr.RankSVM(), ltr.LeastSquares()]).fit(queries)
+    by_weights = queries.features @ model.linear_weights
+    difference = model.predict(queries.features) - by_weights
+    assert model.export_form == "linear"
+    assert difference == pytest.approx(np.full(queries.n_documents, difference.mean()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"of": ()}, r"of=\(\); it takes one ranker or several"),
+        ({"of": [ltr.Average([TREES])]}, "no averages"),
+        ({"of": "lambdamart"}, "of='l'"),
+        ({"of": [TREES], "copies": 0}, "copies=0"),
+    ],
+)
+def test_what_cannot_be_averaged_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        ltr.Average(**given)
+
+
+def test_what_a_member_cannot_learn_from_is_told_before_training():
+    queries = make_queries(20, seed=5)
+    weighted = replace(queries, weights=np.ones(queries.n_queries))
+    with pytest.raises(ValueError, match="adarank does not obey weights of queries"):
+        ltr.Average([TREES, ltr.AdaRank()]).check(weighted)
+    with pytest.raises(ValueError, match="cannot make two leaves"):
+        ltr.Average([replace(TREES, min_docs_in_leaf=10_000)]).check(queries)
+    with pytest.raises(ValueError, match="leaves none for copy"):
+        ltr.Average(TREES, query_share=1e-9).fit(queries)
+    assert ltr.Average([TREES, ltr.RankSVM()]).needs_complete
+    assert not ltr.Average([TREES]).needs_complete
+
+
+def test_members_disagree_with_damaged_files(tmp_path):
+    fitted = ltr.Average([TREES], copies=2).fit(make_queries(20, seed=6))
+    arrays = fitted.arrays
+    with pytest.raises(ValueError, match="2 positive numbers were expected"):
+        type(fitted).restored(fitted.parameters, {**arrays, "deviations": np.array([1.0])}, fitted.names)
+    with pytest.raises(ValueError, match="2 positive numbers were expected"):
+        type(fitted).restored(fitted.parameters, {**arrays, "deviations": np.array([1.0, -1.0])}, fitted.names)
