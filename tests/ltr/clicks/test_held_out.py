@@ -48,6 +48,14 @@ def test_how_far_behind_has_the_error_of_sessions():
     assert second.error == pytest.approx(difference.std(ddof=1) / np.sqrt(1000) / 8)
 
 
+def test_overall_perplexity_weighs_ranks_by_what_was_shown_there():
+    clicked = Pages(
+        np.array([0, 2, 4, 5]), np.array([0, 1, 0, 1, 0]), np.array([1, 2, 1, 2, 1]), np.array([1, 0, 0, 1, 1]), np.zeros(2, int)
+    )
+    (found,) = foretell({"dctr": fit(clicked, "dctr")}, clicked, np.arange(3))
+    assert found.perplexity == pytest.approx((3 * found.by_rank[0] + 2 * found.by_rank[1]) / 5)
+
+
 def test_the_order_of_pages_does_not_matter():
     pages = layout(5, 8, 500, 4)
     clicked = users("dcm", pages).simulate(pages, 1)
