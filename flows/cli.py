@@ -465,6 +465,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
 
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
+    from tasks.data.about_file import about_file
     from tasks.data.check import findings, shared_queries
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
@@ -476,9 +477,10 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     override_all(written, given.set)
     config = parse(written, "check")
     data, rules = config.data, config.core_conventions
-    read = {file: ingest.fn([Path(file)], data, file) for file in given.files}
-    found: list[Finding] = []
-    if data.clicks:
+    told = {file: about_file(Path(file)) for file in given.files}
+    found: list[Finding] = [finding for own in told.values() for finding in own or ()]
+    read = {file: ingest.fn([Path(file)], data, file) for file, own in told.items() if own is None}
+    if data.clicks and read:
         try:
             found += check_log.fn(data.clicks, [one.data for one in read.values()])
         except DataError as error:
