@@ -54,6 +54,7 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/res
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/searches.py
 	$(BIN)/python benchmarks/results.py
 
 results: $(VENV)/.installed  ## the tables of the pages anew, from docs/benchmarks.json, docs/papers/ and the measures that there are

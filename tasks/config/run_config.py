@@ -319,9 +319,12 @@ class RunConfig(Strict):
         """The settings that are at an end of three or more numbers, or of a range: better ones may lie beyond, ``C 0.1 is the largest
         tried``."""
         found = []
-        for path, dimension in self.rankers[ranker].space.items():
+        section = self.rankers[ranker]
+        for path, dimension in section.space.items():
             if which := dimension.at_end(settings.get(path)):
                 end = dimension.low if which == "smallest" else dimension.high
+                if path in section.core.spans and end in (section.core.spans[path].least, section.core.spans[path].most):
+                    continue  # nothing lies beyond
                 found.append(f"{path} {settings[path]:g} is at the {which} that is drawn, {end:g}")
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
