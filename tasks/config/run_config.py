@@ -58,12 +58,14 @@ def _default_rankers() -> dict[str, RankerSection]:
 
 
 def _searched_rankers() -> dict[str, dict[str, Any]]:
-    """``rankers: auto``."""
-    return {
+    """``rankers: auto``: three that are searched, and the average of what is chosen of each."""
+    searched: dict[str, dict[str, Any]] = {
         "trees": {"kind": "lambdamart", "search": "auto"},
         "linear": {"kind": "lambdarank", "search": "auto"},
         "net": {"kind": "lambdarank", "hidden": 10, "search": "auto"},
     }
+    columns = [{"kind": "column", "feature": name} for name in searched]
+    return {**searched, "average": {"kind": "average", "on": list(searched), "of": columns}}
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class RunConfig(Strict):
 
     `scale` is the share of the queries that is used, `length` the share of its trees or epochs that every ranker trains; what is cut is
     told beside the numbers. `budget` is the time for everything that is searched, in seconds; ``rankers: auto`` searches trees, a linear net
-    and a net of two layers.
+    and a net of two layers, and averages them.
     """
 
     name: str = "run"
