@@ -8,6 +8,7 @@ import pytest
 from prefect import flow
 
 import ltr
+from flows.pipeline import run
 from flows.search import Clock, search
 from flows.sweep import choose
 from tasks.config.reading import parse
@@ -249,3 +250,16 @@ def test_what_is_left_of_a_time_is_known_to_the_run_that_goes_on(folds, monkeypa
     later.reserve = None
     assert later.more(), "which is under way now"
     assert Clock(config, folds, True, 1).used == 0, "--fresh begins anew"
+
+
+@pytest.mark.long
+def test_auto_gives_three_searched_rankers_and_their_average(prefect_server, workplace):
+    written = {"data": {"generate": {"queries": [60, 40, 30], "documents": 12, "features": 12}}, "rankers": "auto", "budget": "5s"}
+    outcome = run(parse(written))
+    assert list(outcome.models) == ["trees", "linear", "net", "average"]
+    assert outcome.failures == ()
+    assert {one.ranker for one in outcome.searches} == {"trees", "linear", "net"}
+    assert all(one.whole for one in choosing(outcome)) or not outcome.budget.ended
+    again = run(parse(written))
+    assert {name: model.digest for name, model in again.models.items()} == {name: m.digest for name, m in outcome.models.items()}
+    assert [one.trials for one in again.searches] == [one.trials for one in outcome.searches]
