@@ -6,28 +6,30 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
 
 if TYPE_CHECKING:
+    from flows.progress import Steps
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig, StudyConfig
     from tasks.records import Finding
+    from tasks.report.outcome import RunOutcome
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 
 
 @contextmanager
-def _working(stage: str = "starting") -> Iterator[None]:
+def _working(stage: str = "starting") -> Iterator["Steps"]:
     """Shows on standard error that a command works, and at what (`flows.progress`)."""
     from flows.progress import steps, tell_compiling
 
-    with steps(stage):
+    with steps(stage) as shown:
         tell_compiling()
-        yield
+        yield shown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,6 +106,23 @@ def _parser() -> argparse.ArgumentParser:
     refit.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
     refit.set_defaults(fresh=False, runner=None, record=None)
 
+    fuse = command(
+        "fuse", _fuse, "make one ranking of several systems' TREC runs, and see whether it is better than the best of them"
+    )
+    fuse.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
+    fuse.add_argument("--qrels", required=True, metavar="FILE", help="judgments: query 0 document label")
+    fuse.add_argument("-o", "--output", metavar="FUSED.run", help="write the ranking there, as a TREC run")
+    fuse.add_argument(
+        "--with", dest="way", metavar="RANKER", help="the one to write (default: the best fusion on validation queries)"
+    )
+    fuse.add_argument("--measure", default="ndcg_10", metavar="MEASURE", help="to fuse for and to compare by (default: ndcg_10)")
+    fuse.add_argument("--folds", type=int, default=5, metavar="N", help="parts that the queries are cut into (default: 5)")
+    settable(fuse, "override a key of the configuration, such as rankers.rrf.k=20 or conventions.gain=exp2")
+    fuse.add_argument("--runner", default=None, metavar="ENGINE", help="as of run")
+    fuse.add_argument("--fresh", action="store_true", help="train every cell again")
+    fuse.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    fuse.set_defaults(record=None)
+
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="*", metavar="FILE")
     check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
@@ -120,6 +139,58 @@ def _parser() -> argparse.ArgumentParser:
     )
     clicks.add_argument("--seed", type=int, default=1, help="draws the sessions that are held out, by their ids")
     clicks.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
+    offpolicy = command("offpolicy", _offpolicy, "estimate from a session log what new rankers would earn, before they go live")
+    offpolicy.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
+    offpolicy.add_argument(
+        "scores", nargs="+", metavar="SCORES", help="of a new ranker: query, document, score as predict writes them, or a TREC run"
+    )
+    settable(offpolicy, "a key of data.clicks, such as document=doc or rank=position")
+    offpolicy.add_argument("--top", type=int, default=10, metavar="K", help="count clicks on the first K results (default: 10)")
+    offpolicy.add_argument(
+        "--estimator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="item-position, position-based, cascade or doubly-robust (default: all)",
+    )
+    offpolicy.add_argument(
+        "--clip", type=float, default=1000.0, metavar="W", help="no page stands for more than so many (default: 1000)"
+    )
+    offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    offpolicy.add_argument("--seed", type=int, default=1, help="draws the halves of the sessions, by their ids")
+    offpolicy.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
+    interleaving = command("interleave", _interleave, "plan an interleaved comparison of rankers, or analyse one")
+    steps = interleaving.add_subparsers(required=True, metavar="STEP")
+    plan = steps.add_parser("plan", help="how many pages it takes to tell rankers apart")
+    plan.add_argument(
+        "--preference",
+        type=float,
+        required=True,
+        metavar="D",
+        help="the difference to be seen: the share of pages that prefer one ranker less that of the other",
+    )
+    plan.add_argument(
+        "--ties",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="of pages that prefer neither, such as those without a click (default: 0.5)",
+    )
+    plan.add_argument("--power", type=float, default=0.8, help="how likely the difference is to be seen (default: 0.8)")
+    plan.add_argument("--level", type=float, default=0.95)
+    plan.add_argument("--rankers", type=int, default=2, metavar="N", help="more than two: multileaving, every two of them compared")
+    analysis = steps.add_parser("analyse", help="which ranker the clicks on interleaved pages prefer")
+    analysis.add_argument("log", metavar="LOG", help="a session log that says which ranker each result is of")
+    analysis.add_argument("--method", default="team-draft", help="team-draft (of any number of rankers), balanced or probabilistic")
+    analysis.add_argument(
+        "--team", default="team", metavar="COLUMN", help="names the ranker that a result was taken from (team-draft)"
+    )
+    settable(analysis, "a key of data.clicks, such as document=doc or rank=position")
+    analysis.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    for step in (plan, analysis):
+        step.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
     def over(sub: argparse.ArgumentParser, *measures: str) -> None:
         sub.add_argument(
@@ -223,10 +294,27 @@ def _parser() -> argparse.ArgumentParser:
         help="files below it may be read too (beside those below the working directory and $LAMBDAFLOW_DATA)",
     )
 
+    command("warm", _warm, "compile the core, once per machine; the first run does it otherwise")
+
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=int, default=5000)
     ui.add_argument("--prefect-port", type=int, default=4200)
     return parser
+
+
+def _warm(given: argparse.Namespace) -> int:
+    make_state_folder()
+    _compile()
+    return 0
+
+
+def _compile() -> None:
+    """Compiles the core, and says how far that is."""
+    with _working() as shown:
+        from tasks.training.warming import RECIPES, warm
+
+        shown.begin("compiling the core, once per machine", len(RECIPES))
+        warm(shown.done)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -239,8 +327,13 @@ def _run(given: argparse.Namespace) -> int:
     return _start(given, config)
 
 
-def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
-    """Runs a configuration, or a study, and shows what came of it."""
+def _start(
+    given: argparse.Namespace,
+    config: "RunConfig | StudyConfig",
+    then: "Callable[[RunOutcome], Mapping[str, Any]] | None" = None,
+) -> int:
+    """Runs a configuration, or a study, and shows what came of it. `then` sees the outcome of a run, and what it returns is written with
+    it."""
     make_state_folder()
     from pathlib import Path
 
@@ -257,7 +350,10 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
         from tasks.report.results_file import keep_results, read_results
         from tasks.tracking.description import commit
         from tasks.tracking.tracker import opened, patient
+        from tasks.training.warming import is_cold
 
+    if is_cold():
+        _compile()
     if given.record:
         read_results(Path(given.record))
     written: Mapping[str, Any] = {}
@@ -281,6 +377,7 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
                 outcome = failed.outcome
             show(outcome)
             written, failures, outcomes = outcome.as_json(), outcome.failures, (outcome,)
+            written = {**written, **(then(outcome) if then else {})}
         for failure in failures:
             print(f"error: {failure}", file=sys.stderr)
     for one in outcomes if given.record else ():
@@ -307,6 +404,43 @@ def _refit(given: argparse.Namespace) -> int:
     return _start(given, parse(written | {"refit": asked}, given.run))
 
 
+def _fuse(given: argparse.Namespace) -> int:
+    """A run over the forms of some systems' scores, and its best fusion as a TREC run."""
+    with _working():
+        from pathlib import Path
+
+        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+        from tasks.config.fuse import fuse_config, named_runs
+        from tasks.config.reading import override_all, parse
+
+        runs = named_runs(given.runs)
+        asked = fuse_config(runs, given.qrels, given.measure, given.folds)
+        override_all(asked, given.set)
+        config = parse(asked, "fuse")
+        if given.way:
+            config.require_ranker("--with", given.way)
+        make_state_folder()
+        from tasks.data.ingest import located
+        from tasks.store.state import refuse_overwriting
+
+        if given.output:
+            refuse_overwriting(Path(given.output), located(Path(given.qrels)), *(located(Path(path)) for path in runs.values()))
+
+    def write(outcome: "RunOutcome") -> Mapping[str, Any]:
+        found = {name: value for one in outcome.evidence for name, value in one.numbers().items() if name == "best_single"}
+        if not given.output:
+            return found
+        from tasks.export.fused import write_fused
+
+        fusions = [name for name in outcome.config.rankers if name not in runs]
+        way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[f"valid_{outcome.config.select_key}"])
+        queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output))
+        print(f"{given.output}: {queries:,} queries ranked by {way}", file=sys.stderr)
+        return {**found, "written": {"run": given.output, "ranker": way}}
+
+    return _start(given, config, write)
+
+
 def _check(given: argparse.Namespace) -> int:
     from tasks.records import ConfigError, printable
 
@@ -331,6 +465,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
 
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
+    from tasks.data.about_file import about_file
     from tasks.data.check import findings, shared_queries
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
@@ -342,9 +477,10 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     override_all(written, given.set)
     config = parse(written, "check")
     data, rules = config.data, config.core_conventions
-    read = {file: ingest.fn([Path(file)], data, file) for file in given.files}
-    found: list[Finding] = []
-    if data.clicks:
+    told = {file: about_file(Path(file)) for file in given.files}
+    found: list[Finding] = [finding for own in told.values() for finding in own or ()]
+    read = {file: ingest.fn([Path(file)], data, file) for file, own in told.items() if own is None}
+    if data.clicks and read:
         try:
             found += check_log.fn(data.clicks, [one.data for one in read.values()])
         except DataError as error:
@@ -396,6 +532,63 @@ def _clicks(given: argparse.Namespace) -> int:
         print(f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}")
     if given.json:
         print(json.dumps(written_models(compared, chosen, read)))
+    return 0
+
+
+def _offpolicy(given: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    with _working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_expected
+        from ltr.clicks.off_policy import ESTIMATORS, Rules
+        from tasks.config.reading import parse_click_log
+        from tasks.data.log_pages import log_pages
+        from tasks.data.new_rankers import expect, read_scores
+
+        rules = Rules(top=given.top, clip=given.clip, level=given.level)
+        for name in given.estimator:
+            if name not in ESTIMATORS:
+                raise ValueError(f"--estimator {name}: one of {', '.join(ESTIMATORS)}")
+        names = [Path(path).stem for path in given.scores]
+        if len({*names}) < len(names):
+            names = list(given.scores)
+        scores = {name: read_scores(Path(path)) for name, path in zip(names, given.scores, strict=True)}
+        read = log_pages(parse_click_log(given.log, None, given.set))
+    with _working("estimating"):
+        found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
+    show_expected(found, rules.level, [advice, *read.notes])
+    if given.json:
+        print(json.dumps({"advice": advice, "rankers": [asdict(one) for one in found]}))
+    return 0 if any(one.estimates for one in found) else 1
+
+
+def _interleave(given: argparse.Namespace) -> int:
+    if "log" not in given:
+        from ltr.clicks.interleaving import sessions_needed
+
+        pages = sessions_needed(given.preference, given.ties, given.power, given.level, given.rankers)
+        print(f"{pages:,} interleaved pages")
+        if given.json:
+            print(json.dumps({"pages": pages}))
+        return 0
+    with _working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_duels
+        from ltr.clicks.interleaving import METHODS
+        from tasks.config.reading import parse_click_log
+        from tasks.data.interleaved import analyse
+
+        if given.method not in METHODS:
+            raise ValueError(f"--method {given.method}: one of {', '.join(METHODS)}")
+        if not 0 < given.level < 1:
+            raise ValueError(f"--level {given.level}: between 0 and 1")
+        found = analyse(parse_click_log(given.log, None, given.set), given.team, given.method, given.level)
+    show_duels(found, given.level)
+    if given.json:
+        print(json.dumps(asdict(found)))
     return 0
 
 

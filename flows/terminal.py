@@ -9,6 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from tasks.data.click_models import Compared, Fitted
+from tasks.data.interleaved import Comparison
+from tasks.data.new_rankers import Expected
 from tasks.evidence.drawing import title_of
 from tasks.evidence.reasons import SHOWN, ShownPair
 from tasks.evidence.segments import Changes
@@ -212,6 +214,48 @@ def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted) 
         table.add_row(one.name, f"{one.likelihood:.5f}", behind, f"{one.perplexity:.4f}", *by_rank)
     console.print(table)
     for sentence in (compared.sentence(), *compared.left_out, *notes, chosen.sentence()):
+        console.print(_plain(sentence), highlight=False)
+
+
+def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str]) -> None:
+    """Prints what new rankers would earn, and why the log does not say."""
+    console = _console()
+    columns = ("ranker", "estimator", "clicks a page", f"{level:.0%} interval", "against the log", "effective pages", "shown")
+    table = Table(*columns, title="New rankers, estimated from the log", title_justify="left", title_style="bold")
+    for one in found:
+        for e in one.estimates:
+            table.add_row(
+                _plain(one.ranker),
+                e.estimator,
+                f"{e.value:.4f}",
+                f"{e.low:.4f} … {e.high:.4f}",
+                f"{e.gain:+.4f} ±{e.gain_error:.4f}",
+                f"{e.sessions:,.0f}",
+                f"{e.supported:.1%}",
+            )
+    if table.row_count:
+        console.print(table)
+    for sentence in (*notes, *(text for one in found for text in (*one.notes, *one.refused))):
+        console.print(_plain(sentence), highlight=False)
+
+
+def show_duels(found: Comparison, level: float) -> None:
+    """Prints which of interleaved rankers clicks prefer."""
+    console = _console()
+    title = f"Interleaved rankers: {found.pages:,} pages, {found.clicked:,} with a click"
+    columns = ("ranker", "against", "wins", "losses", "ties", "preference", f"{level:.0%} interval", "p", "Holm p")
+    table = Table(*columns, title=title, title_justify="left", title_style="bold")
+    for duel in found.duels:
+        table.add_row(
+            *(_plain(found.rankers[k]) for k in (duel.first, duel.second)),
+            *(f"{count:,}" for count in (duel.wins, duel.losses, duel.ties)),
+            f"{duel.preference:+.4f}",
+            f"{duel.low:+.4f} … {duel.high:+.4f}",
+            f"{duel.p:.2g}",
+            f"{duel.holm_p:.2g}",
+        )
+    console.print(table)
+    for sentence in (*found.sentences(), *found.notes):
         console.print(_plain(sentence), highlight=False)
 
 

@@ -9,7 +9,8 @@
 from pathlib import Path
 
 # isort: off
-from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all the others keep what they compile)
+from ltr.kernels.threads import threads  # first: it says how threads wait, before any of them runs
+from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the others keep what they compile)
 
 # isort: on
 from ltr.data.queries import Queries
@@ -34,8 +35,10 @@ from ltr.rankers import base
 from ltr.rankers.average import Average
 from ltr.rankers.base import Ranker, save
 from ltr.rankers.column import Column
-from ltr.rankers.combination import Combination, Mixtures, combine, mix_scores
+from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
+from ltr.rankers.fusion import Fusion, WeightedFusion
+from ltr.rankers.line_search import Mixtures, mix_scores
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
 
@@ -43,6 +46,7 @@ KINDS: dict[str, type[Ranker]] = {
     ranker.kind: ranker
     for ranker in (
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
+        Fusion, WeightedFusion,
         Average,
     )
 }  # fmt: skip
@@ -68,6 +72,7 @@ __all__ = [
     "ConditionalModel",
     "Conventions",
     "Estimator",
+    "Fusion",
     "LambdaMART",
     "LambdaRank",
     "LeastSquares",
@@ -86,6 +91,7 @@ __all__ = [
     "SVMmap",
     "Schedule",
     "Term",
+    "WeightedFusion",
     "WhyAbove",
     "certify",
     "combine",
@@ -95,5 +101,6 @@ __all__ = [
     "mix_scores",
     "polish",
     "save",
+    "threads",
     "why_above",
 ]

@@ -12,7 +12,7 @@ from tasks.config.data_section import Generate
 from tasks.data.generate import generate
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
-PAGES = ("own-data", "clicks", "graded", "sweep", "certificate", "schedule", "cluster", "export")
+PAGES = ("own-data", "clicks", "graded", "sweep", "certificate", "schedule", "cluster", "export", "fusion")
 
 
 def blocks(page, language):
@@ -21,14 +21,23 @@ def blocks(page, language):
 
 @pytest.fixture(scope="module")
 def folder(prefect_server, tmp_path_factory):
-    """``judged.parquet`` and ``sessions.parquet``, as the pages name them."""
+    """``judged.parquet`` and ``sessions.parquet``, and judgments and runs of TREC, as the pages name them."""
     with pytest.MonkeyPatch.context() as patch:
         place = tmp_path_factory.mktemp("reader")
         patch.chdir(place)
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         made = generate.fn(Generate(queries=(80, 40, 40), documents=12, features=8, sessions=20))
         tables = [pl.read_parquet(file) for file in (*made.train, *made.valid, *made.test)]
-        pl.concat(tables).write_parquet("judged.parquet")
+        judged = pl.concat(tables)
+        judged.write_parquet("judged.parquet")
+        Path("runs").mkdir()
+        for name, feature in (("bm25", "f1"), ("dense", "f2")):
+            lines = judged.select(
+                "query", pl.lit("Q0").alias("q0"), "document", pl.lit(0).alias("rank"), feature, pl.lit("t").alias("tag")
+            )
+            lines.write_csv(f"runs/{name}.run", separator=" ", include_header=False)
+        lines = judged.select("query", pl.lit(0).alias("0"), "document", "label")
+        lines.write_csv("qrels.txt", separator=" ", include_header=False)
         Path("sessions.parquet").write_bytes(made.clicks.log.read_bytes())
         yield place
 

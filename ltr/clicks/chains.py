@@ -47,6 +47,10 @@ class Chain(ClickModel):
     rounds: int
     rested: bool
 
+    @property
+    def n_ranks(self) -> int:
+        return len(self.after_rank)
+
     def given(self, pages: Pages) -> Floats:
         found = np.empty(len(pages.pair))
         _given(*self._on(pages), pages.click, found, *no_draws())

@@ -1,7 +1,7 @@
 """What every click model gives: how likely clicks are, and how attractive each pair of query and document is, with its uncertainty.
 
-A few impressions say little, so that what attracts is drawn to its query's mean, and that to the log's, each as if it had been seen
-`prior` times more: α = (clicks + prior·m) / (looks + prior). Looks are impressions as far as the model takes them to have been examined.
+A few impressions say little, so that what attracts is drawn to its query's mean as if it had been seen `prior` times more,
+α = (clicks + prior·m) / (looks + prior), and that mean to the log's, the more the less queries differ. Looks are impressions as far as the model takes them to have been examined.
 PyClick draws all to ½, as if each pair had been seen twice.
 """
 
@@ -67,6 +67,11 @@ class ClickModel(ABC):
         the prior's."""
         return np.sqrt(self.attraction * (1 - self.attraction) / (self.certain + self.prior + 1))
 
+    @property
+    @abstractmethod
+    def n_ranks(self) -> int:
+        """The deepest rank that the model knows."""
+
     @abstractmethod
     def given(self, pages: Pages) -> Floats:
         """Probability of a click on each result, given the clicks above it on its page, ``float64 [results]``."""
@@ -96,15 +101,28 @@ def _mean_by_rank(values: Floats, pages: Pages) -> Floats:
 
 
 def query_means(clicks: Floats, looks: Floats, query: Ints, prior: float) -> Floats:
-    """What pairs are drawn to, ``float64 [pairs]``: their query's clicks over looks, itself drawn to the log's.
+    """What pairs are drawn to, ``float64 [pairs]``: their query's clicks over looks, itself drawn to the log's m.
+
+    How much queries differ, τ², is told by products of two documents' surpluses within a query, C_d − m·L_d, which chance alone makes 0 on
+    average, and how much the documents of one query do, v, by their squares less what chance adds. A query's mean then weighs as its
+    looks do against (m(1 − m) + v·Σ L_d² / L_q) / τ² looks of the log's mean, and against `prior` at least.
 
     Args:
         clicks, looks: ``float64 [pairs]``.
         query: ``int64 [pairs]``, whose the pair is.
     """
     of_log = (clicks.sum() + 0.5) / (looks.sum() + 1.0)
-    of_query = (np.bincount(query, clicks) + prior * of_log) / (np.bincount(query, looks) + prior)
-    means: Floats = np.clip(of_query[query], MARGIN, 1 - MARGIN)
+    clicks_of, looks_of = sums(query, clicks, 0), sums(query, looks, 0)
+    surplus = clicks - of_log * looks
+    squares, looks_squared = sums(query, surplus * surplus, 0), sums(query, looks * looks, 0)
+    weight = 1.0 / (looks_of + 1.0)
+    of_query = sums(query, surplus, 0)
+    between = max((weight * (of_query * of_query - squares)).sum(), 0.0)
+    apart = between / max((weight * (looks_of * looks_of - looks_squared)).sum(), MARGIN)
+    within_queries = (weight * (squares - clicks_of)).sum() / max((weight * looks_squared).sum(), MARGIN) - apart
+    noise = of_log * (1 - of_log) + max(within_queries, 0.0) * looks_squared / np.maximum(looks_of, MARGIN)
+    strength = np.maximum(noise / max(apart, MARGIN), prior)
+    means: Floats = np.clip(((clicks_of + strength * of_log) / (looks_of + strength))[query], MARGIN, 1 - MARGIN)
     return means
 
 

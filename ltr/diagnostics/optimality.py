@@ -22,11 +22,10 @@ from scipy import stats
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, F8_2D, I8, I8_1D, Floats, Ints, Kernel, ready
-from ltr.kernels.ranking import COUNTED, by_score, count_above, lanes_for
+from ltr.kernels.ranking import COUNTED, count_above, lanes_for
 from ltr.metrics.conventions import Conventions
-from ltr.metrics.dcg import steady
-from ltr.metrics.evaluation import short_factors, tie_breaker, tie_groups
-from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, why_undefined
+from ltr.metrics.many import Judged, value_at
+from ltr.metrics.measure import VALUE, Measure
 from ltr.rankers.surface import Surface
 
 NEAR = tuple(round(0.01 * k, 2) for k in range(1, 11))
@@ -211,11 +210,9 @@ def values_along(
     Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and while no ranking changes they
     are equal to the bit, which is what counts as a tie.
     """
-    offsets, rows, counted = queries.offsets, *_counted(queries, measure, conventions)
-    curve, cutoff = curve_of(measure, max(int(np.diff(counted).max(initial=0)), 1), conventions)
-    gains, value = steady(measure, gains_of(measure, queries.source(measure.source)[rows], conventions), counted, curve)
+    judged = Judged.of(queries, measure, conventions)
+    offsets, rows, counted, gains, factor = queries.offsets, judged.rows, judged.offsets, judged.gains, judged.factor
     in_order = np.array_equal(rows, np.arange(queries.n_documents))
-    factor = short_factors(measure, np.diff(counted), conventions)
     climb = ready(_climb, types.void(*_CLIMB))
     ladder, here = np.array(steps, np.float64), np.zeros(1)
     at_once = _AT_ONCE // (len(directions) * (1 if surface.slopes is not None else len(steps)))
@@ -234,8 +231,8 @@ def values_along(
             if not in_order:
                 origin, slopes = origin[here_rows], np.take(slopes, here_rows, axis=1)
             climb(
-                origin, slopes, ladder, own, gains, curve, cutoff, value, factor,
-                conventions.ties == "expected", sums, counts,
+                origin, slopes, ladder, own, gains, judged.curve, judged.cutoff, judged.value, factor,
+                judged.in_expectation, sums, counts,
             )  # fmt: skip
             return sums.sum(axis=0), int(counts.sum())
 
@@ -249,23 +246,7 @@ def values_along(
             moved = summed(np.zeros(b - a), at_steps, np.ones(1))[0]
         unmoved, n = summed(origin, np.zeros((1, b - a)), here)
         base, total, defined = base + float(unmoved[0]), total + moved.reshape(total.shape), defined + n
-    if defined == 0:
-        raise ValueError(why_undefined(measure, queries.source(measure.source), conventions))
-    if conventions.empty != "skip":
-        undefined, worth = queries.n_queries - defined, float(conventions.empty == "one")
-        return (base + worth * undefined) / queries.n_queries, (total + worth * undefined) / queries.n_queries
-    return base / defined, total / defined
-
-
-def _counted(queries: Queries, measure: Measure, conventions: Conventions) -> tuple[Ints, Ints]:
-    """The documents that a measure counts, in the order in which equal scores rank, ``int64 [counted]``, and the offsets of their
-    queries ``int64 [queries + 1]``."""
-    labels = queries.source(measure.source)
-    judged = ~np.isnan(labels) if conventions.unlabelled == "condensed" else np.ones(len(labels), np.bool_)
-    of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-    breaker = tie_breaker(conventions.ties, labels, queries.position, queries.documents)
-    rows = np.lexsort((breaker, of_query)) if len(breaker) else np.arange(len(labels))
-    return rows[judged[rows]], np.concatenate(([0], np.cumsum(judged)))[queries.offsets]
+    return float(judged.mean(np.array(base), defined)), judged.mean(total, defined)
 
 
 def _cuts(offsets: Ints, at_once: int) -> list[int]:
@@ -275,16 +256,6 @@ def _cuts(offsets: Ints, at_once: int) -> list[int]:
         wanted = int(np.searchsorted(offsets, offsets[cuts[-1]] + at_once, side="right")) - 1 - cuts[-1]
         cuts.append(min(cuts[-1] + max(wanted // _BLOCK, 1) * _BLOCK, len(offsets) - 1))
     return cuts
-
-
-@njit(cache=True)
-def _value_at(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel, in_expectation: bool) -> float:
-    """The measure with ties in expectation, or in the order given."""
-    order = by_score(scores)
-    ends = np.arange(1, len(scores) + 1)
-    groups = tie_groups(scores, order, ends) if in_expectation else len(scores)
-    found: float = value(gains[order], ends[:groups], curve, cutoff)
-    return found
 
 
 _CLIMB = (F8_1D, F8_2D, F8_1D, I8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D, types.boolean, F8_2D, I8_1D)
@@ -339,7 +310,7 @@ def _climb(
                             ranked[ranks[d]] = own_gains[d]
                         found = value(ranked, ends, curve, cutoff)
                     else:
-                        found = _value_at(scores, own_gains, curve, cutoff, value, in_expectation)
+                        found = value_at(scores, own_gains, curve, cutoff, value, in_expectation)
                     if not np.isnan(found):
                         defined = True
                         sums[block, k * n_steps + e] += factor[q] * found

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from ltr.data.runs import Form, column_of
 from ltr.data.synthetic import LABEL_SHARES
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
@@ -53,14 +54,16 @@ class Data(Strict):
     - ``train``, ``valid`` and ``test``: files of each; without ``valid`` some training queries validate;
     - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
     - ``files``: cut by query into `folds` folds, or once by `shares`;
-    - ``qrels``: TREC judgments; then the scores of ``runs`` are all there is to rank by, and they are cut as ``files`` are;
+    - ``qrels``: judgments of TREC, the workbench, Quepid or hello-ltr; then the scores of ``runs`` and what search engines logged, in
+      ``feature_logs``, are all there is to rank by, and they are cut as ``files`` are;
     - ``generate``: artificial data.
 
     `attributes` names columns that say something of a query, alike in all its rows; nothing is learned from them. One of the name
     ``text`` is what was typed.
     `names` is a file with the names of the features of text, one a line, the first feature's first.
     `ignore` names columns of tables that are not read at all, ``*`` for any letters; `drop` names features.
-    `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id.
+    `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id. `run_forms`
+    asks for other forms of them (`ltr.data.runs`), such as ``rank of bm25``.
     """
 
     train: list[Path] = []
@@ -70,6 +73,8 @@ class Data(Strict):
     files: list[Path] = []
     qrels: list[Path] = []
     runs: dict[str, list[Path]] = {}
+    run_forms: tuple[Form, ...] = Field(("score",), min_length=1)
+    feature_logs: list[Path] = []
     generate: Generate | None = None
     folds: int = Field(1, ge=1)
     shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
@@ -105,7 +110,7 @@ class Data(Strict):
         ]
         return list(dict.fromkeys([*columns, *made]))
 
-    @field_validator("train", "valid", "test", "parts", "files", "qrels", mode="before")
+    @field_validator("train", "valid", "test", "parts", "files", "qrels", "feature_logs", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str | Path) else value
@@ -131,8 +136,12 @@ class Data(Strict):
         for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
             if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
                 raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
-        if self.qrels and not self.runs:
-            raise ValueError("qrels needs runs beside it: TREC runs, whose scores are the features")
+        if self.qrels and not (self.runs or self.feature_logs):
+            raise ValueError(
+                "qrels needs runs beside it: TREC runs, whose scores are the features; or feature_logs of a search engine"
+            )
+        if self.feature_logs and not self.qrels:
+            raise ValueError("feature_logs goes with qrels, the judgments of what was logged")
         if self.runs and self.generate:
             raise ValueError("runs goes with files of data, and these are generated")
         for name, paths in self.runs.items():
@@ -140,6 +149,10 @@ class Data(Strict):
                 raise ValueError(
                     f"runs.{name}: a run has at least one file, and a name that is not the query's, document's or label's"
                 )
+        columns = [column_of(form, name) for name in self.runs for form in self.run_forms]
+        for name in columns:
+            if columns.count(name) > 1:
+                raise ValueError(f"run_forms: two features would be named {name!r}; name the runs otherwise, and each form once")
         if self.folds == 2:
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]

@@ -35,11 +35,13 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
     }
     if data.runs:
         recipe["runs"] = [[run, [digest_of_file(located(path)) for path in paths]] for run, paths in data.runs.items()]
+        if data.run_forms != ("score",):
+            recipe["run_forms"] = data.run_forms
     if noted := remembered(recipe):
         return Prepared(noted.data[0], noted.notes)
     queries, notes = open_queries(name), []
     if data.runs:
-        queries, added = attach_runs(queries, data.runs, label)
+        queries, added = attach_runs(queries, data.runs, label, data.run_forms)
         notes += added
     if log:
         queries, added = clicks.attach_all(queries, log, label)

@@ -1,25 +1,20 @@
 """TREC runs as features, by query and document id; runs and judgments (qrels) alone as a data set.
 
-A line of a run is ``query Q0 document rank score tag``. Its rank and its place in the file say nothing, as in trec_eval: the score does.
+A line of a run is ``query Q0 document rank score tag``. The score ranks, as in trec_eval; its place in the file says nothing, and the rank
+that is written there tells documents of equal scores apart, which have their ids beyond that.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from ltr.data.queries import Queries
-from tasks.config.data_section import Data
+from ltr.data.runs import Form, column_of, formed
 from tasks.data.ingest import located
 from tasks.records import DataError, number_of
-from tasks.store import state
-from tasks.store.seal import digest_of_file, is_whole
-from tasks.store.state import digest_of, made_whole, write_json
 
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document label"
 """What a line of each holds."""
@@ -27,7 +22,8 @@ PAIR = ["query", "document"]
 
 
 def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
-    """The files of one run, or of one set of judgments: ``query``, ``document`` and the number ``score`` or ``label``.
+    """The files of one run, or of one set of judgments: ``query``, ``document`` and the number ``score`` or ``label``; of a run its
+    ``rank`` too, 1, 2, … for each query, in that order.
 
     Args:
         form: `RUN` or `QRELS`.
@@ -50,7 +46,34 @@ def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
         parts.append(lines.with_columns(number.alias(value), *(pl.col("words").list.get(names.index(n)).alias(n) for n in PAIR)))
     joined = pl.concat(parts)
     _refuse(joined.filter(~pl.struct(PAIR).is_first_distinct()), "this document of the query was named before; it has one line")
-    return joined.select(*PAIR, value)
+    if form == QRELS:
+        return joined.select(*PAIR, value)
+    written = pl.col("words").list.get(names.index("rank")).cast(pl.Float64, strict=False)
+    ranked = joined.with_columns(written.alias("rank")).sort(
+        "query", "score", "rank", "document", descending=[False, True, False, False], nulls_last=True
+    )
+    return ranked.select(*PAIR, value, pl.int_range(1, pl.len() + 1).over("query").alias("rank"))
+
+
+def with_run(table: pl.DataFrame, run: pl.DataFrame, name: str, forms: Sequence[Form] = ("score",)) -> pl.DataFrame:
+    """A table of ``query`` and ``document`` with a column for each form of a run, as `read_trec` read it.
+
+    A document that the run has not has no score and no rank there, 0 where scores end at 0, and the lowest z-score of the query's list.
+    """
+    offsets = np.append(np.flatnonzero(run["rank"].to_numpy() == 1), run.height)
+    scores = run["score"].to_numpy()
+    columns = {column_of(form, name): formed(form, scores, offsets) for form in forms}
+    found = table.join(
+        run.select(PAIR).with_columns(pl.Series(k, v) for k, v in columns.items()), on=PAIR, how="left", maintain_order="left"
+    )
+    for form in set(forms) & {"min-max", "borda"}:
+        found = found.with_columns(pl.col(column_of(form, name)).fill_null(0.0))
+    if "z-score" in forms:
+        column = column_of("z-score", name)
+        lowest = run.select("query").with_columns(lowest=columns[column]).group_by("query").min()
+        found = found.join(lowest, on="query", how="left", maintain_order="left")
+        found = found.with_columns(pl.col(column).fill_null(pl.col("lowest")).fill_null(0.0)).drop("lowest")
+    return found
 
 
 def _refuse(wrong: pl.DataFrame, rule: str) -> None:
@@ -59,9 +82,10 @@ def _refuse(wrong: pl.DataFrame, rule: str) -> None:
         raise DataError(f"{first['path']}, line {first['line']}: {first['text'].strip()[:60]!r}: {rule}")
 
 
-def attach_runs(queries: Queries, runs: Mapping[str, Sequence[Path]], label: str = "the data") -> tuple[Queries, list[str]]:
-    """The data set with the score of each run as a feature of the run's name, NaN for a document that the run has not; and a sentence
-    about each.
+def attach_runs(
+    queries: Queries, runs: Mapping[str, Sequence[Path]], label: str = "the data", forms: Sequence[Form] = ("score",)
+) -> tuple[Queries, list[str]]:
+    """The data set with the forms of each run as features (`with_run`), the score by the run's name; and a sentence about each.
 
     Raises:
         DataError: for what is wrong in a file, a feature of that name, data without document ids, or where a run has nothing of the data
@@ -73,20 +97,22 @@ def attach_runs(queries: Queries, runs: Mapping[str, Sequence[Path]], label: str
         "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
         "document": np.char.decode(queries.documents, "utf-8", "replace"),
     })  # fmt: skip
-    columns, notes = [], []
+    joined, notes = known, []
     for name, paths in runs.items():
-        if name in queries.names:
-            raise DataError(f"{label}: data.runs: the data have a feature {name!r}; name the run otherwise")
+        for column in (column_of(form, name) for form in forms):
+            if column in queries.names:
+                raise DataError(f"{label}: data.runs: the data have a feature {column!r}; name the run otherwise")
         run = read_trec(paths, RUN)
         scores = known.join(run, on=PAIR, how="left", maintain_order="left")["score"]
         if scores.null_count() == len(scores):
             theirs, ours = (", ".join(f"{q}/{d}" for q, d in side.select(PAIR).head(3).rows()) for side in (run, known))
             raise DataError(f"{label}: no document of run {name!r} is in the data; query/document there: {theirs}; here: {ours}")
-        columns.append(scores.fill_null(float("nan")).to_numpy())
+        joined = with_run(joined, run, name, forms)
         notes.append(f"run {name!r}: {_about(run, known, scores)}")
-    features = np.column_stack((*columns, queries.features)).astype(np.float32)
+    added = joined.drop(PAIR)
+    features = np.column_stack((added.fill_null(float("nan")).to_numpy(), queries.features)).astype(np.float32)
     # Runs come first: LETOR text may end early, and parts of other widths are matched by their first features.
-    return replace(queries, features=features, names=(*runs, *queries.names)), notes
+    return replace(queries, features=features, names=(*added.columns, *queries.names)), notes
 
 
 def _about(run: pl.DataFrame, known: pl.DataFrame, scores: pl.Series) -> str:
@@ -102,53 +128,3 @@ def _about(run: pl.DataFrame, known: pl.DataFrame, scores: pl.Series) -> str:
     if merged := run.select("query", "score").n_unique() - rounded:
         told.append(f"{number_of(merged, 'score')} less apart from another of the query than a feature holds (float32): a tie")
     return "; ".join(told)
-
-
-@task(cache_policy=NO_CACHE, name="pool", task_run_name="pool")
-def pool(data: Data) -> tuple[Data, list[str]]:
-    """Writes the judged and the retrieved documents as one table, whose features are the scores of the runs.
-
-    A retrieved document that nobody judged has no label, a judged one that a run has not has no score there. Queries that only the
-    judgments or only the runs have are left out, as trec_eval does. Judgments below 0 are read as 0.
-
-    Returns:
-        The section that reads the table, and sentences about what was left out and what is missing.
-
-    Raises:
-        DataError: for what is wrong in a file, or where no judged query is in a run.
-    """
-    paths = {"qrels": data.qrels, **data.runs}
-    files = [[name, [digest_of_file(located(path)) for path in own]] for name, own in paths.items()]
-    columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
-    folder = state.STATE / "pooled" / digest_of({"pool": 1, "files": files, "columns": columns})[:32]
-    if not is_whole(folder):
-        judged, runs = read_trec(data.qrels, QRELS), {name: read_trec(own, RUN) for name, own in data.runs.items()}
-        table, notes = pooled(judged, runs)
-        with made_whole(folder) as partial:
-            table.rename(columns).write_parquet(partial / "pool.parquet")
-            write_json(partial / "notes.json", notes)
-    section = data.model_copy(update={"qrels": [], "runs": {}, "files": [folder / "pool.parquet"]})
-    return section, json.loads((folder / "notes.json").read_text())
-
-
-def pooled(judged: pl.DataFrame, runs: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, list[str]]:
-    """Judged and retrieved documents side by side, by query and document: ``query``, ``document``, ``label``, a column a run; and
-    sentences about what was left out or is missing."""
-    retrieved = pl.concat([run.select(PAIR) for run in runs.values()]).unique()
-    documents = pl.concat((judged.select(PAIR), retrieved)).unique().sort(PAIR)
-    both = documents.join(judged, on="query", how="semi").join(retrieved, on="query", how="semi")
-    if not both.height:
-        theirs, ours = (", ".join(side["query"].unique().sort().head(3)) for side in (retrieved, judged))
-        raise DataError(f"data.qrels: no judged query is in a run; queries there: {theirs}; judged: {ours}")
-    table = both.join(judged.with_columns(pl.col("label").clip(lower_bound=0)), on=PAIR, how="left", maintain_order="left")
-    for name, run in runs.items():
-        table = table.join(run.rename({"score": name}), on=PAIR, how="left", maintain_order="left")
-    counts = {
-        "queries are judged and in no run: left out": judged.join(retrieved, on="query", how="anti")["query"].n_unique(),
-        "queries of the runs are not judged: left out": retrieved.join(judged, on="query", how="anti")["query"].n_unique(),
-        "judged documents are in no run: kept, without a score": both.join(retrieved, on=PAIR, how="anti").height,
-        "retrieved documents are not judged: kept, without a label": both.join(judged, on=PAIR, how="anti").height,
-        "judgments are below 0: read as 0": int((judged["label"] < 0).sum()),
-        **{f"documents are not in run {name!r}": table[name].null_count() for name in runs},
-    }
-    return table, [f"{count:,} {what}" for what, count in counts.items() if count]

@@ -9,7 +9,8 @@ from tasks.evidence.segments import Segments
 from tasks.evidence.optimality import Optimality
 from tasks.evidence.microscope import Microscope
 from tasks.evidence.trace import Trace
+from tasks.evidence.best_single import BestSingle
 
 # isort: on
 
-__all__ = ["Champion", "Guarantee", "Microscope", "Optimality", "Refit", "Segments", "Trace"]
+__all__ = ["BestSingle", "Champion", "Guarantee", "Microscope", "Optimality", "Refit", "Segments", "Trace"]

@@ -1,8 +1,9 @@
 """A model and a file → scores. The file is read part by part and may be larger than memory; only ids and scores are kept."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -10,17 +11,20 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr.data import letor
+from ltr.data.runs import Form, column_of
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.ingest import located, numbers
 from tasks.data.tables import is_table, reading, scan
 from tasks.data.text import BYTES, read_names, text_blocks
-from tasks.data.trec import PAIR, RUN, read_trec
+from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
 from tasks.store.state import refuse_overwriting, written_whole
 
 ROWS = 100_000
 """Of a table and of a text that are read at a time."""
+FORMS: tuple[Form, ...] = get_args(Form)
+"""Of a run's scores."""
 FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 
 
@@ -43,8 +47,10 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
         raise DataError(f"{output}: scores are written as {', '.join(FORMATS)}")
     found = located(path)
     refuse_overwriting(output, found, *(located(run) for paths in data.runs.values() for run in paths))
-    runs = {name: read_trec(paths, RUN) for name, paths in data.runs.items() if name in model.names}
-    own = tuple(name for name in model.names if name not in runs)
+    forms = {name: [form for form in FORMS if column_of(form, name) in model.names] for name in data.runs}
+    runs = {name: (read_trec(data.runs[name], RUN), own) for name, own in forms.items() if own}
+    joined = {column_of(form, name) for name, own in forms.items() for form in own}
+    own = tuple(name for name in model.names if name not in joined)
     parts = _table(own, found, data) if is_table(found) else _text(own, found, data)
     if runs:
         parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
@@ -56,12 +62,12 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
         raise DataError(f"{found}: no rows")
     named = [name for name in scored[0].columns if all(name in part.columns for part in scored)]
     scores = pl.concat([part.select(named) for part in scored])
-    for name, run in runs.items():
+    for name, (run, _) in runs.items():
         if not scores.join(run, on=PAIR, how="semi").height:
             raise DataError(f"{found}: no document of run {name!r} is in it")
     with written_whole(output) as partial:
         if output.suffix == ".trec":
-            _run(scores, path).write_csv(partial, separator=" ", include_header=False)
+            trec_run(scores, path).write_csv(partial, separator=" ", include_header=False)
         elif output.suffix == ".parquet":
             scores.write_parquet(partial)
         else:
@@ -88,15 +94,15 @@ def _joined(
     path: Path,
     ids: pl.DataFrame,
     columns: dict[str, NDArray[np.float32]],
-    runs: Mapping[str, pl.DataFrame],
+    runs: Mapping[str, tuple[pl.DataFrame, Sequence[Form]]],
     names: tuple[str, ...],
 ) -> NDArray[np.float32]:
-    """The features `names`: columns of the file, and scores of runs, NaN for a document that a run has not."""
+    """The features `names`: columns of the file, and forms of runs (`with_run`)."""
     if not set(PAIR) <= set(ids.columns):
         raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
-    for name, run in runs.items():
-        scores = ids.join(run, on=PAIR, how="left", maintain_order="left")["score"]
-        columns[name] = scores.fill_null(float("nan")).to_numpy().astype(np.float32)
+    for name, (run, forms) in runs.items():
+        found = with_run(ids.select(PAIR), run, name, forms).drop(PAIR).fill_null(float("nan"))
+        columns |= {column.name: column.to_numpy().astype(np.float32) for column in found}
     return np.column_stack([columns[name] for name in names])
 
 
@@ -152,8 +158,12 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
         yield pl.DataFrame(found, height=len(wide)), wide[:, columns]
 
 
-def _run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """The lines of a TREC run."""
+def trec_run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """The lines of a TREC run, of ``query``, ``document`` and ``score``; `path` is named in errors.
+
+    Raises:
+        DataError: where there is no id, or one with a space in it.
+    """
     for kind in ("query", "document"):
         if kind not in scores.columns:
             raise DataError(

@@ -13,7 +13,8 @@ import pytest
 
 import ltr
 from flows.cli import main
-from tests.click_logs import layout, users
+from ltr.clicks.interleaving import sessions_needed
+from tests.click_logs import layout, shuffled_pages, users
 from tests.conftest import make_queries, own_environment
 
 
@@ -150,6 +151,50 @@ def test_clicks_refuses_in_a_line(workplace, capsys):
     ):
         assert main(["clicks", *arguments]) == 1
         assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_new_rankers_are_estimated_from_a_log(workplace, capsys):
+    pages = shuffled_pages(4, 3, 2000, 2, np.random.default_rng(1))
+    model = users("pbm", pages)
+    clicked = model.simulate(pages, 1)
+    columns = {
+        "session": pages.of_page(),
+        "query": pages.query[pages.pair],
+        "document": pages.pair,
+        "rank": pages.rank,
+        "click": clicked.click.astype(int),
+    }
+    pl.DataFrame(columns).write_parquet("log.parquet")
+    for name, sign in (("best", 1), ("worst", -1)):
+        pl.DataFrame({"query": pages.query, "document": np.arange(12), "score": sign * model.attraction}).write_csv(f"{name}.csv")
+    assert main(["offpolicy", "log.parquet", "best.csv", "worst.csv", "--top", "2", "--json"]) == 0
+    told = capsys.readouterr()
+    best, worst = json.loads(told.out.splitlines()[-1])["rankers"]
+    assert [one["estimator"] for one in best["estimates"]] == ["item-position", "position-based", "cascade", "doubly-robust"]
+    assert best["estimates"][0]["low"] > worst["estimates"][0]["high"]
+    assert "clicks a page" in told.err
+    pl.DataFrame({"query": pages.query, "document": np.arange(12) + 100, "score": model.attraction}).write_csv("fresh.csv")
+    assert main(["offpolicy", "log.parquet", "fresh.csv", "--estimator", "cascade"]) == 1
+    assert "fresh: cascade: the log shows 0.0%" in capsys.readouterr().err
+    assert main(["offpolicy", "log.parquet", "best.csv", "--estimator", "ips"]) == 1
+    assert "--estimator ips: one of item-position" in capsys.readouterr().err
+
+
+def test_interleaving_is_planned_and_analysed(workplace, capsys):
+    assert main(["interleave", "plan", "--preference", "0.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"pages": sessions_needed(0.1)}
+    assert main(["interleave", "plan", "--preference", "0.9"]) == 1
+    assert "preference: 0.9; above 0 and at most 0.5" in capsys.readouterr().err
+    rows = [(f"s{k}", "q", d, r, click, team) for k in range(30) for d, r, click, team in (("a", 1, 1, "new"), ("b", 2, 0, "old"))]
+    pl.DataFrame(rows, schema=["session", "query", "document", "rank", "click", "by"], orient="row").write_csv("pages.csv")
+    assert main(["interleave", "analyse", "pages.csv", "--team", "by", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out.splitlines()[-1])["duels"][0]["wins"] == 30
+    assert "new is preferred to old" in told.err
+    assert main(["interleave", "analyse", "pages.csv"]) == 1
+    assert "no column 'team'" in capsys.readouterr().err
+    assert main(["interleave", "analyse", "pages.csv", "--method", "lottery"]) == 1
+    assert "--method lottery: one of team-draft" in capsys.readouterr().err
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal(workplace, capsys):

@@ -8,6 +8,9 @@ from ltr.clicks.click_model import Settings
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
 from tests.click_logs import CHAINS, all_clicks, layout, one_page, users, walks
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 
 def chance(every, click, upto=None):
@@ -52,6 +55,7 @@ def test_a_round_sums_over_all_walks(name):
         assert passing / chains.ONE == pytest.approx([(seen[:-1] * ~inner).sum(), (seen[1:] * ~inner).sum()], abs=1e-8)
 
 
+@many
 @pytest.mark.parametrize("name", CHAINS)
 def test_parameters_are_found_again(name):
     pages = layout(20, 12, 40_000, 6)
@@ -67,6 +71,7 @@ def test_parameters_are_found_again(name):
         assert np.sqrt(np.mean((found.after_pair - truth.after_pair)[often] ** 2)) < 0.07
 
 
+@many
 @pytest.mark.parametrize("name", ["dcm", "sdbn", "ccm"])
 def test_the_likelihood_is_no_lower_than_that_of_the_truth(name):
     pages = layout(10, 10, 4000, 5)

@@ -6,6 +6,9 @@ import pytest
 from ltr.clicks.click_model import Settings, query_means
 from ltr.clicks.models import fit
 from tests.click_logs import layout, users
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 
 @pytest.mark.parametrize("wrong", [{"prior": 0.0}, {"prior": float("inf")}, {"rounds": 0}])
@@ -14,14 +17,36 @@ def test_settings_out_of_range(wrong):
         Settings(**wrong)
 
 
-def test_pairs_are_drawn_to_their_query_and_queries_to_the_log():
-    clicks, looks, query = np.array([8.0, 0.0, 1.0]), np.array([10.0, 0.0, 10.0]), np.array([0, 0, 1])
-    of_log = (9 + 0.5) / (20 + 1)
-    assert query_means(clicks, looks, query, 2.0) == pytest.approx(
-        [(8 + 2 * of_log) / 12, (8 + 2 * of_log) / 12, (1 + 2 * of_log) / 12]
-    )
+def test_queries_that_differ_no_more_than_chance_are_drawn_to_the_log():
+    clicks, looks, query = np.array([3.0, 1.0, 1.0, 3.0]), np.full(4, 10.0), np.array([0, 0, 1, 1])
+    of_log = (8 + 0.5) / (40 + 1)
+    assert query_means(clicks, looks, query, 2.0) == pytest.approx(of_log, abs=1e-6)
 
 
+def test_queries_that_differ_keep_their_means():
+    rng = np.random.default_rng(1)
+    mean = np.repeat(rng.beta(2, 6, 300), 20)
+    alpha, looks = rng.beta(8 * mean, 8 * (1 - mean)), rng.integers(1, 40, 6000).astype(float)
+    clicks, query = rng.binomial(looks.astype(int), alpha).astype(float), np.repeat(np.arange(300), 20)
+    found = query_means(clicks, looks, query, 2.0)
+    plain = (np.bincount(query, clicks) / np.bincount(query, looks))[query]
+    for worse in (plain, np.full(6000, clicks.sum() / looks.sum())):
+        assert np.square(found - mean).mean() < np.square(worse - mean).mean()
+
+
+def test_means_are_drawn_as_far_as_the_variances_say():
+    """Two queries by hand, whose documents have as many looks each."""
+    clicks, looks, query = np.array([9.0, 7.0, 1.0, 2.0]), np.full(4, 10.0), np.array([0, 0, 1, 1])
+    m = (19 + 0.5) / (40 + 1)
+    surplus = clicks - 10 * m
+    apart = (surplus[0] * surplus[1] + surplus[2] * surplus[3]) / 200
+    inside = (np.square(surplus) - clicks).sum() / 400 - apart
+    strength = max((m * (1 - m) + max(inside, 0.0) * 10) / apart, 2.0)
+    want = (np.array([16, 3]) + strength * m) / (20 + strength)
+    assert query_means(clicks, looks, query, 2.0) == pytest.approx(np.repeat(want, 2))
+
+
+@many
 def test_deviations_are_as_large_as_errors_are():
     pages = layout(100, 12, 10_000, 6)
     for name in ("dctr", "pbm", "dcm"):

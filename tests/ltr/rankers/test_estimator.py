@@ -28,6 +28,7 @@ SMALL = {
     "conditional": {"iterations": 3, "samples": 5, "measure": "map"},
     "listwise": {"iterations": 3},
     "column": {"feature": "f1"},
+    "weighted_fusion": {"restarts": 1, "directions": 3},
     "average": {"of": (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3), ltr.LeastSquares())},
 }
 
@@ -142,6 +143,7 @@ def test_every_kind_clones_and_has_its_parameters(kind):
 def test_every_kind_fits_and_scores(kind):
     X, y, qid, *_ = rows()
     X, y = (X[:, :2], y) if kind == "combination" else (X, (y > 2) * 2.0 if kind == "conditional" else y)
+    X = framed(X, qid, [f"rank of {name}" for name in "abcd"]).drop("qid") if "fusion" in kind else X
     model = ltr.Estimator(ltr.KINDS[kind](**SMALL.get(kind, {}))).fit(X, y, qid)
     check_is_fitted(model)
     assert model.predict(X).shape == y.shape
@@ -227,7 +229,7 @@ def test_the_best_iteration_and_what_was_watched_can_be_read():
 
 def test_feature_importances_are_gains():
     X, y, qid, *_ = rows()
-    model = ltr.Estimator(TREES)
+    model = ltr.Estimator(replace(TREES, feature_share=1.0))
     assert not hasattr(model, "feature_importances_")
     model.fit(X, y, qid)
     assert np.array_equal(model.feature_importances_, model.model_.importance("gain"))

@@ -22,6 +22,7 @@ SMALL = {
     "listwise": {"iterations": 3, "samples": 5, "loss": "boltzrank"},
     "conditional": {"iterations": 3, "samples": 5, "loss": "l2", "measure": "map", "skew": 1.0},
     "column": {"feature": "f1"},
+    "weighted_fusion": {"restarts": 1, "directions": 3},
     "average": {"of": (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3), ltr.LeastSquares())},
 }
 ODD = (0, -1, 1e300, np.inf, -np.inf, np.nan, 1 << 63, 1 << 70, 1e-300, True, "3", None, [1])
@@ -38,6 +39,7 @@ CASES = [(kind, name) for kind in ltr.KINDS for name in numeric(kind)]
 def trained(kind, **changed):
     queries = make_queries(20, n_features=2 if kind == "combination" else 4)
     queries = replace(queries, labels=(queries.labels > 2) * 2.0) if kind == "conditional" else queries
+    queries = replace(queries, names=tuple(f"rank of {name}" for name in queries.names)) if "fusion" in kind else queries
     model = ltr.KINDS[kind](**SMALL.get(kind, {}) | changed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of sums that overflow on the way to a refusal

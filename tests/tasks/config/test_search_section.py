@@ -92,7 +92,8 @@ def test_the_space_of_a_kind_fits_the_kind_and_holds_what_is_written(kind):
     section = SECTIONS[kind](kind=kind, search="auto")
     assert section.space
     inside = {path for path, value in section.settings.items() if section.space[path].holds(value)}
-    assert inside == set(section.space) - {"ridge"}, "all but ridge 0, which no logarithmic range has"
+    left_out = {"ridge", "min_docs_in_leaf"}
+    assert inside == set(section.space) - left_out, "all but ridge 0, which no logarithmic range has, and what is left to the data"
 
 
 def test_what_is_drawn_only_where_a_choice_was_made():
@@ -114,7 +115,7 @@ def test_lengths_are_shares_of_the_whole():
     assert Search().lengths(2) == [1, 2]
     assert Search(halving=0).lengths(300) == [300]
     config = parse({**of(search="auto"), "length": 0.1})
-    assert config.lengths("t") == [3, 10, 30]
+    assert config.lengths("t") == [6, 17, 50]
     assert parse(of(search="auto", polish=True)).lengths("t") == [None]
 
 

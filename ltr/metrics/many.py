@@ -1,0 +1,97 @@
+"""A measure of many rankings of the same queries: what does not change between them is computed once."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Ints, Kernel
+from ltr.kernels.ranking import by_score
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.dcg import steady
+from ltr.metrics.evaluation import short_factors, tie_breaker, tie_groups
+from ltr.metrics.measure import Measure, curve_of, gains_of, why_undefined
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgments of some queries as a measure reads them.
+
+    Attributes:
+        measure, conventions: what is measured.
+        labels: ``float64 [documents]``, those of the measure's source.
+        rows: the documents that count, in the order in which equal scores rank, ``int64 [counted]``.
+        offsets: of their queries, ``int64 [queries + 1]``.
+        gains: ``float64 [counted]``, divided by what is the same for every ranking; `value` is the kernel for these.
+        curve, cutoff: of the measure (`curve_of`).
+        factor: by which each query's value is multiplied, ``float64 [queries]``; where it is 0 the value need not be defined.
+    """
+
+    measure: Measure
+    conventions: Conventions
+    labels: Floats
+    rows: Ints
+    offsets: Ints
+    gains: Floats
+    value: Kernel
+    curve: Floats
+    cutoff: int
+    factor: Floats
+
+    @classmethod
+    def of(cls, queries: Queries, measure: Measure, conventions: Conventions) -> Self:
+        """The judgments of a data set."""
+        labels = queries.source(measure.source)
+        return cls.of_labels(labels, queries.offsets, measure, conventions, queries.position, queries.documents)
+
+    @classmethod
+    def of_labels(
+        cls,
+        labels: Floats,
+        offsets: Ints,
+        measure: Measure,
+        conventions: Conventions,
+        position: Ints | None = None,
+        documents: NDArray[np.bytes_] | None = None,
+    ) -> Self:
+        """The judgments ``float64 [documents]`` of queries; `position` and `documents` rank equal scores where the conventions say so."""
+        judged = ~np.isnan(labels) if conventions.unlabelled == "condensed" else np.ones(len(labels), np.bool_)
+        of_query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        breaker = tie_breaker(conventions.ties, labels, position, documents)
+        order = np.lexsort((breaker, of_query)) if len(breaker) else np.arange(len(labels))
+        rows, counted = order[judged[order]], np.concatenate(([0], np.cumsum(judged)))[offsets]
+        curve, cutoff = curve_of(measure, max(int(np.diff(counted).max(initial=0)), 1), conventions)
+        gains, value = steady(measure, gains_of(measure, labels[rows], conventions), counted, curve)
+        factor = short_factors(measure, np.diff(counted), conventions)
+        return cls(measure, conventions, labels, rows, counted, gains, value, curve, cutoff, factor)
+
+    @property
+    def in_expectation(self) -> bool:
+        """Whether equal scores count as tied, and not in the order given."""
+        return self.conventions.ties == "expected"
+
+    def mean(self, total: Floats, defined: int) -> Floats:
+        """Means of rankings from the sums over `defined` queries, as the conventions count the others.
+
+        Raises:
+            ValueError: where it is defined on none.
+        """
+        if defined == 0:
+            raise ValueError(why_undefined(self.measure, self.labels, self.conventions))
+        if self.conventions.empty == "skip":
+            return total / defined
+        undefined, worth = len(self.factor) - defined, float(self.conventions.empty == "one")
+        return (total + worth * undefined) / len(self.factor)
+
+
+@njit(cache=True)
+def value_at(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel, in_expectation: bool) -> float:
+    """The measure of one query with ties in expectation, or in the order given."""
+    order = by_score(scores)
+    ends = np.arange(1, len(scores) + 1)
+    groups = tie_groups(scores, order, ends) if in_expectation else len(scores)
+    found: float = value(gains[order], ends[:groups], curve, cutoff)
+    return found

@@ -1,0 +1,335 @@
+"""A measure along a line of rankings, exactly, and without looking at every ranking anew.
+
+The scores (1 − α)·a + α·b change their order only where two documents of a query cross, at α = d_a/(d_a − d_b) for score differences
+d_a and d_b of opposite sign. Between two crossings no measure changes, so its mean over the queries is a step function of α with
+finitely many steps. A sweep goes from crossing to crossing, as along the lines of an arrangement (Bentley & Ottmann 1979): only the
+documents that meet there change places, and the measure is taken again only where that changed a gain above its cutoff. Of a measure
+with a cutoff k, documents with k others that are above them all the way never matter and are not crossed at all. Powell's method and
+RankLib's coordinate ascent (Metzler & Croft 2007) try some points of such a line and may miss the best step between them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import ArrayLike
+
+from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, Kernel, ready
+from ltr.kernels.ranking import by_score
+from ltr.metrics.evaluation import tie_groups
+from ltr.metrics.many import Judged, value_at
+from ltr.metrics.measure import VALUE, fewer_is_better
+
+_TOGETHER = 1e-12
+"""Crossings no further apart than this are one: three documents that meet in a point are found to within rounding."""
+_NARROW = 1e-9
+"""Intervals shorter than this are left out where there are others: scores in there differ by little more than rounding."""
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """A measure as a function of α in (0, 1).
+
+    Attributes:
+        alphas: ``float64 [crossings]``, rising: where the mean may change.
+        values: ``float64 [crossings + 1]``, the mean in the open intervals between 0, `alphas` and 1.
+        ends: the mean of the first ranker alone and of the second.
+        measure: key of the measure.
+    """
+
+    alphas: Floats
+    values: Floats
+    ends: tuple[float, float]
+    measure: str
+
+    @property
+    def best(self) -> tuple[float, float, float]:
+        """The interval of α with the best mean, the longest if there are several, and that mean: its ends, then the value."""
+        edges = np.concatenate(([0.0], self.alphas, [1.0]))
+        widths = np.diff(edges)
+        worth = np.where(
+            widths >= min(_NARROW, widths.max()), -self.values if fewer_is_better(self.measure) else self.values, -np.inf
+        )
+        equals = np.flatnonzero(worth >= worth.max() - 1e-12)
+        k = equals[np.argmax(widths[equals])]
+        return float(edges[k]), float(edges[k + 1]), float(self.values[k])
+
+
+def mix_scores(first: ArrayLike, second: ArrayLike, alpha: float) -> Floats:
+    """(1 − α)·first + α·second."""
+    return (1 - alpha) * np.asarray(first, np.float64) + alpha * np.asarray(second, np.float64)
+
+
+def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:
+    """Every mixture of two rankers' scores, ``float64 [documents]`` each and finite.
+
+    Raises:
+        ValueError: for a measure that is defined on no query.
+    """
+    walk = ready(_walk_all, types.Tuple((F8_1D, F8_1D, F8_1D, I8))(F8_1D, *_OF_ALL))
+    at, step, sums, defined = walk(first[judged.rows], second[judged.rows], *_read_by_all(judged))
+    order = np.argsort(at, kind="stable")
+    distinct, places = np.unique(at[order], return_index=True)
+    rises = np.add.reduceat(step[order], places) if len(places) else step
+    ends = judged.mean(sums[1:], defined)
+    values = judged.mean(sums[0] + np.append(0.0, np.cumsum(rises)), defined)
+    return Mixtures(distinct, values, (float(ends[0]), float(ends[1])), judged.measure.key)
+
+
+def mean_of(judged: Judged, scores: Floats) -> float:
+    """The mean of the measure for one ranking, ``scores float64 [documents]``.
+
+    Raises:
+        ValueError: for a measure that is defined on no query.
+    """
+    total, defined = ready(_sum_of, types.Tuple((F8, I8))(*_OF_ALL))(scores[judged.rows], *_read_by_all(judged))
+    return float(judged.mean(np.array(total), defined))
+
+
+_OF_ALL = (F8_1D, I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), types.boolean, types.boolean)
+
+
+def _read_by_all(judged: Judged) -> tuple[Any, ...]:
+    """What `_walk_all` and `_sum_of` read of judgments."""
+    in_expectation, cut = judged.in_expectation, judged.measure.cutoff is not None
+    return judged.offsets, judged.factor, judged.gains, judged.curve, judged.cutoff, judged.value, in_expectation, cut
+
+
+@njit(cache=True)
+def _sum_of(
+    scores: Floats,
+    offsets: Ints,
+    factor: Floats,
+    gains: Floats,
+    curve: Floats,
+    cutoff: int,
+    value: Kernel,
+    in_expectation: bool,
+    cut: bool,
+) -> tuple[float, int]:
+    """The sum of a ranking's values over the queries where they are defined, and how many these are."""
+    total, defined = 0.0, 0
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        found = 0.0
+        if factor[q] != 0.0:
+            found = _value_of(scores[a:b], gains[a:b], curve, cutoff, value, in_expectation, cut)
+        if not np.isnan(found):
+            total += factor[q] * found
+            defined += 1
+    return total, defined
+
+
+@njit(cache=True)
+def _walk_all(
+    first: Floats,
+    second: Floats,
+    offsets: Ints,
+    factor: Floats,
+    gains: Floats,
+    curve: Floats,
+    cutoff: int,
+    value: Kernel,
+    in_expectation: bool,
+    cut: bool,
+) -> tuple[Floats, Floats, Floats, int]:
+    """Of all queries, one behind the other: where a value changes, and by how much; the sums of the values at α just above 0, at 0 and
+    at 1, and how many queries these are of."""
+    at, steps, n = np.empty(1024), np.empty(1024), 0
+    sums, defined = np.zeros(3), 0
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        if factor[q] == 0.0:
+            defined += 1
+            continue
+        alphas, values, at_first, at_second = _walk(first[a:b], second[a:b], gains[a:b], curve, cutoff, value, in_expectation, cut)
+        if np.isnan(values[0]):
+            continue
+        defined += 1
+        sums += factor[q] * np.array([values[0], at_first, at_second])
+        while n + len(alphas) > len(at):
+            at, steps = np.append(at, np.empty(len(at))), np.append(steps, np.empty(len(steps)))
+        for k in range(len(alphas)):
+            at[n + k], steps[n + k] = alphas[k], factor[q] * (values[k + 1] - values[k])
+        n += len(alphas)
+    return at[:n].copy(), steps[:n].copy(), sums, defined
+
+
+@njit(cache=True)
+def _value_of(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel, in_expectation: bool, cut: bool) -> float:
+    """`value_at`; where only the ranks above a cutoff matter, the rest is not ranked."""
+    n = len(scores)
+    if not cut or cutoff >= n:
+        whole: float = value_at(scores, gains, curve, cutoff, value, in_expectation)
+        return whole
+    near = scores >= np.partition(scores, n - cutoff)[n - cutoff]
+    above = scores[near]
+    order = by_score(above)
+    ends = np.arange(1, n + 1)
+    groups = tie_groups(above, order, ends) if in_expectation else len(above)
+    for k in range(len(above), n):
+        ends[groups] = k + 1
+        groups += 1
+    found: float = value(np.append(gains[near][order], gains[~near]), ends[:groups], curve, cutoff)
+    return found
+
+
+@njit(cache=True)
+def _walk(
+    first: Floats,
+    second: Floats,
+    gains: Floats,
+    curve: Floats,
+    cutoff: int,
+    value: Kernel,
+    in_expectation: bool,
+    cut: bool,
+) -> tuple[Floats, Floats, float, float]:
+    """Where a query's value changes along α, its values between, and those at both ends.
+
+    Documents with equal scores in both rankings are tied all the way; where ties count in expectation they are one *unit*:
+
+        documents, by falling first score, then second     a b c d e
+        units: from where, how many                        0:1 1:2 3:2        (b = c, d = e)
+
+    A unit's place is the number of documents above it; where two units cross, each one's place moves by the other's size.
+    """
+    at_first = _value_of(first, gains, curve, cutoff, value, in_expectation, cut)
+    at_second = _value_of(second, gains, curve, cutoff, value, in_expectation, cut)
+    rest = np.empty(0)
+    if cut and cutoff < len(first):
+        near = _contenders(first, second, cutoff)
+        first, second, gains, rest = first[near], second[near], gains[near], gains[~near]
+    n = len(first)
+    order = np.argsort(-second, kind="mergesort")
+    order = order[np.argsort(-first[order], kind="mergesort")]
+    begin, size, units = np.empty(n, np.int64), np.empty(n, np.int64), 0
+    for k in range(n):
+        d, e = order[k], order[k - 1]
+        if in_expectation and k and first[d] == first[e] and second[d] == second[e]:
+            size[units - 1] += 1
+        else:
+            begin[units], size[units] = k, 1
+            units += 1
+    a, b, own = np.empty(units), np.empty(units), np.empty(n)
+    for u in range(units):
+        a[u], b[u] = first[order[begin[u]]], second[order[begin[u]]]
+    for k in range(n):
+        own[k] = gains[order[k]]
+    alive = _alive(b, size, units, cutoff) if cut and cutoff < n else np.arange(units)
+    # `place` is where a unit's documents are now; those that never matter stand behind all others
+    place, ranked, ends = np.empty(units, np.int64), np.empty(n + len(rest)), np.empty(n + len(rest), np.int64)
+    ranked[n:] = rest
+    matters, filled = np.zeros(units, np.bool_), 0
+    matters[alive] = True
+    for wanted in (True, False):
+        for u in range(units):
+            if matters[u] == wanted:
+                place[u] = filled
+                for k in range(size[u]):
+                    ranked[filled + k] = own[begin[u] + k]
+                filled += size[u]
+    grouped = units < n
+    groups = _ends(place, size, units, filled, ends)
+    times, above, below = _crossings(a, b, alive)
+    alphas, values, found = np.empty(len(times)), np.empty(len(times) + 1), 0
+    values[0] = value(ranked, ends[:groups], curve, cutoff)
+    k = 0
+    while k < len(times):
+        start = k
+        while k < len(times) and times[k] - times[start] <= _TOGETHER:
+            u, v = above[k], below[k]
+            place[u] += size[v]
+            place[v] -= size[u]
+            k += 1
+        changed = False
+        for j in range(start, k):
+            for u in (above[j], below[j]):
+                for i in range(size[u]):
+                    position, gain = place[u] + i, own[begin[u] + i]
+                    changed |= ranked[position] != gain and (position < cutoff or not cut)
+                    ranked[position] = gain
+        if grouped:
+            groups = _ends(place, size, units, filled, ends)
+        if changed or grouped:
+            now = value(ranked, ends[:groups], curve, cutoff)
+            if now != values[found]:
+                alphas[found] = times[start]
+                found += 1
+                values[found] = now
+    return alphas[:found].copy(), values[: found + 1].copy(), at_first, at_second
+
+
+@njit(cache=True)
+def _contenders(first: Floats, second: Floats, cutoff: int) -> Bools:
+    """The documents that the `cutoff` ones which are high in both rankings are not all above, in both: others never come into the
+    ranks that matter."""
+    n = len(first)
+    low, width = np.array([first.min(), second.min()]), np.array([np.ptp(first), np.ptp(second)])
+    width[width == 0.0] = 1.0
+    scaled = np.empty((2, n))
+    scaled[0], scaled[1] = (first - low[0]) / width[0], (second - low[1]) / width[1]
+    both = np.minimum(scaled[0], scaled[1])
+    level = np.partition(both, n - cutoff)[n - cutoff]
+    corner = np.full(2, np.inf)  # of the documents that are that high, unscaled: scaling may make equal what is not
+    for d in range(n):
+        if both[d] >= level:
+            corner[0], corner[1] = min(corner[0], first[d]), min(corner[1], second[d])
+    kept: Bools = (first >= corner[0]) | (second >= corner[1])
+    return kept
+
+
+@njit(cache=True)
+def _alive(b: Floats, size: Ints, units: int, cutoff: int) -> Ints:
+    """The units that fewer than `cutoff` documents are above all the way: those before them, with no lower second score."""
+    kept, n = np.empty(units, np.int64), 0
+    highest = np.full(cutoff, -np.inf)  # second scores of the documents before, falling
+    for u in range(units):
+        if highest[cutoff - 1] >= b[u]:
+            continue
+        kept[n] = u
+        n += 1
+        for _ in range(min(size[u], cutoff)):
+            k = cutoff - 1
+            while k > 0 and highest[k - 1] < b[u]:
+                highest[k] = highest[k - 1]
+                k -= 1
+            highest[k] = b[u]
+    return kept[:n]
+
+
+@njit(cache=True)
+def _ends(place: Ints, size: Ints, units: int, filled: int, ends: Ints) -> int:
+    """Writes the ends of the units in ranked order, and of single documents from `filled` on; returns how many there are."""
+    marked = np.zeros(len(ends), np.bool_)
+    for u in range(units):
+        marked[place[u] + size[u] - 1] = True
+    groups = 0
+    for k in range(len(ends)):
+        if marked[k] or k >= filled:
+            ends[groups] = k + 1
+            groups += 1
+    return groups
+
+
+@njit(cache=True)
+def _crossings(a: Floats, b: Floats, alive: Ints) -> tuple[Floats, Ints, Ints]:
+    """The α in (0, 1) at which two units change places, rising, and which is above before and which after."""
+    n = 0
+    for i in range(len(alive)):
+        for j in range(i + 1, len(alive)):
+            n += 1 if b[alive[i]] < b[alive[j]] else 0
+    times, above, below = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    n = 0
+    for i in range(len(alive)):
+        for j in range(i + 1, len(alive)):
+            u, v = alive[i], alive[j]
+            if b[u] < b[v]:
+                of_first, of_second = a[u] - a[v], b[v] - b[u]
+                time = of_first / (of_first + of_second)
+                if 0.0 < time < 1.0:
+                    times[n], above[n], below[n] = time, u, v
+                    n += 1
+    order = np.argsort(times[:n], kind="mergesort")
+    return times[:n][order], above[:n][order], below[:n][order]

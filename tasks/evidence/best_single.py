@@ -1,0 +1,153 @@
+"""Every ranker against the best of the single rankings that are there already: is it worth having more than that one?
+
+The single rankings are the rankers that learn nothing and read one column (`ltr.rankers.column`). Which of them is the best is seen on the
+same test queries, which favours it: a difference that is shown against it is one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+from scipy import stats
+
+import ltr
+from ltr.kernels.kernel import Floats
+from ltr.metrics.significance import holm, paired_t
+from tasks.config.run_config import RunConfig, register_evidence
+from tasks.evidence.drawing import title_of
+from tasks.evidence.protocol import Evidence, Found, Gathering, render
+from tasks.store.values import pooled, read_values
+
+TEMPLATE = """<h2>Against the best single ranking</h2>
+<p>{{ found.baseline }} is the best single ranking on {{ found.title }}, as seen on these test queries. Intervals are at
+{{ '%.0f' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, corrected over the rankers by Holm.</p>
+<table><tr><th>ranker</th><th>{{ found.title }}</th><th>interval</th><th>difference</th><th>interval</th><th>p</th><th>Holm p</th></tr>
+{% for row in found.rows %}<tr><td>{{ row.ranker }}</td><td>{{ '%.4f' | format(row.mean) }}</td>
+<td>{{ '%.4f … %.4f' | format(*row.interval) }}</td>
+{% if row.difference is none %}<td>–</td><td>–</td><td>–</td><td>–</td>{% else %}<td>{{ '%+.4f' | format(row.difference) }}</td>
+<td>{{ '%+.4f … %+.4f' | format(*row.between) }}</td><td>{{ '%.2g' | format(row.p) }}</td><td>{{ '%.2g' | format(row.holm_p) }}</td>{% endif %}</tr>
+{% endfor %}</table>
+"""
+
+
+@dataclass(frozen=True)
+class Against:
+    """A ranker against the best single ranking.
+
+    Attributes:
+        mean, interval: of the measure over the `n` test queries where it is defined.
+        difference, between: mean of the ranker less the single one over the queries where both are defined, and its interval; with the
+            p-values None for the single one itself.
+        p, holm_p: of the paired t test; corrected over all rankers that are no single rankings.
+    """
+
+    ranker: str
+    mean: float
+    interval: tuple[float, float]
+    n: int
+    difference: float | None = None
+    between: tuple[float, float] | None = None
+    p: float | None = None
+    holm_p: float | None = None
+
+
+@dataclass(frozen=True)
+class AgainstSingle(Found):
+    """All rankers against the best single ranking.
+
+    Attributes:
+        measure: key.
+        baseline: the best single ranking's name.
+        rows: the best first.
+    """
+
+    place: ClassVar[int] = 5
+    measure: str
+    baseline: str
+    level: float
+    rows: tuple[Against, ...]
+
+    @property
+    def title(self) -> str:
+        """The measure, for people."""
+        return title_of(self.measure)
+
+    def tags(self) -> dict[str, str]:
+        return {"best_single": self.baseline}
+
+    def sentences(self) -> list[str]:
+        width = max(len(row.ranker) for row in self.rows)
+        head = f"{self.title} on {self.rows[0].n} test queries, with {self.level:.0%} intervals, against the best single ranking, {self.baseline}:"
+        return [head, *(f"  {row.ranker:{width}}  {_told(row)}" for row in self.rows)]
+
+    def numbers(self) -> Mapping[str, Any]:
+        return {"best_single": {"ranker": self.baseline, "rows": [asdict(row) for row in self.rows]}}
+
+    def section(self) -> str:
+        return render(TEMPLATE, found=self)
+
+
+def _told(row: Against) -> str:
+    own = f"{row.mean:.4f} [{row.interval[0]:.4f}, {row.interval[1]:.4f}]"
+    if row.difference is None or row.between is None:
+        return own
+    return f"{own}   {row.difference:+.4f} [{row.between[0]:+.4f}, {row.between[1]:+.4f}]  p {row.p:.2g}, Holm {row.holm_p:.2g}"
+
+
+class BestSingle(Evidence):
+    """Holds every ranker against the best of those of kind ``column`` by `measure`, by default the one that selects."""
+
+    key: ClassVar[str] = "best_single"
+    measure: str | None = None
+    level: float = Field(0.95, gt=0, lt=1)
+
+    def check(self, config: RunConfig) -> None:
+        if not _single(config):
+            raise ValueError("best_single: no ranker is a single ranking ({kind: column, feature: bm25})")
+        if self.measure:
+            ltr.Measure.maximised(self.measure)
+
+    def measures(self) -> list[str]:
+        return [self.measure] if self.measure else []
+
+    def gather(self, run: Gathering) -> AgainstSingle:
+        measure = ltr.Measure.of(self.measure or run.config.select).key
+        values = {name: pooled([read_values(path, "test") for path in run.values_of(name)], measure) for name in run.config.rankers}
+        return against_single(values, _single(run.config), measure, self.level)
+
+
+register_evidence(BestSingle)
+
+
+def _single(config: RunConfig) -> list[str]:
+    return [name for name, section in config.rankers.items() if section.core is ltr.Column]
+
+
+def against_single(values: Mapping[str, Floats], single: list[str], measure: str, level: float) -> AgainstSingle:
+    """The table of per-query values ``float64 [queries]`` of each ranker, NaN where undefined; `single` are single rankings."""
+    means = {name: float(np.nanmean(own)) for name, own in values.items()}
+    best = max(single, key=lambda name: means[name])
+    others = [name for name in values if name != best]
+    tests = {name: paired_t(values[name], values[best]) for name in others}
+    fused = [name for name in others if name not in single]
+    corrected = dict(zip(fused, holm([tests[name].p_value for name in fused]).tolist(), strict=True))
+    rows = []
+    for name, own in values.items():
+        defined = own[~np.isnan(own)]
+        se = float(defined.std(ddof=1) / np.sqrt(len(defined)))
+        interval = _interval(means[name], se, len(defined), level)
+        if name == best:
+            rows.append(Against(name, means[name], interval, len(defined)))
+            continue
+        test = tests[name]
+        between = _interval(test.difference, test.standard_error, test.n_queries, level)
+        p = test.p_value
+        rows.append(Against(name, means[name], interval, len(defined), test.difference, between, p, corrected.get(name, p)))
+    return AgainstSingle(measure, best, level, tuple(sorted(rows, key=lambda row: -row.mean)))
+
+
+def _interval(mean: float, se: float, n: int, level: float) -> tuple[float, float]:
+    reach = float(stats.t.ppf(0.5 + level / 2, n - 1)) * se
+    return mean - reach, mean + reach

@@ -1,0 +1,65 @@
+"""A whole line of mixtures against the measure of each of them, taken anew."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.metrics.many import Judged
+from ltr.rankers.line_search import Mixtures, between, mean_of, mix_scores
+from tests.conftest import make_queries
+
+
+def naive_crossings(a, b, offsets):
+    """Every α in (0, 1) at which two documents of a query change places."""
+    found = set()
+    for first, last in itertools.pairwise(offsets.tolist()):
+        for i, j in itertools.combinations(range(first, last), 2):
+            da, db = a[i] - a[j], b[i] - b[j]
+            if da * db < 0:
+                found.add(da / (da - db))
+    return np.array([0.0, *sorted(found), 1.0])
+
+
+@pytest.mark.parametrize(
+    "rules", [{}, {"ties": "stable"}, {"ties": "worst", "empty": "zero"}, {"unlabelled": "condensed"}, {"short": "zero"}]
+)
+@pytest.mark.parametrize("measure", ["ndcg_3", "ndcg", "map", "mrr", "err", "p_2", "map_3"])
+@pytest.mark.parametrize("levels", [None, 6])
+def test_every_mixture_has_its_value(measure, rules, levels):
+    """With few levels of scores many documents tie all the way, and many lines meet in one point."""
+    queries, conventions = make_queries(7, seed=4, largest=14), ltr.Conventions(threshold=1, **rules)
+    queries.labels[::6] = np.nan
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(2, queries.n_documents)) if levels is None else rng.integers(0, levels, (2, queries.n_documents)) / 1.0
+    judged, key = Judged.of(queries, ltr.Measure.of(measure), conventions), ltr.Measure.of(measure).key
+    found = between(judged, a, b)
+
+    def mean(scores):
+        return np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, [measure], conventions, queries.position)[key])
+
+    edges = naive_crossings(a, b, queries.offsets)
+    for alpha in 0.5 * (edges[1:] + edges[:-1]):
+        mixed = mix_scores(a, b, alpha)
+        assert found.values[np.searchsorted(found.alphas, alpha)] == pytest.approx(mean(mixed), abs=1e-12)
+        assert mean_of(judged, mixed) == pytest.approx(mean(mixed), abs=1e-12)
+    assert found.ends == pytest.approx((mean(a), mean(b)), abs=1e-12)
+    assert set(found.alphas) <= set(edges.tolist())
+
+
+def test_documents_below_a_cutoff_all_the_way_are_left_out_and_nothing_changes():
+    rng = np.random.default_rng(0)
+    labels, offsets = rng.integers(0, 4, 400).astype(np.float64), np.array([0, 250, 400])
+    a, b = rng.normal(size=(2, 400)) + 0.3 * labels
+    judged = Judged.of_labels(labels, offsets, ltr.Measure.of("ndcg_5"), ltr.Conventions())
+    found = between(judged, a, b)
+    assert len(found.alphas) < len(naive_crossings(a, b, offsets)) / 20
+    for alpha in np.linspace(0.0013, 0.9987, 200):
+        value = ltr.evaluate(labels, mix_scores(a, b, alpha), offsets, ["ndcg_5"])["ndcg_5"].mean()
+        assert found.values[np.searchsorted(found.alphas, alpha)] == pytest.approx(value, abs=1e-12)
+
+
+def test_an_interval_of_rounding_is_not_the_best_one():
+    found = Mixtures(np.array([0.3, 0.3 + 1e-12, 0.9]), np.array([0.1, 0.9, 0.2, 0.2]), (0.0, 0.0), "ndcg_10")
+    assert found.best == (0.3 + 1e-12, 0.9, 0.2)

@@ -1,0 +1,37 @@
+"""What `lambdaflow fuse` runs."""
+
+import pytest
+
+import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+from tasks.config.fuse import WAYS, fuse_config, named_runs
+from tasks.config.reading import parse
+from tasks.records import ConfigError
+
+
+def test_runs_are_named_by_themselves_or_by_their_files():
+    assert named_runs(["dense=a/b.run", "x/BM25+RM3.run", ".hidden.run"]) == {
+        "dense": "a/b.run",
+        "BM25-RM3": "x/BM25+RM3.run",
+        "hidden": ".hidden.run",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["a.run"], "fuse: 1 run; two or more are fused"),
+        (["a.run", "b/a.txt"], "fuse: b/a.txt: the name 'a' is taken; write NAME=FILE to name it otherwise"),
+        (["a.run", "rrf.run"], "fuse: rrf.run: the name 'rrf' is taken"),
+    ],
+)
+def test_runs_that_cannot_be_named_are_refused(given, says):
+    with pytest.raises(ConfigError, match=says):
+        named_runs(given)
+
+
+def test_the_configuration_is_one():
+    config = parse(fuse_config({"a": "a.run", "b": "b.run"}, "q", "map", 5))
+    assert list(config.rankers) == ["a", "b", *WAYS]
+    assert (config.conventions.gain, config.conventions.ties) == ("linear", "docid")
+    assert {config.rankers[name].measure for name in WAYS if name.startswith("weighted")} == {"map"}
+    assert config.select_key == "map"

@@ -1,0 +1,52 @@
+"""Every ranker against the best single ranking: intervals and tests by hand."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ltr.metrics.significance import holm
+from tasks.config.reading import parse
+from tasks.evidence.best_single import against_single
+from tasks.records import ConfigError
+
+RNG = np.random.default_rng(0)
+A = RNG.random(30)
+VALUES = {"bm25": A - 0.2, "dense": A, "rrf": A + 0.05 * RNG.normal(size=30), "learned": A + 0.1 + 0.05 * RNG.normal(size=30)}
+
+
+def test_the_best_single_one_is_the_baseline_and_the_others_are_tested_against_it():
+    found = against_single(VALUES, ["bm25", "dense"], "ndcg_10", 0.9)
+    assert found.baseline == "dense"
+    assert [row.ranker for row in found.rows] == sorted(VALUES, key=lambda name: -VALUES[name].mean())
+    rows = {row.ranker: row for row in found.rows}
+    assert (rows["dense"].difference, rows["dense"].p) == (None, None)
+    for name in ("rrf", "learned"):
+        row, paired = rows[name], VALUES[name] - VALUES["dense"]
+        interval = stats.t.interval(0.9, 29, VALUES[name].mean(), stats.sem(VALUES[name]))
+        assert row.interval == pytest.approx(interval)
+        assert row.between == pytest.approx(stats.t.interval(0.9, 29, paired.mean(), stats.sem(paired)))
+        assert row.p == pytest.approx(stats.ttest_rel(VALUES[name], VALUES["dense"]).pvalue)
+    assert [rows["rrf"].holm_p, rows["learned"].holm_p] == pytest.approx(list(holm([rows["rrf"].p, rows["learned"].p])))
+    assert rows["bm25"].holm_p == rows["bm25"].p
+
+
+def test_undefined_queries_are_left_out():
+    values = {"bm25": np.array([0.1, np.nan, 0.3, 0.4]), "rrf": np.array([0.2, 0.5, np.nan, 0.4])}
+    row = next(row for row in against_single(values, ["bm25"], "map", 0.95).rows if row.ranker == "rrf")
+    assert (row.n, row.difference) == (3, pytest.approx(0.05))
+
+
+def test_it_is_told_and_shown():
+    found = against_single({**VALUES, "<b>": VALUES["rrf"]}, ["bm25", "dense"], "ndcg_10", 0.95)
+    assert found.sentences()[0] == "NDCG@10 on 30 test queries, with 95% intervals, against the best single ranking, dense:"
+    assert found.sentences()[1].startswith("  learned  0.")
+    assert "&lt;b&gt;" in found.section()
+    assert found.tags() == {"best_single": "dense"}
+    assert found.numbers()["best_single"]["rows"][0]["ranker"] == "learned"
+
+
+def test_it_needs_a_single_ranking():
+    with pytest.raises(ConfigError, match="best_single: no ranker is a single ranking"):
+        parse({"data": {"files": "a"}, "best_single": {}})
+    with pytest.raises(ConfigError, match="fewer errors are better"):
+        parse({"data": {"files": "a"}, "rankers": {"a": {"kind": "column", "feature": "f1"}}, "best_single": {"measure": "errors"}})

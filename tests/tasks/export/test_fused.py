@@ -1,0 +1,50 @@
+"""A fused run: each query by the model of the fold that has not seen it, the others by all of them."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ltr
+from tasks.export.fused import write_fused
+from tasks.records import Cell, CellResult, DataError, Fold, Trained
+from tasks.store.cells import CellFolder
+from tasks.store.datasets import keep_queries
+
+NAMES = ("rank of a", "rank of b", "borda of a", "borda of b")
+
+
+def kept(query):
+    features = np.array([[1, 2, 1, 0.5], [2, 1, 0.5, 1]], np.float32)
+    return keep_queries(ltr.Queries(features, np.array([1.0, 0.0]), np.array([0, 2]), names=NAMES, ids=np.array([query.encode()])))
+
+
+@pytest.fixture
+def folds(workplace):
+    """Two folds: the first's model trusts the run a, the second's the run b."""
+    chosen = []
+    for k, (query, weights) in enumerate((("q1", [1.0, 0.0]), ("q2", [0.0, 1.0]))):
+        model = ltr.WeightedFusion(form="borda", weights=np.array(weights), names=NAMES)
+        ltr.save(model, CellFolder.of(f"key{k}").model)
+        fold = Fold("", "", kept(query))
+        chosen.append(Trained(Cell("w", "w", k, {}, {}, fold, (), {}), CellResult(f"key{k}", model.digest, {}, 0.0)))
+    for name, best in (("a", "x"), ("b", "y")):
+        lines = [f"{q} Q0 {d} 0 {2 if d == best else 1} t\n" for q in ("q1", "q2", "q3") for d in "xy"]
+        (workplace / name).write_text("".join(lines) + f"q3 Q0 only-{name} 0 0.5 t\n")
+    return chosen
+
+
+def test_a_query_is_ranked_by_the_model_that_has_not_seen_it(folds, workplace):
+    runs = {"a": [workplace / "a"], "b": [workplace / "b"]}
+    assert write_fused(folds, runs, workplace / "out.run") == 3
+    rows = [line.split() for line in (workplace / "out.run").read_text().splitlines()]
+    ranked = {q: [row[2] for row in rows if row[0] == q] for q in ("q1", "q2", "q3")}
+    assert (ranked["q1"], ranked["q2"]) == (["x", "y"], ["y", "x"])
+    assert set(ranked["q3"]) == {"x", "y", "only-a", "only-b"}
+    scores = {row[2]: float(row[4]) for row in rows if row[0] == "q3"}
+    assert scores == pytest.approx({"x": (1 + 2 / 3) / 2, "y": (1 + 2 / 3) / 2, "only-a": 1 / 6, "only-b": 1 / 6})
+    assert pl.Series([row[3] for row in rows]).to_list() == ["1", "2", "1", "2", "1", "2", "3", "4"]
+
+
+def test_a_run_is_not_written_over(folds, workplace):
+    with pytest.raises(DataError, match="a"):
+        write_fused(folds, {"a": [workplace / "a"], "b": [workplace / "b"]}, workplace / "a")
