@@ -55,6 +55,7 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/res
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/searches.py
 	$(BIN)/python benchmarks/first_minute.py
 	$(BIN)/python benchmarks/loaded.py
 	$(BIN)/python benchmarks/results.py

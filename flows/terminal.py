@@ -58,7 +58,9 @@ def show(outcome: RunOutcome) -> None:
     for sentence in search_sentences(outcome):
         console.print(_plain(sentence), highlight=False)
     for note in outcome.at_ends:
-        console.print(_plain(f"At the end of its grid: {note}; better ones may lie beyond."), style="yellow", highlight=False)
+        console.print(
+            _plain(f"At the end of its grid or range: {note}; better ones may lie beyond."), style="yellow", highlight=False
+        )
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
 

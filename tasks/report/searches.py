@@ -54,7 +54,7 @@ def _of_time(budget: Budget) -> str:
     used = f"{time_of(budget.used)} of the {time_of(budget.seconds)} for searches went by"
     if not budget.ended:
         return f"{used}: all draws were made."
-    return f"{used}, and ended them after {number_of(budget.cells, 'cell')}; this run, repeated, ends there again."
+    return f"{used}, and ended them after {number_of(budget.cells, 'cell')}, the best of each trained to its end; this run, repeated, ends there again."
 
 
 def best_of(one: Searched) -> Trial | None:

@@ -73,11 +73,13 @@ def test_a_budget_is_a_time(written, seconds):
     assert parse(config.model_dump(mode="json")) == config
 
 
-def test_auto_is_trees_a_linear_net_and_one_of_two_layers_each_with_its_space():
+def test_auto_is_trees_a_linear_net_one_of_two_layers_and_their_average():
     config = parse({"data": {"files": "x"}, "rankers": "auto"})
-    assert {name: (ranker.kind, ranker.build().n_iterations) for name, ranker in config.rankers.items()} == {
-        "trees": ("lambdamart", ltr.LambdaMART().n_trees), "linear": ("lambdarank", 100), "net": ("lambdarank", 100),
-    }  # fmt: skip
+    kinds = {"trees": "lambdamart", "linear": "lambdarank", "net": "lambdarank", "average": "average"}
+    assert {name: ranker.kind for name, ranker in config.rankers.items()} == kinds
+    assert config.searched == config.alone == ["trees", "linear", "net"]
+    assert config.rankers["average"].on == ("trees", "linear", "net")
+    assert config.rankers["trees"].build().n_trees == ltr.LambdaMART().n_trees
     assert "hidden" in config.rankers["net"].space
     assert "hidden" not in config.rankers["linear"].space
     assert config.lengths("linear") == [11, 33, 100]
@@ -123,6 +125,9 @@ def test_settings_near_an_end_of_their_range_are_told():
         "learning_rate 0.0101 is at the smallest that is drawn, 0.01", "n_leaves 9 is at the largest that is drawn, 9",
     ]  # fmt: skip
     assert config.at_ends("t", {"learning_rate": 0.1}) == []
+    shares = parse(of(search={"space": {"query_share": {"low": 0.5, "high": 1.0}}}))
+    assert shares.at_ends("t", {"query_share": 1.0}) == [], "there is no larger share"
+    assert shares.at_ends("t", {"query_share": 0.5}) != []
 
 
 def test_positions():

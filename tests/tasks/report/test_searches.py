@@ -73,7 +73,10 @@ def test_sentences_say_what_was_drawn_and_what_time_did():
     short = Searched("trees", 0, (trial(1, 0.1, 0.4, whole=False),))
     both = search_sentences(outcome(short, budget=Budget(600.0, 601.0, 64, True)))
     assert both[0].endswith("trial 1 (as written, after 33 of 300 iterations).")
-    assert both[1] == "10m 1s of the 10m for searches went by, and ended them after 64 cells; this run, repeated, ends there again."
+    assert (
+        both[1]
+        == "10m 1s of the 10m for searches went by, and ended them after 64 cells, the best of each trained to its end; this run, repeated, ends there again."
+    )
     assert (
         search_sentences(outcome(short, budget=Budget(600.0, 30.0, 64)))[1]
         == "30s of the 10m for searches went by: all draws were made."
