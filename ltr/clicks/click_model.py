@@ -20,6 +20,8 @@ STRENGTHS = (1.0, 100.0)
 """Least and most looks by which a log may say that pairs are drawn to their query's mean."""
 STEADY = 4.0
 """Looks, or clicks, by which rarer parameters than α are drawn to what they are most like."""
+FEW = 50.0
+"""A log in which documents are seen again no oftener than this is not asked alone how they differ: `STEADY` looks are its other half."""
 SEED = 7
 """First of the numbers that simulation is seeded with."""
 
@@ -112,7 +114,7 @@ def drawn_to(clicks: Floats, looks: Floats, squares: Floats, query: Ints, prior:
 
         E (C − mL)² = (τ² + v)·(L² − S) + mL − m²S,   S = Σ γ²           E (C_a − mL_a)(C_b − mL_b) = τ²·L_a·L_b
 
-    for two documents of a query. Sums of these, each query's over its looks, give τ² and v. A pair then is drawn by m(1 − m)/v − 1 looks, the
+    for two documents of a query. Sums of these, each query's over its looks, give τ² and v, which is drawn to that of `STEADY` looks as by `FEW`. A pair then is drawn by m(1 − m)/v − 1 looks, the
     strength of a beta law of that variance, and a query by as many as give its mean the variance that documents and chance give it.
 
     Args:
@@ -127,8 +129,9 @@ def drawn_to(clicks: Floats, looks: Floats, squares: Floats, query: Ints, prior:
     alike, looks_alike = (sums(query, values, 0) for values in (surplus * surplus, looks * looks))
     weight = 1.0 / (looks_of + 1.0)
     apart = max((weight * (surplus_of**2 - alike)).sum(), 0.0) / max((weight * (looks_of**2 - looks_alike)).sum(), MARGIN)
-    told = weight[query] * (surplus * surplus - m * looks + m * m * squares)
-    inside = max(told.sum() / max((weight[query] * (looks * looks - squares)).sum(), MARGIN) - apart, 0.0)
+    told = (weight[query] * (surplus * surplus - m * looks + m * m * squares)).sum()
+    repeats = (weight[query] * (looks * looks - squares)).sum()
+    inside = max((told - apart * repeats + FEW * m * (1 - m) / (STEADY + 1)) / (repeats + FEW), 0.0)
     strength = prior if prior is not None else float(np.clip(m * (1 - m) / max(inside, MARGIN) - 1, *STRENGTHS))
     noise = m * (1 - m) + inside * looks_alike / np.maximum(looks_of, MARGIN)
     of_query = np.maximum(noise / max(apart, MARGIN), strength)

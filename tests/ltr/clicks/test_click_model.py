@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.clicks.click_model import Settings, drawn_to
+from ltr.clicks.click_model import FEW, STEADY, Settings, drawn_to
 from ltr.clicks.models import fit
 from tests.click_logs import layout, users
 from tests.conftest import JIT
@@ -45,7 +45,8 @@ def test_means_are_drawn_as_far_as_the_variances_say():
     m = (19 + 0.5) / (40 + 1)
     surplus = clicks - 10 * m
     apart = (surplus[0] * surplus[1] + surplus[2] * surplus[3]) / 200
-    inside = max((np.square(surplus) - 10 * m + 10 * m * m).sum() / 360 - apart, 0.0)
+    told, repeats = (np.square(surplus) - 10 * m + 10 * m * m).sum() / 21, 360 / 21
+    inside = max((told - apart * repeats + FEW * m * (1 - m) / (STEADY + 1)) / (repeats + FEW), 0.0)
     strength = max((m * (1 - m) + inside * 10) / apart, 2.0)
     want = (np.array([16, 3]) + strength * m) / (20 + strength)
     assert drawn_to(clicks, looks, looks, query, 2.0)[0] == pytest.approx(np.repeat(want, 2))
