@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flows import make_state_folder
 
 if TYPE_CHECKING:
+    from flows.progress import Steps
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig, StudyConfig
     from tasks.records import Finding
@@ -22,13 +23,13 @@ MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 
 
 @contextmanager
-def _working(stage: str = "starting") -> Iterator[None]:
+def _working(stage: str = "starting") -> Iterator["Steps"]:
     """Shows on standard error that a command works, and at what (`flows.progress`)."""
     from flows.progress import steps, tell_compiling
 
-    with steps(stage):
+    with steps(stage) as shown:
         tell_compiling()
-        yield
+        yield shown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -293,10 +294,27 @@ def _parser() -> argparse.ArgumentParser:
         help="files below it may be read too (beside those below the working directory and $LAMBDAFLOW_DATA)",
     )
 
+    command("warm", _warm, "compile the core, once per machine; the first run does it otherwise")
+
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=int, default=5000)
     ui.add_argument("--prefect-port", type=int, default=4200)
     return parser
+
+
+def _warm(given: argparse.Namespace) -> int:
+    make_state_folder()
+    _compile()
+    return 0
+
+
+def _compile() -> None:
+    """Compiles the core, and says how far that is."""
+    with _working() as shown:
+        from tasks.training.warming import RECIPES, warm
+
+        shown.begin("compiling the core, once per machine", len(RECIPES))
+        warm(shown.done)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -332,7 +350,10 @@ def _start(
         from tasks.report.results_file import keep_results, read_results
         from tasks.tracking.description import commit
         from tasks.tracking.tracker import opened, patient
+        from tasks.training.warming import is_cold
 
+    if is_cold():
+        _compile()
     if given.record:
         read_results(Path(given.record))
     written: Mapping[str, Any] = {}
@@ -444,6 +465,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
 
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
+    from tasks.data.about_file import about_file
     from tasks.data.check import findings, shared_queries
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
@@ -455,9 +477,10 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     override_all(written, given.set)
     config = parse(written, "check")
     data, rules = config.data, config.core_conventions
-    read = {file: ingest.fn([Path(file)], data, file) for file in given.files}
-    found: list[Finding] = []
-    if data.clicks:
+    told = {file: about_file(Path(file)) for file in given.files}
+    found: list[Finding] = [finding for own in told.values() for finding in own or ()]
+    read = {file: ingest.fn([Path(file)], data, file) for file, own in told.items() if own is None}
+    if data.clicks and read:
         try:
             found += check_log.fn(data.clicks, [one.data for one in read.values()])
         except DataError as error:

@@ -152,7 +152,7 @@ class _Search:
         cut = f" ({length} of {whole})" if length != whole else ""
         label = label_of(self.ranker, f"trial {wanted.number}: {drawn}{cut}", self.fold if len(self.folds) > 1 else None)
         before = self.longest.get(wanted.number)
-        return replace(cell, label=label, start=before.result.key if before else "")
+        return replace(cell, label=label, start=before.result.key if before else "", goes_on=length != whole)
 
     def finished(self, wanted: Wanted, trained: Trained) -> None:
         """A draw was trained to its next length."""

@@ -9,7 +9,8 @@
 from pathlib import Path
 
 # isort: off
-from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all the others keep what they compile)
+from ltr.kernels.threads import threads  # first: it says how threads wait, before any of them runs
+from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the others keep what they compile)
 
 # isort: on
 from ltr.data.queries import Queries
@@ -100,5 +101,6 @@ __all__ = [
     "mix_scores",
     "polish",
     "save",
+    "threads",
     "why_above",
 ]

@@ -108,7 +108,8 @@ class Cell:
         measures: taken of it.
         conventions: label rules, as a configuration has them.
         columns: of the data's files; they are kept with the model.
-        start: key of the cell that is this one with fewer iterations, from which its training goes on; it decides nothing but the time.
+        start: key of the cell that is this one with fewer iterations, from which its training goes on; `goes_on`: what it takes to go on
+            from this one is kept. Neither decides anything but the time.
     """
 
     label: str
@@ -121,6 +122,7 @@ class Cell:
     conventions: Mapping[str, Any]
     columns: Columns = Columns()
     start: str = ""
+    goes_on: bool = False
 
 
 def printable(text: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from ltr.kernels.kernel import Floats, Ints, Kernel, ready
+from ltr.kernels.ranking import sort_falling
 from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount
 from ltr.metrics.measure import VALUE, Definition, Measure, register
 
@@ -56,9 +57,10 @@ def _ideal(gains: Floats, curve: Floats) -> float:
         for k in range(rank, rank + count):
             total += level[0] * curve[k]
         rank += count
-    best = np.sort(gains)[::-1]
-    for k in range(rank, len(best)):
-        total += best[k] * curve[k]
+    order = np.empty(len(gains), np.int64)
+    sort_falling(gains, order)
+    for k in range(rank, len(gains)):
+        total += gains[order[k]] * curve[k]
     return total
 
 

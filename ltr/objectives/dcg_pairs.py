@@ -20,6 +20,7 @@ from numba import njit
 
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32, Kernel
+from ltr.kernels.ranking import sort_falling
 from ltr.metrics.measure import N_AUX
 from ltr.objectives.constructions import ranknet_weighted
 from ltr.objectives.pair_costs import NEAR
@@ -107,7 +108,8 @@ def _by_gain(gains: Floats32) -> Ints:
         if placed == n:
             return order[:n]
         above = level
-    return np.argsort(-gains, kind="mergesort")
+    sort_falling(gains, order[:n])
+    return order[:n]
 
 
 @njit(cache=True, forceinline=True)
@@ -150,7 +152,9 @@ def write_pairs(
     lanes = (n + LANES - 1) // LANES * LANES
     room = np.zeros((8, lanes), np.float32)
     e, g, d, s, own_gradient, own_hessian, powers, seen = room[0], room[1], room[2], room[3], room[4], room[5], room[6], room[7]
-    e[n:], g[n:], g[:n] = np.float32(1), _NO_PAIR, gains
+    e[n:], g[n:] = np.float32(1), _NO_PAIR
+    for k in range(np.uint64(n)):
+        g[k] = gains[k]
     highest, lowest = scores[order[0]], scores[order[n - 1]]
     middle = 0.5 * (highest + lowest)
     for r in range(np.uint64(n)):

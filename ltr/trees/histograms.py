@@ -164,25 +164,30 @@ def _sum_rows(words: Words, rows: Ints32, values: Ints, kinds: Ints, sums: Ints,
 def build(
     words: Words,
     rows: Ints32,
-    values: Ints,
+    packed: Ints,
+    gathered: Ints,
     buffers: HistogramBuffers,
     threads: int,
     histogram: Ints,
     parent: Ints,
     has_parent: bool,
 ) -> None:
-    """histogram[column, bin] = Σ values over `rows`; if `has_parent`, that is also subtracted from `parent`, which becomes the sibling's.
+    """histogram[column, bin] = Σ packed over `rows`; if `has_parent`, that is also subtracted from `parent`, which becomes the sibling's.
 
     Args:
         words: ``uint64 [blocks, documents, 2]``.
-        rows: ``int32 [rows]``; values: ``int64 [rows]``, of these rows.
+        rows: ``int32 [rows]``; where they are all there are, they are in order.
+        packed: ``int64 [documents]``, by row; gathered: memory for the values of these rows, unless they are all.
         threads: no more than `buffers` are for.
         histogram, parent: ``int64 [columns, bins]``.
     """
     kinds, used, per_thread, tables = buffers
     n = len(rows)
+    values = packed if n == len(packed) else gathered
     for thread in prange(threads):
         a, b = n * thread // threads, n * (thread + 1) // threads
+        if n < len(packed):
+            gather(packed, rows[a:b], values[a:b])
         _sum_rows(words, rows[a:b], values[a:b], kinds, per_thread[thread], tables[thread])
     for column in prange(len(used)):
         few, first = used[column] <= FEW, column % BLOCK * N_BINS

@@ -146,7 +146,10 @@ class LambdaMART(TreeRanker):
         return self._boosted(Shard(self, queries, preferences), valid, tick, start)
 
     def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
-        """`fit` from the trees that `begun` kept."""
+        """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
+        scores would be added in another order."""
+        if begun.rest is not None and self.base is None:
+            begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
         return self.fit(queries, valid, tick, start=begun)
 
     def fit_shards(
@@ -197,7 +200,8 @@ class LambdaMART(TreeRanker):
             raise
         ensemble = join(trees)
         kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
-        return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
+        rest = ensemble.between(kept.n_trees, ensemble.n_trees)
+        return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), remarks=remarks)
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Numbers of trees, the multiples of `every` and all, and the scores ``float64 [documents]`` of that many."""

@@ -18,9 +18,11 @@ class TreeRanker(Ranker):
 
     Attributes:
         trees: the ensemble, None before `fit`.
+        rest: trees that were grown after those that are kept, for `Ranker.go_on`; they are no part of the model and are not saved.
     """
 
     trees: Trees | None = learned(None)
+    rest: Trees | None = learned(None, compare=False)
 
     @property
     def base_feature(self) -> str | None:

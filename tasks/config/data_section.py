@@ -54,7 +54,8 @@ class Data(Strict):
     - ``train``, ``valid`` and ``test``: files of each; without ``valid`` some training queries validate;
     - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
     - ``files``: cut by query into `folds` folds, or once by `shares`;
-    - ``qrels``: TREC judgments; then the scores of ``runs`` are all there is to rank by, and they are cut as ``files`` are;
+    - ``qrels``: judgments of TREC, the workbench, Quepid or hello-ltr; then the scores of ``runs`` and what search engines logged, in
+      ``feature_logs``, are all there is to rank by, and they are cut as ``files`` are;
     - ``generate``: artificial data.
 
     `attributes` names columns that say something of a query, alike in all its rows; nothing is learned from them. One of the name
@@ -73,6 +74,7 @@ class Data(Strict):
     qrels: list[Path] = []
     runs: dict[str, list[Path]] = {}
     run_forms: tuple[Form, ...] = Field(("score",), min_length=1)
+    feature_logs: list[Path] = []
     generate: Generate | None = None
     folds: int = Field(1, ge=1)
     shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
@@ -108,7 +110,7 @@ class Data(Strict):
         ]
         return list(dict.fromkeys([*columns, *made]))
 
-    @field_validator("train", "valid", "test", "parts", "files", "qrels", mode="before")
+    @field_validator("train", "valid", "test", "parts", "files", "qrels", "feature_logs", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str | Path) else value
@@ -134,8 +136,12 @@ class Data(Strict):
         for key, needs in (("valid", ("train",)), ("test", ("train",)), ("folds", cut), ("shares", cut)):
             if getattr(self, key) != type(self).model_fields[key].default and given[0] not in needs:
                 raise ValueError(f"{key} goes with {' or '.join(needs)}, and the data are named by {given[0]}")
-        if self.qrels and not self.runs:
-            raise ValueError("qrels needs runs beside it: TREC runs, whose scores are the features")
+        if self.qrels and not (self.runs or self.feature_logs):
+            raise ValueError(
+                "qrels needs runs beside it: TREC runs, whose scores are the features; or feature_logs of a search engine"
+            )
+        if self.feature_logs and not self.qrels:
+            raise ValueError("feature_logs goes with qrels, the judgments of what was logged")
         if self.runs and self.generate:
             raise ValueError("runs goes with files of data, and these are generated")
         for name, paths in self.runs.items():

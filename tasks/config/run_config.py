@@ -297,9 +297,10 @@ class RunConfig(Strict):
         section = self.rankers[ranker]
         where = f"rankers.{ranker}.{'search' if section.search else 'sweep'}"
         written = section.written()
-        for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
-            if name in written and name not in section.model_fields_set:
-                written[name] = value
+        for part, plain in ((section, written), *zip(getattr(section, "of", ()), written.get("of", ()), strict=True)):
+            for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
+                if name in plain and name not in part.model_fields_set:
+                    plain[name] = value
         if written["polish"] and not written["polish"]["measure"]:
             written["polish"]["measure"] = section.select or self.select
         for path, value in settings.items():

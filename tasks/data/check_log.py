@@ -14,6 +14,7 @@ from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, shown_results
 from tasks.data.clicks import judged_pairs
 from tasks.data.ingest import located
+from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
 from tasks.store.seal import digest_of_file
@@ -58,7 +59,9 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
     shown, sessions = shown_results(log, frame, page), _sessions(log, frame, page)
     if not sessions.height:
         return [Finding("error", log.log.name, "there is no row in it")]
+    path = located(log.log)
     said: list[Said] = [
+        *(("note", note) for note in (ubi_log(path)[1] if is_ubi(path) else [])),
         ("note", _size(shown, sessions, rank_fault is None)),
         *_pages(log, sessions, rank_fault is None),
         *_bots(sessions),
@@ -110,7 +113,11 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
     if not _total(sessions, "clicks"):
         yield "warning", f"no result is clicked: every label is 0 (clicks.click names the column {log.click!r})"
     if ranked and crowded:
-        way = "is the rank that of the page?" if log.interaction else "a session that asks a query twice needs clicks.interaction"
+        way = (
+            "is the rank that of the page?"
+            if log.interaction or is_ubi(log.log)
+            else "a session that asks a query twice needs clicks.interaction"
+        )
         yield "warning", f"{number_of(crowded, 'page')} of {pages:,} with several documents at one rank: {way}"
     if shared:
         yield (

@@ -1,4 +1,5 @@
-"""Session logs as tables: checked, read lazily and in a stream; what stays in memory is one row a shown pair of query and document."""
+"""Session logs as tables: checked, read lazily and in a stream; what stays in memory is one row a shown pair of query and document.
+A log of OpenSearch's UBI is made a table first (`tasks.data.ubi`)."""
 
 import difflib
 
@@ -10,6 +11,7 @@ from tasks.config.click_labels import CLICKS, ClickLog
 from tasks.data.ingest import located
 from tasks.data.similar_queries import normalised
 from tasks.data.tables import reading, scan
+from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError
 
 MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
@@ -25,11 +27,13 @@ def implausible(sessions: pl.DataFrame) -> pl.Series:
 def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tuple[pl.LazyFrame, list[str]]:
     """The log with checked columns ``_order`` (of the last click; 0: none) and ``_rank`` (1 where no label needs it, unless `ranks`; null
     where a row has none, if `unplaced`); the columns of a page."""
-    path = located(log.log)
+    path, interaction = located(log.log), log.interaction
+    if is_ubi(path):
+        path, interaction = ubi_log(path)[0], interaction or "interaction"
     with reading(path):
         frame = scan(path, quoted=path.suffix.lower() == ".csv")
         columns = frame.collect_schema()
-    page = [log.session, *([log.interaction] if log.interaction else []), log.query]
+    page = [log.session, *([interaction] if interaction else []), log.query]
     ranks = ranks or any(label.debias for label in log.labels.values())
     for column in (*page, log.document, log.click, *([log.rank] if ranks else []), *([log.text] if log.text else [])):
         if column not in columns:

@@ -22,6 +22,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data import letor
 from ltr.data.queries import Queries, concatenate, in_order, widen
 from tasks.config.data_section import Data
+from tasks.data.json_lines import SUFFIXES
 from tasks.data.tables import is_table, read_table, require_plain
 from tasks.data.text import read_names, text_blocks
 from tasks.records import DataError, Ingested
@@ -143,6 +144,11 @@ def _sidecar(path: Path) -> Path | None:
 
 def _read(path: Path, data: Data) -> Rows:
     require_plain(path)
+    if path.suffix.lower() in SUFFIXES:
+        raise DataError(
+            f"{path}: JSON holds no rows to learn from: judgments are named by data.qrels, an engine's features by data.feature_logs, a log of "
+            "users by data.clicks.log"
+        )
     if data.names and is_table(path):
         raise DataError(f"{path}: data.names names the features of LETOR text; a table's columns have names")
     if (data.weight or data.sources or data.attributes) and not is_table(path):

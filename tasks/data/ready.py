@@ -19,9 +19,9 @@ from tasks.data.check_log import check_log
 from tasks.data.folds import fit_together, rotate, split, validation_cut
 from tasks.data.generate import generate
 from tasks.data.ingest import ingest
+from tasks.data.pool import pool
 from tasks.data.prepare import prepare
 from tasks.data.tables import is_table
-from tasks.data.trec import pool
 from tasks.records import DataError, Finding, Fold, number_of
 from tasks.store.datasets import open_queries
 

@@ -4,24 +4,17 @@ A line of a run is ``query Q0 document rank score tag``. The score ranks, as in 
 that is written there tells documents of equal scores apart, which have their ids beyond that.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from ltr.data.queries import Queries
 from ltr.data.runs import Form, column_of, formed
-from tasks.config.data_section import Data
 from tasks.data.ingest import located
 from tasks.records import DataError, number_of
-from tasks.store import state
-from tasks.store.seal import digest_of_file, is_whole
-from tasks.store.state import digest_of, made_whole, write_json
 
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document label"
 """What a line of each holds."""
@@ -135,55 +128,3 @@ def _about(run: pl.DataFrame, known: pl.DataFrame, scores: pl.Series) -> str:
     if merged := run.select("query", "score").n_unique() - rounded:
         told.append(f"{number_of(merged, 'score')} less apart from another of the query than a feature holds (float32): a tie")
     return "; ".join(told)
-
-
-@task(cache_policy=NO_CACHE, name="pool", task_run_name="pool")
-def pool(data: Data) -> tuple[Data, list[str]]:
-    """Writes the judged and the retrieved documents as one table, whose features are the scores of the runs, or other forms of them.
-
-    A retrieved document that nobody judged has no label, a judged one that a run has not has no score there. Queries that only the
-    judgments or only the runs have are left out, as trec_eval does. Judgments below 0 are read as 0.
-
-    Returns:
-        The section that reads the table, and sentences about what was left out and what is missing.
-
-    Raises:
-        DataError: for what is wrong in a file, or where no judged query is in a run.
-    """
-    paths = {"qrels": data.qrels, **data.runs}
-    files = [[name, [digest_of_file(located(path)) for path in own]] for name, own in paths.items()]
-    columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
-    folder = state.STATE / "pooled" / digest_of({"pool": 2, "files": files, "columns": columns, "forms": data.run_forms})[:32]
-    if not is_whole(folder):
-        judged, runs = read_trec(data.qrels, QRELS), {name: read_trec(own, RUN) for name, own in data.runs.items()}
-        table, notes = pooled(judged, runs, data.run_forms)
-        with made_whole(folder) as partial:
-            table.rename(columns).write_parquet(partial / "pool.parquet")
-            write_json(partial / "notes.json", notes)
-    section = data.model_copy(update={"qrels": [], "runs": {}, "run_forms": ("score",), "files": [folder / "pool.parquet"]})
-    return section, json.loads((folder / "notes.json").read_text())
-
-
-def pooled(
-    judged: pl.DataFrame, runs: Mapping[str, pl.DataFrame], forms: Sequence[Form] = ("score",)
-) -> tuple[pl.DataFrame, list[str]]:
-    """Judged and retrieved documents side by side, by query and document: ``query``, ``document``, ``label``, a column a form of a run; and
-    sentences about what was left out or is missing."""
-    retrieved = pl.concat([run.select(PAIR) for run in runs.values()]).unique()
-    documents = pl.concat((judged.select(PAIR), retrieved)).unique().sort(PAIR)
-    both = documents.join(judged, on="query", how="semi").join(retrieved, on="query", how="semi")
-    if not both.height:
-        theirs, ours = (", ".join(side["query"].unique().sort().head(3)) for side in (retrieved, judged))
-        raise DataError(f"data.qrels: no judged query is in a run; queries there: {theirs}; judged: {ours}")
-    table = both.join(judged.with_columns(pl.col("label").clip(lower_bound=0)), on=PAIR, how="left", maintain_order="left")
-    for name, run in runs.items():
-        table = with_run(table, run, name, forms)
-    counts = {
-        "queries are judged and in no run: left out": judged.join(retrieved, on="query", how="anti")["query"].n_unique(),
-        "queries of the runs are not judged: left out": retrieved.join(judged, on="query", how="anti")["query"].n_unique(),
-        "judged documents are in no run: kept, without a score": both.join(retrieved, on=PAIR, how="anti").height,
-        "retrieved documents are not judged: kept, without a label": both.join(judged, on=PAIR, how="anti").height,
-        "judgments are below 0: read as 0": int((judged["label"] < 0).sum()),
-        **{f"documents are not in run {name!r}": both.join(run, on=PAIR, how="anti").height for name, run in runs.items()},
-    }
-    return table, [f"{count:,} {what}" for what, count in counts.items() if count]

@@ -15,6 +15,7 @@ import ltr
 from ltr.data.queries import Queries, canonical, concatenate, select
 from ltr.data.synthetic import World
 from ltr.objectives.terms import Term
+from ltr.trees.grower import grow_from
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
 
@@ -163,6 +164,26 @@ def test_stopped_and_resumed_is_never_stopped(name, tmp_path):
         resumed = whole.fit(train, valid, start=start)
         assert resumed.digest == reference.digest
     assert np.array_equal(whole.fit(train, valid, start=part).curve.valid, reference.curve.valid)
+
+
+@pytest.mark.parametrize("base", [None, "f1"])
+def test_going_on_grows_no_tree_twice(base, tmp_path, monkeypatch):
+    train, valid = make_queries(50, seed=1), make_queries(30, seed=2)
+    whole = ltr.LambdaMART(**SMALL, base=base)
+    reference = whole.fit(train, valid)
+    part = replace(whole, n_trees=8).fit(train, valid)
+    assert part.trees.n_trees < 8, "some trees were left out"
+    assert part.trees.n_trees + part.rest.n_trees == 8
+    grown = []
+    monkeypatch.setattr("ltr.trees.lambdamart.grow_from", lambda *of: (grown.append(1), grow_from(*of))[1])
+    for begun, n_grown in ((part, SMALL["n_trees"] - 8), (replace(part, rest=None), SMALL["n_trees"] - part.trees.n_trees)):
+        grown.clear()
+        resumed = whole.go_on(begun, train, valid)
+        assert resumed.digest == reference.digest
+        assert np.array_equal(resumed.curve.valid, reference.curve.valid)
+        assert len(grown) == (n_grown if base is None else SMALL["n_trees"] - part.trees.n_trees)
+    ltr.save(part, tmp_path)
+    assert ltr.load(tmp_path).rest is None
 
 
 def test_adapting_to_other_data_keeps_the_first_trees():

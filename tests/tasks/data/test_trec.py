@@ -1,16 +1,16 @@
 """TREC runs and judgments: scores find their documents, what does not match is counted, a wrong line is named."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 import ltr
+import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
 from ltr.data.queries import concatenate
 from tasks.config.data_section import Data
 from tasks.config.reading import parse
 from tasks.data.ingest import ingest
 from tasks.data.prepare import prepare
-from tasks.data.trec import QRELS, RUN, pool, read_trec
+from tasks.data.trec import QRELS, RUN, read_trec
 from tasks.records import ConfigError, DataError, Prepared
 from tasks.store.datasets import open_queries
 
@@ -142,36 +142,6 @@ def test_a_column_gets_no_certificate():
         parse({"data": {"files": "a"}, "rankers": rankers, "optimality": {"rankers": ["bm25"]}})
 
 
-def test_judgments_and_runs_are_a_data_set(workplace):
-    (workplace / "qrels").write_text("q1 0 a 2\nq1 0 b -2\nq1 0 n 1\nq2 0 a 1\nq9 0 a 1\n")
-    (workplace / "r").write_text("q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq1 Q0 u 3 1 t\nq2 Q0 a 1 1 t\nq3 Q0 a 1 1 t\n")
-    (workplace / "s").write_text("q1 Q0 b 1 9 t\n")
-    noted = data, notes = pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3))
-    assert (data.query, data.folds, data.qrels) == ("qid", 3, [])
-    assert pl.read_parquet(data.files[0]).rows() == [
-        ("q1", "a", 2.0, 3.0, None),
-        ("q1", "b", 0.0, 2.0, 9.0),
-        ("q1", "n", 1.0, None, None),
-        ("q1", "u", None, 1.0, None),
-        ("q2", "a", 1.0, 1.0, None),
-    ]
-    assert notes == [
-        "1 queries are judged and in no run: left out",
-        "1 queries of the runs are not judged: left out",
-        "1 judged documents are in no run: kept, without a score",
-        "1 retrieved documents are not judged: kept, without a label",
-        "1 judgments are below 0: read as 0",
-        "1 documents are not in run 'bm25'",
-        "4 documents are not in run 'dense'",
-    ]
-    queries = open_queries(ingest.fn(data.files, data).data)
-    assert (queries.names, queries.n_queries, queries.n_documents) == (("bm25", "dense"), 2, 5)
-    assert pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3)) == noted
-    (workplace / "s").write_text("q7 Q0 b 1 9 t\n")
-    with pytest.raises(DataError, match="no judged query is in a run; queries there: q7; judged: q1, q2, q9"):
-        pool.fn(Data(qrels=["qrels"], runs={"dense": ["s"]}))
-
-
 def test_forms_of_a_run_are_features(folder):
     (folder / "bm25.run").write_text(
         "q1 Q0 b 2 4 t\nq1 Q0 x 9 4 t\nq1 Q0 y 1 10 t\nq1 Q0 z 4 0 t\nq2 Q0 a 1 3 t\nq2 Q0 c two 3 t\n"
@@ -195,14 +165,3 @@ def test_the_order_of_a_runs_lines_decides_nothing(folder):
 def test_forms_of_one_name_are_refused():
     with pytest.raises(ConfigError, match="run_forms: two features would be named 'rank of a'"):
         parse({"data": {"files": "a", "runs": {"a": "r", "rank of a": "s"}, "run_forms": ["score", "rank"]}})
-
-
-def test_judgments_and_forms(workplace):
-    (workplace / "qrels").write_text("q1 0 a 2\nq1 0 n 1\n")
-    (workplace / "r").write_text("q1 Q0 a 1 3 t\nq1 Q0 u 2 1 t\n")
-    data, _ = pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"]}, run_forms=["rank", "z-score"]))
-    assert pl.read_parquet(data.files[0]).rows() == [
-        ("q1", "a", 2.0, 1.0, 1.0),
-        ("q1", "n", 1.0, None, -1.0),
-        ("q1", "u", None, 2.0, -1.0),
-    ]

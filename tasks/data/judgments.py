@@ -1,0 +1,187 @@
+"""Judgments as tools leave them: one table of query, document and label, whatever wrote them.
+
+| form | how it is known |
+|---|---|
+| TREC qrels, ``query 0 document label`` | anything else |
+| OpenSearch's search-relevance workbench, ``judgmentRatings`` | ``.json`` |
+| Quepid's CSV, a row a rating | ``.csv`` or ``.tsv`` with columns for query, document and rating |
+| hello-ltr's judgment file (Elasticsearch LTR's examples), ``4 qid:1 # 7555 Rambo`` below ``# qid:1: rambo*1`` | its first lines |
+
+In all but the first a query is named by its text, as feature logs and UBI name it.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tasks.data.ingest import located
+from tasks.data.json_lines import read_json_file, text_of
+from tasks.data.tables import SEPARATORS, require_plain
+from tasks.data.trec import PAIR, QRELS, read_trec
+from tasks.records import DataError, number_of
+
+Row = tuple[int, str, str, str]
+"""Line, query, document and rating, as they are written; a rating may be empty."""
+
+_QUERY, _DOCUMENT, _RATING = (
+    {"query", "querytext", "userquery", "keywords"},
+    {"docid", "documentid", "document", "doc", "id"},
+    {"rating", "grade", "judgement", "judgment", "label", "score"},
+)
+_HEADER = re.compile(r"#\s*qid:(\S+?):\s*(.*?)(?:\*([\d.]+))?\s*$")
+_GRADED = re.compile(r"(\S+)\s+qid:(\S+?)\s+#\s*(\S+)")
+
+
+def read_judgments(paths: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
+    """All judgments of some files: ``query``, ``document`` and ``label``; and sentences about what was left out.
+
+    Raises:
+        DataError: naming file, line or element, value and rule, for a line of another form, a rating that is no number, and a document that
+            a query has with two ratings.
+    """
+    tables, notes = [], []
+    for path in paths:
+        reader = _reader(located(path))
+        if reader is None:
+            tables.append(read_trec([path], QRELS))
+            continue
+        table, said = _table(path, reader(located(path)))
+        tables.append(table)
+        notes += said
+    joined = pl.concat(tables)
+    twice = joined.filter(pl.struct(PAIR).is_duplicated())
+    if twice.height:
+        query, document = twice.row(0)[:2]
+        raise DataError(
+            f"{', '.join(map(str, paths))}: query {query!r}, document {document!r}: it is judged in two places; each has one judgment"
+        )
+    return joined, notes
+
+
+def is_judgments(path: Path) -> bool:
+    """Whether a file holds judgments of another form than TREC's, which needs more than a name to be told from a run or a data set."""
+    return _reader(path) is not None and path.suffix.lower() not in SEPARATORS
+
+
+def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
+    """The reader of a file's form; None for TREC's."""
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return _of_workbench
+    if suffix in SEPARATORS:
+        return _of_quepid
+    if suffix == ".parquet":
+        raise DataError(f"{path}: judgments are TREC qrels, JSON of the workbench, CSV of Quepid, or hello-ltr's text")
+    require_plain(path)
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        for line in file:
+            if _HEADER.match(line.strip()):
+                return _of_hello_ltr
+            if line.strip() and not line.lstrip().startswith("#"):
+                return _of_hello_ltr if _GRADED.match(line.strip()) else None
+    return None
+
+
+def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:
+    seen: dict[tuple[str, str], float] = {}
+    unrated = repeated = 0
+    for line, query, document, rating in rows:
+        where = f"{path}, line {line}" if line else str(path)
+        for what, value in (("query", query), ("document id", document)):
+            if not value:
+                raise DataError(f"{where}: the {what} is empty: a judgment names its query and its document")
+        if not rating:
+            unrated += 1
+            continue
+        try:
+            label = float(rating)
+        except ValueError:
+            label = float("nan")
+        if not 0 <= label < float("inf"):
+            raise DataError(
+                f"{where}: query {query[:40]!r}, document {document[:40]!r}: rating {rating[:40]!r}: a rating is a number, 0 or more"
+            )
+        before = seen.setdefault((query, document), label)
+        if before != label:
+            raise DataError(
+                f"{where}: query {query[:40]!r}, document {document[:40]!r}: rated {label:g} here and {before:g} before; each has one rating"
+            )
+        repeated += 1
+    if not seen:
+        raise DataError(f"{path}: no judgment in it")
+    repeated -= len(seen)
+    counts = {"documents without a rating: left out": unrated, "ratings repeat one before: left out": repeated}
+    notes = [f"{path.name}: {number_of(len({query for query, _ in seen}), 'query')}, {number_of(len(seen), 'judgment')}"]
+    notes += [f"{path.name}: {count:,} {what}" for what, count in counts.items() if count]
+    columns = {"query": [q for q, _ in seen], "document": [d for _, d in seen], "label": list(seen.values())}
+    return pl.DataFrame(columns, schema={"query": pl.String, "document": pl.String, "label": pl.Float64}), notes
+
+
+def _of_workbench(path: Path) -> Iterator[Row]:
+    written = read_json_file(path)
+    source = written.get("_source", written) if isinstance(written, dict) else written
+    queries = source.get("judgmentRatings") if isinstance(source, dict) else source
+    if not isinstance(queries, list):
+        raise DataError(
+            f"{path}: no judgmentRatings: the workbench's judgments are {{'judgmentRatings': [{{'query': …, 'ratings': […]}}]}}"
+        )
+    for number, one in enumerate(queries):
+        ratings = one.get("ratings") if isinstance(one, dict) else None
+        if not isinstance(ratings, list):
+            raise DataError(f"{path}: judgmentRatings[{number}]: {_shown(one)}: it has a query and ratings")
+        for place, rating in enumerate(ratings):
+            if not isinstance(rating, dict) or not {"docId", "rating"} <= set(rating):
+                raise DataError(
+                    f"{path}: judgmentRatings[{number}].ratings[{place}]: {_shown(rating)}: it has a docId and a rating"
+                )
+            yield 0, text_of(one.get("query")), text_of(rating["docId"]), text_of(rating["rating"])
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:60]
+
+
+def _of_quepid(path: Path) -> Iterator[Row]:
+    require_plain(path)
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
+        header = next(lines, [])
+        plain = [re.sub(r"[^a-z]", "", name.lower()) for name in header]
+        places = []
+        for what, names in (("query", _QUERY), ("document", _DOCUMENT), ("rating", _RATING)):
+            found = [k for k, name in enumerate(plain) if name in names]
+            if not found:
+                raise DataError(
+                    f"{path}, line 1: no column for the {what}; there are: {', '.join(header[:8])} (Quepid writes query,docid,rating)"
+                )
+            places.append(found[0])
+        for fields in lines:
+            if not fields:
+                continue
+            if len(fields) <= max(places):
+                raise DataError(f"{path}, line {lines.line_num}: {len(fields)} fields; the header names {len(header)}")
+            query, document, rating = (fields[k].strip() for k in places)
+            yield lines.line_num, query, document, rating
+
+
+def _of_hello_ltr(path: Path) -> Iterator[Row]:
+    texts: dict[str, str] = {}
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            if named := _HEADER.match(line.strip()):
+                if texts.setdefault(named[1], named[2]) != named[2]:
+                    raise DataError(f"{path}, line {number}: {line.strip()[:60]!r}: qid {named[1]} was {texts[named[1]]!r} before")
+            elif line.strip() and not line.lstrip().startswith("#"):
+                graded = _GRADED.match(line.strip())
+                if graded is None:
+                    raise DataError(f"{path}, line {number}: {line.strip()[:60]!r}: a judgment is 'GRADE qid:N # DOCUMENT'")
+                if graded[2] not in texts:
+                    raise DataError(
+                        f"{path}, line {number}: {line.strip()[:60]!r}: no line '# qid:{graded[2]}: TEXT' above says what was asked"
+                    )
+                yield number, texts[graded[2]], graded[3], graded[1]

@@ -1,0 +1,83 @@
+"""The same three judgments in every form, and what is wrong in words."""
+
+import json
+
+import pytest
+
+from tasks.data.judgments import is_judgments, read_judgments
+from tasks.records import DataError
+
+WORKBENCH = {"name": "x", "judgmentRatings": [
+    {"query": "rambo", "ratings": [{"docId": "7555", "rating": "3.000"}, {"docId": 1370, "rating": 0}]},
+    {"query": "rocky 2", "ratings": [{"docId": "7555", "rating": 1}]},
+]}  # fmt: skip
+FORMS = {
+    "w.json": json.dumps(WORKBENCH, indent=1),
+    "hit.json": json.dumps({"_id": "j", "_source": WORKBENCH}),
+    "q.csv": 'query,docid,rating\nrambo,7555,3\nrambo,1370,0.0\n"rocky 2",7555,1\n',
+    "detailed.csv": "Team Name,Query Text,Doc ID,Title,Rating\nt,rambo,7555,x,3\nt,rambo,1370,,0\nt,rocky 2,7555,y,1\n",
+    "h.txt": "# qid:1: rambo*1\n# qid:2: rocky 2\n#\n3\tqid:1 #\t7555\tRambo\n0\tqid:1 #\t1370\tFirst Blood\n1 qid:2 # 7555 Rambo\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_says_the_same(workplace, name):
+    (workplace / name).write_text(FORMS[name])
+    table, notes = read_judgments([workplace / name])
+    assert table.rows() == [("rambo", "7555", 3.0), ("rambo", "1370", 0.0), ("rocky 2", "7555", 1.0)]
+    assert notes == [f"{name}: 2 queries, 3 judgments"]
+    assert is_judgments(workplace / name) == (not name.endswith("csv"))
+
+
+def test_trec_judgments_are_read_as_before(workplace):
+    (workplace / "qrels").write_text("1 0 a 2\n1 0 b -1\n")
+    assert not is_judgments(workplace / "qrels")
+    assert read_judgments([workplace / "qrels"])[0].rows() == [("1", "a", 2.0), ("1", "b", -1.0)]
+
+
+def test_missing_and_repeated_ratings_are_counted(workplace):
+    (workplace / "q.csv").write_text("query,docid,rating\na,1,2\na,2,\na,1,2\n")
+    table, notes = read_judgments([workplace / "q.csv"])
+    assert table.rows() == [("a", "1", 2.0)]
+    assert notes[1:] == ["q.csv: 1 documents without a rating: left out", "q.csv: 1 ratings repeat one before: left out"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("q.csv", "query,docid,rating\na,1,good\n", "q.csv, line 2: query 'a', document '1': rating 'good': a rating is a number, 0 or more"),
+        ("q.csv", "query,docid,rating\na,1,1\na,1,2\n", "q.csv, line 3: query 'a', document '1': rated 2 here and 1 before"),
+        ("q.csv", "query,docid,rating\na,,1\n", "q.csv, line 2: the document id is empty"),
+        ("q.csv", "query,docid,rating\na,1\n", "q.csv, line 2: 2 fields; the header names 3"),
+        ("q.csv", "query,url,rating\n", "q.csv, line 1: no column for the document; there are: query, url, rating"),
+        ("q.csv", "query,docid,rating\n", "q.csv: no judgment in it"),
+        ("w.json", '{"judgments": []}', "w.json: no judgmentRatings"),
+        ("w.json", '{"judgmentRatings": [{"query": "a"}]}', "w.json: judgmentRatings[0]: {\"query\": \"a\"}: it has a query and ratings"),
+        ("w.json", '{"judgmentRatings": [{"query": "a", "ratings": [{"docId": 1}]}]}', "judgmentRatings[0].ratings[0]: {\"docId\": 1}: it has"),
+        ("w.json", '{"judgmentRatings": [{"query": "a", "ratings": [{"docId": 1, "rating": -1}]}]}', "query 'a', document '1': rating '-1'"),
+        ("h.txt", "# qid:1: a\n# qid:1: b\n", "h.txt, line 2: '# qid:1: b': qid 1 was 'a' before"),
+        ("h.txt", "# qid:1: a\n4 qid:2 # 1\n", "h.txt, line 2: '4 qid:2 # 1': no line '# qid:2: TEXT' above"),
+        ("h.txt", "# qid:1: a\n4 qid:1 1\n", "h.txt, line 2: '4 qid:1 1': a judgment is 'GRADE qid:N # DOCUMENT'"),
+        ("q.parquet", "x", "judgments are TREC qrels, JSON of the workbench, CSV of Quepid"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(workplace, name, text, says):
+    (workplace / name).write_text(text)
+    with pytest.raises(DataError) as caught:
+        read_judgments([workplace / name])
+    assert says in str(caught.value)
+
+
+def test_a_document_judged_in_two_files_is_named(workplace):
+    (workplace / "q.csv").write_text(FORMS["q.csv"])
+    (workplace / "h.txt").write_text(FORMS["h.txt"])
+    with pytest.raises(DataError, match="query 'rambo', document '7555': it is judged in two places"):
+        read_judgments([workplace / "q.csv", workplace / "h.txt"])
+
+
+def test_real_judgments(real_data):
+    file = real_data / "esci-ubi" / "esci_us_judgments.json"
+    if not file.is_file():
+        pytest.skip("no esci-ubi/esci_us_judgments.json")
+    table, _ = read_judgments([file])
+    assert (table.height, table["query"].n_unique(), sorted(table["label"].unique())) == (6678, 150, [0, 1, 10, 100])

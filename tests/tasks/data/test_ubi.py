@@ -1,0 +1,114 @@
+"""UBI as it lies: places from 0 and from 1, times of both kinds, nulls, answers in place of impressions; and what is wrong in words."""
+
+import json
+
+import polars as pl
+import pytest
+
+from tasks.config.click_labels import ClickLog
+from tasks.data.click_log import open_log, shown_results
+from tasks.data.ubi import is_ubi, ubi_log
+from tasks.records import DataError
+
+
+def event(action, query, document, place, time, **more):
+    about = {"object": {"object_id": document}, "position": {"ordinal": place}}
+    return {"action_name": action, "query_id": query, "timestamp": time, "session_id": "s", "event_attributes": about, **more}
+
+
+LINES = [
+    {"index": {"_index": "ubi_queries"}},
+    {"query_id": "1", "client_id": "c", "user_query": "TV", "query_response_hit_ids": None, "timestamp": "2024-12-10T00:00:00Z"},
+    event("impression", "1", "a", 0, "2024-12-10T00:00:01.5Z", application="shop"),
+    event("impression", "1", "b", 1, "2024-12-10T00:00:01Z", application="shop"),
+    event("click", "1", "b", 1, 1733788805000, application="shop"),
+    event("add_to_cart", "1", "a", 0, "2024-12-10T00:00:03Z", application="shop"),
+    # places from 1, which only the answer tells; a session that attributes name
+    {"query_id": "2", "client_id": "c2", "user_query": "tv", "query_response_hit_ids": ["x", "y", 7]},
+    {**event("click", "2", "y", 2, "1733788806000", application="other"), "session_id": None, "client_id": "c2"},
+    # an answer that nobody did anything with; a search; null attributes; no text
+    {"query_id": "3", "client_id": "c3", "user_query": "radio", "query_response_hit_ids": ["r"]},
+    {"action_name": "search", "query_id": "3", "timestamp": 1, "event_attributes": None},
+    {"action_name": "click", "query_id": "3", "timestamp": None, "event_attributes": None},
+    event("click", "9", "z", 4, 1, application="other"),
+    {**event("click", "1", "z", None, 2, application="shop"), "query_id": None},
+]  # fmt: skip
+
+
+@pytest.fixture
+def log(workplace):
+    def write(lines=LINES):
+        (workplace / "ubi.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return workplace / "ubi.ndjson"
+
+    return write
+
+
+def test_queries_and_events_are_a_session_log(log):
+    path, notes = ubi_log(log())
+    assert pl.read_parquet(path).rows() == [
+        ("c2", "2", "tv", "x", 0, 1),
+        ("c2", "2", "tv", "y", 1, 2),
+        ("c2", "2", "tv", "7", 0, 3),
+        ("c3", "3", "radio", "r", 0, 1),
+        ("s", "1", "TV", "a", 1, 1),
+        ("s", "1", "TV", "b", 2, 2),
+    ]
+    assert notes == [
+        "UBI: 3 queries, 9 events; read: click 5, impression 2, add_to_cart 1",
+        "other actions, not read: search 1",
+        "2 pages without impressions: its query's answer (query_response_hit_ids) is what it showed",
+        "places count from 0 in 'shop'",
+        "places count from 1 in 'other'",
+        "1 events without a query_id: left out",
+        "1 events without an object_id: left out",
+        "1 events of queries whose text nobody says: left out",
+    ]
+    assert ubi_log(log()) == (path, notes)
+
+
+def test_clicks_are_counted_as_those_of_any_log(log):
+    written = ClickLog(log=log())
+    frame, page = open_log(written, ranks=True)
+    assert page == ["session", "interaction", "query"]
+    shown = {
+        (q, d): (r, n, last)
+        for q, d, r, n, last in shown_results(written, frame, page)
+        .select("query", "document", "rank", "impressions", "last")
+        .rows()
+    }
+    assert shown["tv", "b"] == (2, 1, 1)
+    assert shown["tv", "a"] == (1, 1, 0)
+    assert is_ubi(written.log)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (event("click", "1", "a", 0, "yesterday"), 'timestamp "yesterday": a time is ISO 8601, or milliseconds since 1970'),
+        (event("click", "1", "a", 0, True), "timestamp true: a time is"),
+        (event("click", "1", "a", -1, 1), "position.ordinal -1: a place is a whole number, 0 or more"),
+        (event("click", "1", "a", "first", 1), 'position.ordinal "first": a place is'),
+        ({"query": "tv"}, "a line of UBI has an action_name, or a query_id and a user_query"),
+    ],
+)
+def test_a_wrong_line_is_named(log, line, says):
+    with pytest.raises(DataError) as caught:
+        ubi_log(log([*LINES, line]))
+    assert f"ubi.ndjson, line {len(LINES) + 1}: " in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_a_log_without_results_is_refused(log):
+    with pytest.raises(DataError, match=r"no event shows or clicks a document of a known query \(actions: search 1\)"):
+        ubi_log(log([{"action_name": "search", "query_id": "3", "timestamp": 1}]))
+
+
+def test_a_real_log(real_data, workplace):
+    file = real_data / "esci-ubi" / "ubi_queries_events.ndjson"
+    if not file.is_file():
+        pytest.skip("no esci-ubi/ubi_queries_events.ndjson")
+    path, notes = ubi_log(file)
+    table = pl.read_parquet(path)
+    assert (table.height, table.filter(pl.col("click") > 0).height, table["rank"].min()) == (2356, 186, 1)
+    assert "places count from 0 in 'esci_ubi_sample'" in notes
