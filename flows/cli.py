@@ -525,8 +525,8 @@ def _clicks(given: argparse.Namespace) -> int:
             refuse_overwriting(Path(given.output), Path(given.log))
         read = log_pages(log)
     with _working("fitting click models"):
-        compared = compare_models(read, log.prior, given.held_out, given.seed)
-        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior)
+        compared = compare_models(read, log.prior or None, given.held_out, given.seed)
+        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior or None)
         if given.output:
             write_table(chosen.table, Path(given.output))
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen)
