@@ -250,7 +250,15 @@ def _parser() -> argparse.ArgumentParser:
         help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's or XGBoost's",
     )
     export.add_argument(
-        "--to", required=True, metavar="FORMAT", help="lightgbm, xgboost, ranklib, solr, linear (Elasticsearch, OpenSearch) or onnx"
+        "--to",
+        required=True,
+        metavar="FORMAT",
+        help="lightgbm, xgboost, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, xgboost-dump, lightgbm-dump (Vespa) or onnx",
+    )
+    export.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="what is to open it: opensearch-2.19 (its version), vespa or solr; refused where it would score otherwise",
     )
     export.add_argument("-o", "--output", required=True, metavar="FILE")
     export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
@@ -670,7 +678,7 @@ def _export(given: argparse.Namespace) -> int:
         from tasks.tracking.lookup import find_model
 
         refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
-        done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
+        done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete, given.engine)
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:
