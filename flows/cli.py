@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print the findings as JSON")
 
     clicks = command("clicks", _clicks, "fit click models to a session log and say which foretells clicks best")
-    clicks.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
+    clicks.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result, or UBI's NDJSON")
     settable(clicks, "a key of data.clicks, such as document=doc, rank=position or prior=10")
     clicks.add_argument("--model", metavar="MODEL", help="whose attractiveness is written (default: that of the best)")
     clicks.add_argument("-o", "--output", metavar="TABLE", help="attractiveness by query and document: .parquet, .csv or .tsv")

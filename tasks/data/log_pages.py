@@ -73,7 +73,7 @@ def log_pages(log: ClickLog) -> LogPages:
     pages = results.group_by(keys).agg(pl.col("document", "rank", "clicked").sort_by("rank")).sort(keys)
     crowded = pages["rank"].list.n_unique() < pages["rank"].list.len()
     if crowded.any():
-        way = "is the rank that of the page?" if log.interaction else "a session that asks a query twice needs clicks.interaction"
+        way = "is the rank that of the page?" if len(page) > 2 else "a session that asks a query twice needs clicks.interaction"
         notes.append(
             f"{number_of(int(crowded.sum()), 'page')} of {pages.height:,} with several documents at one rank left out: {way}"
         )

@@ -32,6 +32,8 @@ def test_every_form_says_the_same(workplace, name):
 def test_trec_judgments_are_read_as_before(workplace):
     (workplace / "qrels").write_text("1 0 a 2\n1 0 b -1\n")
     assert not is_judgments(workplace / "qrels")
+    (workplace / "data.parquet").write_bytes(b"PAR1")
+    assert not is_judgments(workplace / "data.parquet")
     assert read_judgments([workplace / "qrels"])[0].rows() == [("1", "a", 2.0), ("1", "b", -1.0)]
 
 
