@@ -31,7 +31,8 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
-install: $(VENV)/.installed  ## .venv with the pinned dependencies
+install: $(VENV)/.installed  ## .venv with the pinned dependencies, and the core compiled
+	$(BIN)/lambdaflow warm
 
 demo: $(VENV)/.installed  ## the whole flow on generated data with clicks
 	$(BIN)/lambdaflow run conf/demo.yaml
@@ -54,6 +55,9 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/res
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/searches.py
+	$(BIN)/python benchmarks/first_minute.py
+	$(BIN)/python benchmarks/loaded.py
 	$(BIN)/python benchmarks/results.py
 
 results: $(VENV)/.installed  ## the tables of the pages anew, from docs/benchmarks.json, docs/papers/ and the measures that there are

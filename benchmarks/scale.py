@@ -72,7 +72,7 @@ def main() -> None:
     )
     table = Table("scale.trees", title, head, keep=not sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
-        model = ltr.LambdaMART(n_trees=TREES, stop_on=None)
+        model = ltr.LambdaMART(n_trees=TREES, query_share=1.0, feature_share=1.0, stop_on=None)
         model.fit(stored(Path(folder), 40))
         for size in sizes:
             queries = stored(Path(folder), size // DOCUMENTS)

@@ -70,7 +70,9 @@ class Clock:
 
 
 def ours(train: ltr.Queries, test: ltr.Queries, n_trees: int, **term: str) -> Run:
-    options: dict[str, Any] = {"n_leaves": LEAVES, "learning_rate": RATE, "min_docs_in_leaf": MINIMUM, "stop_on": None}
+    options: dict[str, Any] = {
+        "n_leaves": LEAVES, "learning_rate": RATE, "min_docs_in_leaf": MINIMUM, "query_share": 1.0, "feature_share": 1.0, "stop_on": None,
+    }  # fmt: skip
     model = ltr.LambdaMART(n_trees=n_trees, objective=(ltr.Term(**term),), **options)
     clock = Clock()
     BinnedDataset.of(train.features, 255, LEAVES)

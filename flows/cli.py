@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flows import make_state_folder
 
 if TYPE_CHECKING:
+    from flows.progress import Steps
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig, StudyConfig
     from tasks.records import Finding
@@ -22,13 +23,13 @@ MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 
 
 @contextmanager
-def _working(stage: str = "starting") -> Iterator[None]:
+def _working(stage: str = "starting") -> Iterator["Steps"]:
     """Shows on standard error that a command works, and at what (`flows.progress`)."""
     from flows.progress import steps, tell_compiling
 
-    with steps(stage):
+    with steps(stage) as shown:
         tell_compiling()
-        yield
+        yield shown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -152,6 +153,58 @@ def _parser() -> argparse.ArgumentParser:
     clicks.add_argument("--seed", type=int, default=1, help="draws the sessions that are held out, by their ids")
     clicks.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
+    offpolicy = command("offpolicy", _offpolicy, "estimate from a session log what new rankers would earn, before they go live")
+    offpolicy.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
+    offpolicy.add_argument(
+        "scores", nargs="+", metavar="SCORES", help="of a new ranker: query, document, score as predict writes them, or a TREC run"
+    )
+    settable(offpolicy, "a key of data.clicks, such as document=doc or rank=position")
+    offpolicy.add_argument("--top", type=int, default=10, metavar="K", help="count clicks on the first K results (default: 10)")
+    offpolicy.add_argument(
+        "--estimator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="item-position, position-based, cascade or doubly-robust (default: all)",
+    )
+    offpolicy.add_argument(
+        "--clip", type=float, default=1000.0, metavar="W", help="no page stands for more than so many (default: 1000)"
+    )
+    offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    offpolicy.add_argument("--seed", type=int, default=1, help="draws the halves of the sessions, by their ids")
+    offpolicy.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
+    interleaving = command("interleave", _interleave, "plan an interleaved comparison of rankers, or analyse one")
+    steps = interleaving.add_subparsers(required=True, metavar="STEP")
+    plan = steps.add_parser("plan", help="how many pages it takes to tell rankers apart")
+    plan.add_argument(
+        "--preference",
+        type=float,
+        required=True,
+        metavar="D",
+        help="the difference to be seen: the share of pages that prefer one ranker less that of the other",
+    )
+    plan.add_argument(
+        "--ties",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="of pages that prefer neither, such as those without a click (default: 0.5)",
+    )
+    plan.add_argument("--power", type=float, default=0.8, help="how likely the difference is to be seen (default: 0.8)")
+    plan.add_argument("--level", type=float, default=0.95)
+    plan.add_argument("--rankers", type=int, default=2, metavar="N", help="more than two: multileaving, every two of them compared")
+    analysis = steps.add_parser("analyse", help="which ranker the clicks on interleaved pages prefer")
+    analysis.add_argument("log", metavar="LOG", help="a session log that says which ranker each result is of")
+    analysis.add_argument("--method", default="team-draft", help="team-draft (of any number of rankers), balanced or probabilistic")
+    analysis.add_argument(
+        "--team", default="team", metavar="COLUMN", help="names the ranker that a result was taken from (team-draft)"
+    )
+    settable(analysis, "a key of data.clicks, such as document=doc or rank=position")
+    analysis.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    for step in (plan, analysis):
+        step.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
     def over(sub: argparse.ArgumentParser, *measures: str) -> None:
         sub.add_argument(
             "--model",
@@ -169,6 +222,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     over(evaluate, *MEASURES)
     evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
+
+    explain = command(
+        "explain", _explain, "why one document of a query stands above another, or which features put documents in the wrong order"
+    )
+    explain.add_argument(
+        "--model",
+        required=True,
+        metavar="M",
+        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
+    )
+    explain.add_argument("--data", required=True, nargs="+", metavar="FILE")
+    explain.add_argument("--query", metavar="Q", help="its id; without one, a summary over all queries")
+    explain.add_argument("--above", metavar="D", help="the upper document, by id or rank (default: that of the worst pair)")
+    explain.add_argument("--below", metavar="D", help="the lower document, by id or rank")
+    explain.add_argument("--segment", metavar="NAME=VALUE", help="a summary over queries of one kind, such as language=de")
+    explain.add_argument("-o", "--output", metavar="DRAWING.svg", help="write the drawing of a pair there")
+    settable(explain, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    explain.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
     optimality = command("optimality", _optimality, "test whether a model is at a local optimum of a measure")
     over(optimality, "ndcg_10")
@@ -244,10 +315,27 @@ def _parser() -> argparse.ArgumentParser:
         help="files below it may be read too (beside those below the working directory and $LAMBDAFLOW_DATA)",
     )
 
+    command("warm", _warm, "compile the core, once per machine; the first run does it otherwise")
+
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
     ui.add_argument("--mlflow-port", type=int, default=5000)
     ui.add_argument("--prefect-port", type=int, default=4200)
     return parser
+
+
+def _warm(given: argparse.Namespace) -> int:
+    make_state_folder()
+    _compile()
+    return 0
+
+
+def _compile() -> None:
+    """Compiles the core, and says how far that is."""
+    with _working() as shown:
+        from tasks.training.warming import RECIPES, warm
+
+        shown.begin("compiling the core, once per machine", len(RECIPES))
+        warm(shown.done)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -271,9 +359,11 @@ def _start(
     from pathlib import Path
 
     with _working():
+        from flows.own_server import begin_own_server
+
+        server_answers = begin_own_server()
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
-        from flows.own_server import use_own_server
         from flows.pipeline import run
         from flows.runners import runner_of
         from flows.study import StudyPartlyFailedError, study
@@ -283,14 +373,17 @@ def _start(
         from tasks.report.results_file import keep_results, read_results
         from tasks.tracking.description import commit
         from tasks.tracking.tracker import opened, patient
+        from tasks.training.warming import is_cold
 
+    if is_cold():
+        _compile()
     if given.record:
         read_results(Path(given.record))
     written: Mapping[str, Any] = {}
     with ends_in_time(), owned():
         with _working("starting Prefect's server"):
             patient(opened, (1.0, 2.0, 3.0))()
-            use_own_server()
+            server_answers()
         if isinstance(config, StudyConfig):
             try:
                 with _working():
@@ -475,8 +568,8 @@ def _clicks(given: argparse.Namespace) -> int:
             refuse_overwriting(Path(given.output), Path(given.log))
         read = log_pages(log)
     with _working("fitting click models"):
-        compared = compare_models(read, log.prior, given.held_out, given.seed)
-        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior)
+        compared = compare_models(read, log.prior or None, given.held_out, given.seed)
+        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior or None)
         if given.output:
             write_table(chosen.table, Path(given.output))
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen)
@@ -484,6 +577,63 @@ def _clicks(given: argparse.Namespace) -> int:
         print(f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}")
     if given.json:
         print(json.dumps(written_models(compared, chosen, read)))
+    return 0
+
+
+def _offpolicy(given: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    with _working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_expected
+        from ltr.clicks.off_policy import ESTIMATORS, Rules
+        from tasks.config.reading import parse_click_log
+        from tasks.data.log_pages import log_pages
+        from tasks.data.new_rankers import expect, read_scores
+
+        rules = Rules(top=given.top, clip=given.clip, level=given.level)
+        for name in given.estimator:
+            if name not in ESTIMATORS:
+                raise ValueError(f"--estimator {name}: one of {', '.join(ESTIMATORS)}")
+        names = [Path(path).stem for path in given.scores]
+        if len({*names}) < len(names):
+            names = list(given.scores)
+        scores = {name: read_scores(Path(path)) for name, path in zip(names, given.scores, strict=True)}
+        read = log_pages(parse_click_log(given.log, None, given.set))
+    with _working("estimating"):
+        found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
+    show_expected(found, rules.level, [advice, *read.notes])
+    if given.json:
+        print(json.dumps({"advice": advice, "rankers": [asdict(one) for one in found]}))
+    return 0 if any(one.estimates for one in found) else 1
+
+
+def _interleave(given: argparse.Namespace) -> int:
+    if "log" not in given:
+        from ltr.clicks.interleaving import sessions_needed
+
+        pages = sessions_needed(given.preference, given.ties, given.power, given.level, given.rankers)
+        print(f"{pages:,} interleaved pages")
+        if given.json:
+            print(json.dumps({"pages": pages}))
+        return 0
+    with _working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_duels
+        from ltr.clicks.interleaving import METHODS
+        from tasks.config.reading import parse_click_log
+        from tasks.data.interleaved import analyse
+
+        if given.method not in METHODS:
+            raise ValueError(f"--method {given.method}: one of {', '.join(METHODS)}")
+        if not 0 < given.level < 1:
+            raise ValueError(f"--level {given.level}: between 0 and 1")
+        found = analyse(parse_click_log(given.log, None, given.set), given.team, given.method, given.level)
+    show_duels(found, given.level)
+    if given.json:
+        print(json.dumps(asdict(found)))
     return 0
 
 
@@ -601,6 +751,39 @@ def _evaluate(given: argparse.Namespace) -> int:
             print(f"  nothing moves by: {', '.join(still)}")
     if given.json:
         print(json.dumps({row.measure: row.as_json() for row in rows}))
+    return 0
+
+
+def _explain(given: argparse.Namespace) -> int:
+    from tasks.records import ConfigError
+
+    if given.query is None and (given.above or given.below or given.output):
+        raise ConfigError("explain: --above, --below and -o are of one --query")
+    if given.query is not None and given.segment:
+        raise ConfigError("explain: --query, or a --segment of queries")
+    model, queries, config = _opened(given)
+    with _working("explaining"):
+        from pathlib import Path
+
+        from flows.terminal import show_pair, show_wrong_order
+        from tasks.evidence.reasons import pair_of
+        from tasks.evidence.wrong_order import summary_of
+        from tasks.store.state import refuse_overwriting
+
+        if given.query is None:
+            summary = summary_of(model, queries, given.segment, config.data.clicks)
+            show_wrong_order(summary)
+            written = summary.as_json()
+        else:
+            pair = pair_of(model, queries, given.query, given.above, given.below)
+            show_pair(pair)
+            written = pair.as_json()
+            if given.output:
+                refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data))
+                Path(given.output).write_text(pair.drawing())
+                print(f"drawing: {given.output}")
+    if given.json:
+        print(json.dumps(written))
     return 0
 
 

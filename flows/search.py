@@ -13,7 +13,7 @@ from flows.cells import cell_at, label_of, train_all
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, asked_for
-from tasks.records import Budget, Cell, CellResult, Failure, Fold, Look, Progress, Searched, Trained, Trial, point_title
+from tasks.records import Budget, Cell, CellResult, Failure, Fold, Look, Progress, Searched, Trained, Trial, point_title, time_of
 from tasks.store.budgets import read_budget, write_budget
 from tasks.store.cells import CellFolder, cell_key, read_curve
 from tasks.store.state import core_digest, digest_of
@@ -44,20 +44,25 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
     """
     if not config.searched:
         return Found()
-    free = any(type(evidence).choose is not Evidence.choose for evidence in asked_for(config))
     searches = [_Search(config, name, fold, folds) for name in config.searched for fold in range(len(folds))]
     clock = Clock(config, folds, fresh, len(searches))
     progress.begin("searching")
-    while any(one.wanted for one in searches) and not clock.ended:
-        _train_wave(config, searches, fresh, clock, progress)
+    while any(one.wanted for one in searches):
+        most = max(len(one.wanted) for one in searches)
+        wave = [(one, one.wanted[k]) for k in range(most) for one in searches if k < len(one.wanted)]
+        _train(config, wave, fresh, clock, progress)
+        if clock.ended:
+            break
         for one in searches:
-            if not clock.ended:
-                one.go_on()
-            for number in one.decided(clock.ended):
-                trained, tags = one.longest[number], {**prefect_tags(), "trial": str(number)}
-                whole = free or one.trials[number].whole or one.is_best(number)
-                tracker.cell(trained.cell, trained.result, list(describe_fold(trained.cell.data)), tags, whole)
-    clock.close()
+            one.go_on()
+            _note(config, one, tracker)
+    if clock.ended:
+        clock.reserve = None
+        _train(config, [(one, last) for one in searches if (last := one.unfinished)], fresh, clock, progress)
+        for one in searches:
+            one.wanted = []
+            _note(config, one, tracker)
+    clock.note()
     return Found(
         tuple(one.longest[number] for one in searches for number in sorted(one.longest)),
         tuple(Searched(one.ranker, one.fold, tuple(one.trials[number] for number in sorted(one.trials))) for one in searches),
@@ -66,16 +71,20 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
     )
 
 
-def _train_wave(config: RunConfig, searches: Sequence["_Search"], fresh: bool, clock: "Clock", progress: Progress) -> None:
-    """Trains what all searches want next: the first draws of each, then the second ones, ….
+def _note(config: RunConfig, one: "_Search", tracker: Tracker) -> None:
+    """Notes in MLflow what will not be trained any further."""
+    free = any(type(evidence).choose is not Evidence.choose for evidence in asked_for(config))
+    for number in one.decided():
+        trained, tags = one.longest[number], {**prefect_tags(), "trial": str(number)}
+        whole = free or one.trials[number].whole or one.is_best(number)
+        tracker.cell(trained.cell, trained.result, list(describe_fold(trained.cell.data)), tags, whole)
 
-    Cells of two searches may be the same (two names of one ranker): both hear of it.
-    """
-    most = max(len(one.wanted) for one in searches)
-    ordered = [(one, one.wanted[k]) for k in range(most) for one in searches if k < len(one.wanted)]
+
+def _train(config: RunConfig, wave: Sequence[tuple["_Search", Wanted]], fresh: bool, clock: "Clock", progress: Progress) -> None:
+    """Trains draws of several searches in their order. Cells of two searches may be the same (two names of one ranker): both hear of it."""
     cells: list[Cell] = []
     of: dict[int, tuple[_Search, Wanted]] = {}
-    for one, wanted in ordered:
+    for one, wanted in wave:
         try:
             cell = one.cell(wanted)
         except ValueError as error:
@@ -90,6 +99,8 @@ def _train_wave(config: RunConfig, searches: Sequence["_Search"], fresh: bool, c
     def finished(cell: Cell, result: CellResult) -> None:
         one, wanted = of[id(cell)]
         one.finished(wanted, Trained(cell, result))
+        if clock.reserve is not None:
+            clock.reserve[one.name] = one.to_finish
         clock.note()
         progress.done(told(cell, result, config.select_of(one.ranker), result.key in there) + clock.left)
 
@@ -152,7 +163,7 @@ class _Search:
         cut = f" ({length} of {whole})" if length != whole else ""
         label = label_of(self.ranker, f"trial {wanted.number}: {drawn}{cut}", self.fold if len(self.folds) > 1 else None)
         before = self.longest.get(wanted.number)
-        return replace(cell, label=label, start=before.result.key if before else "")
+        return replace(cell, label=label, start=before.result.key if before else "", goes_on=length != whole)
 
     def finished(self, wanted: Wanted, trained: Trained) -> None:
         """A draw was trained to its next length."""
@@ -191,9 +202,26 @@ class _Search:
         values = {k: trial.value for k, trial in self.trials.items() if trial.value is not None}
         return values[number] == max(values.values())
 
-    def decided(self, ended: bool) -> list[int]:
-        """Draws that will not be trained any further, each once; all, where the search has `ended`."""
-        open_still = set() if ended else {wanted.number for wanted in self.wanted}
+    @property
+    def unfinished(self) -> Wanted | None:
+        """What trains the best draw to its end; None where it is there, or none could be trained."""
+        number = max(sorted(self.longest), key=lambda number: self.trials[number].value or 0.0, default=0)
+        if not number or self.trials[number].whole:
+            return None
+        return Wanted(number, self.trials[number].settings, len(self.lengths) - 1)
+
+    @property
+    def to_finish(self) -> float:
+        """Seconds that `unfinished` will about take."""
+        last = self.unfinished
+        if last is None:
+            return 0.0
+        trial, whole = self.trials[last.number], self.lengths[-1]
+        return trial.seconds * ((whole or 0) / max(trial.looks[-1].iterations, 1) - 1)
+
+    def decided(self) -> list[int]:
+        """Draws that will not be trained any further, each once."""
+        open_still = {wanted.number for wanted in self.wanted}
         found = [number for number in sorted(self.longest) if number not in open_still | self._noted]
         self._noted |= set(found)
         return found
@@ -204,7 +232,8 @@ class Clock:
     """The time of a run's searches. Where a run was ended by it before, it ends at the same cell again.
 
     Attributes:
-        ended: no other cell is begun.
+        ended: no other draw is trained, but the best of each search to its end.
+        reserve: seconds that this will take, by search; None once it is under way.
     """
 
     config: RunConfig
@@ -214,6 +243,7 @@ class Clock:
     """Cells that are trained whatever the time: one a search."""
     ended: bool = False
     cells: int = 0
+    reserve: dict[str, float] | None = field(default_factory=dict)
     began: float = field(default_factory=lambda: monotonic())
 
     def __post_init__(self) -> None:
@@ -232,12 +262,15 @@ class Clock:
         """What is left of the time, in words; nothing where it is not limited, or was over in an earlier run."""
         if self.config.budget is None or (self.before and self.before.ended):
             return ""
-        return f"; {clock_time(max(self.config.budget - self.used, 0.0))} of {clock_time(self.config.budget)} left"
+        return f"; {time_of(max(self.config.budget - self.used, 0.0))} of {time_of(self.config.budget)} left"
 
     def more(self) -> bool:
-        """Whether another cell may be begun, which is then counted."""
+        """Whether another cell may be begun, which is then counted; those that finish the best are not."""
+        if self.reserve is None:
+            return True
         if self.config.budget is not None:
-            over = self.cells >= self.before.cells if self.before and self.before.ended else self.used >= self.config.budget
+            needed = self.used + sum(self.reserve.values())
+            over = self.cells >= self.before.cells if self.before and self.before.ended else needed >= self.config.budget
             if self.ended or (over and self.cells >= self.least):
                 self.ended = True
                 return False
@@ -249,18 +282,7 @@ class Clock:
         if self.config.budget is not None and not (self.before and self.before.ended):
             write_budget(self.key, Budget(self.config.budget, round(self.used, 1), self.cells, self.ended))
 
-    def close(self) -> None:
-        """Nothing is trained any more."""
-        self.note()
-
     @property
     def budget(self) -> Budget | None:
         """How far the searches got; None where their time was not limited."""
         return None if self.config.budget is None else Budget(self.config.budget, round(self.used, 1), self.cells, self.ended)
-
-
-def clock_time(seconds: float) -> str:
-    """``9m 40s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return " ".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n) or "0s"

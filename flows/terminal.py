@@ -9,13 +9,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from tasks.data.click_models import Compared, Fitted
+from tasks.data.interleaved import Comparison
+from tasks.data.new_rankers import Expected
 from tasks.evidence.drawing import title_of
+from tasks.evidence.reasons import SHOWN, ShownPair
 from tasks.evidence.segments import Changes
 from tasks.evidence.significance import Mean, Scorecard, Standings, best_mean, marks
+from tasks.evidence.wrong_order import Summary
 from tasks.records import printable
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns
 from tasks.report.publish import report_page
+from tasks.report.searches import search_sentences
 from tasks.report.study import MICRO, StudyCell
 
 if TYPE_CHECKING:
@@ -50,8 +55,12 @@ def show(outcome: RunOutcome) -> None:
     for found in outcome.evidence:
         for sentence in found.sentences():
             console.print(_plain(sentence), highlight=False)
+    for sentence in search_sentences(outcome):
+        console.print(_plain(sentence), highlight=False)
     for note in outcome.at_ends:
-        console.print(_plain(f"At the end of its grid: {note}; better ones may lie beyond."), style="yellow", highlight=False)
+        console.print(
+            _plain(f"At the end of its grid or range: {note}; better ones may lie beyond."), style="yellow", highlight=False
+        )
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
 
@@ -152,6 +161,44 @@ def show_changed(found: Sequence[Changes]) -> None:
         console.print(table)
 
 
+def show_pair(pair: ShownPair) -> None:
+    """Prints why one document stands above another: contributions, a table a feature, and the smallest changes that swap them."""
+    console = _console()
+    console.print(_plain(f"{pair.query}: {pair.above} stands above {pair.below} by {pair.why.difference:.4g}"), highlight=False)
+    table = Table("feature", title_justify="left")
+    for column in (pair.above.name, pair.below.name, "contribution", *(["SE"] if any(r.error for r in pair.why.reasons) else [])):
+        table.add_column(_plain(column), justify="right")
+    for reason in pair.why.reasons[:SHOWN]:
+        values = ("–" if value != value else f"{value:.4g}" for value in (reason.above, reason.below))
+        errors = (f"{reason.error:.2g}",) if any(r.error for r in pair.why.reasons) else ()
+        table.add_row(_plain(reason.feature), *values, f"{reason.contribution:+.4g}", *errors)
+    if rest := pair.why.reasons[SHOWN:]:
+        table.add_row(f"{len(rest)} others", "", "", f"{sum(r.contribution for r in rest):+.4g}")
+    table.caption = f"Contributions ({pair.why.method}) sum to the difference of the scores."
+    console.print(table)
+    for change in pair.why.changes[:3]:
+        console.print(_plain(pair.change_text(change)), highlight=False)
+    if not pair.why.changes:
+        console.print("no change of one feature to a value of these data would swap them", highlight=False)
+
+
+def show_wrong_order(summary: Summary) -> None:
+    """Prints which features put documents in the wrong order."""
+    console = _console()
+    console.print(_plain(summary.text()), highlight=False)
+    table = Table("feature", title_justify="left")
+    for column in ("mean contribution", "mean size", "largest reason", "smallest change"):
+        table.add_column(column, justify="right")
+    for row in summary.features[:SHOWN]:
+        table.add_row(_plain(row.feature), f"{row.contribution:+.4g}", f"{row.size:.4g}", f"{row.first:,}", f"{row.nearest:,}")
+    table.caption = (
+        f"The worst pair of each query ({summary.method}): contributions to the upper document's score less the lower one's, and in how "
+        "many pairs a feature is the largest reason, and the one whose smallest change would put them right."
+    )
+    if summary.pairs:
+        console.print(table)
+
+
 def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted) -> None:
     """Prints a log's click models, the best first, and what there is to say of the log."""
     console = _console()
@@ -167,6 +214,48 @@ def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted) 
         table.add_row(one.name, f"{one.likelihood:.5f}", behind, f"{one.perplexity:.4f}", *by_rank)
     console.print(table)
     for sentence in (compared.sentence(), *compared.left_out, *notes, chosen.sentence()):
+        console.print(_plain(sentence), highlight=False)
+
+
+def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str]) -> None:
+    """Prints what new rankers would earn, and why the log does not say."""
+    console = _console()
+    columns = ("ranker", "estimator", "clicks a page", f"{level:.0%} interval", "against the log", "effective pages", "shown")
+    table = Table(*columns, title="New rankers, estimated from the log", title_justify="left", title_style="bold")
+    for one in found:
+        for e in one.estimates:
+            table.add_row(
+                _plain(one.ranker),
+                e.estimator,
+                f"{e.value:.4f}",
+                f"{e.low:.4f} … {e.high:.4f}",
+                f"{e.gain:+.4f} ±{e.gain_error:.4f}",
+                f"{e.sessions:,.0f}",
+                f"{e.supported:.1%}",
+            )
+    if table.row_count:
+        console.print(table)
+    for sentence in (*notes, *(text for one in found for text in (*one.notes, *one.refused))):
+        console.print(_plain(sentence), highlight=False)
+
+
+def show_duels(found: Comparison, level: float) -> None:
+    """Prints which of interleaved rankers clicks prefer."""
+    console = _console()
+    title = f"Interleaved rankers: {found.pages:,} pages, {found.clicked:,} with a click"
+    columns = ("ranker", "against", "wins", "losses", "ties", "preference", f"{level:.0%} interval", "p", "Holm p")
+    table = Table(*columns, title=title, title_justify="left", title_style="bold")
+    for duel in found.duels:
+        table.add_row(
+            *(_plain(found.rankers[k]) for k in (duel.first, duel.second)),
+            *(f"{count:,}" for count in (duel.wins, duel.losses, duel.ties)),
+            f"{duel.preference:+.4f}",
+            f"{duel.low:+.4f} … {duel.high:+.4f}",
+            f"{duel.p:.2g}",
+            f"{duel.holm_p:.2g}",
+        )
+    console.print(table)
+    for sentence in (*found.sentences(), *found.notes):
         console.print(_plain(sentence), highlight=False)
 
 

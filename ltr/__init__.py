@@ -9,12 +9,14 @@
 from pathlib import Path
 
 # isort: off
-from ltr.kernels import cache as _cache  # noqa: F401  (first: it says where all the others keep what they compile)
+from ltr.kernels.threads import threads  # first: it says how threads wait, before any of them runs
+from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the others keep what they compile)
 
 # isort: on
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import Certificate, certify
 from ltr.diagnostics.polish import Polished, polish
+from ltr.diagnostics.why_above import WhyAbove, why_above
 from ltr.linear.adarank import AdaRank
 from ltr.linear.conditional import ConditionalModel
 from ltr.linear.least_squares import LeastSquares
@@ -92,6 +94,7 @@ __all__ = [
     "Schedule",
     "Term",
     "WeightedFusion",
+    "WhyAbove",
     "certify",
     "combine",
     "corrected",
@@ -101,4 +104,6 @@ __all__ = [
     "mix_scores",
     "polish",
     "save",
+    "threads",
+    "why_above",
 ]

@@ -108,7 +108,8 @@ class Cell:
         measures: taken of it.
         conventions: label rules, as a configuration has them.
         columns: of the data's files; they are kept with the model.
-        start: key of the cell that is this one with fewer iterations, from which its training goes on; it decides nothing but the time.
+        start: key of the cell that is this one with fewer iterations, from which its training goes on; `goes_on`: what it takes to go on
+            from this one is kept. Neither decides anything but the time.
     """
 
     label: str
@@ -121,6 +122,7 @@ class Cell:
     conventions: Mapping[str, Any]
     columns: Columns = Columns()
     start: str = ""
+    goes_on: bool = False
 
 
 def printable(text: str) -> str:
@@ -132,6 +134,13 @@ def number_of(n: int, noun: str) -> str:
     """A number and what it counts, as people write it: ``1 query``, ``1,204 queries``."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else many}"
+
+
+def time_of(seconds: float) -> str:
+    """Seconds as people write them: ``9m 40s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return " ".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n) or "0s"
 
 
 def point_title(point: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ltr.clicks.chains import Chain, after_relevance
 from ltr.clicks.looks import Looks
+from ltr.clicks.off_policy import new_pages
 from ltr.clicks.pages import Pages
 
 LOOKS, CHAINS = ("rctr", "dctr", "pbm", "ubm"), ("cascade", "dcm", "sdbn", "ccm")
@@ -84,3 +85,25 @@ def glances(model, page):
             seen_, drawn_ = np.array(seen), np.array(drawn)
             p = np.prod(np.where(seen_, gamma, 1 - gamma) * np.where(drawn_, alpha, 1 - alpha))
             yield float(p), (seen_ * drawn_).astype(bool)
+
+
+def shuffled_pages(n_queries, documents, n_pages, shown, rng, spread=1.0):
+    """Pages of a ranker that draws its order by lot: documents of smaller numbers tend to stand higher; earlier queries are asked more."""
+    often = np.arange(n_queries, 0, -1) / np.arange(1, n_queries + 1).sum()
+    query = rng.choice(n_queries, n_pages, p=often)
+    order = np.argsort(-(spread * np.linspace(1, 0, documents) + rng.gumbel(size=(n_pages, documents))), axis=1)[:, :shown]
+    return Pages(
+        np.arange(n_pages + 1) * shown,
+        (query[:, None] * documents + order).ravel(),
+        np.tile(np.arange(1, shown + 1), n_pages),
+        np.zeros(n_pages * shown, bool),
+        np.repeat(np.arange(n_queries), documents),
+    )
+
+
+def worth(model, rank, query, top):
+    """Clicks a page that users make on a new ranker's first results, where queries are asked as in `shuffled_pages`."""
+    pages, whose = new_pages(rank, query, top)
+    n = int(query.max()) + 1
+    of_query = np.bincount(whose[pages.of_page()], model.expected(pages), n)
+    return float((of_query * np.arange(n, 0, -1)).sum() / np.arange(1, n + 1).sum())

@@ -2,7 +2,7 @@
 
 Log-likelihood is that of a page's clicks, each given those above it, in nats a result; perplexity, as the field has it (Dupret & Piwowarski
 2008), is 2 to the power of the mean surprise in bits about each rank's clicks, whatever was clicked above: 2 is a coin, 1 is certainty. Its
-mean over ranks is the overall one. No probability counts as less than `LEAST`, so that one impossible page, such as a second click for the
+mean over ranks, by how much was shown there, is the overall one. No probability counts as less than `LEAST`, so that one impossible page, such as a second click for the
 cascade, does not decide alone (PyClick has the same floor). Pages are compared in pairs: how far a model is behind the best has a standard
 error of its own, far smaller than that of either.
 """
@@ -31,7 +31,7 @@ class Foretold:
         likelihood: nats a result; 0 is certainty.
         behind: likelihood that it lacks against the best model, and
         error: the standard error of that.
-        perplexity: mean over ranks; `by_rank`: ``float64 [ranks]``, NaN where nothing was shown.
+        perplexity: mean over ranks, weighed by their results; `by_rank`: ``float64 [ranks]``, NaN where nothing was shown.
     """
 
     name: str
@@ -59,13 +59,13 @@ def foretell(models: Mapping[str, ClickModel], pages: Pages, session: Ints) -> l
     n_results = len(pages.pair)
     likelihood = {name: -_total(values) / n_results for name, values in sums.items()}
     best = max(likelihood, key=lambda name: likelihood[name])
+    shown = np.bincount(pages.rank - 1, minlength=pages.n_ranks)
     found = []
     for name, model in models.items():
         by_rank = perplexities(model.expected(pages), pages)
+        overall = float(np.nansum(by_rank * shown) / n_results)
         error = _error(sums[name] - sums[best], pages, session)
-        found.append(
-            Foretold(name, likelihood[name], likelihood[best] - likelihood[name], error, float(np.nanmean(by_rank)), by_rank)
-        )
+        found.append(Foretold(name, likelihood[name], likelihood[best] - likelihood[name], error, overall, by_rank))
     return sorted(found, key=lambda one: one.behind)
 
 

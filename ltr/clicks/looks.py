@@ -12,7 +12,8 @@ than impressions; PyClick walks every session in every round of EM.
 EM of γ and α together, as others have it, takes ranks for looked at more than they are where a document has few impressions: each new
 document brings an α of its own, of which there are never enough data. `ltr.data.propensities` has no such bias, for γ of a rank and, since a
 click on one result is drawn whatever the clicks above are, for γ of a rank and a last click too. Given γ, each α is the maximum of its own
-likelihood with its prior; what is known of it is Fisher's information Σ nγ / (α(1 − γα)), that of (1 − α)·Σ nγ / (1 − γα) certain looks. α and γ are known up to a factor, by which the largest γ of a rank without a click above it is 1.
+likelihood with its prior; what is known of it is Fisher's information Σ nγ / (α(1 − γα)), that of (1 − α)·Σ nγ / (1 − γα) certain looks.
+α and γ are known up to a factor, by which the largest γ of a rank that is often shown, without a click above it, is 1.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from ltr.clicks.ascent import MARGIN
-from ltr.clicks.click_model import ClickModel, Settings, draws, no_draws, query_means, sums, within
+from ltr.clicks.click_model import STEADY, ClickModel, Settings, drawn_to, draws, no_draws, sums, within
 from ltr.clicks.pages import Pages
 from ltr.data.propensities import propensities, ties
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
@@ -37,6 +38,10 @@ class Looks(ClickModel):
     """
 
     gamma: Floats
+
+    @property
+    def n_ranks(self) -> int:
+        return len(self.gamma)
 
     def given(self, pages: Pages) -> Floats:
         found = np.empty(len(pages.pair))
@@ -112,56 +117,70 @@ def _cells(pages: Pages, state: Ints, n_states: int) -> _Cells:
 
 def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Looks:
     """The model `name` (rctr, dctr, pbm or ubm) of these pages, for ranks up to `n_ranks`."""
-    n_pairs, prior = len(pages.query), settings.prior
+    n_pairs = len(pages.query)
     state = _states(pages, name, n_ranks)
     cells = _cells(pages, state, n_ranks * n_ranks + 1)
     if name == "rctr":
         shown, clicked = (np.bincount(cells.state - 1, column, n_ranks) for column in (cells.shown, cells.clicked))
-        rates = (clicked + prior * clicked.sum() / shown.sum()) / (shown + prior)
+        rates = (clicked + STEADY * clicked.sum() / shown.sum()) / (shown + STEADY)
         gamma, alpha = np.repeat(rates[:, None], n_ranks, axis=1), np.ones(n_pairs)
         looks = sums(cells.pair, cells.shown, n_pairs)
-        return Looks(name, alpha, looks, looks, prior, gamma)
+        return Looks(name, alpha, looks, looks, STEADY, gamma)
     table = np.ones((n_ranks, n_ranks))
     if name == "ubm":
-        table = _after_clicks(cells, prior, n_ranks)
+        table = _after_clicks(_told(cells, n_ranks * n_ranks), n_ranks)
     elif name == "pbm":
-        table = np.repeat(_by_rank(cells, n_ranks)[:, None], n_ranks, axis=1)
+        table = np.repeat(_by_rank(_told(cells, n_ranks))[:, None], n_ranks, axis=1)
     gamma = table.ravel() if name == "ubm" else np.ascontiguousarray(table[:, 0])
     look = cells.shown * gamma[cells.state - 1]
     clicks, looks = (sums(cells.pair, values, n_pairs) for values in (cells.clicked, look))
-    alpha = query_means(clicks, looks, pages.query, prior)
+    squares = sums(cells.pair, look * gamma[cells.state - 1], n_pairs)
+    alpha, prior = drawn_to(clicks, looks, squares, pages.query, settings.prior)
     _attract(cells.starts, cells.state, cells.shown, cells.clicked, gamma, prior, alpha)
     at = alpha[cells.pair]
     certain = sums(cells.pair, look * (1 - at) / (1 - gamma[cells.state - 1] * at), n_pairs)
     return Looks(name, alpha, looks, certain, prior, table)
 
 
-def _by_rank(cells: _Cells, n_ranks: int) -> Floats:
-    """γ of each rank, ``float64 [ranks]``; that of the rank before where none is known."""
-    found = propensities(cells.pair_numbers, cells.state, cells.shown, cells.clicked)
-    gamma = np.full(n_ranks, np.nan)
-    gamma[: len(found)] = found
-    for rank in range(n_ranks):
-        if np.isnan(gamma[rank]):
-            gamma[rank] = gamma[rank - 1] if rank else 1.0
-    return within(gamma)
+@dataclass(frozen=True)
+class _Told:
+    """What clicks tell of looks by state: those there were, ``clicked [states]``, and those there would have been had everybody looked."""
+
+    clicked: Floats
+    expected: Floats
 
 
-def _after_clicks(cells: _Cells, prior: float, n_ranks: int) -> Floats:
-    """γ of each rank and rank of the last click above, ``float64 [ranks, ranks]``, drawn to the rank's own as if it had been looked at
-    `prior` times more."""
+def _told(cells: _Cells, n_states: int) -> _Told:
     found = propensities(cells.pair_numbers, cells.state, cells.shown, cells.clicked)
-    gamma = np.zeros(n_ranks * n_ranks)
+    gamma = np.zeros(n_states)
     gamma[: len(found)] = np.nan_to_num(found)
     looks = np.bincount(cells.pair, cells.shown * gamma[cells.state - 1])
     with np.errstate(invalid="ignore"):
         alpha = np.nan_to_num(np.bincount(cells.pair, cells.clicked) / looks)
-    expected = np.bincount(cells.state - 1, cells.shown * alpha[cells.pair], n_ranks * n_ranks).reshape(n_ranks, n_ranks)
-    clicked = np.bincount(cells.state - 1, cells.clicked, n_ranks * n_ranks).reshape(n_ranks, n_ranks)
-    of_log = clicked.sum() / expected.sum()
-    of_rank = (clicked.sum(axis=1) + prior * of_log) / (expected.sum(axis=1) + prior)
-    table = (clicked + prior * of_rank[:, None]) / (expected + prior)
-    return np.ascontiguousarray(within(table / table[:, 0].max()))
+    return _Told(sums(cells.state - 1, cells.clicked, n_states), sums(cells.state - 1, cells.shown * alpha[cells.pair], n_states))
+
+
+def _by_rank(told: _Told) -> Floats:
+    """γ of each rank, ``float64 [ranks]``, drawn to that of the rank above as if `STEADY` more clicks had been expected there."""
+    gamma, above = np.empty(len(told.clicked)), told.clicked.sum() / told.expected.sum()
+    for rank in range(len(gamma)):
+        above = gamma[rank] = (told.clicked[rank] + STEADY * above) / (told.expected[rank] + STEADY)
+    return within(gamma / _largest(gamma, told.expected))
+
+
+def _largest(gamma: Floats, expected: Floats) -> float:
+    """The largest γ of a rank that clicks tell at least half as much of as of the average one: a deep rank with three clicks is no scale."""
+    return float(gamma[expected >= expected.mean() / 2].max())
+
+
+def _after_clicks(told: _Told, n_ranks: int) -> Floats:
+    """γ of each rank and rank of the last click above, ``float64 [ranks, ranks]``, drawn to the rank's own."""
+    clicked, expected = (values.reshape(n_ranks, n_ranks) for values in (told.clicked, told.expected))
+    of_rank = _by_rank(_Told(clicked.sum(axis=1), expected.sum(axis=1)))
+    scale = clicked.sum() / (expected * of_rank[:, None]).sum()
+    """What is expected is by γ whose largest, of all states, is 1."""
+    table = (clicked + STEADY * scale * of_rank[:, None]) / (expected + STEADY)
+    return np.ascontiguousarray(within(table / _largest(table[:, 0], expected[:, 0])))
 
 
 @njit(cache=True)

@@ -9,11 +9,13 @@ module registers the locators below. Functions outside the core are cached as us
 Processes may fill a cache at the same time. numba numbers the files of a function by its index (one for each signature and, of a
 closure, for each set of its values), so that two processes which start from the same index give one number to two kernels, and the
 index of the later names the kernel of the other: a histogram of wide columns was then built by the kernel for narrow ones. Here every
-file that is saved has a name of its own.
+file that is saved has a name of its own, and an index is read and written again by one process at a time: otherwise the later would drop
+what the earlier had entered.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -113,6 +115,24 @@ class FileOfItsOwn(IndexDataCacheFile):
 
     def _data_name(self, number: int) -> str:
         return f"{self._index_name.removesuffix('.nbi')}.{uuid4().hex[:16]}.nbc"
+
+    def save(self, key: object, data: object) -> None:
+        """The data, and then their name in the index."""
+        name = self._data_name(0)
+        self._save_data(name, data)
+        with _alone_with(Path(self._index_path)):
+            self._save_index({**self._load_index(), key: name})
+
+
+@contextmanager
+def _alone_with(index: Path) -> Iterator[None]:
+    """No other process writes to this index meanwhile, where the system has locks."""
+    with ExitStack() as held:
+        with suppress(OSError, ImportError):
+            import fcntl
+
+            fcntl.flock(held.enter_context(index.with_suffix(".lock").open("w")), fcntl.LOCK_EX)
+        yield
 
 
 caching.IndexDataCacheFile = FileOfItsOwn

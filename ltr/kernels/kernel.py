@@ -8,6 +8,7 @@ function when it is first needed.
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
@@ -44,12 +45,24 @@ NumbaType = Any
 Llvm = Any
 """A builder, a value or a type of LLVM, as numba hands it on; not annotated either."""
 
-F8, I8 = types.float64, types.int64
+F8, I8, I1 = types.float64, types.int64, types.boolean
 """Scalars in signatures."""
-F4_1D, F8_1D, I4_1D, I8_1D = (types.Array(kind, 1, "C") for kind in (types.float32, F8, types.int32, I8))
+F4_1D, F8_1D, I4_1D, I8_1D, I1_1D = (types.Array(kind, 1, "C") for kind in (types.float32, F8, types.int32, I8, I1))
 """Contiguous arrays of one dimension in signatures."""
 F4_2D, F8_2D, I8_2D = (types.Array(kind, 2, "C") for kind in (types.float32, F8, I8))
 """Contiguous arrays of two dimensions in signatures."""
+I8_3D, U1_3D, U8_3D = (types.Array(kind, 3, "C") for kind in (I8, types.uint8, types.uint64))
+"""Contiguous arrays of three dimensions in signatures."""
+
+
+def read_only(array: NumbaType) -> NumbaType:
+    """The type of such an array that is only read: of a memory-mapped file for instance. One that can be written to is taken too."""
+    return array.copy(readonly=True)
+
+
+inner = partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""``njit`` for functions that only compiled code calls, and not by address: their entries for Python and for C take longer to compile than
+they do. Called from Python they fail."""
 
 _COMPILED: dict[tuple[Kernel, NumbaType], Kernel] = {}
 

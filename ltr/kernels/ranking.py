@@ -6,13 +6,18 @@ vector; rounding keeps the order of two scores or makes them a tie, so one pass 
 """
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
-from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
+from ltr.kernels.kernel import F8_1D, I1, I8_1D, Floats, Floats32, Ints, Ints32, inner
 
 COUNTED = 1000
 """Queries of up to this many documents are ranked by counting, longer ones by sorting: whichever is faster."""
+RANK = I1(F8_1D, I8_1D)
+"""The signature of `rank`, for kernels that are given it: it is then compiled once and not with each of them."""
+SORT = types.void(F8_1D, I8_1D)
+"""The signature of `sort_falling`, likewise."""
 _LANES = 8
+_RUN = 16
 _LOWEST = np.float32(-np.inf)
 
 
@@ -36,6 +41,38 @@ def count_above(rounded: Floats32, ranks: Ints32) -> None:
 
 
 @njit(cache=True)
+def sort_falling(values: Floats, order: Ints) -> None:
+    """Writes the positions ``int64 [values]`` by value, descending, equal values in the order given, NaN last: insertion in runs, which
+    are then merged. `numpy.argsort` compiled would take several times as long to compile, in every kernel that sorts."""
+    n, size = len(values), _RUN
+    for k in range(n):
+        place = k
+        while place % _RUN and _is_above(values[k], values[order[place - 1]]):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
+    merged = np.empty(n, np.int64)
+    while size < n:
+        for begin in range(0, n, 2 * size):
+            middle, end = min(begin + size, n), min(begin + 2 * size, n)
+            a, b = begin, middle
+            for k in range(begin, end):
+                from_b = a == middle or (b < end and _is_above(values[order[b]], values[order[a]]))
+                merged[k] = order[b] if from_b else order[a]
+                b += from_b
+                a += not from_b
+        for k in range(n):
+            order[k] = merged[k]
+        size *= 2
+
+
+@inner()
+def _is_above(a: float, b: float) -> bool:
+    """a > b, with NaN below all numbers."""
+    return a == a and not b >= a
+
+
+@njit(cache=True)
 def rank(scores: Floats, order: Ints) -> bool:
     """Writes the positions ``int64 [documents]`` by score, descending, equal scores in the order given; returns whether all scores are
     known to differ.
@@ -44,7 +81,7 @@ def rank(scores: Floats, order: Ints) -> bool:
     """
     n = len(scores)
     if n > COUNTED:
-        order[:] = np.argsort(-scores, kind="mergesort")
+        sort_falling(scores, order)
         return False
     rounded = lanes_for(n)
     for j in range(n):

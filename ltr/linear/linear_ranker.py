@@ -11,13 +11,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numba import njit, prange
-from scipy import optimize
 
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.imputation import Imputation, Way, fit_imputation
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
+from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.surface import Surface, linear_surface
 from ltr.rankers.training import Curve, mean_measure
 
@@ -78,6 +77,8 @@ def minimise(
     def value(weights: Floats) -> tuple[float, Floats]:
         loss, factors = cost(products(features, weights))
         return loss + (weights**2).sum() / C, transposed(features, factors) + 2 * weights / C
+
+    from scipy import optimize
 
     found = optimize.minimize(
         value,
@@ -223,6 +224,15 @@ class LinearRanker(Ranker):
         if weights.dtype != np.float64 or not np.isfinite(weights).all():
             raise ValueError(f"weights of {weights.dtype}, not all of them finite numbers of float64")
         return replace(self, weights=weights)
+
+    def attributions(self, features: Features) -> Floats | None:
+        """Weight × value; what the indicator of a missing feature adds is the feature's."""
+        assert self.weights is not None
+        array = checked_features(features, self.names)
+        parts, wide = self._inputs(array) * self.weights, array.shape[1]
+        if self.imputation is not None:
+            parts[:, self.imputation.indicated] += parts[:, wide:]
+        return np.column_stack((parts[:, :wide], np.zeros(len(array))))
 
     @property
     def export_form(self) -> str | None:

@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.kernels.kernel import F8_1D, I8, I8_1D, Floats, Ints, Kernel, ready
-from ltr.kernels.ranking import by_score, rank
+from ltr.kernels.kernel import F8_1D, I1, I8, I8_1D, Floats, Ints, Kernel, inner, ready
+from ltr.kernels.ranking import RANK, SORT, rank, sort_falling
 from ltr.metrics.conventions import PRESETS, Conventions
 from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of
 
@@ -22,7 +22,7 @@ _CHUNK = 1 << 18
 """Documents that are ranked at a time before they are measured: their ranking takes 4 MB."""
 
 
-@njit(cache=True)
+@inner()
 def _in_order(values: Floats) -> bool:
     for k in range(1, len(values)):
         if values[k] < values[k - 1]:
@@ -41,8 +41,43 @@ def tie_groups(scores: Floats, order: Ints, ends: Ints) -> int:
     return groups
 
 
+@njit(cache=True)
+def _rank_query(
+    scores: Floats, tie_breaker: Floats, group_ties: bool, first: int, rank: Kernel, sort_falling: Kernel, order: Ints, ends: Ints
+) -> int:
+    """`_rank` of one query, whose first document is `first`; returns how many groups count as tied."""
+    n, own, as_given = len(scores), scores, group_ties or _in_order(tie_breaker)
+    by_tie_breaker = np.empty(0 if as_given else n, np.int64)
+    if not as_given:
+        own = np.empty(n)
+        for k in range(n):
+            own[k] = -tie_breaker[k]
+        sort_falling(own, by_tie_breaker)
+        for k in range(n):
+            own[k] = scores[by_tie_breaker[k]]
+    alone = rank(own, order) or not group_ties
+    n_groups = 0 if alone else tie_groups(own, order, ends)
+    for k in range(n):
+        order[k] = first + (order[k] if as_given else by_tie_breaker[order[k]])
+    return n_groups
+
+
+_RANK_QUERY = I8(F8_1D, F8_1D, I1, I8, types.FunctionType(RANK), types.FunctionType(SORT), I8_1D, I8_1D)
+
+
 @njit(cache=True, parallel=True)
-def _rank(scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, order: Ints, ends: Ints, n_groups: Ints) -> None:
+def _rank(
+    scores: Floats,
+    tie_breaker: Floats,
+    offsets: Ints,
+    group_ties: bool,
+    rank_query: Kernel,
+    rank: Kernel,
+    sort_falling: Kernel,
+    order: Ints,
+    ends: Ints,
+    n_groups: Ints,
+) -> None:
     """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups that count as tied, if any.
 
     `order`, `ends` and `n_groups` begin with the first of these queries.
@@ -50,16 +85,10 @@ def _rank(scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, 
     start = offsets[0]
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
-        ranked, own_ends = order[first - start : last - start], ends[first - start : last - start]
-        if group_ties or _in_order(tie_breaker[first:last]):
-            alone = rank(scores[first:last], ranked) or not group_ties
-        else:
-            by_tie_breaker = np.argsort(tie_breaker[first:last], kind="mergesort")
-            ranked[:] = by_tie_breaker[by_score(scores[first:last][by_tie_breaker])]
-            alone = True
-        n_groups[q] = 0 if alone else tie_groups(scores[first:last], ranked, own_ends)
-        for k in range(last - first):
-            ranked[k] += first
+        a, b = first - start, last - start
+        n_groups[q] = rank_query(
+            scores[first:last], tie_breaker[first:last], group_ties, first, rank, sort_falling, order[a:b], ends[a:b]
+        )
 
 
 @njit(cache=True, parallel=True)
@@ -77,10 +106,15 @@ def _values(
 ) -> None:
     for q in prange(len(offsets) - 1):
         first, last = offsets[q] - offsets[0], offsets[q + 1] - offsets[0]
-        own_ends = ends[first : first + n_groups[q]] if n_groups[q] else singles[: last - first]
-        values[q] = value(gains[order[first:last]], own_ends, curve, cutoff)
+        own, own_ends = np.empty(last - first), ends[first : first + n_groups[q]] if n_groups[q] else singles[: last - first]
+        for k in range(last - first):
+            own[k] = gains[order[first + k]]
+        values[q] = value(own, own_ends, curve, cutoff)
 
 
+_RANK = types.void(
+    F8_1D, F8_1D, I8_1D, I1, *(types.FunctionType(kernel) for kernel in (_RANK_QUERY, RANK, SORT)), I8_1D, I8_1D, I8_1D
+)
 _VALUES = types.void(F8_1D, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D)
 
 
@@ -145,7 +179,7 @@ def evaluate(
 
 def _numbers(name: str, given: ArrayLike, kind: type) -> NDArray[Any]:
     try:
-        return np.ascontiguousarray(given, kind)
+        return np.require(given, kind, ["C", "W"])  # kernels take arrays that can be written to
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name}: {' '.join(repr(given).split())[:60]} is no array of numbers") from None
 
@@ -175,10 +209,11 @@ def _of_source(
     breaker = tie_breaker(conventions.ties, labels, position, documents)
     cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
     widest = int(np.diff(offsets[cuts]).max(initial=0))
+    kernels = ready(_rank_query, _RANK_QUERY), ready(rank, RANK), ready(sort_falling, SORT)
     order, ends, singles = np.empty(widest, np.int64), np.empty(widest, np.int64), np.arange(1, longest + 1)
     for a, b in pairwise(cuts.tolist()):
         chunk, n_groups = offsets[a : b + 1], np.empty(b - a, np.int64)
-        _rank(scores, breaker, chunk, conventions.ties == "expected", order, ends, n_groups)
+        ready(_rank, _RANK)(scores, breaker, chunk, conventions.ties == "expected", *kernels, order, ends, n_groups)
         for k, (measure, (curve, cutoff)) in enumerate(zip(measures, curves, strict=True)):
             kernel = ready(measure.definition.value, VALUE)
             ready(_values, _VALUES)(gains[k], chunk, order, ends, n_groups, singles, curve, cutoff, kernel, values[k, a:b])
@@ -212,7 +247,7 @@ def tie_breaker(ties: str, labels: Floats, position: ArrayLike | None, documents
         if documents is None:
             raise ValueError("ties='docid' needs document ids")
         return -np.unique(documents, return_inverse=True)[1].astype(np.float64)
-    return np.arange(len(labels), dtype=np.float64) if position is None else np.asarray(position, np.float64)
+    return np.arange(len(labels), dtype=np.float64) if position is None else np.require(position, np.float64, ["C", "W"])
 
 
 @dataclass(frozen=True)

@@ -380,6 +380,14 @@ class LambdaRank(Ranker):
         weights: Floats = self.weights.outer[0] * self.weights.inner[0] / self.scaling[1]
         return weights
 
+    def attributions(self, features: Features) -> Floats | None:
+        """Of the linear net, with a missing feature at its mean: contributions are against the training documents' mean."""
+        if self.hidden or self.weights is None:
+            return None
+        inputs = self.standardised(features).astype(np.float64)
+        constant = self.weights.scores(np.zeros((1, len(self.names)), np.float32))
+        return np.column_stack((inputs * (self.weights.outer[0] * self.weights.inner[0]), np.repeat(constant, len(inputs))))
+
     @property
     def counted_pairs(self) -> tuple[tuple[int, list[Ledger]], ...]:
         """`pairs`, counted every `count_pairs` epochs."""

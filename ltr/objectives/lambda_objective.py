@@ -7,6 +7,7 @@ weight how much it counts at each iteration.
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +29,10 @@ from ltr.kernels.kernel import (
     Ints32,
     Kernel,
     NumbaType,
+    inner,
     ready,
 )
-from ltr.kernels.ranking import by_score
+from ltr.kernels.ranking import RANK, by_score, rank, sort_falling
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_row
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
@@ -40,9 +42,7 @@ from ltr.objectives.pair_costs import COST, COSTS, NEAR
 from ltr.objectives.terms import Term, pair_groups, weights_at
 
 Kernels = tuple[Kernel, ...]
-"""One compiled function for each term."""
-LaidOut = tuple[Ints32, Floats32, Floats]
-"""What `_lay_out` returns."""
+"""Compiled functions of one signature; numba takes a function within a record for a function's address only where a tuple holds it."""
 
 NORMALISE = {"none": 0, "query": 1, "term": 2}
 """What is divided by its standard deviation: nothing, a query's gradients, or each term's gradients of a query; as plans have it."""
@@ -58,7 +58,6 @@ class Plan(NamedTuple):
         weights: ``float64 [terms]``, at this iteration.
         normalise: a value of `NORMALISE`.
         constructions, values, prepares, rows, costs: kernels, one a term.
-        by_gain, laid_out, scales: from `_lay_out`, empty where it does not apply.
     """
 
     offsets: Ints
@@ -75,23 +74,65 @@ class Plan(NamedTuple):
     prepares: Kernels
     rows: Kernels
     costs: Kernels
+
+
+class LaidOut(NamedTuple):
+    """A single term whose construction is `gain_pairs`, with documents laid out by gain once and for all: only their ranks are new.
+
+    Attributes:
+        offsets, shares: of the queries.
+        curve: of the measure.
+        weight: of the term, at this iteration.
+        by_gain, gains, scales: from `_lay_out`.
+        ranks: `ltr.kernels.ranking.rank`.
+    """
+
+    offsets: Ints
+    shares: Floats
+    curve: Floats
+    weight: float
+    sigma: float
     by_gain: Ints32
-    laid_out: Floats32
+    gains: Floats32
     scales: Floats
+    ranks: Kernels
+
+
+class LaidOutFirst(NamedTuple):
+    """A plan for `gradients_either_way`: a `LaidOut` and its kernel, and a `Plan` and its kernel for the queries that the first leaves."""
+
+    laid_out: LaidOut
+    quick: Kernels
+    plan: Plan
+    general: Kernels
 
 
 def plan_type(n_terms: int) -> NumbaType:
     """The type of a `Plan` with this many terms."""
     kernels = [types.UniTuple(pointer, n_terms) for pointer in (types.FunctionType(CONSTRUCTION), *POINTERS)]
-    return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels, I4_1D, F4_1D, F8_1D], Plan)
+    return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels], Plan)
 
 
-def gradients_signature(n_terms: int) -> NumbaType:
-    """``gradients(query, scores, plan, gradient, hessian) → effective pairs``, for plans with this many terms."""
-    return I8(I8, F8_1D, plan_type(n_terms), F8_1D, F8_1D)
+def gradients_signature(plan: NumbaType) -> NumbaType:
+    """``gradients(query, scores, plan, gradient, hessian) → effective pairs``, for plans of this type."""
+    return I8(I8, F8_1D, plan, F8_1D, F8_1D)
 
 
-@njit(cache=True)
+def _one(signature: NumbaType) -> NumbaType:
+    """The type of a tuple of one kernel."""
+    return types.UniTuple(types.FunctionType(signature), 1)
+
+
+_LAID_OUT = types.NamedTuple([I8_1D, F8_1D, F8_1D, F8, F8, I4_1D, F4_1D, F8_1D, _one(RANK)], LaidOut)
+_QUICK = gradients_signature(_LAID_OUT)
+
+
+def laid_out_first_type() -> NumbaType:
+    """The type of a `LaidOutFirst`, whose `Plan` has one term."""
+    return types.NamedTuple([_LAID_OUT, _one(_QUICK), plan_type(1), _one(gradients_signature(plan_type(1)))], LaidOutFirst)
+
+
+@inner()
 def _by_deviation(values: Floats, also: Floats) -> None:
     """Both divided by the population standard deviation of `values`; left alone where it is zero (S section 5.3)."""
     deviation = np.sqrt(((values - values.mean()) ** 2).mean())
@@ -153,19 +194,18 @@ def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessia
     return effective
 
 
-@njit(cache=True, forceinline=True)
-def _gain_gradients(near: float, q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
-    offsets, by_gain, laid_out, scales, sigma = plan.offsets, plan.by_gain, plan.laid_out, plan.scales, plan.sigma
+@inner(forceinline=True)
+def _gain_gradients(near: float, q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
+    offsets, scales, sigma = plan.offsets, plan.scales, plan.sigma
     if np.isnan(scales[q]):
-        in_groups: int = query_gradients(q, scores, plan, gradient, hessian)
-        return in_groups
-    order = by_score(scores)
+        return -1
+    order = np.empty(len(scores), np.int64)
+    plan.ranks[0](scores, order)
     if not sigma * (scores[order[0]] - scores[order[-1]]) < FARTHEST:
-        far_apart: int = query_gradients(q, scores, plan, gradient, hessian)
-        return far_apart
-    own, weight = slice(offsets[q], offsets[q + 1]), plan.weights[0] * plan.shares[q]
+        return -1
+    own, weight = slice(offsets[q], offsets[q + 1]), plan.weight * plan.shares[q]
     if scales[q] > 0.0:
-        write_pairs(scores, order, by_gain[own], laid_out[own], plan.curves[0], sigma, near, weight, gradient, hessian)
+        write_pairs(scores, order, plan.by_gain[own], plan.gains[own], plan.curve, sigma, near, weight, gradient, hessian)
     else:
         gradient[:] = 0.0
         hessian[:] = 0.0
@@ -173,38 +213,60 @@ def _gain_gradients(near: float, q: int, scores: Floats, plan: Plan, gradient: F
 
 
 @njit(cache=True)
-def gain_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
-    """`query_gradients` of a single term whose construction is `gain_pairs`: documents are laid out by gain once and for all, and only
-    their ranks are new. It does not count effective pairs."""
+def gain_gradients(q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
+    """`query_gradients` from a `LaidOut`; −1, and nothing is written, for queries of several groups or with scores too far apart for
+    float32. It does not count effective pairs."""
     effective: int = _gain_gradients(0.0, q, scores, plan, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
-def gain_gradients_near(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
+def gain_gradients_near(q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
     """`gain_gradients` for the construction `gain_pairs_near`."""
     effective: int = _gain_gradients(NEAR, q, scores, plan, gradient, hessian)
     return effective
 
 
-_LAID_OUT: dict[Kernel, Kernel] = {gain_pairs: gain_gradients, gain_pairs_near: gain_gradients_near}
+_QUICKEST: dict[Kernel, Kernel] = {gain_pairs: gain_gradients, gain_pairs_near: gain_gradients_near}
 
 
 @njit(cache=True)
-def _lay_out(offsets: Ints, gains: Floats, groups: Floats, curve: Floats, cutoff: int, prepare: Kernel) -> LaidOut:
-    """Positions by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and
+def gradients_either_way(q: int, scores: Floats, plan: LaidOutFirst, gradient: Floats, hessian: Floats) -> int:
+    """The quick kernel's gradients of a query, or those of the general one where it leaves them."""
+    effective: int = plan.quick[0](q, scores, plan.laid_out, gradient, hessian)
+    if effective < 0:
+        effective = plan.general[0](q, scores, plan.plan, gradient, hessian)
+    return effective
+
+
+@njit(cache=True)
+def _lay_out(
+    offsets: Ints,
+    gains: Floats,
+    groups: Floats,
+    curve: Floats,
+    cutoff: int,
+    prepare: Kernel,
+    by_gain: Ints32,
+    laid_out: Floats32,
+    scales: Floats,
+) -> None:
+    """Writes positions by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and
     1 / ideal of each query: 0 without a pair, NaN where not all its documents are of one group."""
-    by_gain, laid_out, scales = np.empty(len(gains), np.int32), np.empty(len(gains), np.float32), np.full(len(offsets) - 1, np.nan)
     for q in range(len(scales)):
         first, last = offsets[q], offsets[q + 1]
-        own = gains[first:last]
-        by_gain[first:last] = np.argsort(-own, kind="mergesort")
-        if last - first > 1 and (groups[first:last] == groups[first]).all():
+        own, order = gains[first:last], np.empty(last - first, np.int64)
+        sort_falling(own, order)
+        alike = last > first
+        for k in range(first + 1, last):
+            alike &= groups[k] == groups[first]
+        scales[q] = 0.0 if last - first == 1 else np.nan
+        if alike and last - first > 1:
             aux = np.empty((N_AUX, last - first + 1))
             scales[q] = aux[0, 0] if prepare(own, curve, cutoff, aux) > 0 else 0.0
         for k in range(last - first):
-            laid_out[first + k] = own[by_gain[first + k]] * scales[q]
-    return by_gain, laid_out, scales
+            by_gain[first + k] = order[k]
+            laid_out[first + k] = own[order[k]] * scales[q]
 
 
 @njit(cache=True, parallel=True)
@@ -224,29 +286,61 @@ def _all_gradients(
     prepares: Kernels,
     rows: Kernels,
     costs: Kernels,
-    by_gain: Ints32,
-    laid_out: Floats32,
-    scales: Floats,
     gradients: Kernel,
     gradient: Floats,
     hessian: Floats,
     effective: Ints,
 ) -> None:
-    """`query_gradients` of every query, in parallel; threads cannot take a `Plan`, whose tuples hold kernels, but they can take its
-    fields."""
+    """`query_gradients` of every query whose `effective` is −1, in parallel; threads cannot take a `Plan`, whose tuples hold kernels, but
+    they can take its fields."""
     for q in prange(len(offsets) - 1):
-        plan = Plan(
-            offsets, shares, gains, groups, curves, cutoffs, weights, sigma, normalise, constructions, values, prepares, rows, costs,
-            by_gain, laid_out, scales,
-        )  # fmt: skip
+        if effective[q] < 0:
+            plan = Plan(
+                offsets,
+                shares,
+                gains,
+                groups,
+                curves,
+                cutoffs,
+                weights,
+                sigma,
+                normalise,
+                constructions,
+                values,
+                prepares,
+                rows,
+                costs,
+            )
+            first, last = offsets[q], offsets[q + 1]
+            effective[q] = gradients(np.int64(q), scores[first:last], plan, gradient[first:last], hessian[first:last])
+
+
+@njit(cache=True, parallel=True)
+def _all_quick_gradients(
+    scores: Floats,
+    offsets: Ints,
+    shares: Floats,
+    curve: Floats,
+    weight: float,
+    sigma: float,
+    by_gain: Ints32,
+    gains: Floats32,
+    scales: Floats,
+    ranks: Kernels,
+    gradients: Kernel,
+    gradient: Floats,
+    hessian: Floats,
+    effective: Ints,
+) -> None:
+    """`gain_gradients` of every query, in parallel."""
+    for q in prange(len(offsets) - 1):
+        plan = LaidOut(offsets, shares, curve, weight, sigma, by_gain, gains, scales, ranks)
         first, last = offsets[q], offsets[q + 1]
         effective[q] = gradients(np.int64(q), scores[first:last], plan, gradient[first:last], hessian[first:last])
 
 
-_NOTHING = (np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0))
-"""In place of what `_lay_out` returns."""
-
-_LAY_OUT = types.Tuple((I4_1D, F4_1D, F8_1D))(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE))
+_LAY_OUT = types.void(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE), I4_1D, F4_1D, F8_1D)
+_ALL_QUICK = types.void(F8_1D, *_LAID_OUT, types.FunctionType(_QUICK), F8_1D, F8_1D, I8_1D)
 
 
 class Objective:
@@ -292,58 +386,107 @@ class Objective:
             np.array([curve for curve, _ in curves]),
             np.array([cutoff for _, cutoff in curves]),
         )
-        self._sigma, self._normalise = float(sigma), NORMALISE[normalise]
-        self._constructions = tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in terms)
-        self._kernels = (
-            tuple(ready(CONSTRUCTIONS[term.construction] if exact else _fastest(term), CONSTRUCTION) for term in terms),
-            tuple(ready(measure.definition.value, VALUE) for measure in measures),
-            tuple(ready(measure.definition.prepare, PREPARE) for measure in measures),
-            tuple(ready(measure.definition.row, ROW) for measure in measures),
-            tuple(ready(COSTS[term.cost], COST) for term in terms),
-        )
-        self.plan_type, self.gradients_type = plan_type(len(terms)), gradients_signature(len(terms))
-        fast = None if exact or len(terms) > 1 or self._normalise else _LAID_OUT.get(_fastest(terms[0]))
-        self._query_gradients = ready(query_gradients, self.gradients_type)
-        self.gradients = ready(fast, self.gradients_type) if fast else self._query_gradients
-        self._laid_out = self._lay_out() if fast else _NOTHING
-        pointer = types.FunctionType(self.gradients_type)
-        self._all_gradients = ready(_all_gradients, types.void(F8_1D, *self.plan_type, pointer, F8_1D, F8_1D, I8_1D))
+        self._sigma, self._normalise, self._exact = float(sigma), NORMALISE[normalise], exact
+        quick = None if exact or len(terms) > 1 or self._normalise else _QUICKEST.get(_fastest(terms[0]))
+        self._quick = quick and ready(quick, _QUICK)
+        self._laid_out = self._lay_out() if quick else None
 
-    def plan(self, iteration: int) -> Plan:
+    # What is not needed is not compiled: a single NDCG seldom needs the kernels of a `Plan`.
+
+    @cached_property
+    def _constructions(self) -> Kernels:
+        return tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in self.terms)
+
+    @cached_property
+    def _taken(self) -> Kernels:
+        """Constructions for a `Plan`; what a `LaidOut` leaves, no faster one could take either."""
+        if self._exact or self._quick:
+            return self._constructions
+        return tuple(ready(_fastest(term), CONSTRUCTION) for term in self.terms)
+
+    @cached_property
+    def _kernels(self) -> tuple[Kernels, ...]:
+        definitions = [Measure.of(term.measure).definition for term in self.terms]
+        return (
+            tuple(ready(definition.value, VALUE) for definition in definitions),
+            tuple(ready(definition.prepare, PREPARE) for definition in definitions),
+            tuple(ready(definition.row, ROW) for definition in definitions),
+            tuple(ready(COSTS[term.cost], COST) for term in self.terms),
+        )
+
+    @cached_property
+    def _general(self) -> Kernel:
+        return ready(query_gradients, gradients_signature(plan_type(len(self.terms))))
+
+    @cached_property
+    def plan_type(self) -> NumbaType:
+        """Of what `plan` returns."""
+        return laid_out_first_type() if self._quick else plan_type(len(self.terms))
+
+    @cached_property
+    def gradients_type(self) -> NumbaType:
+        """The signature of `gradients`."""
+        return gradients_signature(self.plan_type)
+
+    @cached_property
+    def gradients(self) -> Kernel:
+        """Writes a query's gradient and hessian, ``float64 [documents of the query]``; returns how many pairs are effective."""
+        return ready(gradients_either_way, self.gradients_type) if self._quick else self._general
+
+    def plan(self, iteration: int) -> Plan | LaidOutFirst:
         """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads, for models that update after each query."""
-        return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, *self._kernels, *self._laid_out)
+        plan = self._plan(iteration)
+        return LaidOutFirst(self._quick_plan(iteration), (self._quick,), plan, (self._general,)) if self._quick else plan
 
-    def _lay_out(self) -> LaidOut:
+    def _plan(self, iteration: int) -> Plan:
+        return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, self._taken, *self._kernels)
+
+    def _quick_plan(self, iteration: int) -> LaidOut:
+        assert self._laid_out is not None
+        weight = float(weights_at(self.terms, iteration)[0])
+        offsets, shares, _, _, curves, _ = self._static
+        return LaidOut(offsets, shares, curves[0], weight, self._sigma, *self._laid_out, (ready(rank, RANK),))
+
+    def _lay_out(self) -> tuple[Ints32, Floats32, Floats]:
         offsets, _, gains, groups, curves, cutoffs = self._static
-        by_gain, laid_out, scales = ready(_lay_out, _LAY_OUT)(
-            offsets, gains[0], groups[0], curves[0], int(cutoffs[0]), self._kernels[2][0]
-        )
+        n_documents = gains.shape[1]
+        by_gain, laid_out, scales = np.empty(n_documents, np.int32), np.empty(n_documents, np.float32), np.empty(len(offsets) - 1)
+        prepare = ready(Measure.of(self.terms[0].measure).definition.prepare, PREPARE)
+        ready(_lay_out, _LAY_OUT)(offsets, gains[0], groups[0], curves[0], int(cutoffs[0]), prepare, by_gain, laid_out, scales)
         return by_gain, laid_out, scales
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient."""
-        gradient, hessian, _ = self._drive(scores, self.plan(iteration), self.gradients)
+        gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
+        effective = np.full(self.queries.n_queries, -1)
+        if self._quick:
+            plan = self._quick_plan(iteration)
+            ready(_all_quick_gradients, _ALL_QUICK)(scores, *plan, self._quick, gradient, hessian, effective)
+        if effective.min(initial=0) < 0:
+            self._drive(scores, self._plan(iteration), gradient, hessian, effective)
         return gradient, hessian
 
     def effective_pairs(self, scores: Floats, iteration: int = 0) -> Ints:
         """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
-        counting = self.plan(iteration)._replace(constructions=self._constructions)
-        return self._drive(scores, counting, self._query_gradients)[2]
+        effective = np.full(self.queries.n_queries, -1)
+        counting = self._plan(iteration)._replace(constructions=self._constructions)
+        self._drive(scores, counting, np.empty(len(scores)), np.empty(len(scores)), effective)
+        return effective
 
     def among(self, documents: Bools) -> "Objective":
         """The same objective with pairs of these documents only, ``bool [documents]``; the others keep their ranks."""
         offsets, shares, gains, groups, curves, cutoffs = self._static
         other = copy(self)
         other._static = (offsets, shares, gains, np.where(documents, groups, np.nan), curves, cutoffs)
-        if self._laid_out is not _NOTHING:
+        if self._quick:
             other._laid_out = other._lay_out()
         return other
 
-    def _drive(self, scores: Floats, plan: Plan, gradients: Kernel) -> tuple[Floats, Floats, Ints]:
-        gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
-        effective = np.empty(self.queries.n_queries, np.int64)
-        self._all_gradients(scores, *plan, gradients, gradient, hessian, effective)
-        return gradient, hessian, effective
+    def _drive(self, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats, effective: Ints) -> None:
+        """Gradients of the queries whose `effective` is −1."""
+        kind, pointer = plan_type(len(self.terms)), types.FunctionType(gradients_signature(plan_type(len(self.terms))))
+        drive = ready(_all_gradients, types.void(F8_1D, *kind, pointer, F8_1D, F8_1D, I8_1D))
+        drive(scores, *plan, self._general, gradient, hessian, effective)
 
 
 def _fastest(term: Term) -> Kernel:

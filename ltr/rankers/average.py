@@ -13,7 +13,7 @@ import numpy as np
 from ltr.data.queries import Queries, canonical, chosen, select
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
+from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, learned
 from ltr.rankers.parameters import SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 
@@ -98,6 +98,20 @@ class Average(Ranker):
         for member, deviation in zip(self.members, self.deviations.tolist(), strict=True):
             scores += member.predict(features) / deviation
         return scores / len(self.members)
+
+    def attributions(self, features: Features) -> Floats | None:
+        """The mean of the members' own, where all of them have some."""
+        assert self.deviations is not None
+        found = [member.attributions(features) for member in self.members]
+        if any(one is None for one in found):
+            return None
+        mean: Floats = np.mean([np.asarray(one) / deviation for one, deviation in zip(found, self.deviations, strict=True)], axis=0)
+        return mean
+
+    @property
+    def attributed(self) -> str:
+        """As those of the members are."""
+        return f"mean of {' and '.join(dict.fromkeys(member.attributed for member in self.members))}"
 
     def _surface(self, features: Floats32) -> Surface:
         raise ValueError("an average has no weights of its own, and so no certificate of local optimality; certify its members")

@@ -268,6 +268,20 @@ class Ranker(Named, ABC):
         """Weights ``float64 [features]`` on the features as given, where the score is linear up to a constant; otherwise None."""
         return None
 
+    def attributions(self, features: Features) -> Floats | None:
+        """What each feature contributes to each score, exactly: ``float64 [documents, features + 1]``, with what is the same for all
+        documents in the last column, so that a row sums to the score up to rounding; None where that is not known in closed form."""
+        weights = self.linear_weights
+        if weights is None:
+            return None
+        array = checked_features(features, self.names)
+        return np.column_stack((array * weights, np.zeros(len(array))))
+
+    @property
+    def attributed(self) -> str:
+        """How `attributions` are found, in words."""
+        return "linear"
+
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Numbers of iterations, those that `every` divides and the last, and the scores ``float64 [documents]`` after that many.
 

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, cast
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -24,6 +23,7 @@ from ltr.data.letor import key_of
 from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32, Ints
+from ltr.kernels.threads import threads
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Features, Frame, Ranker, Tick
@@ -163,12 +163,8 @@ class Estimator(Named):
         """At most `n_jobs` threads for what is compiled."""
         if self.n_jobs is not None and self.n_jobs not in whole(1) and self.n_jobs != -1:
             raise ValueError(f"Estimator: n_jobs={self.n_jobs!r} is neither a number of threads nor -1 or None for all")
-        before = numba.get_num_threads()
-        numba.set_num_threads(before if self.n_jobs in (None, -1) else min(self.n_jobs, before))
-        try:
+        with threads(self.n_jobs):
             yield
-        finally:
-            numba.set_num_threads(before)
 
     def _ticks(self) -> Tick | None:
         """What the ranker calls after every iteration."""

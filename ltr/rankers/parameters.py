@@ -18,6 +18,7 @@ class Span:
         whole: whole numbers only.
         above: above `least`, which is not one of them.
         below: below `most`, which is not one of them.
+        or_none: None is allowed too.
     """
 
     least: float
@@ -25,8 +26,11 @@ class Span:
     whole: bool = False
     above: bool = False
     below: bool = False
+    or_none: bool = False
 
     def __contains__(self, value: object) -> bool:
+        if value is None:
+            return self.or_none
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
             return False
         inside = self.least <= value <= self.most
@@ -35,7 +39,8 @@ class Span:
     def __str__(self) -> str:
         least, most = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in (self.least, self.most))
         kind = "a whole number" if self.whole else "a number"
-        return f"{kind} {'above' if self.above else 'from'} {least} {'and below' if self.below else 'to'} {most}"
+        ends = f"{'above' if self.above else 'from'} {least} {'and below' if self.below else 'to'} {most}"
+        return f"{kind} {ends}{' or None' if self.or_none else ''}"
 
 
 def whole(least: int, most: int = 1_000_000) -> Span:

@@ -221,20 +221,21 @@ def apply_bins(features: Floats32, bins: Bins) -> Bytes:
 
 def find_missing(binned: Bytes, bins: Bins) -> Bools:
     """Which features have a missing value, ``bool [features]``, given what `apply_bins` returned."""
-    found = np.empty((len(binned), BLOCK), np.bool_)
-    _find_missing(binned, found)
-    return found.ravel()[bins.columns]
+    largest = np.zeros((len(binned), BLOCK), np.uint8)
+    _largest_bins(binned, largest)
+    found: Bools = largest.ravel()[bins.columns] == MISSING
+    return found
 
 
 @njit(cache=True, parallel=True)
-def _find_missing(binned: Bytes, found: Bools) -> None:
+def _largest_bins(binned: Bytes, largest: Bytes) -> None:
     for block in prange(len(binned)):
-        largest = np.zeros(BLOCK, np.uint8)
+        own = np.zeros(BLOCK, np.uint8)
         for row in range(binned.shape[1]):
             for k in range(BLOCK):
-                largest[k] = max(largest[k], binned[block, row, k])
+                own[k] = max(own[k], binned[block, row, k])
         for k in range(BLOCK):
-            found[block, k] = largest[k] == MISSING
+            largest[block, k] = own[k]
 
 
 @njit(cache=True, parallel=True)
@@ -245,9 +246,9 @@ def _apply(features: Floats32, edges: Floats32, starts: Ints, columns: Ints, bin
         first, last = tile * _TILE, min(tile * _TILE + _TILE, n_documents)
         padded = np.empty(256, np.float32)
         for f in range(n_features):
-            own = edges[starts[f] : starts[f + 1]]
-            padded[: len(own)] = own
-            padded[len(own) :] = np.float32(np.inf)
+            padded[:] = np.float32(np.inf)
+            for e in range(np.uint64(starts[f]), np.uint64(starts[f + 1])):
+                padded[e - np.uint64(starts[f])] = edges[e]
             block, k = columns[f] // BLOCK, columns[f] % BLOCK
             for row in range(first, last):
                 x = features[row, f]

@@ -4,9 +4,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
 
-from ltr.kernels.kernel import Array, Bools, Floats, Floats32, Ints, Ints32, Words, Words32
+from ltr.kernels.kernel import (
+    F4_1D,
+    F4_2D,
+    F8_1D,
+    I1,
+    I1_1D,
+    I8,
+    I8_1D,
+    Array,
+    Bools,
+    Floats,
+    Floats32,
+    Ints,
+    Ints32,
+    Kernel,
+    Words,
+    Words32,
+    inner,
+    read_only,
+    ready,
+)
 from ltr.kernels.lanes import LANES, ROWS, turn, walk
 from ltr.kernels.prefetch import prefetch
 from ltr.rankers.surface import Surface
@@ -135,7 +155,11 @@ class Trees:
             return
         kept = np.empty(len(self.feature), np.uint32) if largest <= 32 else np.empty(len(self.feature), np.uint64)
         plan = _plan(*nodes, self.node_starts, kept)
-        _predict_by_bits(features, *plan, *values, scores, infinite)
+        words = types.Array(types.uint32 if largest <= 32 else types.uint64, 1, "C")
+        of_plan, of_values = (I8_1D, F4_1D, words, I8_1D), (read_only(F8_1D), read_only(I8_1D), read_only(I8_1D))
+        block = I1(read_only(F4_2D), I8, I8, *of_plan, *of_values, F8_1D)
+        whole = types.void(read_only(F4_2D), *of_plan, *of_values, types.FunctionType(block), F8_1D, I1_1D)
+        ready(_predict_by_bits, whole)(features, *plan, *values, ready(_score_block, block), scores, infinite)
 
 
 _KINDS = {
@@ -160,7 +184,7 @@ def join(trees: list[Trees]) -> Trees:
     return Trees(**arrays)
 
 
-@njit(cache=True)
+@inner()
 def _leaf_ranges(left: Ints32, right: Ints32, first: Ints, middle: Ints, last: Ints) -> bool:
     """Of each node of one tree the first and the last leaf below it, and the last one below its left child.
 
@@ -190,7 +214,7 @@ def _in_order(left: Ints32, right: Ints32, node_starts: Ints) -> bool:
     return True
 
 
-@njit(cache=True)
+@inner()
 def _leaf(
     x: Floats32,
     tree: int,
@@ -264,7 +288,7 @@ def _plan(
     return place, thresholds, kept, middle
 
 
-@njit(cache=True)
+@inner()
 def _lay(rows: Floats32, columns: Floats32) -> bool:
     """Writes rows as columns of ROWS numbers; returns whether any is infinite. The last sixteen columns overlap those before them."""
     flat, (n, width), infinite = rows.reshape(-1), rows.shape, False
@@ -319,7 +343,8 @@ def _score_block(
             values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
             for row in range(np.uint64(ROWS)):
                 totals[row] += values[np.uint64(leaf[row])]
-        scores[begin : begin + len(rows)] = totals[: len(rows)]
+        for row in range(len(rows)):
+            scores[begin + row] = totals[row]
     return infinite
 
 
@@ -333,13 +358,14 @@ def _predict_by_bits(
     value: Floats,
     node_starts: Ints,
     leaf_starts: Ints,
+    score_block: Kernel,
     scores: Floats,
     infinite: Bools,
 ) -> None:
-    """For trees of at most 64 leaves, bits of 32 or 64 as `kept` is."""
+    """For trees of at most 64 leaves, bits of 32 or 64 as `kept` is, by `_score_block`."""
     for block in prange(len(infinite)):
         first, last = block * _BLOCK, min(block * _BLOCK + _BLOCK, len(features))
-        infinite[block] = _score_block(
+        infinite[block] = score_block(
             features, first, last, place, threshold, kept, middle, value, node_starts, leaf_starts, scores
         )  # fmt: skip
 

@@ -39,43 +39,60 @@ def fine_scales(coarse: float, total: int, *bits: int) -> list[float]:
 
 def largest_of(values: Floats) -> float:
     """The largest |value|; 0 for none."""
-    return float(_largest(values.view(np.int64)).view(np.float64).max(initial=0.0))
+    largest = np.zeros(pieces_of(len(values)), np.int64)
+    _largest(values.view(np.int64), largest)
+    return float(largest.view(np.float64).max(initial=0.0))
 
 
 def size_of(values: Floats, scale: float) -> int:
     """Σ |values · scale|, each term rounded."""
-    return int(_total_size(values, scale).sum()) if scale else 0
+    totals = np.zeros(pieces_of(len(values)), np.int64)
+    if scale:
+        _total_size(values, scale, totals)
+    return int(totals.sum())
+
+
+def pieces_of(n: int) -> int:
+    """Pieces of `PIECE` that n documents make."""
+    return -(-n // PIECE)
 
 
 @njit(cache=True, parallel=True)
-def _largest(bits: Ints) -> Ints:
-    """The largest |value| in each piece, all as the bits of floats: floats ≥ 0 are ordered as their bits are, and the maximum of integers
-    runs in vector lanes."""
-    size, largest = np.int64(0x7FFFFFFFFFFFFFFF), np.zeros((len(bits) + PIECE - 1) // PIECE, np.int64)
+def _largest(bits: Ints, largest: Ints) -> None:
+    """Writes the largest |value| in each piece, all as the bits of floats: floats ≥ 0 are ordered as their bits are, and the maximum of
+    integers runs in vector lanes."""
+    size = np.int64(0x7FFFFFFFFFFFFFFF)
     for piece in prange(len(largest)):
         own = np.int64(0)
         for k in range(np.uint64(piece * PIECE), np.uint64(min((piece + 1) * PIECE, len(bits)))):
             own = max(own, bits[k] & size)
         largest[piece] = own
-    return largest
 
 
 @njit(cache=True, parallel=True)
-def _total_size(values: Floats, scale: float) -> Ints:
-    totals = np.zeros((len(values) + PIECE - 1) // PIECE, np.int64)
+def _total_size(values: Floats, scale: float, totals: Ints) -> None:
     for piece in prange(len(totals)):
         own = np.int64(0)
         for k in range(np.uint64(piece * PIECE), np.uint64(min((piece + 1) * PIECE, len(values)))):
             own += np.int64(np.rint(abs(values[k]) * scale))
         totals[piece] = own
-    return totals
 
 
 @njit(cache=True, parallel=True)
 def pack(
-    gradient: Floats, hessian: Floats, gradient_scale: float, hessian_scale: float, newton: bool, row_index: Ints32, packed: Ints
+    gradient: Floats,
+    hessian: Floats,
+    gradient_scale: float,
+    hessian_scale: float,
+    newton: bool,
+    row_index: Ints32,
+    packed: Ints,
+    rows: Ints32,
 ) -> None:
-    """Writes gradient and hessian, or 1 unless `newton`, as one integer to ``packed[row_index[document]]``."""
+    """Writes gradient and hessian, or 1 unless `newton`, as one integer to ``packed[row_index[document]]``; ``rows[k] = k`` as far as
+    these go."""
     for k in prange(len(gradient)):
+        if k < len(rows):
+            rows[k] = k
         low = np.int64(np.rint(hessian[k] * hessian_scale)) if newton else np.int64(1)
         packed[row_index[k]] = (np.int64(np.rint(gradient[k] * gradient_scale)) << np.int64(32)) + low

@@ -10,24 +10,26 @@ the best splits of the other features, and against the other leaves. A gain foun
 Monotone features: everything grown below a split stays on its side of the middle between the two values (LightGBM's basic method).
 
 A tree is grown in one place, from a few questions to the documents: maxima, sums of integers and counts. Documents in several parts
-(`ltr.trees.shards`) answer as one. `best_first` is written once for both: compiled together with its answers where all documents are
-in this process, and interpreted where they are elsewhere.
+(`ltr.trees.shards`) answer as one. `best_first` is written once for both: compiled where all documents are in this process, and
+interpreted where they are elsewhere. It is given its questions as functions, which compiled code calls by address: each is compiled once,
+on its own.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import njit, prange
-from numba.extending import overload, register_jitable
+from numba import njit, prange, types
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from ltr.kernels.kernel import Bools, Bytes, Floats, Floats32, Ints, Ints32, Kernel, NumbaType
+from ltr.kernels.kernel import F8_1D, F8_2D, I1_1D, I8, I8_1D, I8_3D, Bools, Bytes, Floats, Floats32, Ints, Ints32, Kernel, ready
+from ltr.kernels.ranking import sort_falling
 from ltr.trees.binning import BLOCK, MISSING, Bins
 from ltr.trees.ensemble import Trees
-from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, size_of
-from ltr.trees.partition import BinnedDataset, leaf_in_bins, note_leaves, number_rows, split_leaf, start_tree, subtract_sibling
-from ltr.trees.splits import SplitSearch, best_split, search, search_all, sum_of, value_within
+from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, pieces_of, size_of
+from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves, splitting, start_tree
+from ltr.trees.splits import SEARCH, SplitSearch, best_split, search, search_all, sum_of, value_within
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,6 @@ class Growth(NamedTuple):
     order: Ints
     documents: Ints
     bounds: Floats
-
-
-class SplitSource(Protocol):
-    """What `best_first` asks of the documents of a leaf."""
-
-    def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-        """Orders the documents of a leaf by the side they would go to; returns how many would go left."""
-
-    def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
-        """The split just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they
-        will be `searched`."""
-
-    def in_bins(self, leaf: int, feature: int) -> Ints:
-        """Documents of a leaf in each bin of a feature, ``int64 [bins]``."""
 
 
 class GradientSource(Protocol):
@@ -192,21 +180,19 @@ class Gradients:
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
         """Packs gradients and hessians by their scales, and makes leaf 0 of the sample; returns how many documents it has."""
-        data, n_rows = self.data, len(self.gradient)
-        if self.sample is None:
-            number_rows(data.rows)
-        else:
+        data, n_rows, numbered = self.data, len(self.gradient), self.data.rows
+        if self.sample is not None:
             chosen = np.sort(data.row_index[self.sample])
-            n_rows = len(chosen)
+            n_rows, numbered = len(chosen), data.rows[:0]
             data.rows[:n_rows] = chosen
         data.leaf_ranges[:, 0] = 0, n_rows
-        pack(self.gradient, self.hessian, *scales, newton, data.row_index, data.packed[0])
+        pack(self.gradient, self.hessian, *scales, newton, data.row_index, data.packed[0], numbered)
         start_tree(data.compiled, n_rows)
         return n_rows
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
         """`best_first` over these rows, compiled."""
-        growth: Growth = _best_first_here(self.data.compiled, n_rows, self.histograms[:n_leaves], space)
+        growth: Growth = growing()(self.data.compiled, *splitting(), n_rows, self.histograms[:n_leaves], space)
         return growth
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
@@ -217,7 +203,9 @@ class Gradients:
         if n_rows < len(of_row):
             of_row[:] = -1
         note_leaves(data.rows[:n_rows], np.append(starts, n_rows), of_row)
-        totals: Ints = _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, self.leaf, len(order))
+        pieces = np.zeros((pieces_of(len(self.leaf)), len(order), 2), np.int64)
+        _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, self.leaf, pieces)
+        totals: Ints = pieces.sum(axis=0)
         if self.sample is not None:
             _fall(data.binned, data.bins.columns, data.row_index, self.sample, *nodes, self.leaf)
         return totals
@@ -316,21 +304,17 @@ def _leaf_totals(
     of_row: Ints32,
     row_index: Ints32,
     leaf: Ints32,
-    n_leaves: int,
-) -> Ints:
-    """Writes the leaf of each document; returns exact sums of gradient and hessian of every leaf, ``int64 [leaves, 2]``. Documents of leaf
-    −1 are in none."""
-    pieces = (len(leaf) + PIECE - 1) // PIECE
-    totals = np.zeros((pieces, n_leaves, 2), np.int64)
-    for piece in prange(pieces):
+    totals: Ints,
+) -> None:
+    """Writes the leaf of each document, and adds to exact sums of gradient and hessian of every leaf, ``int64 [pieces, leaves, 2]``.
+    Documents of leaf −1 are in none."""
+    for piece in prange(len(totals)):
         for document in range(piece * PIECE, min((piece + 1) * PIECE, len(leaf))):
             k = of_row[row_index[document]]
             leaf[document] = k
             if k >= 0:
                 totals[piece, k, 0] += np.int64(np.rint(gradient[document] * gradient_scale))
                 totals[piece, k, 1] += np.int64(np.rint(hessian[document] * hessian_scale))
-    sums: Ints = totals.sum(axis=0)
-    return sums
 
 
 @njit(cache=True, parallel=True)
@@ -356,73 +340,49 @@ def _fall(
             leaf[document] = ~node
 
 
-def _ask_split(source: SplitSource, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-    """Orders the documents of a leaf by the side they would go to; returns how many would go left."""
-    return source.split(leaf, new, feature, split, missing_left)
-
-
-def _ask_subtract(source: SplitSource, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
-    """The split just tried stays: `new` has the smaller side, `leaf` the larger one, and both have their histograms where they will
-    be `searched`."""
-    source.subtract(leaf, new, left_is_smaller, searched)
-
-
-def _ask_in_bins(source: SplitSource, leaf: int, feature: int) -> Ints:
-    """Documents of a leaf in each bin of a feature, ``int64 [bins]``."""
-    return source.in_bins(leaf, feature)
-
-
-# Not strict: numba would compare annotations too, and the functions returned have none.
-@overload(_ask_split, strict=False)
-def _split_here(
-    source: NumbaType, leaf: NumbaType, new: NumbaType, feature: NumbaType, split: NumbaType, missing_left: NumbaType
-) -> Kernel:
-    return lambda source, leaf, new, feature, split, missing_left: split_leaf(source, leaf, new, feature, split, missing_left)
-
-
-@overload(_ask_subtract, strict=False)
-def _subtract_here(source: NumbaType, leaf: NumbaType, new: NumbaType, left_is_smaller: NumbaType, searched: NumbaType) -> Kernel:
-    return lambda source, leaf, new, left_is_smaller, searched: subtract_sibling(source, leaf, new, left_is_smaller, searched)
-
-
-@overload(_ask_in_bins, strict=False)
-def _in_bins_here(source: NumbaType, leaf: NumbaType, feature: NumbaType) -> Kernel:
-    return lambda source, leaf, feature: leaf_in_bins(source, leaf, feature)
-
-
 @register_jitable
 def admissible_split(
-    source: SplitSource, leaf: int, histogram: Ints, space: SplitSearch, bounds: Floats
+    source: object, in_bins: Kernel, leaf: int, histogram: Ints, space: SplitSearch, bounds: Floats
 ) -> tuple[float, int, int, bool]:
     """`best_split` with at least ``space.min_docs`` rows on both sides: the winning feature is counted and searched again, until one
     that has been counted wins."""
     n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    search_all(histogram, space, False, bounds, gains, splits, lefts)
-    counted = np.zeros(n_features, np.bool_)
+    search_all(histogram, space, bounds, gains, splits, lefts)
+    counted, by_count = np.zeros(n_features, np.bool_), not space.newton
     while True:
         f = int(np.argmax(gains))
         if gains[f] <= 0.0:
             return 0.0, -1, -1, False
         if counted[f]:
             return gains[f], f, splits[f], lefts[f]
+        counted[f] = True
         gains[f], splits[f], lefts[f] = search(
             histogram[space.columns[f]],
-            _ask_in_bins(source, leaf, f),
-            True,
+            in_bins(source, leaf, f),
+            counted[f],
             space.n_edges[f],
             space.has_missing[f],
             space.min_docs,
-            False,
+            by_count,
             space.l2,
             space.monotone[f],
             bounds,
         )
-        counted[f] = True
 
 
-def best_first(source: SplitSource, n_rows: int, histograms: Ints, space: SplitSearch) -> Growth:
+def best_first(
+    source: object, split: Kernel, subtract: Kernel, in_bins: Kernel, n_rows: int, histograms: Ints, space: SplitSearch
+) -> Growth:
     """Grows a tree best leaf first.
+
+    Args:
+        source: the documents, of which the next three ask.
+        split: ``split(source, leaf, new, feature, split, missing_left)`` orders the documents of a leaf by the side they would go to;
+            returns how many would go left.
+        subtract: ``subtract(source, leaf, new, left_is_smaller, searched)``: the split just tried stays: `new` has the smaller side,
+            `leaf` the larger one, and both have their histograms where they will be `searched`.
+        in_bins: ``in_bins(source, leaf, feature)`` → documents of a leaf in each bin of a feature, ``int64 [bins]``.
 
     Splitting leaf k keeps the number k for the larger child and gives the next free one to the smaller. ``starts[k]``: documents left of
     leaf k; ``owner[k]`` and ``on_right[k]``: the node whose child it is, and on which side; ``bounds[k]``: of its value, in packed units.
@@ -447,10 +407,10 @@ def best_first(source: SplitSource, n_rows: int, histograms: Ints, space: SplitS
         if gains[leaf] <= 0.0:
             break
         f = features[leaf]
-        n_left = _ask_split(source, leaf, n_grown, f, splits[leaf], missing_left[leaf])
+        n_left = split(source, leaf, n_grown, f, splits[leaf], missing_left[leaf])
         if min(n_left, sizes[leaf] - n_left) < min_docs:
             gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = admissible_split(
-                source, leaf, histograms[leaf], space, bounds[leaf]
+                source, in_bins, leaf, histograms[leaf], space, bounds[leaf]
             )
             continue
         node_feature[node], node_split[node], node_missing[node] = f, splits[leaf], missing_left[leaf]
@@ -463,8 +423,8 @@ def best_first(source: SplitSource, n_rows: int, histograms: Ints, space: SplitS
         owner[left], on_right[left], owner[right], on_right[right] = node, False, node, True
         starts[left], sizes[left], starts[right], sizes[right] = start, n_left, start + n_left, size - n_left
         searched = n_grown + 1 < n_leaves
-        _ask_subtract(source, leaf, n_grown, left_is_smaller, searched or any_monotone)
-        bounds[n_grown] = bounds[leaf]
+        subtract(source, leaf, n_grown, left_is_smaller, searched or any_monotone)
+        bounds[n_grown, 0], bounds[n_grown, 1] = bounds[leaf, 0], bounds[leaf, 1]
         if any_monotone and monotone[f] != 0:
             gradient, weight = sum_of(histograms[left])
             other_gradient, other_weight = sum_of(histograms[right])
@@ -478,15 +438,30 @@ def best_first(source: SplitSource, n_rows: int, histograms: Ints, space: SplitS
                 gains[k], features[k], splits[k], missing_left[k] = best_split(histograms[k], space, bounds[k])
         n_grown += 1
         node += 1
-    order = np.argsort(starts[:n_grown])
-    number = np.empty(n_grown, np.int64)
-    number[order] = np.arange(n_grown)
+    from_right, order, number = np.empty(n_grown), np.empty(n_grown, np.int64), np.empty(n_grown, np.int64)
+    for k in range(n_grown):
+        from_right[k] = -starts[k]
+    sort_falling(from_right, order)
+    documents, of_leaf = np.empty(n_grown, np.int64), np.empty((n_grown, 2))
+    for k in range(n_grown):
+        number[order[k]], documents[k] = k, sizes[order[k]]
+        of_leaf[k, 0], of_leaf[k, 1] = bounds[order[k], 0], bounds[order[k], 1]
+    left_child, right_child = np.empty(node, np.int64), np.empty(node, np.int64)
     for k in range(node):
-        for side in range(2):
-            if children[k, side] < 0:
-                children[k, side] = ~number[~children[k, side]]
-    nodes = Nodes(node_feature[:node], node_split[:node], node_missing[:node], children[:node, 0].copy(), children[:node, 1].copy())
-    return Growth(nodes, node_gain[:node], order, sizes[:n_grown][order], bounds[:n_grown][order])
+        a, b = children[k, 0], children[k, 1]
+        left_child[k], right_child[k] = ~number[~a] if a < 0 else a, ~number[~b] if b < 0 else b
+    nodes = Nodes(node_feature[:node], node_split[:node], node_missing[:node], left_child, right_child)
+    return Growth(nodes, node_gain[:node], order, documents, of_leaf)
 
 
-_best_first_here = njit(cache=True)(best_first)
+BEST_FIRST: Kernel = njit(cache=True)(best_first)
+"""`best_first` to be compiled: see `growing`."""
+_NODES = types.NamedTuple([I8_1D, I8_1D, I1_1D, I8_1D, I8_1D], Nodes)
+_SIGNATURE = types.NamedTuple([_NODES, F8_1D, I8_1D, I8_1D, F8_2D], Growth)(
+    DATASET, *(types.FunctionType(question) for question in QUESTIONS), I8, I8_3D, SEARCH
+)
+
+
+def growing() -> Kernel:
+    """`best_first`, compiled."""
+    return ready(BEST_FIRST, _SIGNATURE)

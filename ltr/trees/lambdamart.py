@@ -21,23 +21,26 @@ from ltr.objectives.two_class import TwoClassObjective
 from ltr.rankers.base import Features, Tick, check_data, checked_features
 from ltr.rankers.parameters import FACTOR, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Curve, mean_measure
-from ltr.trees.attribution import importance, shapley
+from ltr.trees.attribution import importance
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
 from ltr.trees.grower import TreeOptions, grow_from
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards
 from ltr.trees.tree_ranker import TreeRanker
 
+MIN_DOCS_IN_LEAF = 50
+"""Where nothing else is asked for and there are documents enough."""
+
 
 @dataclass(frozen=True)
 class LambdaMART(TreeRanker):
-    """Gradient boosted trees on λ's.
+    """Gradient boosted trees on λ's. Defaults were chosen on validation queries of seven data sets (`docs/results.md`).
 
     Args:
         n_trees: trees to grow at most.
         n_leaves: leaves of a tree at most, 2 and up.
         learning_rate: factor on every leaf.
-        min_docs_in_leaf: documents in a leaf at least, exact.
+        min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
         objective: the terms (default: NDCG, all pairs), or a measure's name for one of it.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
@@ -62,10 +65,10 @@ class LambdaMART(TreeRanker):
     sharded: ClassVar[bool] = True
     query_weights: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
-    n_trees: int = 300
+    n_trees: int = 500
     n_leaves: int = 31
-    learning_rate: float = 0.1
-    min_docs_in_leaf: int = 20
+    learning_rate: float = 0.05
+    min_docs_in_leaf: int | None = None
     objective: Sequence[Term] = (Term(),)
     gain: Literal["newton", "least_squares"] = "newton"
     leaf: Literal["newton", "gradient"] = "newton"
@@ -75,15 +78,15 @@ class LambdaMART(TreeRanker):
     loss: Literal["ranking", "two_class", "balanced"] = "ranking"
     sigma: float = 1.0
     normalise: Literal["none", "query", "term"] = "none"
-    query_share: float = 1.0
-    feature_share: float = 1.0
+    query_share: float = 0.8
+    feature_share: float = 0.5
     monotone: Mapping[str, int] = field(default_factory=dict)
     base: str | None = None
     seed: int = 1
     stop_on: str | None = "ndcg_10"
     patience: int = 50
     spans: ClassVar[Mapping[str, Span]] = {
-        "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": whole(1, 1_000_000_000),
+        "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": replace(whole(1, 1_000_000_000), or_none=True),
         "largest_leaf": FACTOR, "l2": PENALTY, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
         "patience": whole(0, 1_000_000_000),
     }  # fmt: skip
@@ -108,11 +111,16 @@ class LambdaMART(TreeRanker):
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need."""
         super().check(queries)
-        self._require_documents(queries.n_documents)
+        self._least_docs(queries.n_documents)
 
-    def _require_documents(self, n_documents: int) -> None:
-        if n_documents < 2 * self.min_docs_in_leaf:
-            raise ValueError(f"{n_documents} documents cannot make two leaves of min_docs_in_leaf={self.min_docs_in_leaf}")
+    def _least_docs(self, n_documents: int) -> int:
+        """Documents in a leaf at least, of so many to learn from."""
+        least = min(MIN_DOCS_IN_LEAF, max(n_documents // 40, 1)) if self.min_docs_in_leaf is None else self.min_docs_in_leaf
+        if n_documents < 2 * least:
+            raise ValueError(
+                f"{n_documents} document{'' if n_documents == 1 else 's'} cannot make two leaves of min_docs_in_leaf={least}"
+            )
+        return least
 
     def fit(
         self,
@@ -138,7 +146,10 @@ class LambdaMART(TreeRanker):
         return self._boosted(Shard(self, queries, preferences), valid, tick, start)
 
     def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
-        """`fit` from the trees that `begun` kept."""
+        """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
+        scores would be added in another order."""
+        if begun.rest is not None and self.base is None:
+            begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
         return self.fit(queries, valid, tick, start=begun)
 
     def fit_shards(
@@ -157,12 +168,12 @@ class LambdaMART(TreeRanker):
         return self._boosted(Shards(self, ask), valid, tick, start)
 
     def _boosted(self, data: Shard | Shards, valid: Queries | None, tick: Tick | None, start: "LambdaMART | None") -> "LambdaMART":
-        self._require_documents(data.n_documents)
+        least_docs = self._least_docs(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
         newton = self.leaf == "newton"
         options = TreeOptions(
-            self.n_leaves, self.min_docs_in_leaf, self.gain == "newton", newton, self.learning_rate,
+            self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
             self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
             np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
         )  # fmt: skip
@@ -189,7 +200,8 @@ class LambdaMART(TreeRanker):
             raise
         ensemble = join(trees)
         kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
-        return replace(self, trees=kept, names=data.names, curve=watch.curve(), remarks=remarks)
+        rest = ensemble.between(kept.n_trees, ensemble.n_trees)
+        return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), remarks=remarks)
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Numbers of trees, the multiples of `every` and all, and the scores ``float64 [documents]`` of that many."""
@@ -206,13 +218,8 @@ class LambdaMART(TreeRanker):
         return importance(self.ensemble, len(self.names), by)
 
     def explain(self, features: Features) -> Floats:
-        """Exact Shapley values ``float64 [documents, features + 1]``, with the expected score in the last column: a row sums to the score.
-        The scores of a base count as those of its feature."""
-        array = checked_features(features, self.names)
-        values = shapley(self.ensemble, array)
-        if self.base is not None:
-            values[:, self.names.index(self.base)] += self.offset(array, self.names)
-        return values
+        """`attributions`: exact Shapley values ``float64 [documents, features + 1]``."""
+        return self.attributions(features)
 
     def objective_over(
         self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None

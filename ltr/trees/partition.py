@@ -16,13 +16,31 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
 
-from ltr.kernels.kernel import Bools, Bytes, Floats32, Ints, Ints32, Words
+from ltr.kernels.kernel import (
+    I1,
+    I4_1D,
+    I8,
+    I8_1D,
+    I8_2D,
+    I8_3D,
+    U1_3D,
+    U8_3D,
+    Bools,
+    Bytes,
+    Floats32,
+    Ints,
+    Ints32,
+    Kernel,
+    Words,
+    inner,
+    ready,
+)
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
 from ltr.trees.fixed_point import PIECE
-from ltr.trees.histograms import AHEAD, N_BINS, HistogramBuffers, build, gather
+from ltr.trees.histograms import AHEAD, N_BINS, HistogramBuffers, build
 
 
 @dataclass(frozen=True)
@@ -98,8 +116,12 @@ class BinnedDataset:
     def reorder_rows(self, leaf: Ints32) -> None:
         """Moves the rows of each leaf together; `leaf`: ``int32 [documents]``."""
         before = self.row_index.copy()
-        _number_by(leaf, self.row_index)
-        _move_rows(self.binned.view(np.uint64), before, self.row_index, self.packed.view(np.uint64).reshape(-1, 2))
+        sizes = np.bincount(leaf)
+        _number_by(leaf, np.cumsum(sizes) - sizes, self.row_index)
+        moved = self.packed.view(np.uint64).reshape(-1, 2)
+        for words in self.binned.view(np.uint64):
+            _move_rows(words, before, self.row_index, moved)
+            words[:] = moved
 
 
 def _numbered(features: Floats32) -> None:
@@ -108,8 +130,7 @@ def _numbered(features: Floats32) -> None:
 
 
 class CompiledDataset(NamedTuple):
-    """A `BinnedDataset` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`. From Python it is a
-    `ltr.trees.grower.SplitSource`."""
+    """A `BinnedDataset` as compiled code reads it; `words`: ``uint64 [blocks, documents, 2]``, the bytes of `binned`."""
 
     binned: Bytes
     words: Words
@@ -123,36 +144,28 @@ class CompiledDataset(NamedTuple):
     buffers: HistogramBuffers
     threads: int
 
-    def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-        """`split_leaf`."""
-        return int(split_leaf(self, leaf, new, feature, split, missing_left))
 
-    def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
-        """`subtract_sibling`."""
-        subtract_sibling(self, leaf, new, left_is_smaller, searched)
+DATASET = types.NamedTuple(
+    [
+        U1_3D, U8_3D, I8_1D, I4_1D, I8_2D, I8_1D, I8_1D, I4_1D, I8_3D,
+        types.NamedTuple([I8_2D, I8_1D, I8_3D, I8_3D], HistogramBuffers), I8,
+    ],
+    CompiledDataset,
+)  # fmt: skip
+"""The type of a `CompiledDataset`."""
+QUESTIONS = (I8(DATASET, I8, I8, I8, I8, I1), types.void(DATASET, I8, I8, I1, I1), I8_1D(DATASET, I8, I8))
+"""The signatures of `split_leaf`, `subtract_sibling` and `leaf_in_bins`."""
 
-    def in_bins(self, leaf: int, feature: int) -> Ints:
-        """`leaf_in_bins`."""
-        return np.asarray(leaf_in_bins(self, leaf, feature))
 
-
-@njit(cache=True, parallel=True)
-def number_rows(rows: Ints32) -> None:
-    """rows[k] = k."""
-    for k in prange(len(rows)):
-        rows[k] = k
+def splitting() -> tuple[Kernel, Kernel, Kernel]:
+    """`split_leaf`, `subtract_sibling` and `leaf_in_bins`, each compiled for itself."""
+    split, subtract, in_bins = QUESTIONS
+    return ready(split_leaf, split), ready(subtract_sibling, subtract), ready(leaf_in_bins, in_bins)
 
 
 @njit(cache=True)
-def _number_by(leaf: Ints32, row_index: Ints32) -> None:
-    """Rows by leaf, in the order of documents within each."""
-    n_leaves = 0
-    for k in range(len(leaf)):
-        n_leaves = max(n_leaves, leaf[k] + 1)
-    sizes = np.zeros(n_leaves, np.int64)
-    for k in range(len(leaf)):
-        sizes[leaf[k]] += 1
-    ends = np.cumsum(sizes) - sizes
+def _number_by(leaf: Ints32, ends: Ints, row_index: Ints32) -> None:
+    """Rows by leaf, in the order of documents within each; ``ends int64 [leaves]``: how many documents are in the leaves before."""
     for k in range(len(leaf)):
         row_index[k] = ends[leaf[k]]
         ends[leaf[k]] += 1
@@ -160,25 +173,22 @@ def _number_by(leaf: Ints32, row_index: Ints32) -> None:
 
 @njit(cache=True, parallel=True)
 def _move_rows(words: Words, before: Ints32, after: Ints32, moved: Words) -> None:
-    """words[:, after[k]] = words[:, before[k]], ``uint64 [blocks, documents, 2]``, through memory for one block."""
-    for block in range(len(words)):
-        for k in prange(len(moved)):
-            moved[after[k]] = words[block, before[k]]
-        for k in prange(len(moved)):
-            words[block, k] = moved[k]
+    """moved[after[k]] = words[before[k]], ``uint64 [documents, 2]`` both."""
+    for k in prange(len(moved)):
+        moved[after[k], 0], moved[after[k], 1] = words[before[k], 0], words[before[k], 1]
 
 
 _SPLIT_FROM = 4096
 """From this many rows on, two threads divide them."""
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def _goes_left(block: Bytes, k: int, row: int, split: int, missing_left: bool) -> np.uint64:
     b = block[row, k]
     return np.uint64((b <= split) | (missing_left & (b == MISSING)))
 
 
-@njit(cache=True)
+@inner()
 def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, rights: Ints32) -> np.int64:
     """Moves rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; returns how many go left."""
     n_left = n_right = np.uint64(0)
@@ -193,7 +203,7 @@ def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_l
     return np.int64(n_left)
 
 
-@njit(cache=True)
+@inner()
 def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, lefts: Ints32) -> np.int64:
     """Moves rows that go right to the end of `rows`, the others to the end of `lefts`; returns how many go left."""
     last = np.uint64(len(rows) - 1)
@@ -222,7 +232,7 @@ def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: 
     block, k, n = binned[column // BLOCK], column % BLOCK, len(rows)
     if n < _SPLIT_FROM:
         n_left: np.int64 = _divide_from_front(block, k, rows, split, missing_left, scratch)
-        rows[n_left:] = scratch[: n - n_left]
+        _copy(scratch, np.int64(0), rows, n_left, n - n_left)
         return n_left
     half, lefts = n // 2, np.zeros(2, np.int64)
     for side in prange(2):
@@ -231,12 +241,17 @@ def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: 
         else:
             lefts[1] = _divide_from_end(block, k, rows[half:], split, missing_left, scratch[half:n])
     n_left = lefts[0] + lefts[1]
-    for side in prange(2):
-        if side == 0:
-            rows[lefts[0] : n_left] = scratch[n - lefts[1] : n]
-        else:
-            rows[n_left : n_left + half - lefts[0]] = scratch[: half - lefts[0]]
+    _copy(scratch, n - lefts[1], rows, lefts[0], lefts[1])
+    _copy(scratch, np.int64(0), rows, n_left, half - lefts[0])
     return n_left
+
+
+@inner()
+def _copy(source: Ints32, at: np.int64, target: Ints32, to: np.int64, n: np.int64) -> None:
+    """target[to + k] = source[at + k] for n rows. An assignment of slices would compile many times as long, for its error message."""
+    first, place = np.uint64(at), np.uint64(to)
+    for k in range(np.uint64(n)):
+        target[place + k] = source[first + k]
 
 
 @njit(cache=True)
@@ -259,28 +274,14 @@ def subtract_sibling(data: CompiledDataset, leaf: int, new: int, left_is_smaller
     ranges[0, left], ranges[1, left] = start, n_left
     ranges[0, right], ranges[1, right] = start + n_left, size - n_left
     if searched:
-        members = data.rows[ranges[0, new] : ranges[0, new] + ranges[1, new]]
-        gathered = data.gathered[: len(members)]
-        _gather_all(data.packed, members, gathered, data.threads)
-        build(data.words, members, gathered, data.buffers, data.threads, data.histograms[new], data.histograms[leaf], True)
+        members, sums = data.rows[ranges[0, new] : ranges[0, new] + ranges[1, new]], data.histograms
+        build(data.words, members, data.packed, data.gathered, data.buffers, data.threads, sums[new], sums[leaf], searched)
 
 
-@njit(cache=True, parallel=True)
-def _gather_all(packed: Ints, rows: Ints32, gathered: Ints, threads: int) -> None:
-    n = len(rows)
-    for thread in prange(threads):
-        a, b = n * thread // threads, n * (thread + 1) // threads
-        gather(packed, rows[a:b], gathered[a:b])
-
-
-@njit(cache=True)
 def start_tree(data: CompiledDataset, n_rows: int) -> None:
     """The histogram of leaf 0."""
-    members, gathered = data.rows[:n_rows], data.packed
-    if n_rows < len(data.rows):
-        gathered = data.gathered
-        _gather_all(data.packed, members, gathered, data.threads)
-    build(data.words, members, gathered, data.buffers, data.threads, data.histograms[0], data.histograms[0], False)
+    sums = data.histograms[0]
+    build(data.words, data.rows[:n_rows], data.packed, data.gathered, data.buffers, data.threads, sums, sums, False)
 
 
 @njit(cache=True)
@@ -300,6 +301,18 @@ def note_leaves(rows: Ints32, starts: Ints, of_row: Ints32) -> None:
     for piece in prange((len(of_row) + PIECE - 1) // PIECE):
         for k in range(len(starts) - 1):
             own = rows[starts[k] : starts[k + 1]]
-            first, last = np.searchsorted(own, piece * PIECE), np.searchsorted(own, (piece + 1) * PIECE)
-            for at in range(first, last):
+            for at in range(_first_from(own, piece * PIECE), _first_from(own, (piece + 1) * PIECE)):
                 of_row[own[at]] = k
+
+
+@inner()
+def _first_from(rows: Ints32, least: int) -> int:
+    """The position of the first row of at least this number, by bisection."""
+    low, high = 0, len(rows)
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low

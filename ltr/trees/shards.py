@@ -29,7 +29,7 @@ from ltr.trees import binning
 from ltr.trees.binning import MISSING, Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.grower import Gradients, GradientSource, Growth, Nodes, best_first
-from ltr.trees.partition import BinnedDataset
+from ltr.trees.partition import BinnedDataset, splitting
 from ltr.trees.splits import SplitSearch
 
 Ask = binning.Ask
@@ -187,7 +187,7 @@ def _root(shard: Shard, scales: tuple[float, float], newton: bool) -> tuple[int,
 
 
 def _subtract(shard: Shard, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> Ints:
-    shard.data.compiled.subtract(leaf, new, left_is_smaller, searched)
+    splitting()[1](shard.data.compiled, leaf, new, left_is_smaller, searched)
     return shard.data.histograms[new][in_use(shard.data.bins)] if searched else np.zeros(0, np.int64)
 
 
@@ -200,9 +200,9 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "gradients": lambda shard, iteration: shard.gradients_at(iteration).largest(),
     "sizes": lambda shard, coarse: shard.gradients.sizes(coarse),
     "root": _root,
-    "split": lambda shard, *arguments: shard.data.compiled.split(*arguments),
+    "split": lambda shard, *arguments: int(splitting()[0](shard.data.compiled, *arguments)),
     "subtract": _subtract,
-    "in_bins": lambda shard, leaf, feature: shard.data.compiled.in_bins(leaf, feature),
+    "in_bins": lambda shard, leaf, feature: splitting()[2](shard.data.compiled, leaf, feature),
     "totals": lambda shard, scales, order, nodes: shard.gradients.totals(scales, order, Nodes(*nodes)),
     "move": Shard.move,
     "values": lambda shard, measure: query_values(measure, shard.queries, shard.scores, shard.model.conventions),
@@ -272,7 +272,7 @@ class Shards:
 
 @dataclass(frozen=True)
 class SummedGradients:
-    """The `GradientSource` of shards, and the `SplitSource` too: their answers, combined.
+    """The `GradientSource` of shards, which also answers the questions of `best_first`: their answers, combined.
 
     Attributes:
         ask: how to reach the shards.
@@ -305,7 +305,8 @@ class SummedGradients:
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
         """`best_first` over the rows of all shards, interpreted."""
-        return best_first(self, n_rows, self.histograms[:n_leaves], space)
+        own = SummedGradients
+        return best_first(self, own.split, own.subtract, own.in_bins, n_rows, self.histograms[:n_leaves], space)
 
     def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
         """The sum of `split_leaf`."""

@@ -7,16 +7,16 @@ features: a split that puts its children's values in the wrong order does not co
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, types
 from numpy.typing import NDArray
 
-from ltr.kernels.kernel import Bools, Floats, Ints
+from ltr.kernels.kernel import F8, I1, I1_1D, I8, I8_1D, Bools, Floats, Ints, inner
 from ltr.trees.binning import MISSING
 from ltr.trees.fixed_point import LOW
 from ltr.trees.histograms import N_BINS
 
 
-@njit(cache=True)
+@inner()
 def _score(gradient: float, weight: float) -> float:
     """gradient²/weight; 0 without weight."""
     return gradient * gradient / weight if weight > 0.0 else 0.0
@@ -29,7 +29,7 @@ def value_within(gradient: float, weight: float, bounds: Floats) -> float:
     return value
 
 
-@njit(cache=True)
+@inner()
 def _score_at(gradient: float, weight: float, value: float) -> float:
     """2·gradient·v − weight·v²: the gain of a leaf with value v; `_score` at v = gradient/weight."""
     return (2.0 * gradient - weight * value) * value
@@ -50,14 +50,16 @@ def search(
 ) -> tuple[float, int, bool]:
     """Best split of one feature: (gain, bin, missing goes left), in packed units; gain 0 where none is admissible.
 
-    `counts` per bin are used where `counted`; with least squares the low half of a word is the count (`by_count`). Values of the
+    `counts` per bin are read where `counted`; with least squares the low half of a word is the count (`by_count`). Values of the
     children are clipped to `bounds` and, where `sign` is not 0, must be in its order.
     """
     total = np.int64(0)
     n_total = 0
     for k in range(N_BINS):
         total += column[k]
-        n_total += counts[k]
+    if counted:
+        for k in range(N_BINS):
+            n_total += counts[k]
     bounded = sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf
     all_gradient, all_weight = float(total >> 32), float(total & LOW)
     parent = _score(all_gradient, all_weight + l2)
@@ -68,15 +70,16 @@ def search(
         if missing_left and not has_missing:
             break
         left = column[MISSING] if missing_left else np.int64(0)
-        n_left = counts[MISSING] if missing_left else 0
+        n_left = counts[MISSING] if counted and missing_left else 0
         for k in range(n_edges + (has_missing and not missing_left)):
             left += column[k]
-            n_left += counts[k]
             weight = float(left & LOW)
             if by_count and (weight < min_docs or all_weight - weight < min_docs):
                 continue
-            if counted and (n_left < min_docs or n_total - n_left < min_docs):
-                continue
+            if counted:
+                n_left += counts[k]
+                if n_left < min_docs or n_total - n_left < min_docs:
+                    continue
             gradient = float(left >> 32)
             other, below, above = all_gradient - gradient, weight + l2, all_weight - weight + l2
             if bounded:
@@ -114,26 +117,21 @@ class SplitSearch(NamedTuple):
     l2: float
 
 
+SEARCH = types.NamedTuple([I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8], SplitSearch)
+"""The type of a `SplitSearch`."""
+
+
 @njit(cache=True, parallel=True)
-def search_all(
-    histogram: Ints, space: SplitSearch, by_count: bool, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools
-) -> None:
-    """`search` of every feature of a leaf; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
-    columns, n_edges, has_missing, allowed, monotone, min_docs, _, l2 = space
+def search_all(histogram: Ints, space: SplitSearch, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools) -> None:
+    """`search` of every feature of a leaf, without counts; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
+    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2 = space
+    by_count, counted = not newton, len(gains) == 0  # never; as a constant it would have `search` compiled twice
     for f in prange(len(n_edges)):
         gains[f] = 0.0
         if allowed[f]:
+            own = histogram[columns[f]]
             gains[f], splits[f], lefts[f] = search(
-                histogram[columns[f]],
-                np.zeros(N_BINS, np.int64),
-                False,
-                n_edges[f],
-                has_missing[f],
-                min_docs,
-                by_count,
-                l2,
-                monotone[f],
-                bounds,
+                own, own, counted, n_edges[f], has_missing[f], min_docs, by_count, l2, monotone[f], bounds
             )
 
 
@@ -143,7 +141,7 @@ def best_split(histogram: Ints, space: SplitSearch, bounds: Floats) -> tuple[flo
     histograms do not count, sides may be too small: see `ltr.trees.grower.admissible_split`."""
     n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
-    search_all(histogram, space, not space.newton, bounds, gains, splits, lefts)
+    search_all(histogram, space, bounds, gains, splits, lefts)
     f = int(np.argmax(gains))
     return gains[f], f, splits[f], lefts[f]
 

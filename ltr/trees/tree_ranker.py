@@ -6,8 +6,9 @@ from typing import Self
 import numpy as np
 
 from ltr.kernels.kernel import Floats, Floats32
-from ltr.rankers.base import Arrays, Ranker, learned
+from ltr.rankers.base import Arrays, Features, Ranker, checked_features, learned
 from ltr.rankers.surface import Surface
+from ltr.trees.attribution import shapley
 from ltr.trees.ensemble import Trees
 
 
@@ -17,9 +18,11 @@ class TreeRanker(Ranker):
 
     Attributes:
         trees: the ensemble, None before `fit`.
+        rest: trees that were grown after those that are kept, for `Ranker.go_on`; they are no part of the model and are not saved.
     """
 
     trees: Trees | None = learned(None)
+    rest: Trees | None = learned(None, compare=False)
 
     @property
     def base_feature(self) -> str | None:
@@ -50,6 +53,20 @@ class TreeRanker(Ranker):
             row = int(np.argmin(np.isfinite(scores)))
             raise ValueError(f"base {self.base_feature!r} has a missing or infinite value in row {row}")
         return scores
+
+    def attributions(self, features: Features) -> Floats:
+        """Exact Shapley values ``float64 [documents, features + 1]``, with the expected score in the last column: a row sums to the score.
+        The scores of a base count as those of its feature."""
+        array = checked_features(features, self.names)
+        values = shapley(self.ensemble, array)
+        if self.base_feature is not None:
+            values[:, self.names.index(self.base_feature)] += self.offset(array, self.names)
+        return values
+
+    @property
+    def attributed(self) -> str:
+        """By the shares of the training documents that went each way."""
+        return "tree Shapley"
 
     def _scores(self, features: Floats32) -> Floats:
         return self.offset(features, self.names) + self.ensemble.scores(features)

@@ -141,12 +141,12 @@ class RankerSection(Section):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the parameters of the space are as they are written."""
+        """What the parameters of the space are as they are written, but those left to the data (None)."""
         found: dict[str, Any] = {}
         for path, dimension in self.space.items():
             if all(found.get(parent) in values for parent, values in dimension.when.items()):
                 found[path] = at(self.written(), path)
-        return found
+        return {path: value for path, value in found.items() if value is not None}
 
     def written(self) -> dict[str, Any]:
         """The parameters as plain values, without what is swept, searched and selected by."""

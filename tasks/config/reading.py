@@ -67,8 +67,8 @@ def parse_data(written: Mapping[str, Any], where: str) -> Data:
         raise _explain(error, where) from None
 
 
-def parse_click_log(path: str | Path, model: str, overrides: Iterable[str]) -> ClickLog:
-    """The click log `path` with the label of a click model; `overrides` are ``key=value``, with or without ``data.clicks.`` in front.
+def parse_click_log(path: str | Path, model: str | None, overrides: Iterable[str]) -> ClickLog:
+    """The click log `path`, with the label of a click model where one is named; `overrides` are ``key=value``, with or without ``data.clicks.`` in front.
 
     Raises:
         ConfigError: as `parse`.

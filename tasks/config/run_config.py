@@ -58,12 +58,14 @@ def _default_rankers() -> dict[str, RankerSection]:
 
 
 def _searched_rankers() -> dict[str, dict[str, Any]]:
-    """``rankers: auto``."""
-    return {
+    """``rankers: auto``: three that are searched, and the average of what is chosen of each."""
+    searched: dict[str, dict[str, Any]] = {
         "trees": {"kind": "lambdamart", "search": "auto"},
         "linear": {"kind": "lambdarank", "search": "auto"},
         "net": {"kind": "lambdarank", "hidden": 10, "search": "auto"},
     }
+    columns = [{"kind": "column", "feature": name} for name in searched]
+    return {**searched, "average": {"kind": "average", "on": list(searched), "of": columns}}
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class RunConfig(Strict):
 
     `scale` is the share of the queries that is used, `length` the share of its trees or epochs that every ranker trains; what is cut is
     told beside the numbers. `budget` is the time for everything that is searched, in seconds; ``rankers: auto`` searches trees, a linear net
-    and a net of two layers.
+    and a net of two layers, and averages them.
     """
 
     name: str = "run"
@@ -297,9 +299,10 @@ class RunConfig(Strict):
         section = self.rankers[ranker]
         where = f"rankers.{ranker}.{'search' if section.search else 'sweep'}"
         written = section.written()
-        for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
-            if name in written and name not in section.model_fields_set:
-                written[name] = value
+        for part, plain in ((section, written), *zip(getattr(section, "of", ()), written.get("of", ()), strict=True)):
+            for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
+                if name in plain and name not in part.model_fields_set:
+                    plain[name] = value
         if written["polish"] and not written["polish"]["measure"]:
             written["polish"]["measure"] = section.select or self.select
         for path, value in settings.items():
@@ -319,9 +322,12 @@ class RunConfig(Strict):
         """The settings that are at an end of three or more numbers, or of a range: better ones may lie beyond, ``C 0.1 is the largest
         tried``."""
         found = []
-        for path, dimension in self.rankers[ranker].space.items():
+        section = self.rankers[ranker]
+        for path, dimension in section.space.items():
             if which := dimension.at_end(settings.get(path)):
                 end = dimension.low if which == "smallest" else dimension.high
+                if path in section.core.spans and end in (section.core.spans[path].least, section.core.spans[path].most):
+                    continue  # nothing lies beyond
                 found.append(f"{path} {settings[path]:g} is at the {which} that is drawn, {end:g}")
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})

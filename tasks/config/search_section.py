@@ -198,7 +198,7 @@ def _trees(written: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _nets(written: Mapping[str, Any]) -> Mapping[str, Any]:
-    units = {"hidden": _log(4, 40)} if written["hidden"] else {}
+    units = {"hidden": _log(2, 40)} if written["hidden"] else {}
     return {
         "learning_rate": _log(1e-4, 0.03),
         **units,

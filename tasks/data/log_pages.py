@@ -69,9 +69,8 @@ def log_pages(log: ClickLog) -> LogPages:
         )
     results = results.rename({"page0": "session", f"page{len(page) - 1}": "query"})
     keys = ["session", *(["page1"] if len(page) > 2 else []), "query"]
-    results = _shown(results, notes)
-    results = _of_people(results, notes)
-    pages = results.group_by(keys).agg(pl.col("document", "rank", "clicked").sort_by("rank"))
+    results = plausible(results, notes)
+    pages = results.group_by(keys).agg(pl.col("document", "rank", "clicked").sort_by("rank")).sort(keys)
     crowded = pages["rank"].list.n_unique() < pages["rank"].list.len()
     if crowded.any():
         way = "is the rank that of the page?" if log.interaction else "a session that asks a query twice needs clicks.interaction"
@@ -85,6 +84,16 @@ def log_pages(log: ClickLog) -> LogPages:
     if not made.pages.click.any():
         raise DataError(f"{log.log}: no result is clicked (clicks.click names the column {log.click!r})")
     return made
+
+
+def plausible(results: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
+    """Results that people were shown.
+
+    Args:
+        results: ``session``, ``query``, ``document``, ``rank``, ``clicked``, and ``rows`` of the log that each was.
+        notes: to which is added what was left out.
+    """
+    return _of_people(_shown(results, notes), notes)
 
 
 def _shown(results: pl.DataFrame, notes: list[str]) -> pl.DataFrame:

@@ -1,8 +1,8 @@
 """The settings that a run chose, trained once more on all its data: the model to use after a run over folds.
 
 scikit-learn's ``refit`` does the same after a cross-validated search. Its own rules here: the point of the grid with the best mean over the
-folds' validation queries; as many trees or epochs as the folds kept on average, as there are no queries left to stop on; no test numbers,
-for the same reason.
+folds' validation queries, or that of the points which the folds' searches chose; as many trees or epochs as the folds kept on average, as
+there are no queries left to stop on; no test numbers, for the same reason.
 """
 
 import json
@@ -106,7 +106,10 @@ class Refit(Evidence):
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
-        folds = best_point([t for t in run.cells if t.ranker == ranker], f"valid_{run.config.select_of(ranker)}")
+        own = [trained for trained in run.cells if trained.ranker == ranker]
+        if ranker in run.config.searched:
+            own = on_every_fold([trained for trained in run.chosen if trained.ranker == ranker])
+        folds = best_point(own, f"valid_{run.config.select_of(ranker)}")
         cell = refit_cell(folds, data)
         result = train(cell)
         run.tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
@@ -124,6 +127,12 @@ def _best(run: Gathering) -> str:
         return float(np.mean([t.result.metrics[metric] for t in run.chosen if t.ranker == name]))
 
     return max(run.config.alone, key=mean)
+
+
+def on_every_fold(chosen: Sequence[Trained]) -> list[Trained]:
+    """What the folds' searches chose, each trained on every fold: searches draw other points on other folds."""
+    cells = [replace(one.cell, fold=on.fold, data=on.cell.data, start="") for one in chosen for on in chosen]
+    return [Trained(cell, train(cell)) for cell in cells]
 
 
 def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:

@@ -23,6 +23,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from pydantic import Field, model_validator
 
+import ltr
 from ltr.data.queries import Queries
 from ltr.metrics import significance
 from ltr.metrics.measure import Measure, fewer_is_better
@@ -32,7 +33,9 @@ from tasks.data.click_log import typed_queries
 from tasks.data.similar_queries import normalised
 from tasks.evidence.drawing import heading_of, title_of
 from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
-from tasks.records import DataError, number_of
+from tasks.evidence.reasons import pair_of
+from tasks.records import DataError, Trained, number_of
+from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.values import names_of, read_values
 from tasks.tracking.lookup import Stored
@@ -89,7 +92,7 @@ class SegmentRow:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query that a ranker changes; `text` and `attributes` where they are known."""
+    """A query that a ranker changes; `text` and `attributes` where they are known, `why` where its worst pair was looked into."""
 
     query: str
     value: float
@@ -97,6 +100,7 @@ class ChangedQuery:
     difference: float
     attributes: dict[str, str] | None = None
     text: str | None = None
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,11 @@ TEMPLATE = """<h2>Segments</h2>
 {% for effect, changed in (("harmed", entry.harmed), ("helped", entry.helped)) %}{% if changed %}<h3>Most {{ effect }}</h3><div class="scroll"><table>
   <tr><th>query</th><th>{{ entry.ranker }}</th><th>{{ entry.baseline }}</th><th>difference</th>{% for name in changed[0].attributes %}<th>{{ name }}</th>{% endfor %}</tr>
   {% for r in changed %}<tr><td>{{ r.query }}{% if r.text %}&ensp;<small>{{ r.text }}</small>{% endif %}</td><td>{{ "%.4f" | format(r.value) }}</td><td>{{ "%.4f" | format(r.baseline) }}</td><td>{{ "%+.4f" | format(r.difference) }}</td>{% for value in r.attributes.values() %}<td>{{ value }}</td>{% endfor %}</tr>
+  {% if r.why %}<tr><td colspan="9" class="text"><small>{{ r.why }}</small></td></tr>{% endif %}
   {% endfor %}</table></div>{% endif %}{% endfor %}</details>{% endfor %}
 """
+EXPLAINED = 5
+"""Of the most harmed queries, those whose worst pair is looked into."""
 SEGMENTS_SHOWN = 30
 """Segments of an attribute on the page; the largest ones stand first, and all are in the table beside it."""
 
@@ -240,7 +247,8 @@ class Segments(Evidence):
         values = {name: run.values_of(name) for name in (self.baseline, *self.contrasted(run.config))}
         measure = Measure.of(self.measure or run.config.select).key
         tests = [fold.test for fold in run.folds]
-        return segmented(values, tests, self, measure, self.attributes(run.config), run.config.data.clicks)
+        found = segmented(values, tests, self, measure, self.attributes(run.config), run.config.data.clicks)
+        return replace(found, changed=tuple(_looked_into(entry, run.chosen) for entry in found.changed))
 
 
 register_evidence(Segments)
@@ -284,6 +292,22 @@ def segmented(
         found = changes((ranker, rule.baseline, measure), names, own, baseline, rule.queries)
         changed.append(replace(found, harmed=tuple(map(annotated, found.harmed)), helped=tuple(map(annotated, found.helped))))
     return SegmentsFound(measure, rule.baseline, rule.fewest, tuple(segments), tuple(changed))
+
+
+def _looked_into(found: Changes, chosen: Sequence[Trained]) -> Changes:
+    """With the reasons for the worst pair of each of the queries that were harmed most, by the model that ranked it."""
+    harmed = {row.query: row for row in found.harmed[:EXPLAINED]}
+    for one in chosen:
+        queries = open_queries(one.cell.data.test)
+        own = [name for name in names_of(queries) if name in harmed] if one.ranker == found.ranker else []
+        if own:
+            model = ltr.load(CellFolder.of(one.result.key).model)
+            for name in own:
+                try:
+                    harmed[name] = replace(harmed[name], why=pair_of(model, queries, name).text())
+                except DataError:
+                    continue  # all its documents have one score
+    return replace(found, harmed=tuple(harmed.get(row.query, row) for row in found.harmed))
 
 
 def _taken(paths: Sequence[str], measure: str) -> pl.DataFrame:

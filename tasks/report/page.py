@@ -25,6 +25,7 @@ from tasks.report.figures import (
     swept_figures,
 )
 from tasks.report.outcome import RunOutcome, objective_shapes
+from tasks.report.searches import search_figures, search_sentences
 
 
 @task(cache_policy=NO_CACHE, name="report", task_run_name="report")
@@ -87,6 +88,8 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "sections": [Markup(found.section()) for found in outcome.evidence],
         "objectives": objective_figures(objective_shapes(config)),
         "curves": training_figures(outcome),
+        "searches": search_sentences(outcome),
+        "search_figures": list(search_figures(outcome).values()),
         "at_ends": outcome.at_ends,
         "cells": [_shown_cell(trained, config.select_key, trained.cell.label in chosen) for trained in outcome.cells],
         "select": title_of(config.select_key),
@@ -112,12 +115,12 @@ def training_figures(outcome: RunOutcome) -> list[str]:
 
 
 def write_plots(outcome: RunOutcome, folder: Path) -> list[Path]:
-    """The figures of curves, importances and evidence as files of their own."""
+    """The figures of curves, importances, searches and evidence as files of their own."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"curve-{name}": curve_figure(name, folders) for name, folders in outcome.folders.items()}
     figures |= {f"importance-{name}": importance_figure(name, folders) for name, folders in outcome.folders.items()}
-    for found in outcome.evidence:
-        figures |= found.figures()
+    for found in (search_figures(outcome), *(evidence.figures() for evidence in outcome.evidence)):
+        figures |= found
     paths = []
     for name, figure in figures.items():
         if figure:

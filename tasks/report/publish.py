@@ -10,6 +10,7 @@ from tasks.evidence.protocol import Artifact
 from tasks.evidence.significance import Standings
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import write_plots, write_report
+from tasks.report.searches import search_curves, search_metrics
 from tasks.store import state
 from tasks.tracking.tracker import Tracker
 
@@ -25,6 +26,7 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     if not tracker.was_finished:
         plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, path.parent / "plots")]
         tracker.summary(_metrics(outcome), _tags(outcome), [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
+        tracker.lines(search_curves(outcome))
         tracker.text(outcome.config_text, "config.yaml")
     link = f"{MLFLOW_UI}/#/experiments/{tracker.experiment_id}/runs/{tracker.run_id}"
     where = f"[Run in MLflow]({link}) · [report]({link}/artifacts/report.html), also in `{path}`"
@@ -43,11 +45,13 @@ def _metrics(outcome: RunOutcome) -> dict[str, float]:
     metrics = dict(outcome.models[outcome.best].metrics)
     for name, row in outcome.standings.rows.items():
         metrics |= {f"{name}/test_{measure}": cell.mean for measure, cell in row.cells.items() if cell.mean is not None}
-    return metrics
+    return metrics | search_metrics(outcome)
 
 
 def _tags(outcome: RunOutcome) -> dict[str, str]:
     tags = {"best": outcome.best, "digest": outcome.models[outcome.best].digest, "chosen": json.dumps(outcome.keys)}
+    if outcome.budget:
+        tags["budget"] = json.dumps(vars(outcome.budget))
     for evidence in outcome.evidence:
         tags |= evidence.tags()
     return tags

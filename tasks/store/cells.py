@@ -31,6 +31,11 @@ class CellFolder:
         return self.path / "model"
 
     @property
+    def rest(self) -> Path:
+        """Trees that were grown after those that the model keeps, where its training may go on."""
+        return self.path / "rest.npz"
+
+    @property
     def columns(self) -> Path:
         """How its data's files were read (`Columns`), among the model's files, so that it goes wherever they go."""
         return columns_file(self.model)

@@ -280,6 +280,14 @@ class Tracker:
                 self.text(path.read_text(), name)
 
     @patient
+    def lines(self, lines: Mapping[str, Sequence[float]]) -> None:
+        """Metrics of the parent run that have a value a step, from step 1 on; NaN where there is none."""
+        now = int(time.time() * 1000)
+        points = [Metric(key, v, now, step) for key, values in lines.items() for step, v in enumerate(values, 1) if v == v]
+        for first in range(0, len(points), 1000):
+            self.client.log_batch(self.run_id, metrics=points[first : first + 1000])
+
+    @patient
     def text(self, text: str, name: str) -> None:
         """A text artifact of the parent run."""
         with tempfile.TemporaryDirectory() as folder:

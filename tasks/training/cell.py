@@ -20,6 +20,8 @@ import ltr
 from ltr.data.queries import Queries
 from ltr.objectives.effective_pairs import BANDS
 from ltr.rankers.training import Curve
+from ltr.trees.ensemble import Trees
+from ltr.trees.tree_ranker import TreeRanker
 from tasks.config.ranker_section import Polish, read_conventions, read_ranker
 from tasks.records import Cell, CellResult
 from tasks.store import state
@@ -106,7 +108,11 @@ def _begun(key: str) -> ltr.Ranker | None:
     if not key or not folder.is_finished:
         return None
     curve = read_curve(folder.curve)
-    return replace(ltr.load(folder.model), curve=_curve(curve) if curve else None)
+    ranker = replace(ltr.load(folder.model), curve=_curve(curve) if curve else None)
+    if isinstance(ranker, TreeRanker) and folder.rest.is_file():
+        with np.load(folder.rest) as arrays:
+            return replace(ranker, rest=Trees.restored(dict(arrays), len(ranker.names)))
+    return ranker
 
 
 def _curve(file: CurveFile) -> Curve:
@@ -138,6 +144,8 @@ def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.D
     write_record(folder.columns, cell.columns)
     if values:
         write_values(folder.values, values, cell.conventions, open_queries(cell.data.test))
+    if cell.goes_on and isinstance(fitted, TreeRanker) and fitted.rest is not None:
+        np.savez(folder.rest, allow_pickle=False, **vars(fitted.rest))
     if fitted.curve is not None:
         write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
     if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:

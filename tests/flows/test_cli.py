@@ -4,13 +4,18 @@ import json
 import subprocess
 import sys
 import time
+from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
+import ltr
 from flows.cli import main
-from tests.click_logs import layout, users
-from tests.conftest import own_environment
+from ltr.clicks.interleaving import sessions_needed
+from tests.click_logs import layout, shuffled_pages, users
+from tests.conftest import make_queries, own_environment
 
 
 def lambdaflow(*arguments, cwd):
@@ -148,6 +153,50 @@ def test_clicks_refuses_in_a_line(workplace, capsys):
         assert said in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_new_rankers_are_estimated_from_a_log(workplace, capsys):
+    pages = shuffled_pages(4, 3, 2000, 2, np.random.default_rng(1))
+    model = users("pbm", pages)
+    clicked = model.simulate(pages, 1)
+    columns = {
+        "session": pages.of_page(),
+        "query": pages.query[pages.pair],
+        "document": pages.pair,
+        "rank": pages.rank,
+        "click": clicked.click.astype(int),
+    }
+    pl.DataFrame(columns).write_parquet("log.parquet")
+    for name, sign in (("best", 1), ("worst", -1)):
+        pl.DataFrame({"query": pages.query, "document": np.arange(12), "score": sign * model.attraction}).write_csv(f"{name}.csv")
+    assert main(["offpolicy", "log.parquet", "best.csv", "worst.csv", "--top", "2", "--json"]) == 0
+    told = capsys.readouterr()
+    best, worst = json.loads(told.out.splitlines()[-1])["rankers"]
+    assert [one["estimator"] for one in best["estimates"]] == ["item-position", "position-based", "cascade", "doubly-robust"]
+    assert best["estimates"][0]["low"] > worst["estimates"][0]["high"]
+    assert "clicks a page" in told.err
+    pl.DataFrame({"query": pages.query, "document": np.arange(12) + 100, "score": model.attraction}).write_csv("fresh.csv")
+    assert main(["offpolicy", "log.parquet", "fresh.csv", "--estimator", "cascade"]) == 1
+    assert "fresh: cascade: the log shows 0.0%" in capsys.readouterr().err
+    assert main(["offpolicy", "log.parquet", "best.csv", "--estimator", "ips"]) == 1
+    assert "--estimator ips: one of item-position" in capsys.readouterr().err
+
+
+def test_interleaving_is_planned_and_analysed(workplace, capsys):
+    assert main(["interleave", "plan", "--preference", "0.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"pages": sessions_needed(0.1)}
+    assert main(["interleave", "plan", "--preference", "0.9"]) == 1
+    assert "preference: 0.9; above 0 and at most 0.5" in capsys.readouterr().err
+    rows = [(f"s{k}", "q", d, r, click, team) for k in range(30) for d, r, click, team in (("a", 1, 1, "new"), ("b", 2, 0, "old"))]
+    pl.DataFrame(rows, schema=["session", "query", "document", "rank", "click", "by"], orient="row").write_csv("pages.csv")
+    assert main(["interleave", "analyse", "pages.csv", "--team", "by", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out.splitlines()[-1])["duels"][0]["wins"] == 30
+    assert "new is preferred to old" in told.err
+    assert main(["interleave", "analyse", "pages.csv"]) == 1
+    assert "no column 'team'" in capsys.readouterr().err
+    assert main(["interleave", "analyse", "pages.csv", "--method", "lottery"]) == 1
+    assert "--method lottery: one of team-draft" in capsys.readouterr().err
+
+
 def test_control_characters_in_names_do_not_reach_the_terminal(workplace, capsys):
     (workplace / "a.csv").write_text("query,document,label,f\x1b[2J\n1,a,2,0.5\n1,b,0,0.5\n2,c,3,0.5\n2,d,0,0.5\n")
     main(["check", "a.csv"])
@@ -192,3 +241,27 @@ def test_no_password_of_an_address_is_shown_or_kept(tmp_path):
         assert "canary" not in done.stdout + done.stderr
     assert time.monotonic() - began < 40
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
+
+
+def test_explain_says_why_a_document_stands_above_another(workplace, capsys):
+    queries = make_queries(20, seed=4)
+    rows = [
+        ",".join(map(str, (q, f"d{k}", int(queries.labels[k]), *queries.features[k])))
+        for q, (a, b) in enumerate(pairwise(queries.offsets))
+        for k in range(a, b)
+    ]
+    Path("d.csv").write_text("\n".join(["query,document,label,f1,f2,f3,f4", *rows]) + "\n")
+    ltr.save(ltr.LambdaMART(n_trees=5, min_docs_in_leaf=5).fit(queries), "m")
+    common = ["explain", "--model", "m", "--data", "d.csv"]
+    assert main([*common, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert summary["queries"] == 20
+    names = [str(q) for q in range(20) if np.diff(queries.offsets)[q] > 3]
+    assert main([*common, "--query", names[0], "--above", "1", "-o", "why.svg", "--json"]) == 0
+    pair = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert pair["above"]["rank"] == 1
+    assert sum(reason["contribution"] for reason in pair["why"]["reasons"]) == pytest.approx(pair["difference"])
+    assert Path("why.svg").read_text().startswith("<svg")
+    assert main([*common, "--above", "1"]) == 1
+    assert "--above, --below and -o are of one --query" in capsys.readouterr().err
+    assert main([*common, "--query", "1", "--segment", "a=b"]) == 1

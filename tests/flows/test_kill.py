@@ -32,9 +32,9 @@ def rows(folder, database, query):
         return store.execute(query).fetchall()
 
 
-def prepared(folder):
+def prepared(folder, config=CONFIG):
     folder.mkdir(exist_ok=True)
-    (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    (folder / "c.yaml").write_text(yaml.safe_dump(config))
     return folder
 
 
@@ -153,6 +153,21 @@ def test_sigkill_at_three_random_moments(tmp_path, uninterrupted, seconds):
     for seed in range(3):
         before = kill_at_random(folder, seconds, seed)
     assert_as_if_nothing_had_happened(folder, uninterrupted, before)
+
+
+@pytest.mark.long
+def test_a_search_that_is_killed_ends_as_if_nothing_had_happened(tmp_path):
+    """In the normal suite a search is interrupted without a process's death (`tests/flows/test_search.py`)."""
+    searched = {"kind": "lambdarank", "epochs": 9, "search": {"trials": 8, "batch": 4}}
+    config = {**CONFIG, "rankers": {"linear": searched}}
+    folder = prepared(tmp_path / "run", config)
+    before = kill_after_a_cell(folder)
+    assert before
+    outcome = finish(folder)
+    assert outcome == finish(prepared(tmp_path / "whole", config))
+    for path, written in before.items():
+        assert path.stat().st_mtime_ns == written, "a finished cell was trained again"
+    assert not any(still_running(folder))
 
 
 @pytest.mark.long

@@ -8,7 +8,8 @@ import pytest
 from prefect import flow
 
 import ltr
-from flows.search import Clock, clock_time, search
+from flows.pipeline import run
+from flows.search import Clock, search
 from flows.sweep import choose
 from tasks.config.reading import parse
 from tasks.records import Fold
@@ -199,6 +200,11 @@ def test_a_draw_that_cannot_be_trained_is_told_and_others_go_on(folds):
     assert gone.cells == ()
 
 
+def choosing(found):
+    """The best draw of each search."""
+    return [max(one.trials, key=lambda trial: trial.value) for one in found.searches]
+
+
 def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, found, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("flows.search.monotonic", lambda: now[0])
@@ -211,6 +217,8 @@ def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, f
     assert first.budget.used >= 15
     assert any("5s of 15s left" in line for line in notes.lines)
     assert 2 <= len(first.cells) < len(found.cells)
+    assert all(one.whole for one in choosing(first)), "the best of each search is trained to its end"
+    assert sum(one.whole for search in first.searches for one in search.trials) == 2
     monkeypatch.setattr("flows.search.monotonic", lambda: now.__setitem__(0, now[0] + 1000) or now[0])
     again = searched(folds, notes, budget="15s")
     assert plain(again) == plain(first)
@@ -235,8 +243,23 @@ def test_what_is_left_of_a_time_is_known_to_the_run_that_goes_on(folds, monkeypa
     now[0] = 101.0
     assert later.more(), "one a search, whatever the time"
     assert not later.more()
+    later = Clock(config, folds, False, 0)
+    later.reserve["trees"] = 50.0
+    now[0] = 102.0
+    assert not later.more(), "what is left is needed to finish the best"
+    later.reserve = None
+    assert later.more(), "which is under way now"
     assert Clock(config, folds, True, 1).used == 0, "--fresh begins anew"
 
 
-def test_times_are_written_as_people_do():
-    assert [clock_time(seconds) for seconds in (0, 59.6, 600, 3725)] == ["0s", "1m", "10m", "1h 2m 5s"]
+@pytest.mark.long
+def test_auto_gives_three_searched_rankers_and_their_average(prefect_server, workplace):
+    written = {"data": {"generate": {"queries": [60, 40, 30], "documents": 12, "features": 12}}, "rankers": "auto", "budget": "5s"}
+    outcome = run(parse(written))
+    assert list(outcome.models) == ["trees", "linear", "net", "average"]
+    assert outcome.failures == ()
+    assert {one.ranker for one in outcome.searches} == {"trees", "linear", "net"}
+    assert all(one.whole for one in choosing(outcome)) or not outcome.budget.ended
+    again = run(parse(written))
+    assert {name: model.digest for name, model in again.models.items()} == {name: m.digest for name, m in outcome.models.items()}
+    assert [one.trials for one in again.searches] == [one.trials for one in outcome.searches]

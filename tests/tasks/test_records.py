@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 from prefect.serializers import JSONSerializer
 
-from tasks.records import Cell, CellResult, Finding, Fold, Ingested, Prepared, Trained, number_of, point_title, printable
+from tasks.records import Cell, CellResult, Finding, Fold, Ingested, Prepared, Trained, number_of, point_title, printable, time_of
 
 FOLD = Fold("a", "b", "c")
 CELL = Cell("x", "net", 1, {"objective.1.weight": 0.1}, {"kind": "lambdarank"}, FOLD, ("map",), {"ties": "expected"})
@@ -47,3 +47,7 @@ def test_numbers_and_what_they_count():
 def test_control_characters_by_their_numbers():
     assert printable("a\x1b[31mb\r\x85") == r"a\x1b[31mb\x0d\x85"
     assert printable("two\nlines\tand ünïcode\u200c") == "two\nlines\tand ünïcode\u200c"
+
+
+def test_times_are_written_as_people_do():
+    assert [time_of(seconds) for seconds in (0, 59.6, 600, 3725)] == ["0s", "1m", "10m", "1h 2m 5s"]

@@ -7,6 +7,9 @@ from ltr.clicks.held_out import LEAST, foretell, perplexities, surprises
 from ltr.clicks.models import MODELS, fit
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, users
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 PAGES = Pages(np.array([0, 2, 4]), np.array([0, 1, 0, 1]), np.array([1, 2, 1, 4]), np.array([1, 0, 0, 0]), np.zeros(2, int))
 
@@ -19,6 +22,7 @@ def test_surprise_and_perplexity_by_hand():
     assert np.isnan(by_rank[2])
 
 
+@many
 @pytest.mark.parametrize("name", ["dctr", "pbm", "ubm", "dcm", "sdbn", "ccm"])
 def test_users_are_known_by_their_model(name):
     pages = layout(20, 10, 16_000, 6)
@@ -31,6 +35,7 @@ def test_users_are_known_by_their_model(name):
     assert found[-1].worse
 
 
+@many
 def test_how_far_behind_has_the_error_of_sessions():
     pages = layout(5, 8, 2000, 4)
     clicked = users("pbm", pages).simulate(pages, 1)
@@ -41,6 +46,14 @@ def test_how_far_behind_has_the_error_of_sessions():
     difference = surprise["rctr"] - surprise["pbm"]
     assert (first.name, second.behind) == ("pbm", pytest.approx(difference.sum() / 8000))
     assert second.error == pytest.approx(difference.std(ddof=1) / np.sqrt(1000) / 8)
+
+
+def test_overall_perplexity_weighs_ranks_by_what_was_shown_there():
+    clicked = Pages(
+        np.array([0, 2, 4, 5]), np.array([0, 1, 0, 1, 0]), np.array([1, 2, 1, 2, 1]), np.array([1, 0, 0, 1, 1]), np.zeros(2, int)
+    )
+    (found,) = foretell({"dctr": fit(clicked, "dctr")}, clicked, np.arange(3))
+    assert found.perplexity == pytest.approx((3 * found.by_rank[0] + 2 * found.by_rank[1]) / 5)
 
 
 def test_the_order_of_pages_does_not_matter():

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from ltr.clicks.click_model import Settings, query_means
+from ltr.clicks.click_model import Settings, drawn_to
 from ltr.clicks.looks import tied_ranks
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
 from tests.click_logs import LOOKS, all_clicks, glances, layout, one_page, users
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 
 def likelihood(model, page):
@@ -39,6 +42,7 @@ def test_expected_clicks_are_summed_over_all_clicks_above(name):
     assert model.expected(page) == pytest.approx(sum(p * click for p, click in every))
 
 
+@many
 @pytest.mark.parametrize("name", LOOKS)
 def test_simulated_clicks_are_as_frequent_as_expected(name):
     pages = layout(4, 8, 20_000, 5)
@@ -53,6 +57,7 @@ def test_simulated_clicks_are_as_frequent_as_expected(name):
     assert (model.simulate(pages, 2).click != drawn.click).any()
 
 
+@many
 @pytest.mark.parametrize("name", LOOKS)
 def test_parameters_are_found_again(name):
     pages = layout(20, 12, 40_000, 6)
@@ -66,6 +71,7 @@ def test_parameters_are_found_again(name):
     assert name == "rctr" or np.mean(errors < 2) > 0.92
 
 
+@many
 def test_looks_are_not_taken_for_more_than_they_are_where_documents_have_few_impressions():
     pages = layout(3000, 10, 20_000, 5)
     truth = users("pbm", pages)
@@ -78,7 +84,8 @@ def test_attraction_is_the_highest_place_of_its_likelihood_and_prior():
     clicked = users("pbm", pages).simulate(pages, 1)
     model = fit(clicked, "pbm", Settings(prior=3.0))
     looks = np.bincount(pages.pair, model.gamma[pages.rank - 1, 0], 4)
-    m = query_means(np.bincount(pages.pair, clicked.click, 4), looks, pages.query, 3.0)
+    squares = np.bincount(pages.pair, model.gamma[pages.rank - 1, 0] ** 2, 4)
+    m, _ = drawn_to(np.bincount(pages.pair, clicked.click, 4), looks, squares, pages.query, 3.0)
     grid = np.linspace(0.0005, 0.9995, 1000)[:, None]
     for pair in range(4):
         rows = pages.pair == pair
@@ -102,10 +109,30 @@ def test_pages_in_another_order_give_the_same_bytes(name):
     assert one.examination(clicked).tobytes() == other.examination(shuffled).tobytes()
 
 
+def test_a_deep_rank_with_few_clicks_is_neither_dark_nor_the_scale():
+    """Beside many pages of two ranks, a document that is clicked at the first and shown in vain at the fourth, and one that is clicked
+    both times it stands at the fifth."""
+    pages = layout(4, 5, 2000, 2)
+    clicked = users("pbm", pages).simulate(pages, 1)
+    deep = Pages(
+        np.append(clicked.offsets, clicked.offsets[-1] + 2 * np.arange(1, 3)),
+        np.append(clicked.pair, [0, 1, 2, 1]),
+        np.append(clicked.rank, [4, 5, 1, 5]),
+        np.append(clicked.click, [False, True, False, True]),
+        pages.query,
+    )
+    for name in ("pbm", "ubm"):
+        found = fit(deep, name)
+        assert found.gamma[0, 0] == pytest.approx(1.0)
+        assert found.gamma[1, 0] == pytest.approx(2**-0.7, abs=0.1)
+        assert 0.2 < found.gamma[3, 0] < 0.9
+        assert found.gamma[2, 0] > 0.2  # where nothing was shown, as above
+
+
 def test_what_was_never_shown_is_what_its_query_is():
     pages = Pages(np.array([0, 2, 4]), np.array([0, 1, 1, 0]), np.array([1, 2, 1, 2]), np.array([1, 0, 1, 1]), np.zeros(3, int))
     model = fit(pages, "dctr", Settings(prior=2.0))
-    assert model.attraction[2] == pytest.approx((3 + 2 * 3.5 / 5) / 6)
+    assert model.attraction[2] == pytest.approx(3.5 / 5)  # there is one query, whose mean is the log's
     assert model.looks.tolist() == [2, 2, 0]
 
 

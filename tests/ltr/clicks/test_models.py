@@ -6,6 +6,9 @@ import pytest
 from ltr.clicks.models import MODELS, NEED_TIES, fit
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, users
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
 
 FIXED = Pages(
     np.arange(5) * 2,
@@ -39,6 +42,7 @@ def test_one_document_one_page():
         assert 0 < fit(page, name).attraction[0] <= 1
 
 
+@many
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_is_fitted_to_users_of_every_other(name):
     pages = layout(8, 8, 800, 5)

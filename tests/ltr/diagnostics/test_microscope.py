@@ -95,7 +95,9 @@ def test_wrong_labels_are_among_the_lost_causes():
         labels = queries.labels.copy()
         labels[wrong] = np.where(labels[wrong] == 0, 4.0, 0.0)
         planted = canonical(replace(queries, labels=labels, sources={"wrong": np.isin(np.arange(len(labels)), wrong)}))
-        model = ltr.LambdaMART(n_trees=200, n_leaves=15, min_docs_in_leaf=50, stop_on=None).fit(planted)
+        model = ltr.LambdaMART(n_trees=200, n_leaves=15, learning_rate=0.1, query_share=1.0, feature_share=1.0, stop_on=None).fit(
+            planted
+        )
         seen = look(model.stages(planted.features, 40), planted)
         found.append(planted.sources["wrong"][seen.lost_causes(n)].mean())
     assert np.mean(found) >= 0.8, found

@@ -14,7 +14,7 @@ from math import exp
 import pytest
 from numba import njit
 
-from ltr.kernels.cache import CORE, digest_of_sources, imports_of, sources_of
+from ltr.kernels.cache import CORE, FileOfItsOwn, digest_of_sources, imports_of, sources_of
 from tests.conftest import JIT
 
 compiled_only = pytest.mark.skipif(not JIT, reason="there is no cache without compilation")
@@ -122,6 +122,25 @@ def test_processes_that_save_at_the_same_time_never_get_each_others_kernels(tmp_
     assert third.load("a") in ("kernel of a", None)
     third.save("a", "kernel of a again")
     assert (first.load("a"), first.load("b")) == ("kernel of a again", "kernel of b")
+
+
+@compiled_only
+def test_what_processes_save_at_the_same_time_is_all_in_the_index(tmp_path):
+    """Each enters twenty kernels into one index."""
+    code = """
+import sys
+import ltr
+from ltr.kernels.cache import FileOfItsOwn
+file = FileOfItsOwn(sys.argv[1], "kernel", "stamp")
+for k in range(20):
+    file.save(f"{sys.argv[2]} {k}", k)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(CORE.parent)}
+    processes = [subprocess.Popen([*command, name], env=environment) for name in "ab"]
+    assert [process.wait() for process in processes] == [0, 0]
+    whole = FileOfItsOwn(str(tmp_path), "kernel", "stamp")
+    assert [whole.load(f"{name} {k}") for name in "ab" for k in range(20)] == 2 * list(range(20))
 
 
 FILES = sorted(CORE.glob("**/*.py"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.kernels.ranking import COUNTED, by_score, count_above, lanes_for, rank
+from ltr.kernels.ranking import COUNTED, by_score, count_above, lanes_for, rank, sort_falling
 
 
 def test_order_by_score_is_a_stable_sort():
@@ -12,6 +12,18 @@ def test_order_by_score_is_a_stable_sort():
         for levels in (1, 3, 10**9):
             scores = rng.integers(0, levels, n).astype(float)
             assert np.array_equal(by_score(scores), np.argsort(-scores, kind="stable"))
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 31, 33, 500])
+def test_falling_values_are_in_a_stable_order_with_the_missing_ones_last(n):
+    rng = np.random.default_rng(n)
+    for levels in (1, 3, 10**9):
+        values = rng.integers(-levels, levels, n).astype(float)
+        values[rng.random(n) < 0.1] = np.nan
+        values[rng.random(n) < 0.1] = -0.0
+        order = np.empty(n, np.int64)
+        sort_falling(values, order)
+        assert np.array_equal(order, np.argsort(-values, kind="stable"))
 
 
 @pytest.mark.parametrize("n", [2, 7, 100])

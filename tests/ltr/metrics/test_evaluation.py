@@ -178,3 +178,12 @@ def test_one_measure_is_enough_and_wrong_arguments_are_named():
     ):
         with pytest.raises(ValueError, match=says):
             evaluate(*given)
+
+
+def test_arrays_that_can_only_be_read_are_measured_too():
+    arrays = [np.array(given) for given in ([2.0, 0.0, 1.0], [0.1, 0.3, 0.2], [0, 3])]
+    want = evaluate(*arrays, ["ndcg@10", "p@1"])
+    for array in arrays:
+        array.setflags(write=False)
+    got = evaluate(*arrays, ["ndcg@10", "p@1"], position=arrays[0])
+    assert {key: value.tolist() for key, value in got.items()} == {key: value.tolist() for key, value in want.items()}

@@ -12,7 +12,16 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.two_class import TwoClassObjective
 from tests.conftest import make_queries
 
-SMALL = {"n_trees": 8, "n_leaves": 6, "min_docs_in_leaf": 5, "stop_on": None, "objective": (ltr.Term("map"),)}
+SMALL = {
+    "n_trees": 8,
+    "n_leaves": 6,
+    "min_docs_in_leaf": 5,
+    "query_share": 1.0,
+    "feature_share": 1.0,
+    "learning_rate": 0.1,
+    "stop_on": None,
+    "objective": (ltr.Term("map"),),
+}
 
 
 def made(queries, balanced, sigma=1.3):
@@ -50,7 +59,7 @@ def test_sigma_times_score_does_not_depend_on_sigma():
 @pytest.mark.parametrize("loss", ["two_class", "balanced"])
 def test_first_leaves_are_those_of_the_formula(loss):
     queries = canonical(make_queries(60, seed=3))
-    model = ltr.LambdaMART(**{**SMALL, "n_trees": 1}, loss=loss, learning_rate=1.0).fit(queries)
+    model = ltr.LambdaMART(**{**SMALL, "n_trees": 1, "learning_rate": 1.0}, loss=loss).fit(queries)
     leaf = model.trees.leaves(queries.features)[:, 0]
     relevant = queries.labels >= 2
     for k, value in enumerate(model.trees.value):

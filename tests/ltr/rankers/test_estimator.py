@@ -229,7 +229,7 @@ def test_the_best_iteration_and_what_was_watched_can_be_read():
 
 def test_feature_importances_are_gains():
     X, y, qid, *_ = rows()
-    model = ltr.Estimator(TREES)
+    model = ltr.Estimator(replace(TREES, feature_share=1.0))
     assert not hasattr(model, "feature_importances_")
     model.fit(X, y, qid)
     assert np.array_equal(model.feature_importances_, model.model_.importance("gain"))

@@ -25,6 +25,11 @@ def test_prediction_by_bits_is_the_walk_down_the_tree(n_leaves):
     assert np.diff(trees.leaf_starts).max() == n_leaves
     for rows in (slice(None), slice(0, 1), slice(3, 70)):
         assert np.array_equal(trees.scores(features[rows]), walked[rows])
+    fixed = replace(trees, value=trees.value.copy(), node_starts=trees.node_starts.copy(), leaf_starts=trees.leaf_starts.copy())
+    mapped = features.copy()
+    for array in (fixed.value, fixed.node_starts, fixed.leaf_starts, mapped):
+        array.setflags(write=False)
+    assert np.array_equal(fixed.scores(mapped), walked)
     features[299, 2] = -np.inf
     with pytest.raises(ValueError, match="feature 3 of row 299 is infinite"):
         trees.scores(features)

@@ -26,7 +26,9 @@ def test_halves_of_a_sum_are_the_sums_of_the_halves(newton):
     gradient, hessian = rng.normal(size=40_000), rng.random(40_000)
     scales = scale_of(gradient, 31), scale_of(hessian, 32)
     row_index, packed = rng.permutation(40_000).astype(np.int32), np.empty(40_000, np.int64)
-    pack(gradient, hessian, *scales, newton, row_index, packed)
+    rows = np.full(len(packed), -1, np.int32)
+    pack(gradient, hessian, *scales, newton, row_index, packed, rows)
+    assert rows.tolist() == list(range(len(rows)))
     chosen = rng.random(40_000) < 0.7
     total = packed[row_index[chosen]].sum()
     assert total >> 32 == np.rint(gradient[chosen] * scales[0]).sum()

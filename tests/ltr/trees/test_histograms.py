@@ -39,12 +39,13 @@ def test_sums_are_exact_for_any_threads_and_siblings_are_the_rest(shape, threads
     words, real = binned.view(np.uint64), bins.used > 0
     parent, child = np.full((2, len(real), 256), 77, np.int64)
     everything = np.arange(N, dtype=np.int32)
-    build(words, everything, values, workshop, threads, parent, parent, False)
+    gathered = np.empty(N, np.int64)
+    build(words, everything, values, gathered, workshop, threads, parent, parent, False)
     assert np.array_equal(parent[real], naive(binned, everything, values)[real])
     for share in (0.4, 0.002, 0.0):
         rows = np.flatnonzero(rng.random(N) < share).astype(np.int32)
         before = parent.copy()
-        build(words, rows, values[rows], workshop, threads, child, parent, True)
+        build(words, rows, values, gathered, workshop, threads, child, parent, True)
         assert np.array_equal(child[real], naive(binned, rows, values[rows])[real])
         assert np.array_equal(parent[real], before[real] - child[real])
 

@@ -15,10 +15,11 @@ import ltr
 from ltr.data.queries import Queries, canonical, concatenate, select
 from ltr.data.synthetic import World
 from ltr.objectives.terms import Term
+from ltr.trees.grower import grow_from
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
 
-SMALL = {"n_trees": 12, "n_leaves": 5, "min_docs_in_leaf": 5}
+SMALL = {"n_trees": 12, "n_leaves": 5, "min_docs_in_leaf": 5, "query_share": 1.0, "feature_share": 1.0}
 
 
 def mean(model, queries, measure="ndcg_10"):
@@ -165,6 +166,26 @@ def test_stopped_and_resumed_is_never_stopped(name, tmp_path):
     assert np.array_equal(whole.fit(train, valid, start=part).curve.valid, reference.curve.valid)
 
 
+@pytest.mark.parametrize("base", [None, "f1"])
+def test_going_on_grows_no_tree_twice(base, tmp_path, monkeypatch):
+    train, valid = make_queries(50, seed=1), make_queries(30, seed=2)
+    whole = ltr.LambdaMART(**SMALL, base=base)
+    reference = whole.fit(train, valid)
+    part = replace(whole, n_trees=8).fit(train, valid)
+    assert part.trees.n_trees < 8, "some trees were left out"
+    assert part.trees.n_trees + part.rest.n_trees == 8
+    grown = []
+    monkeypatch.setattr("ltr.trees.lambdamart.grow_from", lambda *of: (grown.append(1), grow_from(*of))[1])
+    for begun, n_grown in ((part, SMALL["n_trees"] - 8), (replace(part, rest=None), SMALL["n_trees"] - part.trees.n_trees)):
+        grown.clear()
+        resumed = whole.go_on(begun, train, valid)
+        assert resumed.digest == reference.digest
+        assert np.array_equal(resumed.curve.valid, reference.curve.valid)
+        assert len(grown) == (n_grown if base is None else SMALL["n_trees"] - part.trees.n_trees)
+    ltr.save(part, tmp_path)
+    assert ltr.load(tmp_path).rest is None
+
+
 def test_adapting_to_other_data_keeps_the_first_trees():
     first = ltr.LambdaMART(**SMALL, stop_on=None).fit(make_queries(50, seed=1))
     other = make_queries(40, seed=9)
@@ -177,7 +198,7 @@ def test_adapting_to_other_data_keeps_the_first_trees():
 
 def test_sampling_is_keyed_by_query():
     train = make_queries(80, seed=1)
-    model = ltr.LambdaMART(**SMALL, query_share=0.5, feature_share=0.5, stop_on=None)
+    model = ltr.LambdaMART(**{**SMALL, "query_share": 0.5, "feature_share": 0.5}, stop_on=None)
     reference = model.fit(train)
     assert model.fit(shuffled(train, 3)).digest == reference.digest
     assert replace(model, seed=2).fit(train).digest != reference.digest
@@ -198,7 +219,9 @@ def test_scores_fall_where_the_sample_did_not_look():
     train = make_queries(60, seed=3)
     features = train.features.copy()
     features[::7, 1] = np.nan
-    model = ltr.LambdaMART(**SMALL, query_share=0.3).fit(replace(train, features=features), replace(train, features=features))
+    model = ltr.LambdaMART(**{**SMALL, "query_share": 0.3}).fit(
+        replace(train, features=features), replace(train, features=features)
+    )
     last = model.trees.n_trees
     assert mean(model, replace(train, features=features)) == pytest.approx(model.curve.valid[last - 1])
 
@@ -251,7 +274,7 @@ def test_a_query_of_weight_two_is_a_query_seen_twice():
     weights = np.ones(30)
     weights[4] = 2.0
     twice = concatenate([train, replace(select(train, np.array([4])), keys=np.array([5], np.uint64))])
-    model = ltr.LambdaMART(n_trees=3, n_leaves=4, min_docs_in_leaf=1, stop_on=None)
+    model = ltr.LambdaMART(n_trees=3, n_leaves=4, min_docs_in_leaf=1, query_share=1.0, stop_on=None)
     weighted = model.fit(replace(train, weights=weights))
     assert weighted.predict(train.features) == pytest.approx(model.fit(twice).predict(train.features), abs=1e-6)
     assert weighted.digest == model.fit(shuffled(replace(train, weights=weights))).digest != model.fit(train).digest

@@ -86,3 +86,11 @@ def test_a_shared_sweep_suits_every_ranker_or_is_refused():
     )
     with pytest.raises(ValueError, match="x2 is a multiple of the parameter's own number, and it has none"):
         RunConfig(**{**NETS, "rankers": rankers, "sweep": {"objective.0.weight": ["x2"]}})
+
+
+def test_members_of_an_average_stop_by_what_selects_unless_they_say_otherwise():
+    members = [{"kind": "lambdamart"}, {"kind": "lambdarank", "stop_on": "mrr"}, {"kind": "least_squares"}]
+    config = RunConfig(**{**NETS, "rankers": {"mean": {"kind": "average", "of": members}}, "select": "map", "seed": 7})
+    (point,) = config.cells("mean")
+    first, second, _ = point.section.of
+    assert (first.stop_on, first.seed, second.stop_on, point.section.seed) == ("map", 7, "mrr", 7)

@@ -73,11 +73,13 @@ def test_a_budget_is_a_time(written, seconds):
     assert parse(config.model_dump(mode="json")) == config
 
 
-def test_auto_is_trees_a_linear_net_and_one_of_two_layers_each_with_its_space():
+def test_auto_is_trees_a_linear_net_one_of_two_layers_and_their_average():
     config = parse({"data": {"files": "x"}, "rankers": "auto"})
-    assert {name: (ranker.kind, ranker.build().n_iterations) for name, ranker in config.rankers.items()} == {
-        "trees": ("lambdamart", ltr.LambdaMART().n_trees), "linear": ("lambdarank", 100), "net": ("lambdarank", 100),
-    }  # fmt: skip
+    kinds = {"trees": "lambdamart", "linear": "lambdarank", "net": "lambdarank", "average": "average"}
+    assert {name: ranker.kind for name, ranker in config.rankers.items()} == kinds
+    assert config.searched == config.alone == ["trees", "linear", "net"]
+    assert config.rankers["average"].on == ("trees", "linear", "net")
+    assert config.rankers["trees"].build().n_trees == ltr.LambdaMART().n_trees
     assert "hidden" in config.rankers["net"].space
     assert "hidden" not in config.rankers["linear"].space
     assert config.lengths("linear") == [11, 33, 100]
@@ -90,7 +92,8 @@ def test_the_space_of_a_kind_fits_the_kind_and_holds_what_is_written(kind):
     section = SECTIONS[kind](kind=kind, search="auto")
     assert section.space
     inside = {path for path, value in section.settings.items() if section.space[path].holds(value)}
-    assert inside == set(section.space) - {"ridge"}, "all but ridge 0, which no logarithmic range has"
+    left_out = {"ridge", "min_docs_in_leaf"}
+    assert inside == set(section.space) - left_out, "all but ridge 0, which no logarithmic range has, and what is left to the data"
 
 
 def test_what_is_drawn_only_where_a_choice_was_made():
@@ -112,7 +115,7 @@ def test_lengths_are_shares_of_the_whole():
     assert Search().lengths(2) == [1, 2]
     assert Search(halving=0).lengths(300) == [300]
     config = parse({**of(search="auto"), "length": 0.1})
-    assert config.lengths("t") == [3, 10, 30]
+    assert config.lengths("t") == [6, 17, 50]
     assert parse(of(search="auto", polish=True)).lengths("t") == [None]
 
 
@@ -122,6 +125,9 @@ def test_settings_near_an_end_of_their_range_are_told():
         "learning_rate 0.0101 is at the smallest that is drawn, 0.01", "n_leaves 9 is at the largest that is drawn, 9",
     ]  # fmt: skip
     assert config.at_ends("t", {"learning_rate": 0.1}) == []
+    shares = parse(of(search={"space": {"query_share": {"low": 0.5, "high": 1.0}}}))
+    assert shares.at_ends("t", {"query_share": 1.0}) == [], "there is no larger share"
+    assert shares.at_ends("t", {"query_share": 0.5}) != []
 
 
 def test_positions():

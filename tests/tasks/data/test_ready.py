@@ -52,7 +52,10 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
         ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b"),
         ({"rankers": {"c": {"kind": "ranksvm"}}}, "rankers.c needs complete features; 'b' is missing for"),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
-        ({"rankers": {"t": {"kind": "lambdamart"}}}, r"rankers\.t: 36 documents cannot make two leaves of min_docs_in_leaf=20"),
+        (
+            {"rankers": {"t": {"kind": "lambdamart", "min_docs_in_leaf": 20}}},
+            r"rankers\.t: 36 documents cannot make two leaves of min_docs_in_leaf=20",
+        ),
         (
             {"data": {"files": "a.csv", "drop": ["b"]}, "rankers": {"c": {"kind": "conditional"}}},
             r"rankers\.c: labels of 'label' have 3 levels, and conditional models need two: make some with data.binarise",

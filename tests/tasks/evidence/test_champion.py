@@ -17,8 +17,8 @@ CONFIG = {
     "measures": ["ndcg_10", "map"],
     "champion": {"name": "search", "tiers": ["ndcg_10"]},
 }
-GOOD = {"trees": {"kind": "lambdamart", "n_trees": 30, "n_leaves": 8, "min_docs_in_leaf": 5}}
-POOR = {"trees": {"kind": "lambdamart", "n_trees": 1, "n_leaves": 2}}
+GOOD = {"trees": {"kind": "lambdamart", "n_trees": 30, "n_leaves": 8, "min_docs_in_leaf": 5, "learning_rate": 0.1}}
+POOR = {"trees": {"kind": "lambdamart", "n_trees": 1, "n_leaves": 2, "learning_rate": 0.1, "query_share": 1, "feature_share": 1}}
 
 
 def configured(rankers, **changes):

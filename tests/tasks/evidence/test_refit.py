@@ -1,10 +1,12 @@
 """What is trained on all data: settings, iterations, queries; what cannot be is refused. Whole runs are in tests/flows."""
 
+from dataclasses import replace
+
 import pytest
 
 from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
-from tasks.evidence.refit import Refit, all_queries, best_point, refit_cell
+from tasks.evidence.refit import Refit, all_queries, best_point, on_every_fold, refit_cell
 from tasks.records import Cell, CellResult, ConfigError, Fold, Trained
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
@@ -40,6 +42,21 @@ def test_a_resolved_configuration_can_be_run_again():
 def test_the_point_with_the_best_mean_over_the_folds():
     cells = [trained(0.1, 0, 0.5), trained(0.2, 0, 0.9), trained(0.1, 1, 0.6), trained(0.2, 1, 0.1)]
     assert best_point(cells, "valid_map") == [cells[0], cells[2]]
+
+
+def test_what_the_folds_chose_is_trained_on_every_fold(monkeypatch):
+    """Searches draw other points on other folds, so that none has a mean over them."""
+    chosen = [trained(0.1, 0, 0.9), trained(0.2, 1, 0.8)]
+    chosen = [replace(one, cell=replace(one.cell, data=Fold(f"t{one.fold}"), start="k")) for one in chosen]
+    values = {(0.1, "t0"): 0.9, (0.1, "t1"): 0.1, (0.2, "t0"): 0.7, (0.2, "t1"): 0.8}
+
+    def train(cell):
+        assert not cell.start, "that of another fold is none"
+        return CellResult("", "", {"valid_map": values[cell.section["learning_rate"], cell.data.train]}, 0.0)
+
+    monkeypatch.setattr("tasks.evidence.refit.train", train)
+    folds = best_point(on_every_fold(chosen), "valid_map")
+    assert [(one.cell.section["learning_rate"], one.fold, one.cell.data.train) for one in folds] == [(0.2, 0, "t0"), (0.2, 1, "t1")]
 
 
 def test_as_many_iterations_as_the_folds_kept_on_average(workplace):

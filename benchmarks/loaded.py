@@ -1,0 +1,82 @@
+"""Training beside other work: how much slower ours and LightGBM get, each in a process of its own and with two threads, while two other
+processes are busy. Runs alternate: ours alone, LightGBM alone, ours beside, LightGBM beside.
+
+python benchmarks/loaded.py [queries] [trees] [rounds]
+"""
+
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.results import Table
+
+ROOT = Path(__file__).parents[1]
+
+BUSY = 2
+OURS = """
+import sys, time
+import ltr
+from benchmarks.trees import LEAVES, MINIMUM, RATE, data
+train = data(int(sys.argv[1]), 1)
+model = ltr.LambdaMART(n_trees=int(sys.argv[2]), n_leaves=LEAVES, learning_rate=RATE, min_docs_in_leaf=MINIMUM, stop_on=None)
+model.fit(data(50, 3))
+started = time.perf_counter()
+model.fit(train)
+print(time.perf_counter() - started)
+"""
+LIGHTGBM = """
+import os, sys, time
+import numpy as np
+for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME"):
+    os.environ.pop(name, None)
+import lightgbm
+from benchmarks.trees import LEAVES, MINIMUM, RATE, data
+train = data(int(sys.argv[1]), 1)
+options = {"objective": "lambdarank", "num_leaves": LEAVES, "learning_rate": RATE, "min_data_in_leaf": MINIMUM, "verbose": -1, "num_threads": 2}
+started = time.perf_counter()
+lightgbm.train(options, lightgbm.Dataset(train.features, train.labels, group=np.diff(train.offsets)), int(sys.argv[2]))
+print(time.perf_counter() - started)
+"""
+"""Its OpenMP is loaded before the core can ask threads to sleep: it waits as it comes."""
+
+
+def seconds(code: str, arguments: list[str]) -> float:
+    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def beside(code: str, arguments: list[str]) -> float:
+    """`seconds` while others are busy."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    try:
+        return seconds(code, arguments)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def main() -> None:
+    n_queries, n_trees, rounds = (int(given) for given in (sys.argv[1:] + ["1000", "30", "5"][len(sys.argv) - 1 :]))
+    arguments = [str(n_queries), str(n_trees)]
+    title = f"{n_queries:,} queries, {n_trees} trees, beside {BUSY} busy processes"
+    head = ("what", "alone, s", "beside, s", "slower by: median (min–max)")
+    table = Table("loaded.fit", title, head, ("lightgbm",), keep=not sys.argv[1:])
+    times = {name: ([], []) for name in ("ours", "LightGBM")}
+    for _ in range(rounds):
+        for k, measured in enumerate((seconds, beside)):
+            for name, code in (("ours", OURS), ("LightGBM", LIGHTGBM)):
+                times[name][k].append(measured(code, arguments))
+    for name, (alone, crowded) in times.items():
+        ratios = sorted(b / a for a, b in zip(alone, crowded, strict=True))
+        slower = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
+        table.add(name, f"{statistics.median(alone):.2f}", f"{statistics.median(crowded):.2f}", slower)
+    table.note("Each from raw arrays to a model; LightGBM waits as it comes, ours asks OpenMP's threads to sleep.")
+    table.record()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Searches against the grids of conf/ohsumed.yaml and conf/mq2008.yaml, for as many seconds of the processor as the grid took on the fold.
+
+Chosen by validation NDCG@10 under the default conventions, five folds, three seeds of a search; nothing of data or training is cut. Cells are
+trained one after another by one thread, in the order in which a run trains them; seconds are those of training alone.
+
+python benchmarks/searches.py
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import ltr
+import tasks.evidence  # noqa: F401  (keys of a configuration)
+from benchmarks.results import Table
+from ltr.data.queries import Queries
+from tasks.config.reading import parse, read
+from tasks.config.run_config import RunConfig
+from tasks.data.ready import ready_data
+from tasks.store.datasets import open_queries
+from tasks.training.search import Came, waves
+
+MEASURE = "ndcg_10"
+SETS = ("ohsumed", "mq2008")
+RANKERS = {"trees": "lambdamart", "linear net": "linear"}
+"""By their names in the two configurations."""
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "search: auto": {"trials": 5000},
+    "the same, no halving": {"trials": 5000, "halving": 0},
+    "random, no halving": {"trials": 5000, "halving": 0, "sampler": "random"},
+}
+SEEDS, MORE = (1, 2, 3), 4
+"""Seeds of each search, and how many times longer one more of the first goes on."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A trained cell: seconds of the processor so far, and its measure on validation and test queries."""
+
+    seconds: float
+    valid: float
+    test: float
+
+
+class Trainer:
+    """Trains cells on one fold and counts seconds."""
+
+    def __init__(self, sets: tuple[Queries, ...]) -> None:
+        self.train, self.valid, self.test = sets
+        self.seconds = 0.0
+
+    def fit(self, ranker: ltr.Ranker, begun: ltr.Ranker | None = None) -> ltr.Ranker:
+        started = time.process_time()
+        try:
+            return ranker.go_on(begun, self.train, self.valid) if begun else ranker.fit(self.train, self.valid)
+        finally:
+            self.seconds += time.process_time() - started
+
+    def point(self, fitted: ltr.Ranker) -> Point:
+        def mean(queries: Queries) -> float:
+            scores = fitted.predict(queries.features)
+            return float(np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, [MEASURE])[MEASURE]))
+
+        return Point(self.seconds, mean(self.valid), mean(self.test))
+
+
+def gridded(config: RunConfig, trainer: Trainer) -> Iterator[Point]:
+    for point in config.cells("r"):
+        yield trainer.point(trainer.fit(point.section.build()))
+
+
+def searched(config: RunConfig, trainer: Trainer, seconds: float, seed: int) -> Iterator[Point]:
+    """Cells of a search, the last one begun before its time is over."""
+    section, lengths = config.rankers["r"], config.lengths("r")
+    assert section.search is not None
+    going = waves(section.search, section.space, section.settings, len(lengths), seed)
+    wanted, fitted = next(going), {}
+    while True:
+        came = {}
+        for one in wanted:
+            if trainer.seconds >= seconds:
+                return
+            length = lengths[one.rung]
+            try:
+                ranker = config.point("r", one.settings, length).section.build()
+                fitted[one.number] = trainer.fit(ranker, fitted.get(one.number))
+            except (ValueError, ArithmeticError):
+                came[one.number] = Came(None)
+                continue
+            point, curve = trainer.point(fitted[one.number]), fitted[one.number].curve
+            stopped = curve is not None and length is not None and len(curve.iteration) > 0 and curve.iteration[-1] < length
+            came[one.number] = Came(point.valid, stopped or one.rung == len(lengths) - 1)
+            yield point
+        wanted = going.send(came)
+
+
+def configured(name: str, ranker: str, search: Mapping[str, Any] | None) -> RunConfig:
+    """The ranker of a configuration alone, swept as there or searched."""
+    written = (
+        read(Path(__file__).parents[1] / "conf" / f"{name}.yaml")
+        .rankers[RANKERS[ranker]]
+        .model_dump(mode="json", exclude_unset=True)
+    )
+    if search is not None:
+        written = {key: value for key, value in written.items() if key != "sweep"} | {"search": search}
+    return parse({"data": {"files": "x"}, "select": MEASURE, "rankers": {"r": written}})
+
+
+def folds_of(name: str) -> list[tuple[Queries, ...]]:
+    data = ready_data(read(Path(__file__).parents[1] / "conf" / f"{name}.yaml"))
+    return [tuple(open_queries(dataset) for dataset in (fold.train, fold.valid, fold.test)) for fold in data.folds]
+
+
+def best(points: list[Point]) -> Point:
+    return max(points, key=lambda point: point.valid)
+
+
+def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: list[list[Point]]) -> None:
+    """A row of `runs`, those of the folds one seed after another, against the grids of the folds."""
+    against = [grids[k % len(grids)] for k in range(len(runs))]
+    differences = np.array([best(run).test - best(grid).test for run, grid in zip(runs, against, strict=True)])
+    by_fold = differences.reshape(-1, len(grids)).mean(axis=0)
+    shares = []
+    for run, grid in zip(runs, against, strict=True):
+        reached = [point.seconds for point in run if point.valid >= best(grid).valid]
+        shares.append(reached[0] / grid[-1].seconds if reached else np.inf)
+    table.add(
+        *words,
+        f"{np.mean([len(run) for run in runs]):.0f}",
+        f"{np.mean([best(run).valid for run in runs]):.4f}",
+        f"{np.mean([best(run).test for run in runs]):.4f}",
+        "" if runs is grids else f"{by_fold.mean():+.4f} ± {by_fold.std(ddof=1) / np.sqrt(len(by_fold)):.4f}",
+        f"{np.median(shares):.2f} ({np.isfinite(shares).sum()} of {len(shares)})" if np.isfinite(np.median(shares)) else f"– ({np.isfinite(shares).sum()} of {len(shares)})",
+    )  # fmt: skip
+
+
+def main() -> None:
+    columns = ("data", "ranker", "drawn", "time", "cells", "validation", "test", "test less the grid's", "time to the grid's best")
+    title = "Searches and grids, NDCG@10 of what validation queries choose; means over five folds and three seeds"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        data = {name: folds_of(name) for name in SETS}
+        table = Table("searches.grids", title, columns, peers=("optuna",), threads=1)
+        for ranker in RANKERS:
+            for name in SETS:
+                grid = configured(name, ranker, None)
+                trainers = [Trainer(sets) for sets in data[name]]
+                next(gridded(grid, Trainer(data[name][0])))
+                grids = [list(gridded(grid, trainer)) for trainer in trainers]
+                add(table, (name, ranker, "grid", "1"), grids, grids)
+                for words, search in SEARCHES.items():
+                    config = configured(name, ranker, search)
+
+                    def runs(times: int, seeds: tuple[int, ...], name=name, config=config, trainers=trainers) -> list[list[Point]]:
+                        return [
+                            list(searched(config, Trainer(sets), times * grid.seconds, seed))
+                            for seed in seeds
+                            for sets, grid in zip(data[name], trainers, strict=True)
+                        ]
+
+                    add(table, (name, ranker, words, "1"), runs(1, SEEDS), grids)
+                    if search is next(iter(SEARCHES.values())):
+                        add(table, (name, ranker, f"{words}, one seed", str(MORE)), runs(MORE, SEEDS[:1]), grids)
+        table.note(
+            "± is the standard error of the mean over the five folds. The last column: after which share of the grid's time a search had a "
+            "validation value as high as the grid's best, the median, and how many searches ever had."
+        )
+        table.record()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Two rankers or more on one page: how lists are interleaved, which ranker a click speaks for, and how many sessions tell them apart.
+
+    team draft      rankers pick in turn, in an order drawn for each round; a click is for the team that picked (Radlinski et al. 2008);
+                    of several rankers this is team-draft multileaving (Schuth et al. 2014)
+    balanced        lists are merged from the top, one of them first by lot; clicks count for a list as far as both were shown down to
+                    the lowest click (Joachims 2003)
+    probabilistic   each result is drawn from one ranker's softmax 1/rank³; a click is for a ranker as far as it was likely to have
+                    put the document there, which needs no record of teams (Hofmann et al. 2011)
+
+A session prefers the ranker with more credit: 1, −1, or 0 for a tie. The mean preference has Student's interval, and the exact sign test
+over sessions that are no tie a p-value. How many sessions that takes is the sample size of a mean of such numbers.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy import stats
+
+from ltr.clicks.click_model import sums
+from ltr.kernels.kernel import Array, Floats, Ints
+
+METHODS = ("team-draft", "balanced", "probabilistic")
+"""Ways to interleave."""
+STEEPNESS = 3.0
+"""Of the softmax over ranks."""
+
+
+@dataclass(frozen=True)
+class Interleaved:
+    """One page: documents from the first rank on, and which ranker each was taken from (−1: a balanced page does not say)."""
+
+    document: Ints
+    team: Ints
+
+
+def interleave(rankings: list[Ints], shown: int, method: str, rng: np.random.Generator) -> Interleaved:
+    """A page of several rankings of the same documents.
+
+    Args:
+        rankings: of each ranker its documents, the best first, ``int64 [any]``.
+        shown: results on the page, fewer where there are no more documents.
+        method: one of `METHODS`; balanced takes two rankings.
+        rng: what is drawn.
+
+    Raises:
+        ValueError: for another method, one ranking alone, and three for ``balanced``.
+    """
+    _check(method, len(rankings))
+    if method == "balanced":
+        return _balanced(rankings, shown, rng)
+    left = [list(ranking) for ranking in rankings]
+    document: list[int] = []
+    team: list[int] = []
+    turn: list[int] = []
+    while len(document) < shown and any(left):
+        if method == "probabilistic":
+            ranker = int(rng.integers(len(left)))
+            if not left[ranker]:
+                continue
+            chance = _softmax(len(left[ranker]))
+            picked = left[ranker][int(rng.choice(len(chance), p=chance))]
+        else:
+            turn = turn or [int(k) for k in rng.permutation(len(left))]
+            ranker = turn.pop(0)
+            if not left[ranker]:
+                continue
+            picked = left[ranker][0]
+        document.append(picked)
+        team.append(ranker)
+        for one in left:
+            if picked in one:
+                one.remove(picked)
+    return Interleaved(np.array(document, np.int64), np.array(team, np.int64))
+
+
+def _check(method: str, n: int) -> None:
+    if method not in METHODS:
+        raise ValueError(f"{method!r} is not one of {', '.join(METHODS)}")
+    if n < 2 or (method == "balanced" and n > 2):
+        raise ValueError(f"{method}: {n} rankings; {'it takes two' if method == 'balanced' else 'it takes two or more'}")
+
+
+def _softmax(n: int) -> Floats:
+    weights = np.arange(1, n + 1) ** -STEEPNESS
+    chances: Floats = weights / weights.sum()
+    return chances
+
+
+def _balanced(rankings: list[Ints], shown: int, rng: np.random.Generator) -> Interleaved:
+    first = int(rng.integers(2))
+    order, at = [rankings[first], rankings[1 - first]], [0, 0]
+    document: list[int] = []
+    while len(document) < shown and (at[0] < len(order[0]) or at[1] < len(order[1])):
+        own = 0 if (at[0] <= at[1] and at[0] < len(order[0])) or at[1] >= len(order[1]) else 1
+        if order[own][at[own]] not in document:
+            document.append(int(order[own][at[own]]))
+        at[own] += 1
+    return Interleaved(np.array(document, np.int64), np.full(len(document), -1, np.int64))
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Interleaved pages that were shown, a row a result, rows of a session together and by rank.
+
+    Attributes:
+        session: ``int64 [results]`` from 0, rising.
+        click: ``bool [results]``.
+        team: ``int64 [results]``, the ranker that a result was taken from, −1 for none.
+        rank: ``int64 [results, rankers]``, where each ranker had it, from 1; 0 where it did not have it. Without columns where only teams
+            are known.
+        n_rankers: how many there are.
+    """
+
+    session: Ints
+    click: Array
+    team: Ints
+    rank: Ints
+    n_rankers: int
+
+
+def credits(sessions: Sessions, method: str) -> Floats:
+    """What each session's clicks give to each ranker, ``float64 [sessions, rankers]``.
+
+    Raises:
+        ValueError: for another method, and where teams, or ranks, are not known that it needs.
+    """
+    _check(method, sessions.n_rankers)
+    n, k = int(sessions.session.max()) + 1, sessions.n_rankers
+    if method == "team-draft":
+        if ((sessions.team < 0) | (sessions.team >= k))[sessions.click].any():
+            raise ValueError("team-draft: a clicked result without a team")
+        found = np.zeros((n, k))
+        np.add.at(found, (sessions.session[sessions.click], sessions.team[sessions.click]), 1.0)
+        return found
+    if sessions.rank.shape != (len(sessions.session), k):
+        raise ValueError(f"{method}: it needs the rank of each result in each of the {k} rankings")
+    if method == "balanced":
+        return _balanced_credits(sessions, n)
+    chance = _chances(sessions)
+    return np.column_stack([sums(sessions.session, sessions.click * chance[:, j], n) for j in range(k)])
+
+
+def _balanced_credits(sessions: Sessions, n: int) -> Floats:
+    """Clicks of each list's first k results, k being how deep the list that had the lowest click higher has to be read for it."""
+    rank = np.where(sessions.rank > 0, sessions.rank, np.iinfo(np.int64).max)
+    place = np.arange(len(rank))
+    lowest = np.full(n, -1)
+    np.maximum.at(lowest, sessions.session[sessions.click], place[sessions.click])
+    depth = np.where(lowest >= 0, rank.min(axis=1)[lowest], 0)
+    counted = sessions.click[:, None] & (rank <= depth[sessions.session][:, None])
+    return np.column_stack([sums(sessions.session, counted[:, j], n) for j in range(2)])
+
+
+def _chances(sessions: Sessions) -> Floats:
+    """How likely each result was drawn from each ranker, ``float64 [results, rankers]``, given what stood above it: documents that a
+    ranker had above it and that were shown already are gone from its softmax. Lists are taken to be as deep as their lowest result shown."""
+    starts = np.flatnonzero(np.diff(sessions.session, prepend=-1))
+    sizes = np.diff(np.append(starts, len(sessions.session)))
+    weight = np.zeros(sessions.rank.shape)
+    for size in np.unique(sizes):
+        rows = (starts[sizes == size][:, None] + np.arange(size)).astype(np.int64)
+        rank = sessions.rank[rows]
+        for at in range(size):
+            here, above = rank[:, at], rank[:, :at]
+            gone = ((above > 0) & (above < here[:, None])).sum(axis=1)
+            deepest = rank.max(axis=1) - (above > 0).sum(axis=1)
+            left = np.where(here > 0, here - gone, 1)
+            weight[rows[:, at]] = np.where(here > 0, left**-STEEPNESS / _harmonic(np.maximum(deepest, left)), 0.0)
+    total = weight.sum(axis=1, keepdims=True)
+    chances: Floats = weight / np.where(total > 0, total, 1.0)
+    return chances
+
+
+def _harmonic(n: Ints) -> Floats:
+    """Σ 1/k³ of k from 1 to n."""
+    sums_: Floats = np.cumsum(np.arange(1, int(n.max()) + 1) ** -STEEPNESS)[n - 1]
+    return sums_
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two rankers beside each other.
+
+    Attributes:
+        first, second: their numbers.
+        wins, losses, ties: sessions in which the first has more credit, less, as much.
+        preference: mean of 1, −1 and 0 over sessions, with its standard `error`, and the interval `low` to `high`.
+        p: of the exact sign test; `holm_p` by Holm's correction over all duels.
+    """
+
+    first: int
+    second: int
+    wins: int
+    losses: int
+    ties: int
+    preference: float
+    error: float
+    low: float
+    high: float
+    p: float
+    holm_p: float
+
+
+def duels(credit: Floats, level: float = 0.95) -> list[Duel]:
+    """Every two rankers beside each other, from `credits`.
+
+    Raises:
+        ValueError: for fewer than two sessions.
+    """
+    n, k = credit.shape
+    if n < 2:
+        raise ValueError(f"{n} session; two or more")
+    found = []
+    for a, b in combinations(range(k), 2):
+        better = np.sign(np.round(credit[:, a] - credit[:, b], 12))
+        wins, losses = int((better > 0).sum()), int((better < 0).sum())
+        mean = (wins - losses) / n
+        error = float(np.sqrt(max((wins + losses) / n - mean**2, 0.0) / (n - 1)))
+        width = float(stats.t.ppf(0.5 + level / 2, n - 1)) * error
+        p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+        found.append((a, b, wins, losses, n - wins - losses, mean, error, mean - width, mean + width, p))
+    by_p = sorted(range(len(found)), key=lambda j: found[j][-1])
+    holm, largest = [1.0] * len(found), 0.0
+    for place, j in enumerate(by_p):
+        largest = max(largest, min(1.0, found[j][-1] * (len(found) - place)))
+        holm[j] = largest
+    return [Duel(*one, corrected) for one, corrected in zip(found, holm, strict=True)]
+
+
+def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, level: float = 0.95, rankers: int = 2) -> int:
+    """How many sessions it takes to tell two rankers apart.
+
+    Args:
+        preference: the mean preference to be seen, wins less losses over all sessions, ties among them: between 0 and 1 − `ties`.
+        ties: share of sessions that prefer none.
+        power: how likely it is to be seen.
+        level: 1 less how likely equal rankers are told apart by chance.
+        rankers: with more than two, every two of them are compared and the level is Bonferroni's.
+
+    Raises:
+        ValueError: for numbers out of range.
+    """
+    for name, value in (("ties", ties), ("power", power), ("level", level)):
+        if not 0 <= value < 1 or (name != "ties" and value == 0):
+            raise ValueError(f"{name}: {value}; between 0 and 1")
+    if not 0 < preference <= 1 - ties:
+        raise ValueError(f"preference: {preference}; above 0 and at most {1 - ties:g}, the share of sessions that are no tie")
+    if rankers < 2:
+        raise ValueError(f"rankers: {rankers}; two or more")
+    tests = rankers * (rankers - 1) / 2
+    of_chance = stats.norm.ppf(1 - (1 - level) / tests / 2) * np.sqrt(1 - ties)
+    of_power = stats.norm.ppf(power) * np.sqrt(max(1 - ties - preference**2, 0.0))
+    return int(np.ceil(((of_chance + of_power) / preference) ** 2))

@@ -1,0 +1,318 @@
+"""What a new ranker would earn, from the log of another: clicks on its first results, before anybody has seen them.
+
+A new ranker puts each query's documents in one order. The log shows some of them at those places, by chance or because rankers changed, and
+sessions in which it did stand for those in which it did not. How many stand for one is the weight n_q / n_qk: sessions of the query over
+sessions of it that agree with the new ranker at rank k, which is the inverse of an estimated propensity and normalises itself.
+
+    item-position    the document stands at the new rank itself: clicks depend on document and rank (Li et al. 2018)
+    position-based   it stands anywhere: clicks at r count θ_new / θ_r; clicks are those of the position-based model
+    cascade          all ranks from the first agree: clicks depend on what is above as well (McInerney et al. 2020)
+    doubly robust    as cascade, of what a click model leaves unexplained: Σ_k Q_k + w_k (c_k − Q_k) (Kiyohara et al. 2022, to whose
+                     recursion this amounts where the new ranker draws nothing by lot); Q of a session is fitted to the other half of them
+
+Each session's part in an estimate gives its standard error. A place that the log never shows has no weight at all: its share of the traffic
+is told, and an estimate with too much of it is refused. Open Bandit Pipeline and its kind take the probabilities of the logging policy for
+known; search logs hardly ever have them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from ltr.clicks.click_model import ClickModel, sums
+from ltr.clicks.looks import Looks
+from ltr.clicks.pages import Pages
+from ltr.kernels.kernel import Array, Bools, Floats, Ints
+
+ESTIMATORS = ("item-position", "position-based", "cascade", "doubly-robust")
+"""Ways to estimate."""
+
+
+class NoSupportError(ValueError):
+    """A log that does not show what a new ranker would."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How an estimate is made.
+
+    Attributes:
+        top: results that count, from the first.
+        clip: no session stands for more than so many.
+        level: of intervals.
+        support: the share of the traffic's places that the log has to show at least.
+        sessions: effective pages that have to be behind every rank at least.
+
+    Raises:
+        ValueError: for a number out of range.
+    """
+
+    top: int = 10
+    clip: float = 1000.0
+    level: float = 0.95
+    support: float = 0.9
+    sessions: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise ValueError(f"top: {self.top}; 1 or more")
+        if not self.clip >= 1:
+            raise ValueError(f"clip: {self.clip}; a session stands for 1 at least, itself")
+        for name in ("level", "support"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name}: {getattr(self, name)}; between 0 and 1")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Clicks on the first results of a page, under a new ranker. Of 95 % intervals 93 to 97 % cover the truth where a few hundred effective
+    pages are behind the estimate, and some 92 % where there are 65.
+
+    Attributes:
+        estimator: one of `ESTIMATORS`.
+        value: clicks a page, with its standard `error`, and the interval `low` to `high`.
+        gain: `value` less what the log's own pages drew there, with `gain_error`; pages are compared in pairs.
+        sessions: effective number of pages behind the rank that has fewest, (Σw)² / Σw².
+        supported: share of the traffic's places that the log shows.
+        clipped: share of the weights' sum that clipping took.
+    """
+
+    estimator: str
+    value: float
+    error: float
+    low: float
+    high: float
+    gain: float
+    gain_error: float
+    sessions: float
+    supported: float
+    clipped: float
+
+
+def new_ranks(scores: Floats, query: Ints) -> Ints:
+    """Places that a new ranker gives to pairs, ``int64 [pairs]`` from 1; 0 for those without a score (NaN). Equal scores stand in the order
+    of the pairs' numbers.
+
+    Args:
+        scores: ``float64 [pairs]``.
+        query: ``int64 [pairs]``, whose the pair is.
+    """
+    order = np.lexsort((-scores, query))
+    order = order[~np.isnan(scores[order])]
+    starts = np.flatnonzero(np.diff(query[order], prepend=-1))
+    rank = np.zeros(len(scores), np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
+    return rank
+
+
+def new_pages(rank: Ints, query: Ints, top: int) -> tuple[Pages, Ints]:
+    """One page a query that a new ranker has documents for, of its first results, and of each which query's it is."""
+    chosen = np.flatnonzero((rank > 0) & (rank <= top))
+    chosen = chosen[np.lexsort((rank[chosen], query[chosen]))]
+    starts = np.flatnonzero(np.diff(query[chosen], prepend=-1))
+    pages = Pages(np.append(starts, len(chosen)), chosen, rank[chosen], np.zeros(len(chosen), np.bool_), query)
+    return pages, query[chosen[starts]]
+
+
+def estimate(
+    pages: Pages,
+    rank: Ints,
+    estimator: str,
+    rules: Rules | None = None,
+    models: Sequence[ClickModel] = (),
+    half: Bools | None = None,
+) -> Estimate:
+    """What a new ranker would earn.
+
+    Args:
+        pages: the log's.
+        rank: ``int64 [pairs]``, where the new ranker puts each document of its query, from 1; 0: nowhere (`new_ranks`).
+        estimator: one of `ESTIMATORS`.
+        rules: those of `Rules()` where none are given.
+        models: position-based: a PBM of the pages. Doubly robust: two models, the first fitted to pages that are not in `half`, the second to
+            those that are.
+        half: ``bool [pages]``.
+
+    Raises:
+        NoSupportError: where too few of the new ranker's places were ever shown.
+        ValueError: for an unknown estimator, and models that it needs and that are not there.
+    """
+    rules = rules or Rules()
+    if estimator not in ESTIMATORS:
+        raise ValueError(f"{estimator!r} is not one of {', '.join(ESTIMATORS)}")
+    wanted = {"position-based": 1, "doubly-robust": 2}.get(estimator, 0)
+    if len(models) != wanted or (wanted == 2 and half is None):
+        raise ValueError(f"{estimator}: it needs {wanted} click models{' and a half' if wanted == 2 else ''}, not {len(models)}")
+    table = (
+        _position_based(pages, rank, rules, models[0])
+        if wanted == 1
+        else _agreeing(pages, rank, rules, estimator != "item-position")
+    )
+    of_page = _parts(table, rules, _foretold(pages, rank, rules, models, half) if wanted == 2 and half is not None else None)
+    logged = sums(pages.of_page(), pages.click & (pages.rank <= rules.top), pages.n_pages)
+    return _summed_up(estimator, of_page, logged, table, rules)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What each page and rank of the new ranker contributes; all ``[pages, top]`` but the last two.
+
+    Attributes:
+        click: clicks, as they would be at the new rank, where the page agrees.
+        agrees: whether the page says something of that rank.
+        wanted: whether the new ranker has a document there.
+        weight: how many pages it stands for, clipped.
+        cell: which pages tell of the same thing.
+        clipped: share of weights lost.
+        query: of each page.
+    """
+
+    click: Floats
+    agrees: Bools
+    wanted: Bools
+    weight: Floats
+    cell: Ints
+    clipped: float
+    query: Ints
+
+
+def _agreeing(pages: Pages, rank: Ints, rules: Rules, from_first: bool) -> _Table:
+    """Pages that show the new ranker's document at its rank; with `from_first` at all ranks above as well."""
+    n, top = pages.n_pages, rules.top
+    query = pages.query[pages.pair[pages.offsets[:-1]]]
+    new = rank[pages.pair]
+    hit = (new == pages.rank) & (new <= top)
+    click, agrees = np.zeros((n, top)), np.zeros((n, top), np.bool_)
+    page = pages.of_page()[hit]
+    agrees[page, new[hit] - 1] = True
+    click[page, new[hit] - 1] = pages.click[hit]
+    if from_first:
+        agrees = np.logical_and.accumulate(agrees, axis=1)
+        click *= agrees
+    longest = np.zeros(pages.n_queries, np.int64)
+    np.maximum.at(longest, pages.query, rank)
+    wanted = np.arange(top) < longest[query][:, None]
+    return _weighed(click, agrees, wanted, query, rules)
+
+
+def _weighed(click: Floats, agrees: Bools, wanted: Bools, query: Ints, rules: Rules) -> _Table:
+    n_queries, top = int(query.max()) + 1, agrees.shape[1]
+    cell = query[:, None] * top + np.arange(top)
+    times = np.bincount(query, minlength=n_queries)
+    shown = np.bincount(cell.ravel(), agrees.ravel().astype(np.float64), n_queries * top)
+    stands = np.repeat(times, top) / np.maximum(shown, 1)
+    weight = agrees * np.minimum(stands, rules.clip)[cell]
+    lost = 1 - weight.sum() / max((agrees * stands[cell]).sum(), 1)
+    return _Table(click, agrees, wanted, weight, cell, float(lost), query)
+
+
+def _position_based(pages: Pages, rank: Ints, rules: Rules, model: ClickModel) -> _Table:
+    """Every page that shows the document: its click, times how often the new rank is looked at for once that the old one is."""
+    n, top = pages.n_pages, rules.top
+    if not isinstance(model, Looks) or model.name != "pbm":
+        raise ValueError(f"position-based: it needs a PBM, not {model.name}")
+    gamma = model.gamma[:, 0]
+    query = pages.query[pages.pair[pages.offsets[:-1]]]
+    new = rank[pages.pair]
+    hit = (new > 0) & (new <= min(top, len(gamma)))
+    page, place = pages.of_page()[hit], new[hit] - 1
+    click, look = np.zeros((n, top)), np.zeros((n, top))
+    click[page, place] = pages.click[hit]
+    look[page, place] = gamma[pages.rank[hit] - 1]
+    longest = np.zeros(pages.n_queries, np.int64)
+    np.maximum.at(longest, pages.query, rank)
+    wanted = np.arange(top) < longest[query][:, None]
+    cell = query[:, None] * top + np.arange(top)
+    n_cells = pages.n_queries * top
+    seen = np.bincount(cell.ravel(), look.ravel(), n_cells)
+    times = np.repeat(np.bincount(query, minlength=pages.n_queries), top)
+    of_new = np.tile(np.append(gamma, np.full(max(0, top - len(gamma)), gamma[-1]))[:top], pages.n_queries)
+    stands = of_new * times / np.maximum(seen, 1e-12)
+    clipped = np.minimum(stands, rules.clip)
+    agrees = look > 0
+    """Clicks are brought to the new rank, and looks to how many pages they stand for, so that weight · click adds up as elsewhere."""
+    scale = look / np.maximum(of_new[cell], 1e-12)
+    weight = np.where(agrees, clipped[cell] * scale, 0.0)
+    lost = 1 - (agrees * clipped[cell]).sum() / max((agrees * stands[cell]).sum(), 1e-12)
+    return _Table(np.where(agrees, click / np.maximum(scale, 1e-12), 0.0), agrees, wanted, weight, cell, float(lost), query)
+
+
+def _foretold(pages: Pages, rank: Ints, rules: Rules, models: Sequence[ClickModel], half: Bools) -> Floats:
+    """Clicks that the model of the other half expects of the new ranker's page, ``float64 [pages, top]``."""
+    shown, whose = new_pages(rank, pages.query, min(rules.top, _deepest(models)))
+    of_query = np.zeros((2, pages.n_queries, rules.top))
+    for k, model in enumerate(models):
+        of_query[k, whose[shown.of_page()], shown.rank - 1] = model.expected(shown)
+    query = pages.query[pages.pair[pages.offsets[:-1]]]
+    return np.ascontiguousarray(of_query[(~half).astype(np.int64), query])
+
+
+def _deepest(models: Sequence[ClickModel]) -> int:
+    return min(model.n_ranks for model in models)
+
+
+def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> Floats:
+    """What each page contributes, ``float64 [pages]``: their mean is the estimate and their spread its error."""
+    n, n_cells = len(table.query), int(table.cell.max()) + 1
+    left = table.click if foretold is None else np.where(table.agrees, table.click - foretold, 0.0)
+
+    def by_cell(values: Array) -> Floats:
+        return sums(table.cell.ravel(), values.ravel(), n_cells)
+
+    weights, pages_of, agreeing = by_cell(table.weight), by_cell(table.wanted), by_cell(table.agrees)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        of_cell = np.nan_to_num(by_cell(table.weight * left) / weights)
+        of_page = np.nan_to_num(weights / pages_of)
+    parts = np.zeros(n)
+    for k in range(rules.top):
+        wanted, cell, weight = table.wanted[:, k], table.cell[:, k], table.weight[:, k]
+        total = weight.sum()
+        if not wanted.any():
+            continue
+        if foretold is not None:
+            parts += np.where(wanted, foretold[:, k], 0.0)
+        if total == 0:
+            continue
+        mean = (weight * left[:, k]).sum() / total
+        m = agreeing[cell]
+        rest = np.where(m > 1, (left[:, k] - of_cell[cell]) * np.sqrt(m / np.maximum(m - 1, 1)), left[:, k] - mean)
+        scale = wanted.sum() / total
+        moved = of_page[cell] * (of_cell[cell] - mean) + np.where(table.agrees[:, k], weight * rest, 0.0)
+        moved = np.where(wanted, moved * scale, 0.0)
+        parts += np.where(wanted, mean, 0.0) + moved - moved.mean()
+    return parts
+
+
+def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rules: Rules) -> Estimate:
+    cells = sums(table.cell.ravel(), table.agrees.ravel(), int(table.cell.max()) + 1) > 0
+    supported = float((table.wanted & cells[table.cell]).sum() / max(table.wanted.sum(), 1))
+    if supported < rules.support:
+        raise NoSupportError(
+            f"{estimator}: the log shows {supported:.1%} of what the new ranker would show on the first {rules.top} ranks, and an estimate needs "
+            f"{rules.support:.0%}: too many of its places were never seen"
+        )
+    n = len(parts)
+    value, error = float(parts.mean()), float(parts.std(ddof=1) / np.sqrt(n))
+    gains = parts - logged
+    weights = table.weight[:, table.wanted.any(axis=0)]
+    effective = float((weights.sum(axis=0) ** 2 / np.maximum((weights**2).sum(axis=0), 1e-300)).min())
+    if effective < rules.sessions:
+        raise NoSupportError(
+            f"{estimator}: what the log shows of the new ranker's rank with the fewest pages weighs as much as {effective:.1f} of them, and an "
+            f"estimate needs {rules.sessions:g}"
+        )
+    width = float(stats.t.ppf(0.5 + rules.level / 2, effective - 1))
+    return Estimate(
+        estimator,
+        value,
+        error,
+        value - width * error,
+        value + width * error,
+        float(gains.mean()),
+        float(gains.std(ddof=1) / np.sqrt(n)),
+        effective,
+        supported,
+        max(0.0, table.clipped),
+    )

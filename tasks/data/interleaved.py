@@ -1,0 +1,117 @@
+"""Interleaved pages from a log: a click log whose rows say which ranker put the result there, or where each ranker had it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ltr.clicks.interleaving import Duel, Sessions, credits, duels
+from tasks.config.click_labels import ClickLog
+from tasks.data.click_log import open_log
+from tasks.data.log_pages import plausible
+from tasks.data.tables import reading
+from tasks.records import DataError, number_of
+
+RANK_OF = "rank_"
+"""A column of this and a ranker's name holds where that ranker had the result; empty where it did not have it."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rankers on interleaved pages.
+
+    Attributes:
+        rankers: their names, by number.
+        pages: how many were shown, `clicked` of them with a click.
+        duels: every two of them.
+        notes: what was left out.
+    """
+
+    rankers: tuple[str, ...]
+    pages: int
+    clicked: int
+    duels: tuple[Duel, ...]
+    notes: tuple[str, ...]
+
+    def sentences(self) -> list[str]:
+        """Each two rankers in words."""
+        said = []
+        for duel in self.duels:
+            first, second = self.rankers[duel.first], self.rankers[duel.second]
+            if duel.low > 0 or duel.high < 0:
+                better, worse = (first, second) if duel.low > 0 else (second, first)
+                said.append(f"{better} is preferred to {worse}")
+            else:
+                said.append(f"{first} and {second} cannot be told apart on these pages")
+        return said
+
+
+def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
+    """Rankers beside each other on a table of interleaved pages.
+
+    Args:
+        log: its columns, as of any click log.
+        team: the column that names the ranker that a result was taken from; read for ``team-draft``.
+        method: one of `ltr.clicks.interleaving.METHODS`.
+
+    Raises:
+        DataError: for columns that are missing, and fewer than two rankers or pages.
+    """
+    frame, page = open_log(log, ranks=True, unplaced=True)
+    columns = frame.collect_schema().names()
+    by_rank = [name for name in columns if name.startswith(RANK_OF)]
+    if method == "team-draft" and team not in columns:
+        raise DataError(
+            f"{log.log}: no column {team!r} that names the ranker of each result (--team COLUMN); there are: {', '.join(columns)}"
+        )
+    if method != "team-draft" and len(by_rank) < 2:
+        raise DataError(
+            f"{log.log}: {method} needs where each ranker had a result: columns {RANK_OF}A and {RANK_OF}B, of at least two rankers"
+        )
+    with reading(log.log):
+        results = (
+            frame.sort("_rank")
+            .group_by([*page, log.document])
+            .agg(
+                clicked=pl.col("_order").max() > 0,
+                rank=pl.col("_rank").first(),
+                rows=pl.len(),
+                team=pl.col(team).first().cast(pl.String) if method == "team-draft" else pl.lit(None, pl.String).first(),
+                **{f"of{k}": pl.col(name).first().cast(pl.Int64, strict=False) for k, name in enumerate(by_rank)},
+            )
+            .collect(engine="streaming")
+        )
+    notes: list[str] = []
+    places = [f"of{k}" for k in range(len(by_rank))]
+    names = {log.session: "session", log.query: "query", log.document: "document"}
+    results = results.select(
+        *(pl.col(column).cast(pl.String).fill_null("").alias(name) for column, name in names.items() if name != "document"),
+        pl.col(log.document).alias("document"),
+        pl.concat_str([pl.col(column).cast(pl.String).fill_null("") for column in page], separator="\0").alias("page"),
+        pl.col("clicked", "rank", "rows", "team", *places),
+    )
+    results = plausible(results, notes).sort("page", "rank", "document")
+    n_pages = results["page"].n_unique()
+    if n_pages < 2:
+        raise DataError(f"{log.log}: {number_of(n_pages, 'page')} to compare rankers on")
+    rankers = (
+        sorted(results["team"].drop_nulls().unique())
+        if method == "team-draft"
+        else [name.removeprefix(RANK_OF) for name in by_rank]
+    )
+    if len(rankers) < 2:
+        raise DataError(f"{log.log}: column {team!r} names {number_of(len(rankers), 'ranker')}; two or more are compared")
+    teams = {name: k for k, name in enumerate(rankers)}
+    sessions = Sessions(
+        (results["page"].rank("dense").cast(pl.Int64) - 1).to_numpy(),
+        results["clicked"].to_numpy(),
+        results["team"].replace_strict(teams, default=-1, return_dtype=pl.Int64).to_numpy(),
+        np.array([results[place].fill_null(0).to_numpy() for place in places], np.int64).reshape(len(places), results.height).T,
+        len(rankers),
+    )
+    try:
+        found = duels(credits(sessions, method), level)
+    except ValueError as error:
+        raise DataError(f"{log.log}: {error}") from None
+    clicked = results.filter("clicked")["page"].n_unique()
+    return Comparison(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes))

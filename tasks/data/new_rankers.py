@@ -1,0 +1,128 @@
+"""What new rankers would earn, from a click log and their scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ltr.clicks.click_model import ClickModel
+from ltr.clicks.models import fit
+from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ranks
+from ltr.clicks.pages import Pages
+from ltr.kernels.kernel import Bools
+from tasks.data.click_models import HELD_OUT, compare_models
+from tasks.data.ingest import located
+from tasks.data.log_pages import LogPages
+from tasks.data.similar_queries import normalised
+from tasks.data.tables import is_table, read_table, reading
+from tasks.data.trec import RUN, read_trec
+from tasks.records import DataError, number_of
+
+HALF = 1000
+"""Added to the seed that draws the half of the sessions which the other half's click model foretells."""
+POSITIONAL = ("rctr", "dctr", "pbm")
+"""Click models in which what stands above a result does not matter."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one new ranker would earn.
+
+    Attributes:
+        ranker: its name.
+        estimates: one an estimator that the log bears.
+        refused: why there is none by the others.
+        notes: what was left out.
+    """
+
+    ranker: str
+    estimates: tuple[Estimate, ...]
+    refused: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_scores(path: Path) -> pl.DataFrame:
+    """A ranker's scores: ``query`` (normalised), ``document``, ``score``, from a table with these columns or a TREC run.
+
+    Raises:
+        DataError: for a missing column, a score that is no number, and a document that a query has twice.
+    """
+    if not is_table(path):
+        scores = read_trec([path], RUN).select("query", "document", "score")
+    else:
+        with reading(path):
+            table = read_table(located(path))
+        for column in ("query", "document", "score"):
+            if column not in table.columns:
+                raise DataError(f"{path}: no column {column!r}; there are: {', '.join(table.columns)}")
+        scores = table.select(pl.col("query", "document").cast(pl.String), score=pl.col("score").cast(pl.Float64, strict=False))
+        wrong = scores.with_row_index("row", offset=1).filter(~pl.col("score").is_finite().fill_null(False))
+        if wrong.height:
+            raise DataError(f"{path}, row {wrong['row'][0]}: the score is a finite number")
+    scores = scores.with_columns(query=normalised("query"))
+    twice = scores.filter(pl.struct("query", "document").is_duplicated())
+    if twice.height:
+        raise DataError(f"{path}: query {twice['query'][0]!r} has document {twice['document'][0]!r} twice")
+    return scores
+
+
+def expect(
+    read: LogPages, scores: Mapping[str, pl.DataFrame], rules: Rules, estimators: Sequence[str] = ESTIMATORS, seed: int = 1
+) -> tuple[list[Expected], str]:
+    """Each ranker by each estimator, and which of them to go by.
+
+    Raises:
+        DataError: where a ranker has nothing of the log.
+    """
+    best = compare_models(read, None, HELD_OUT, seed).winner
+    found = []
+    for name, table in scores.items():
+        pages, rank, half, notes = _beside(name, read, table, seed)
+        estimates, refused = [], []
+        for estimator in estimators:
+            try:
+                estimates.append(estimate(pages, rank, estimator, rules, _models(estimator, pages, half, best), half))
+            except ValueError as error:
+                refused.append(f"{name}: {error}")
+        found.append(Expected(name, tuple(estimates), tuple(refused), notes))
+    return found, to_go_by(best)
+
+
+def to_go_by(best: str) -> str:
+    """Which estimators' assumption the log bears out, by the click model that foretells its clicks best."""
+    if best in POSITIONAL:
+        return f"{best} foretells clicks best here: what stands above a result matters little, and item-position and position-based may be gone by"
+    return f"{best} foretells clicks best here: clicks depend on what stands above, so go by cascade and doubly-robust"
+
+
+def _models(estimator: str, pages: Pages, half: Bools, best: str) -> list[ClickModel]:
+    """The click models that an estimator needs."""
+    if estimator == "position-based":
+        return [fit(pages, "pbm")]
+    if estimator == "doubly-robust":
+        return [fit(pages.select(side), best, n_ranks=pages.n_ranks) for side in (~half, half)]
+    return []
+
+
+def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int) -> tuple[Pages, np.ndarray, Bools, tuple[str, ...]]:
+    """The pages of queries that a ranker has scores of, its rank of each pair, the half of the sessions, and what was left out."""
+    asked = scores.join(read.pairs.select("query").unique(), on="query", how="semi")
+    if not asked.height:
+        ours, theirs = (", ".join(table["query"].head(3).to_list()) for table in (read.pairs, scores))
+        raise DataError(f"{name}: no query of the log has a score; queries there: {ours}; here: {theirs}")
+    pairs = pl.concat((read.pairs, asked.select("query", "document"))).unique().sort("query", "document").with_row_index("pair")
+    number = read.pairs.join(pairs, on=["query", "document"], how="left", maintain_order="left")["pair"].cast(pl.Int64).to_numpy()
+    query = (pairs["query"].rank("dense").cast(pl.Int64) - 1).to_numpy()
+    values = pairs.join(asked, on=["query", "document"], how="left", maintain_order="left")["score"]
+    rank = new_ranks(values.fill_null(float("nan")).to_numpy(), query)
+    of_log = read.pages
+    pages = Pages(of_log.offsets, number[of_log.pair], of_log.rank, of_log.click, query)
+    known = np.bincount(query, rank > 0) > 0
+    kept = known[query[pages.pair[pages.offsets[:-1]]]]
+    notes = []
+    if not kept.all():
+        left = number_of(int((~kept).sum()), "page")
+        notes.append(f"{name}: {left} of {pages.n_pages:,} are of queries without a score, and are left out")
+    return pages.select(kept), rank, read.held_out(0.5, seed + HALF)[kept], tuple(notes)

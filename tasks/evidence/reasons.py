@@ -1,0 +1,182 @@
+"""Why one document of a query stands above another, for people: in a sentence, as plain values, and drawn.
+
+The worst pair of a query is the one whose swap would raise its DCG most: a document of a higher label that stands below one of a lower one.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ltr
+from ltr.data.queries import Queries
+from ltr.diagnostics.why_above import Change, WhyAbove, why_above
+from tasks.evidence.drawing import colour, svg, titled
+from tasks.records import DataError
+from tasks.store.values import names_of
+
+SHOWN = 12
+"""Features in a drawing and a table; the others are summed up."""
+LOOKED_AT = 200
+"""Documents from the top among which the worst pair is looked for."""
+
+
+@dataclass(frozen=True)
+class ShownDocument:
+    """A document of a ranking: its id, or its rank where it has none; rank from 1; label, None where it is not judged; and score."""
+
+    name: str
+    rank: int
+    label: float | None
+    score: float
+
+    def __str__(self) -> str:
+        judged = "not judged" if self.label is None else f"label {self.label:g}"
+        return f"{self.name} (rank {self.rank}, {judged})"
+
+
+@dataclass(frozen=True)
+class ShownPair:
+    """Why one document of a query stands above another."""
+
+    query: str
+    above: ShownDocument
+    below: ShownDocument
+    why: WhyAbove
+
+    def text(self, most: int = 3) -> str:
+        """In a sentence, with as many reasons and the smallest change."""
+        reasons = ", ".join(f"{r.feature} {r.contribution:+.3g}" for r in self.why.reasons[:most])
+        change = f"; {self.change_text(self.why.changes[0])}" if self.why.changes else "; no change of one feature would swap them"
+        return f"{self.above} stands above {self.below} by {self.why.difference:.3g}: {reasons}{change}"
+
+    def change_text(self, change: Change) -> str:
+        """A change that swaps the two, in words."""
+        whose = self.above.name if change.above else self.below.name
+        far = "" if math.isinf(change.deviations) else f" ({change.deviations:.2g} standard deviations)"
+        return f"they would swap with {change.feature} of {whose} {_number(change.value)} → {_number(change.to)}{far}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; None for what is missing or without end."""
+        return _finite(asdict(self) | {"difference": self.why.difference})
+
+    def drawing(self) -> str:
+        """Contributions as bars, SVG."""
+        return svg(partial(_draw, self))
+
+
+def pair_of(
+    model: ltr.Ranker, queries: Queries, query: str, above: str | None = None, below: str | None = None, orders: int = 200
+) -> ShownPair:
+    """Why one document of a query stands above another: those named, by id or rank, otherwise the worst pair, or the first two where no pair
+    is wrong.
+
+    Raises:
+        DataError: for a query or a document that is not there, and for two that stand the other way round.
+    """
+    names = names_of(queries)
+    if query not in names:
+        raise DataError(
+            f"no query {query!r} in the data; there are: {', '.join(sorted(names)[:8])}{' …' if len(names) > 8 else ''}"
+        )
+    start, end = (int(row) for row in queries.offsets[names.index(query) :][:2])
+    scores, labels = model.predict(queries.features[start:end]), queries.labels[start:end]
+    order = np.argsort(-scores, kind="stable")
+    if above is None and below is None:
+        chosen = worst_pair(labels, scores) or _first_two(scores[order])
+        if chosen is None:
+            raise DataError(f"query {query}: all its documents have the same score, or there is only one")
+    else:
+        chosen = _named(queries, query, (start, end), order, (above, below))
+    first, second = chosen
+    upper, lower = int(order[first]), int(order[second])
+    if not scores[upper] > scores[lower]:
+        raise DataError(
+            f"query {query}: {_name(queries, start + upper, first)} with score {scores[upper]:.6g} does not stand above "
+            f"{_name(queries, start + lower, second)} with {scores[lower]:.6g}"
+        )
+    why = why_above(model, queries, start + upper, start + lower, orders)
+    documents = [
+        ShownDocument(
+            _name(queries, start + row, rank), rank + 1, None if math.isnan(labels[row]) else float(labels[row]), float(scores[row])
+        )
+        for rank, row in ((first, upper), (second, lower))
+    ]
+    return ShownPair(query, documents[0], documents[1], why)
+
+
+def worst_pair(labels: NDArray[np.float64], scores: NDArray[np.float64]) -> tuple[int, int] | None:
+    """Ranks from 0 of the two documents of a query whose swap would raise its DCG most; None where none would. Gains are 2^label − 1."""
+    order = np.argsort(-scores, kind="stable")[:LOOKED_AT]
+    gains = np.exp2(np.nan_to_num(labels[order])) - 1
+    discounts = 1 / np.log2(np.arange(len(order)) + 2)
+    rise = (gains[None, :] - gains[:, None]) * (discounts[:, None] - discounts[None, :])
+    rise[~(scores[order][:, None] > scores[order][None, :])] = 0
+    if not len(order) or rise.max() <= 0:
+        return None
+    first, second = np.unravel_index(int(rise.argmax()), rise.shape)
+    return int(first), int(second)
+
+
+def _first_two(scores: NDArray[np.float64]) -> tuple[int, int] | None:
+    """The first rank and the next one of a lower score, of scores in falling order."""
+    lower = np.flatnonzero(scores < scores[0])
+    return (0, int(lower[0])) if len(lower) else None
+
+
+def _name(queries: Queries, row: int, rank: int) -> str:
+    if queries.documents is None:
+        return f"document {rank + 1}"
+    return str(queries.documents[row].decode("utf-8", "replace"))
+
+
+def _named(
+    queries: Queries, query: str, rows: tuple[int, int], order: NDArray[np.intp], names: tuple[str | None, str | None]
+) -> tuple[int, int]:
+    """Ranks from 0 of two documents by their ids or ranks; the one that is not named is the first, or the next."""
+    known = {_name(queries, rows[0] + int(row), rank): rank for rank, row in enumerate(order)}
+
+    def rank_of(name: str) -> int:
+        if name in known:
+            return known[name]
+        if name.isdigit() and 1 <= int(name) <= len(order):
+            return int(name) - 1
+        raise DataError(f"query {query}: no document {name!r}; it has {len(order)}, by id or by rank from 1 to {len(order)}")
+
+    above, below = names
+    if above is None:
+        return 0, rank_of(str(below))
+    return rank_of(above), rank_of(below) if below is not None else min(rank_of(above) + 1, len(order) - 1)
+
+
+def _draw(pair: ShownPair, axes: Any) -> None:
+    shown = [(r.feature, r.contribution, r.error) for r in pair.why.reasons[:SHOWN]]
+    if rest := pair.why.reasons[SHOWN:]:
+        shown.append((f"{len(rest)} others", sum(r.contribution for r in rest), 0.0))
+    shown.reverse()
+    values = [value for _, value, _ in shown]
+    errors = [error for _, _, error in shown]
+    axes.barh(
+        range(len(shown)), values, xerr=errors if any(errors) else None, height=0.6,
+        color=[colour(0) if value > 0 else colour(1) for value in values],
+    )  # fmt: skip
+    axes.axvline(0, color="#1b2430", linewidth=0.8)
+    axes.set_yticks(range(len(shown)), [name for name, _, _ in shown])
+    axes.set(xlabel=f"share in the difference of the scores ({pair.why.difference:.3g}); {pair.why.method}")
+    axes.figure.set_figheight(1.2 + 0.22 * len(shown))
+    titled(axes, f"{pair.query}: {pair.above} above {pair.below}")
+
+
+def _number(value: float) -> str:
+    return "missing" if math.isnan(value) else f"{value:.4g}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

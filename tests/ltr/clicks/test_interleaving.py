@@ -1,0 +1,151 @@
+"""Interleaving: lists and credit by hand, simulated users, and as many sessions as a wanted power takes."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ltr.clicks.interleaving import METHODS, Sessions, credits, duels, interleave, sessions_needed
+
+RNG = np.random.default_rng
+
+
+def shown(rankings, n_sessions, attraction, length, method, rng):
+    """Sessions of users who look at all results and click by attraction."""
+    session, click, team, rank = [], [], [], []
+    places = [np.argsort(ranking) + 1 for ranking in rankings]
+    for s in range(n_sessions):
+        page = interleave(rankings, length, method, rng)
+        session += [s] * len(page.document)
+        click += list(rng.random(len(page.document)) < attraction[page.document])
+        team += list(page.team)
+        rank += [[place[d] for place in places] for d in page.document]
+    return Sessions(np.array(session), np.array(click), np.array(team), np.array(rank), len(rankings))
+
+
+def test_team_draft_by_hand():
+    rankings = [np.array([0, 1, 2, 3]), np.array([1, 0, 3, 2])]
+    for seed in range(20):
+        page = interleave(rankings, 4, "team-draft", RNG(seed))
+        assert sorted(page.document) == [0, 1, 2, 3]
+        assert sorted(page.team[:2]) == sorted(page.team[2:]) == [0, 1]
+        assert page.document[0] == rankings[page.team[0]][0]
+    assert len(interleave(rankings, 10, "team-draft", RNG(0)).document) == 4
+    assert {int(interleave(rankings, 1, "team-draft", RNG(seed)).document[0]) for seed in range(20)} == {0, 1}
+
+
+def test_balanced_pages_hold_the_first_results_of_both():
+    rankings = [np.array([0, 1, 2, 3]), np.array([1, 4, 0, 5])]
+    pages = {tuple(interleave(rankings, 4, "balanced", RNG(seed)).document.tolist()) for seed in range(20)}
+    assert pages == {(0, 1, 4, 2), (1, 0, 4, 2)}
+
+
+def test_probabilistic_pages_may_hold_anything_first():
+    rankings = [np.array([0, 1, 2]), np.array([2, 1, 0])]
+    first = [int(interleave(rankings, 3, "probabilistic", rng).document[0]) for rng in [RNG(1)] for _ in range(4000)]
+    chance = np.array([1, 1 / 8, 1 / 27]) / (1 + 1 / 8 + 1 / 27)
+    assert np.bincount(first) / 4000 == pytest.approx((chance + chance[::-1]) / 2, abs=0.03)
+
+
+def test_credits_by_hand():
+    session, click = np.array([0, 0, 0, 1, 1]), np.array([True, False, True, False, False])
+    team, rank = np.array([0, 1, 1, 0, 1]), np.array([[1, 2], [2, 1], [3, 4], [1, 2], [2, 1]])
+    given = Sessions(session, click, team, rank, 2)
+    assert credits(given, "team-draft").tolist() == [[1, 1], [0, 0]]
+    assert credits(given, "balanced").tolist() == [
+        [2, 1],
+        [0, 0],
+    ]  # the lowest click is third of the first list: its three against three
+    deep = 1 + 1 / 8 + 1 / 27
+    first = (1 / deep, 1 / 8 / (deep + 1 / 64))
+    """Of the third row the first list has one document left of three, the second two of four, of which it is the second."""
+    third = (1.0, 1 / 8 / (1 + 1 / 8))
+    want = [first[j] / sum(first) + third[j] / sum(third) for j in range(2)]
+    assert credits(given, "probabilistic")[0] == pytest.approx(want)
+
+
+def test_a_document_that_a_ranker_lacks_is_the_others():
+    given = Sessions(np.array([0, 0]), np.array([True, True]), np.array([-1, -1]), np.array([[1, 0], [0, 1]]), 2)
+    assert credits(given, "probabilistic").tolist() == [[1, 1]]
+    with pytest.raises(ValueError, match="team-draft: a clicked result without a team"):
+        credits(given, "team-draft")
+    with pytest.raises(ValueError, match="balanced: it needs the rank of each result in each of the 2 rankings"):
+        credits(Sessions(given.session, given.click, given.team, np.empty((2, 0), np.int64), 2), "balanced")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_better_ranker_wins_and_equal_ones_do_not(method):
+    attraction = np.linspace(0.6, 0.05, 8)
+    good, bad = np.arange(8), np.array([3, 2, 5, 4, 0, 1, 7, 6])
+    (found,) = duels(credits(shown([good, bad], 1500, attraction, 5, method, RNG(1)), method))
+    assert found.low > 0
+    assert found.p < 0.001
+    (same,) = duels(credits(shown([good, good.copy()], 800, attraction, 5, method, RNG(2)), method))
+    assert same.low <= 0 <= same.high
+
+
+def test_five_rankers_are_put_in_their_order():
+    attraction = np.linspace(0.7, 0.02, 10)
+    rng = RNG(3)
+    rankings = [np.roll(np.arange(10), -first) for first in range(5)]
+    credit = credits(shown(rankings, 6000, attraction, 5, "team-draft", rng), "team-draft")
+    truth = [attraction[ranking[:3]].sum() for ranking in rankings]
+    assert np.argsort(credit.sum(axis=0)).tolist() == np.argsort(truth).tolist()
+    assert all(duel.preference > 0 for duel in duels(credit))
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    rng, covered, truth = RNG(5), 0, 0.3 - 0.2
+    for _ in range(500):
+        drawn = rng.choice([1.0, -1.0, 0.0], 400, p=[0.3, 0.2, 0.5])
+        (duel,) = duels(np.column_stack((drawn, np.zeros(400))))
+        covered += duel.low <= truth <= duel.high
+    assert 0.93 <= covered / 500 <= 0.97
+
+
+def test_duels_by_hand_and_holm():
+    credit = np.array([[2, 1, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0], [3, 1, 0], [1.0, 0, 0]])
+    first, second, third = duels(credit)
+    assert (first.wins, first.losses, first.ties) == (5, 0, 1)
+    assert first.preference == pytest.approx(5 / 6)
+    assert first.error == pytest.approx(np.array([1, 1, 0, 1, 1, 1]).std(ddof=1) / np.sqrt(6))
+    assert first.p == pytest.approx(2 / 2**5)
+    ps = [duel.p for duel in (first, second, third)]
+    assert first.holm_p == pytest.approx(min(1, 3 * min(ps)))
+    assert max(duel.holm_p for duel in (first, second, third)) <= 1
+    (tied,) = duels(np.zeros((3, 2)))
+    assert (tied.p, tied.ties) == (1.0, 3)
+    with pytest.raises(ValueError, match="1 session; two or more"):
+        duels(np.zeros((1, 2)))
+
+
+def test_as_many_sessions_as_planned_have_the_wanted_power():
+    n = sessions_needed(0.1, ties=0.5, power=0.8)
+    assert n == int(np.ceil(((stats.norm.ppf(0.975) * 0.5**0.5 + stats.norm.ppf(0.8) * (0.5 - 0.01) ** 0.5) / 0.1) ** 2))
+    drawn = RNG(6).multinomial(n, [0.3, 0.2, 0.5], 2000)
+    mean = (drawn[:, 0] - drawn[:, 1]) / n
+    error = np.sqrt(((drawn[:, 0] + drawn[:, 1]) / n - mean**2) / (n - 1))
+    assert (mean / error > stats.t.ppf(0.975, n - 1)).mean() == pytest.approx(0.8, abs=0.03)
+    assert sessions_needed(0.1, rankers=5) > sessions_needed(0.1)
+    assert sessions_needed(0.5, ties=0.5) < 20
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"preference": 0.0}, "preference: 0.0; above 0 and at most 0.5"),
+        ({"preference": 0.6}, "preference: 0.6"),
+        ({"preference": 0.1, "power": 1.0}, "power: 1.0"),
+        ({"preference": 0.1, "ties": -0.1}, "ties: -0.1"),
+        ({"preference": 0.1, "rankers": 1}, "rankers: 1"),
+    ],
+)
+def test_plans_out_of_range(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        sessions_needed(**wrong)
+
+
+def test_methods_and_rankings_that_there_are_not():
+    with pytest.raises(ValueError, match="'random' is not one of team-draft, balanced, probabilistic"):
+        interleave([np.arange(2)] * 2, 2, "random", RNG(0))
+    with pytest.raises(ValueError, match="balanced: 3 rankings; it takes two"):
+        interleave([np.arange(2)] * 3, 2, "balanced", RNG(0))

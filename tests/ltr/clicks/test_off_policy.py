@@ -1,0 +1,153 @@
+"""Estimates of new rankers: by hand, and against the truth of simulated users."""
+
+import numpy as np
+import pytest
+
+from ltr.clicks.models import fit
+from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks
+from ltr.clicks.pages import Pages
+from tests.click_logs import layout, shuffled_pages, users, worth
+from tests.conftest import JIT
+
+many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
+
+USERS = {"item-position": "pbm", "position-based": "pbm", "cascade": "dcm", "doubly-robust": "dcm"}
+"""Users that each estimator is right about."""
+SIZES = {"item-position": 1000, "position-based": 800, "cascade": 1500, "doubly-robust": 1500}
+"""Pages of a log that has a few hundred effective ones."""
+
+
+def estimated(pages, rank, estimator, rules, seed=1):
+    """The estimate with the models that it needs."""
+    if estimator == "position-based":
+        return estimate(pages, rank, estimator, rules, [fit(pages, "pbm")])
+    if estimator == "doubly-robust":
+        half = np.random.default_rng([8, seed]).random(pages.n_pages) < 0.5
+        models = [fit(pages.select(side), "dcm", n_ranks=pages.n_ranks) for side in (~half, half)]
+        return estimate(pages, rank, estimator, rules, models, half)
+    return estimate(pages, rank, estimator, rules)
+
+
+BY_HAND = Pages(
+    np.array([0, 2, 4, 6, 8]),
+    np.array([0, 1, 0, 2, 1, 0, 0, 1]),
+    np.array([1, 2] * 4),
+    np.array([1, 0, 0, 1, 1, 1, 1, 1]),
+    np.zeros(3, int),
+)
+"""One query; pages ab, ac, ba, ab, with clicks a, c, both, both."""
+
+
+def test_by_hand():
+    rules = Rules(top=2, sessions=1)
+    new = np.array([1, 2, 0])
+    """The new ranker shows ab."""
+    found = estimate(BY_HAND, new, "item-position", rules)
+    assert found.value == pytest.approx(2 / 3 + 1 / 2)  # a at 1: pages 1, 2, 4; b at 2: pages 1, 4
+    assert found.gain == pytest.approx(2 / 3 + 1 / 2 - 6 / 4)
+    assert found.sessions == pytest.approx(2)
+    assert found.supported == 1
+    assert estimate(BY_HAND, new, "cascade", rules).value == pytest.approx(2 / 3 + 1 / 2)
+    other = estimate(BY_HAND, np.array([2, 1, 0]), "cascade", rules)
+    assert other.value == pytest.approx(2.0)
+    assert other.sessions == pytest.approx(1)
+    with pytest.raises(NoSupportError, match=r"cascade: .* weighs as much as 1\.0 of them, and an estimate needs 30"):
+        estimate(BY_HAND, np.array([2, 1, 0]), "cascade", Rules(top=2))
+
+
+def test_a_place_that_was_never_shown_has_no_support():
+    new = np.array([0, 2, 1])
+    with pytest.raises(NoSupportError, match=r"item-position: the log shows 50\.0% .* an estimate needs 90%"):
+        estimate(BY_HAND, new, "item-position", Rules(top=2))
+    with pytest.raises(NoSupportError, match=r"weighs as much as 0\.0 of them"):
+        estimate(BY_HAND, new, "item-position", Rules(top=2, support=0.4, sessions=1))
+
+
+def test_clipping_takes_weight_from_rare_places():
+    pages = shuffled_pages(5, 6, 1000, 4, np.random.default_rng(0), spread=3.0)
+    clicked = users("pbm", pages).simulate(pages, 1)
+    new = new_ranks(-np.tile(np.arange(6.0), 5)[::-1], pages.query)
+    plain, clipped = (
+        estimate(clicked, new, "item-position", Rules(top=3, clip=clip, support=0.5, sessions=1)) for clip in (1e9, 5.0)
+    )
+    assert plain.clipped == 0
+    assert 0.1 < clipped.clipped < 0.95
+    assert clipped.error < plain.error
+
+
+def test_new_ranks_and_their_pages():
+    query = np.array([0, 0, 0, 1, 1])
+    rank = new_ranks(np.array([0.5, np.nan, 0.9, 1.0, 1.0]), query)
+    assert rank.tolist() == [2, 0, 1, 1, 2]
+    pages, whose = new_pages(rank, query, 1)
+    assert (pages.pair.tolist(), whose.tolist()) == ([2, 3], [0, 1])
+    pages, whose = new_pages(rank, query, 5)
+    assert (pages.offsets.tolist(), pages.pair.tolist(), whose.tolist()) == ([0, 2, 4], [2, 0, 3, 4], [0, 1])
+
+
+def test_the_logging_ranker_itself_is_worth_what_it_drew():
+    pages = layout(3, 5, 600, 4)
+    first = pages.select(np.isin(np.arange(600), [np.argmax(pages.query[pages.pair[::4]] == q) for q in range(3)]))
+    rank = np.zeros(15, np.int64)
+    rank[first.pair] = first.rank
+    query = pages.query[pages.pair[::4]]
+    fixed = Pages(
+        pages.offsets,
+        first.pair.reshape(3, 4)[np.argsort(first.query[first.pair[::4]])][query].ravel(),
+        pages.rank,
+        pages.click,
+        pages.query,
+    )
+    clicked = users("dcm", pages).simulate(fixed, 1)
+    for estimator in ("item-position", "cascade", "doubly-robust"):
+        found = estimated(clicked, rank, estimator, Rules(top=4))
+        assert found.value == pytest.approx(clicked.click.sum() / 600)
+        assert found.gain == pytest.approx(0.0, abs=1e-12)
+        assert found.sessions == pytest.approx(600)
+
+
+@many
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_intervals_cover_the_truth_as_often_as_they_say(estimator):
+    pages = shuffled_pages(10, 3, 50, 2, np.random.default_rng(1))
+    model, rules, repeats = users(USERS[estimator], pages), Rules(top=2), 500
+    rank = new_ranks(model.attraction + 0.1 * np.random.default_rng(5).normal(size=30), pages.query)
+    truth, covered, values, errors = worth(model, rank, pages.query, 2), 0, [], []
+    for k in range(repeats):
+        clicked = model.simulate(shuffled_pages(10, 3, SIZES[estimator], 2, np.random.default_rng([7, k])), k)
+        found = estimated(clicked, rank, estimator, rules, k)
+        covered += found.low <= truth <= found.high
+        values.append(found.value)
+        errors.append(found.error)
+    assert 0.93 <= covered / repeats <= 0.97
+    assert np.mean(values) == pytest.approx(truth, abs=4 * np.std(values) / np.sqrt(repeats) + 0.002)
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.12)
+
+
+@many
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_five_rankers_are_put_in_their_order(estimator):
+    pages = shuffled_pages(8, 4, 20_000, 3, np.random.default_rng(2), spread=0.5)
+    model = users(USERS[estimator], pages)
+    clicked = model.simulate(pages, 1)
+    noise = np.random.default_rng(3).normal(size=32)
+    ranks = [
+        new_ranks(share * model.attraction + 0.15 * (1 - abs(share)) * noise, pages.query) for share in (1.0, 0.5, 0.0, -0.4, -1.0)
+    ]
+    truth = [worth(model, rank, pages.query, 3) for rank in ranks]
+    found = [estimated(clicked, rank, estimator, Rules(top=3)).value for rank in ranks]
+    assert np.argsort(found).tolist() == np.argsort(truth).tolist()
+    assert sorted(truth, reverse=True) == truth
+
+
+def test_what_is_refused():
+    for wrong in ({"top": 0}, {"clip": 0.5}, {"level": 1.0}, {"support": 0.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Rules(**wrong)
+    new = np.array([1, 2, 0])
+    with pytest.raises(ValueError, match="'replay' is not one of item-position"):
+        estimate(BY_HAND, new, "replay")
+    with pytest.raises(ValueError, match="doubly-robust: it needs 2 click models and a half, not 0"):
+        estimate(BY_HAND, new, "doubly-robust")
+    with pytest.raises(ValueError, match="position-based: it needs a PBM, not dctr"):
+        estimate(BY_HAND, new, "position-based", models=[fit(BY_HAND, "dctr")])

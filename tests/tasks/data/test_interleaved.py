@@ -1,0 +1,85 @@
+"""Interleaved pages from logs: by hand, and as a simulation wrote them."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ltr.clicks.interleaving import credits, duels
+from tasks.config.click_labels import ClickLog
+from tasks.data.interleaved import analyse
+from tasks.records import DataError
+from tests.ltr.clicks.test_interleaving import shown
+
+ROWS = [
+    ("s1", "a", 1, 1, "old", 1, 2), ("s1", "b", 2, 0, "new", 2, 1), ("s1", "c", 3, 2, "new", 4, 3),
+    ("s2", "b", 1, 1, "new", 2, 1), ("s2", "a", 2, 0, "old", 1, 2),
+    ("s3", "b", 1, 0, "new", 2, 1), ("s3", "a", 2, 0, "old", 1, 2),
+]  # fmt: skip
+COLUMNS = ["session", "document", "rank", "click", "team", "rank_old", "rank_new"]
+
+
+@pytest.fixture
+def of(tmp_path):
+    def read(frame, method="team-draft", team="team", **keys):
+        path = tmp_path / "log.csv"
+        frame.write_csv(path)
+        return analyse(ClickLog(log=path, **keys), team, method, 0.95)
+
+    return read
+
+
+def frame(rows=ROWS):
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row").with_columns(query=pl.lit("q"))
+
+
+def test_teams_by_hand(of):
+    found = of(frame())
+    assert (found.rankers, found.pages, found.clicked) == (("new", "old"), 3, 2)
+    (duel,) = found.duels
+    assert (duel.wins, duel.losses, duel.ties) == (1, 0, 2)
+    assert found.sentences() == ["new and old cannot be told apart on these pages"]
+    assert of(frame(ROWS[::-1])) == found
+    named = of(frame().rename({"team": "ranker", "document": "doc"}), team="ranker", document="doc")
+    assert named.duels == found.duels
+
+
+def test_places_by_hand(of):
+    found = of(frame(), "balanced")
+    assert found.rankers == ("old", "new")
+    (duel,) = found.duels
+    assert (duel.wins, duel.losses, duel.ties) == (
+        0,
+        2,
+        1,
+    )  # new is read to its third, which holds a and c; old's first three hold a alone
+    assert of(frame(), "probabilistic").duels[0].losses == 2
+
+
+def test_a_simulated_comparison(of):
+    rankings = [np.arange(6), np.array([3, 2, 5, 4, 0, 1])]
+    made = shown(rankings, 600, np.linspace(0.6, 0.05, 6), 4, "team-draft", np.random.default_rng(1))
+    rank = np.arange(len(made.session)) % 4 + 1
+    table = pl.DataFrame({
+        "session": made.session, "query": "q", "document": made.rank[:, 0], "rank": rank, "click": made.click.astype(int),
+        "team": [("old", "new")[k] for k in 1 - made.team],
+    })  # fmt: skip
+    found = of(table)
+    (want,) = duels(credits(made, "team-draft"))
+    assert found.duels[0].preference == pytest.approx(want.preference)
+    assert found.sentences() == ["new is preferred to old"]
+
+
+@pytest.mark.parametrize(
+    ("change", "method", "said"),
+    [
+        (lambda t: t.drop("team"), "team-draft", r"no column 'team' that names the ranker of each result \(--team COLUMN\)"),
+        (lambda t: t.drop("rank_old"), "balanced", "balanced needs where each ranker had a result: columns rank_A and rank_B"),
+        (lambda t: t.with_columns(team=pl.lit("old")), "team-draft", "column 'team' names 1 ranker; two or more are compared"),
+        (lambda t: t.with_columns(team=pl.when(pl.col("rank") > 1).then("team")), "team-draft", "a clicked result without a team"),
+        (lambda t: t.filter(pl.col("session") == "s1"), "team-draft", "1 page to compare rankers on"),
+        (lambda t: t.with_columns(rank_other=pl.lit(1)), "balanced", "balanced: 3 rankings; it takes two"),
+    ],
+)
+def test_what_cannot_be_compared(of, change, method, said):
+    with pytest.raises(DataError, match=said):
+        of(change(frame()), method)

@@ -1,0 +1,82 @@
+"""New rankers against a log: joined by query and document, estimated, refused."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ltr.clicks.off_policy import Rules
+from tasks.config.click_labels import ClickLog
+from tasks.data.log_pages import log_pages
+from tasks.data.new_rankers import expect, read_scores, to_go_by
+from tasks.records import DataError
+from tests.click_logs import shuffled_pages, users, worth
+from tests.tasks.data.test_click_models import written
+
+PAGES = shuffled_pages(5, 4, 4000, 2, np.random.default_rng(1))
+USERS = users("pbm", PAGES)
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    return log_pages(ClickLog(log=written(tmp_path_factory.mktemp("log") / "log.parquet", USERS.simulate(PAGES, 1))))
+
+
+def scored(values):
+    return pl.DataFrame({"query": [f"q{q}" for q in PAGES.query], "document": [f"d{p:04}" for p in range(20)], "score": values})
+
+
+def test_rankers_are_worth_what_their_users_give_them(read):
+    scores = {"best": USERS.attraction, "worst": -USERS.attraction}
+    found, advice = expect(
+        read, {name: scored(values) for name, values in scores.items()}, Rules(top=2), ("item-position", "position-based")
+    )
+    for one in found:
+        rank = np.argsort(np.argsort(-scores[one.ranker].reshape(5, 4), axis=1), axis=1).ravel() + 1
+        for e in one.estimates:
+            assert abs(e.value - worth(USERS, rank, PAGES.query, 2)) < 4 * e.error
+    best, worst = (one.estimates for one in found)
+    assert all(a.low > b.high for a, b in zip(best, worst, strict=True))
+    assert best[0].gain > 0 > worst[0].gain
+    assert advice.endswith("item-position and position-based may be gone by") or advice.startswith("ubm")
+
+
+def test_every_estimator_has_its_models(read):
+    (found,), _ = expect(read, {"best": scored(USERS.attraction)}, Rules(top=2))
+    assert [e.estimator for e in found.estimates] == ["item-position", "position-based", "cascade", "doubly-robust"]
+    assert found.refused == ()
+
+
+def test_which_estimators_to_go_by():
+    assert to_go_by("pbm").startswith("pbm foretells clicks best here: what stands above a result matters little")
+    assert to_go_by("dcm").endswith("go by cascade and doubly-robust")
+
+
+def test_documents_that_the_log_has_not_shown_have_no_support(read):
+    fresh = scored(np.zeros(20)).with_columns(document=pl.col("document") + "x", score=pl.lit(9.0))
+    (found,), _ = expect(read, {"fresh": pl.concat((scored(USERS.attraction), fresh))}, Rules(top=2), ("item-position",))
+    assert found.estimates == ()
+    assert found.refused[0].startswith("fresh: item-position: the log shows 0.0% of what the new ranker would show")
+
+
+def test_queries_without_a_score_are_left_out_and_counted(read):
+    part = scored(USERS.attraction).filter(pl.col("query") != "q4")
+    (found,), _ = expect(read, {"part": part}, Rules(top=2), ("item-position",))
+    n = int((PAGES.query[PAGES.pair[::2]] == 4).sum())
+    assert found.notes == (f"part: {n:,} pages of 4,000 are of queries without a score, and are left out",)
+    with pytest.raises(DataError, match="other: no query of the log has a score; queries there: q0, q0, q0; here: z"):
+        expect(read, {"other": pl.DataFrame({"query": ["z"], "document": ["a"], "score": [1.0]})}, Rules())
+
+
+def test_scores_from_files(tmp_path):
+    (tmp_path / "a.run").write_text("Q1 Q0 d1 1 0.5 t\nq1 Q0 d2 2 0.25 t\n")
+    assert read_scores(tmp_path / "a.run").rows() == [("q1", "d1", 0.5), ("q1", "d2", 0.25)]
+    (tmp_path / "a.csv").write_text("query,document,score\nQ 1,d1,0.5\n")
+    assert read_scores(tmp_path / "a.csv").rows() == [("q 1", "d1", 0.5)]
+    for text, said in (
+        ("query,document\nq,d\n", "no column 'score'; there are: query, document"),
+        ("query,document,score\nq,d,1\nq,e,high\n", "row 2: the score is a finite number"),
+        ("query,document,score\nq,d,1\nQ,d,2\n", "query 'q' has document 'd' twice"),
+    ):
+        (tmp_path / "b.csv").write_text(text)
+        with pytest.raises(DataError, match=said):
+            read_scores(tmp_path / "b.csv")

@@ -1,0 +1,95 @@
+"""Why one document of a query stands above another, for people."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import Queries
+from tasks.evidence.reasons import pair_of, worst_pair
+from tasks.records import DataError
+
+LABELS = np.array([0.0, 2.0, np.nan, 1.0, 0.0])
+QUERIES = Queries(
+    np.array([[5, 0], [1, 1], [3, 0], [4, 0], [2, 0], [1, 0], [1, 0]], np.float32),
+    np.append(LABELS, [1.0, 1.0]),
+    np.array([0, 5, 7]),
+    ids=np.array([b"wine", b"flat"]),
+    documents=np.array([b"a", b"b", b"c", b"d", b"3", b"x", b"y"]),
+    names=("bm25", "fresh"),
+)
+MODEL = ltr.LeastSquares().fit(QUERIES)
+MODEL = MODEL.moved(np.array([1.0, 0.5]))
+
+
+def brute(labels, scores):
+    """The pair whose swap raises DCG most, by swapping."""
+    order = np.argsort(-scores, kind="stable")
+    gains = 2 ** np.nan_to_num(labels[order]) - 1
+
+    def dcg(gains):
+        return (gains / np.log2(np.arange(len(gains)) + 2)).sum()
+
+    def swapped(i, j):
+        changed = gains.copy()
+        changed[[i, j]] = changed[[j, i]]
+        return dcg(changed) - dcg(gains)
+
+    return max(combinations(range(len(gains)), 2), key=lambda pair: swapped(*pair))
+
+
+def test_the_worst_pair_is_the_one_whose_swap_raises_dcg_most():
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        labels, scores = rng.integers(0, 4, 7).astype(float), rng.permutation(7).astype(float)
+        found = worst_pair(labels, scores)
+        if found is not None:
+            assert found == brute(labels, scores)
+    assert worst_pair(np.array([2.0, 1.0]), np.array([0.3, 0.1])) is None, "in order"
+    assert worst_pair(np.array([0.0, 1.0]), np.array([0.3, 0.3])) is None, "neither stands above the other"
+
+
+def test_a_pair_in_words_and_values():
+    pair = pair_of(MODEL, QUERIES, "wine")
+    assert (pair.above.name, pair.above.rank, pair.above.label) == ("a", 1, 0.0)
+    assert (pair.below.name, pair.below.rank, pair.below.label) == ("b", 5, 2.0)
+    assert pair.text() == (
+        "a (rank 1, label 0) stands above b (rank 5, label 2) by 3.5: bm25 +4, fresh -0.5; "
+        "they would swap with bm25 of a 5 → 1 (2.7 standard deviations)"
+    )
+    written = json.loads(json.dumps(pair.as_json(), allow_nan=False))
+    assert written["difference"] == pytest.approx(3.5)
+    assert written["why"]["reasons"][0] == {"feature": "bm25", "above": 5.0, "below": 1.0, "contribution": 4.0, "error": 0.0}
+
+
+def test_documents_are_named_by_id_or_rank():
+    assert pair_of(MODEL, QUERIES, "wine", "d", "c").above.rank == 2
+    assert pair_of(MODEL, QUERIES, "wine", "2").below.name == "c", "the next one"
+    assert pair_of(MODEL, QUERIES, "wine", None, "3").below.rank == 4, "an id before a rank"
+    assert pair_of(MODEL, QUERIES, "wine", None, "c").above.name == "a"
+    nameless = Queries(QUERIES.features, QUERIES.labels, QUERIES.offsets, ids=QUERIES.ids, names=QUERIES.names)
+    assert pair_of(MODEL, nameless, "wine").above.name == "document 1"
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "said"),
+    [
+        ("beer", (None, None), "no query 'beer' in the data; there are: flat, wine"),
+        ("wine", ("q", None), "query wine: no document 'q'; it has 5, by id or by rank from 1 to 5"),
+        ("wine", ("b", "a"), "query wine: b with score 1.5 does not stand above a with 5"),
+        ("flat", (None, None), "query flat: all its documents have the same score"),
+    ],
+)
+def test_what_cannot_be_explained_is_told(query, names, said):
+    with pytest.raises(DataError) as error:
+        pair_of(MODEL, QUERIES, query, *names)
+    assert str(error.value).startswith(said)
+
+
+def test_the_drawing_has_a_bar_a_feature():
+    drawing = pair_of(MODEL, QUERIES, "wine").drawing()
+    for text in ("bm25", "fresh", "wine: a (rank 1, label 0) above b (rank 5, label 2)"):
+        assert text in drawing
+    assert drawing == pair_of(MODEL, QUERIES, "wine").drawing()

@@ -1,0 +1,46 @@
+"""Which features put documents in the wrong order, over many queries."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from tasks.evidence.wrong_order import summary_of
+from tasks.records import DataError
+from tests.conftest import make_queries
+
+QUERIES = replace(
+    make_queries(40, seed=5), attributes={"language": np.where(np.arange(40) % 4 == 0, "de", "en")}, ids=np.arange(40).astype("S")
+)
+MODEL = ltr.LeastSquares().fit(QUERIES).moved(np.array([0.0, 1.0, 0.01, 0.0]))
+
+
+def test_the_feature_that_decides_is_the_largest_reason():
+    summary = summary_of(MODEL, QUERIES)
+    assert summary.text().startswith("all queries: 40 queries, ")
+    assert [row.feature for row in summary.features] == ["f2", "f3"]
+    first = summary.features[0]
+    assert first.first == summary.pairs
+    assert first.contribution == pytest.approx(first.size)
+    assert sum(row.nearest for row in summary.features) <= summary.pairs
+    assert summary.method == "linear"
+
+
+def test_a_segment_has_its_queries_only():
+    german, english = (summary_of(MODEL, QUERIES, f"language={value}") for value in ("de", "en"))
+    assert (german.queries, english.queries) == (10, 30)
+    assert german.pairs + english.pairs == summary_of(MODEL, QUERIES).pairs
+    for wrong, said in (
+        ("language=fr", "language is en, de"),
+        ("colour=red", "attributes: language, documents"),
+        ("language", "attributes"),
+    ):
+        with pytest.raises(DataError, match=said):
+            summary_of(MODEL, QUERIES, wrong)
+
+
+def test_queries_in_order_have_no_reasons():
+    right = replace(QUERIES, labels=np.zeros(QUERIES.n_documents))
+    summary = summary_of(MODEL, right)
+    assert (summary.pairs, summary.features, summary.method) == (0, (), "")

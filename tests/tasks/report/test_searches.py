@@ -1,0 +1,96 @@
+"""What the page says of searches."""
+
+import pytest
+
+import tasks.evidence  # noqa: F401  (keys of a configuration)
+from tasks.config.reading import parse
+from tasks.records import Budget, Look, Searched, Trial
+from tasks.report.outcome import RunOutcome
+from tasks.report.searches import (
+    best_of,
+    best_so_far,
+    importances,
+    search_curves,
+    search_figures,
+    search_metrics,
+    search_sentences,
+)
+
+SPACE = {
+    "learning_rate": {"low": 0.01, "high": 1, "log": True},
+    "n_leaves": {"low": 2, "high": 31},
+    "leaf": ["newton", "gradient"],
+    "largest_leaf": {"low": 1, "high": 9, "when": {"leaf": "gradient"}},
+}
+CONFIG = parse(
+    {
+        "data": {"files": "x"},
+        "rankers": {"trees": {"kind": "lambdamart", "search": {"space": SPACE}}, "ridge": {"kind": "least_squares"}},
+    }
+)
+
+
+def trial(number, rate, value, whole=True, fault=""):
+    settings = {"learning_rate": rate, "n_leaves": 2 + number * 7 % 30, "leaf": "newton"}
+    if number % 2:
+        settings |= {"leaf": "gradient", "largest_leaf": 3.0}
+    looks = () if fault else (Look(33, value), Look(300, value + 0.1)) if whole else (Look(33, value),)
+    return Trial(number, settings, looks, whole, 2.0, "k", fault)
+
+
+def outcome(*searches, budget=None):
+    return RunOutcome(CONFIG, "id", (), (), (), (), None, searches=searches, budget=budget)
+
+
+RATES = [10 ** (-2 + 2 * k / 29) for k in range(30)]
+FOLD = Searched("trees", 0, tuple(trial(k + 1, rate, 0.5 - abs(k - 15) / 100, whole=k % 3 == 0) for k, rate in enumerate(RATES)))
+FEW = Searched("trees", 1, (trial(1, 0.1, 0.4, whole=False), trial(2, 0.2, 0.3, fault="too few"), trial(3, 0.3, 0.5)))
+
+
+def test_the_best_so_far_and_the_best_of_all():
+    assert best_so_far(FEW) == pytest.approx([0.4, 0.4, 0.6])
+    assert best_of(FEW).number == 3
+    assert best_of(Searched("trees", 0, (trial(1, 0.1, 0.4, fault="none"),))) is None
+    (curve,) = search_curves(outcome(FOLD, FEW)).values()
+    assert curve == pytest.approx([(0.45 + 0.4) / 2, (0.45 + 0.4) / 2, (0.45 + 0.6) / 2], abs=0.02)
+
+
+def test_the_parameter_that_decides_counts_most():
+    counted = importances([FOLD], CONFIG.rankers["trees"].space)
+    assert next(iter(counted)) == "learning_rate"
+    assert counted["learning_rate"] > 0.5
+    assert sum(counted.values()) == pytest.approx(1)
+    assert "largest_leaf" not in counted, "it is not always drawn"
+    assert importances([FEW], CONFIG.rankers["trees"].space) == {}
+    assert search_metrics(outcome(FOLD)) == {f"search/trees/importance/{path}": share for path, share in counted.items()}
+
+
+def test_sentences_say_what_was_drawn_and_what_time_did():
+    (first,) = search_sentences(outcome(FEW))
+    assert first.startswith(
+        "trees: 3 draws, 2 trained to the end, 6 s of training, 1 could not be trained. Best on validation, trial 3"
+    )
+    short = Searched("trees", 0, (trial(1, 0.1, 0.4, whole=False),))
+    both = search_sentences(outcome(short, budget=Budget(600.0, 601.0, 64, True)))
+    assert both[0].endswith("trial 1 (as written, after 33 of 300 iterations).")
+    assert (
+        both[1]
+        == "10m 1s of the 10m for searches went by, and ended them after 64 cells, the best of each trained to its end; this run, repeated, ends there again."
+    )
+    assert (
+        search_sentences(outcome(short, budget=Budget(600.0, 30.0, 64)))[1]
+        == "30s of the 10m for searches went by: all draws were made."
+    )
+    assert search_sentences(outcome()) == []
+
+
+def test_figures_of_every_search_the_same_bytes_each_time():
+    drawn = search_figures(outcome(FOLD, FEW))
+    assert list(drawn) == ["search-trees", "search-trees-draws"], "too few draws on the second fold for importances"
+    assert list(search_figures(outcome(FOLD))) == ["search-trees", "search-trees-draws", "search-trees-importance"]
+    assert drawn == search_figures(outcome(FOLD, FEW))
+    for text in ("trees: best so far", "fold 2"):
+        assert f">{text}<" in drawn["search-trees"]
+    for text in ("newton", "gradient", "0.01", "31"):
+        assert f">{text}<" in drawn["search-trees-draws"]
+    assert search_figures(outcome(Searched("trees", 0, (trial(1, 0.1, 0.4, fault="none"),))))
