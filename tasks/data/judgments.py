@@ -21,7 +21,7 @@ import polars as pl
 
 from tasks.data.ingest import located
 from tasks.data.json_lines import read_json_file, text_of
-from tasks.data.tables import SEPARATORS, require_plain
+from tasks.data.tables import SEPARATORS, is_table, require_plain
 from tasks.data.trec import PAIR, QRELS, read_trec
 from tasks.records import DataError, number_of
 
@@ -65,7 +65,7 @@ def read_judgments(paths: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
 
 def is_judgments(path: Path) -> bool:
     """Whether a file holds judgments of another form than TREC's, which needs more than a name to be told from a run or a data set."""
-    return _reader(path) is not None and path.suffix.lower() not in SEPARATORS
+    return not is_table(path) and _reader(path) is not None
 
 
 def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
