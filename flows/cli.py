@@ -123,6 +123,19 @@ def _parser() -> argparse.ArgumentParser:
     fuse.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
     fuse.set_defaults(record=None)
 
+    correct = command(
+        "correct",
+        _correct,
+        "measure TREC runs that a machine judged as people would, from a random sample of pairs that people judged",
+    )
+    correct.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
+    correct.add_argument("--machine", required=True, metavar="FILE", help="judgments of every pair, by a machine")
+    correct.add_argument("--people", required=True, metavar="FILE", help="judgments of a random sample of these pairs, by people")
+    correct.add_argument("--measure", default="dcg@10", metavar="MEASURE", help="p@k or dcg@k (default: dcg@10)")
+    correct.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    settable(correct, "a convention, such as conventions.gain=exp2")
+    correct.add_argument("--json", action="store_true", help="print the numbers as JSON")
+
     check = command("check", _check, "look at data files before training on them")
     check.add_argument("files", nargs="*", metavar="FILE")
     check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
@@ -449,6 +462,28 @@ def _fuse(given: argparse.Namespace) -> int:
         return {**found, "written": {"run": given.output, "ranker": way}}
 
     return _start(given, config, write)
+
+
+def _correct(given: argparse.Namespace) -> int:
+    with _working("measuring"):
+        from pathlib import Path
+
+        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+        from tasks.config.fuse import fuse_config, named_runs
+        from tasks.config.reading import override_all, parse
+        from tasks.evidence.machine_labels import corrected_runs
+        from tasks.records import printable
+
+        runs = named_runs(given.runs, fewest=1)
+        written = fuse_config(runs, given.people, "ndcg_10", 3)
+        override_all(written, given.set)
+        rules, files = parse(written, "correct").core_conventions, {name: [Path(path)] for name, path in runs.items()}
+        found = corrected_runs(files, [Path(given.people)], [Path(given.machine)], given.measure, rules, given.level)
+    for one in found:
+        print(printable(one.text()))
+    if given.json:
+        print(json.dumps([one.as_json() for one in found]))
+    return 0
 
 
 def _check(given: argparse.Namespace) -> int:

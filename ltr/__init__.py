@@ -26,6 +26,7 @@ from ltr.linear.svmmap import SVMmap
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import MEASURES, Measure
+from ltr.metrics.prediction_powered import Corrected, corrected
 from ltr.nets.lambdarank import LambdaRank
 from ltr.objectives.effective_pairs import Ledger, ledger
 from ltr.objectives.lambda_objective import Objective
@@ -71,6 +72,7 @@ __all__ = [
     "Combination",
     "ConditionalModel",
     "Conventions",
+    "Corrected",
     "Estimator",
     "Fusion",
     "LambdaMART",
@@ -95,6 +97,7 @@ __all__ = [
     "WhyAbove",
     "certify",
     "combine",
+    "corrected",
     "evaluate",
     "ledger",
     "load",

@@ -27,11 +27,11 @@ WAYS: dict[str, Written] = {
 """Rankers by name; what they learn, they learn from all forms of the scores."""
 
 
-def named_runs(given: Sequence[str]) -> dict[str, str]:
+def named_runs(given: Sequence[str], fewest: int = 2) -> dict[str, str]:
     """Paths by name: of ``NAME=FILE`` the name, of ``FILE`` that of the file without its suffix.
 
     Raises:
-        ConfigError: for fewer than two runs, two of one name, or one that a ranker of `WAYS` has.
+        ConfigError: for fewer runs than the fewest, two of one name, or one that a ranker of `WAYS` has.
     """
     runs: dict[str, str] = {}
     for one in given:
@@ -41,7 +41,7 @@ def named_runs(given: Sequence[str]) -> dict[str, str]:
         if name in runs or name in WAYS:
             raise ConfigError(f"fuse: {one}: the name {name!r} is taken; write NAME=FILE to name it otherwise")
         runs[name] = path
-    if len(runs) < 2:
+    if len(runs) < fewest:
         raise ConfigError(f"fuse: {len(runs)} run; two or more are fused")
     return runs
 

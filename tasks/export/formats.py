@@ -197,8 +197,8 @@ def export_to(
     path = Path(path)
     export(ranker, path, to, complete, engine)
     remarks = [rule for rule in (remark(ranker, to, complete) for remark in _REMARKS) if rule]
-    if engine is not None and (said := Engine.of(engine).remark):
-        remarks.append(said)
+    said = Engine.of(engine).remark if engine is not None else _by_version(ranker, to)
+    remarks = [said, *remarks] if said else remarks
     verified = None
     if sample is not None and FORMATS[to].scores is None:
         remarks.append(f"not verified: {to} is read by {FORMATS[to].about}")
@@ -244,13 +244,13 @@ def _moved_thresholds(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     return f"Solr adds 1e-6 to thresholds, which lets it meet these to {shift:.1e} only" if shift else ""
 
 
-def _by_version(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+def _by_version(ranker: ltr.Ranker, to: str) -> str:
     told = form_of(ranker) == "trees" and to == "opensearch"
     versions = "below 3.2 put 0 for a feature that a document lacks, 3.2 to 3.7 send it right, later ones obey the model (--engine)"
     return f"versions of OpenSearch {versions}" if told else ""
 
 
-_REMARKS = (_by_version, _narrow_leaves, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
+_REMARKS = (_narrow_leaves, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
 
 
 def _complete_trees(ranker: ltr.Ranker, to: str, complete: bool) -> Trees:

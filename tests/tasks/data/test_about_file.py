@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 
 from flows.cli import main
@@ -31,7 +32,11 @@ def test_every_kind_is_known_and_told(workplace, name):
 def test_data_to_learn_from_are_not_of_these_kinds(workplace):
     (workplace / "a.txt").write_text("# a comment\n1 qid:q1 1:5 #docid = a\n")
     (workplace / "b.txt").write_text("1 qid:q1 1:5 #docid = a\n")
+    pl.DataFrame({"query": ["a"], "document": ["b"], "label": [1]}).write_parquet(workplace / "c.parquet")
+    (workplace / "d.csv").write_text("query,document,label,f\na,b,1,2\n")
     assert about_file(workplace / "b.txt") is None
+    assert about_file(workplace / "c.parquet") is None
+    assert about_file(workplace / "d.csv") is None
     assert about_file(workplace / "a.txt") is None
 
 

@@ -1,0 +1,126 @@
+"""What people would say of some systems' rankings that a machine judged whole, from the few labels that people gave.
+
+People's labels are taken to be a random sample of the pairs that the machine judged: then `ltr.metrics.prediction_powered` holds. Pairs that
+people judged because a system had them high are no such sample.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ltr.kernels.kernel import Floats
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.dcg import gain_mean_value
+from ltr.metrics.gains import graded, log_discount
+from ltr.metrics.measure import Measure
+from ltr.metrics.prediction_powered import FEWEST, Corrected, corrected
+from tasks.data.judgments import read_judgments
+from tasks.data.trec import PAIR, RUN, read_trec
+from tasks.records import DataError, number_of
+
+
+@dataclass(frozen=True)
+class CorrectedRun:
+    """A run's measure as people would have it; with `against`, its difference from that run's."""
+
+    run: str
+    found: Corrected
+    against: str | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the interval of a difference leaves out 0."""
+        return self.found.interval[0] > 0 or self.found.interval[1] < 0
+
+    def text(self) -> str:
+        """In words."""
+        found = self.found
+        name = f"{self.run} − {self.against}" if self.against else self.run
+        shown = f"{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
+        alone = f"people alone {found.people:.4f} [{found.people_interval[0]:.4f}, {found.people_interval[1]:.4f}]"
+        told = f"{name}: {shown}   {alone}   machine alone {found.machine:.4f}"
+        if not found.trusted:
+            return f"{told}   (only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
+        if self.against and not self.settled and found.value:
+            needed = found.needed(abs(found.value))
+            return f"{told}   not settled; about {number_of(needed, 'label')} of people would, if the difference is what it seems"
+        return told
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"run": self.run, "against": self.against, **asdict(self.found)}
+
+
+def corrected_runs(
+    runs: Mapping[str, Sequence[Path]],
+    people: Sequence[Path],
+    machine: Sequence[Path],
+    measure: str,
+    conventions: Conventions,
+    level: float = 0.95,
+) -> list[CorrectedRun]:
+    """Every run's measure, and the difference of each from the best of them.
+
+    Args:
+        runs: TREC runs by name; a document that the machine did not judge gains nothing, as in trec_eval.
+        people, machine: judgments of any form that `data.qrels` takes.
+        measure: ``p@k`` or ``dcg@k``, which are sums over documents.
+
+    Raises:
+        DataError: for wrong files, people's labels of pairs that the machine did not judge, or another measure.
+    """
+    judged, _ = read_judgments(machine)
+    by_people, _ = read_judgments(people)
+    strange = by_people.join(judged, on=PAIR, how="anti")
+    if strange.height:
+        query, document = strange.row(0)[:2]
+        raise DataError(
+            f"{', '.join(map(str, people))}: query {query!r}, document {document!r}: people judged it and the machine did not "
+            f"({number_of(strange.height, 'such pair')}); the machine's labels are of every pair that people could have judged"
+        )
+    table = judged.join(by_people.rename({"label": "people"}), on=PAIR, how="left", maintain_order="left").sort(PAIR)
+    labels = table["label"].clip(lower_bound=0).to_numpy()
+    gain, curve = _sums(measure, conventions)
+    gains = gain(labels)
+    few = table["people"].clip(lower_bound=0).fill_null(float("nan")).to_numpy()
+    true = np.where(np.isnan(few), np.nan, gain(np.nan_to_num(few)))
+    weights = {name: _weights(table, read_trec(paths, RUN), curve) for name, paths in runs.items()}
+    found = [CorrectedRun(name, corrected(own, true, gains, labels, level)) for name, own in weights.items()]
+    found.sort(key=lambda one: -one.found.value)
+    best = found[0].run
+    differences = [
+        CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, labels, level), best) for one in found[1:]
+    ]
+    return [*found, *differences]
+
+
+def _sums(measure: str, conventions: Conventions) -> tuple[Any, Any]:
+    """Gains of labels and discounts of ranks of a measure that is a sum over documents."""
+    name, _, cutoff = measure.lower().replace("_", "@").partition("@")
+    if name == "dcg" and (not cutoff or (cutoff.isdigit() and 0 < int(cutoff) < 1_000_000)):
+        depth = int(cutoff or 1_000_000)
+        return lambda labels: graded(labels, conventions), lambda ranks: _at(log_discount, ranks, depth, conventions)
+    read = Measure.of(measure)
+    if read.definition.value is not gain_mean_value or read.cutoff is None:
+        raise DataError(f"measure {measure!r}: p@k and dcg@k are sums over documents, which can be corrected from a sample of them")
+    return lambda labels: read.definition.gain(labels, conventions), lambda ranks: _at(
+        read.definition.curve, ranks, int(read.cutoff or 0), conventions
+    )
+
+
+def _at(curve: Any, ranks: Floats, cutoff: int, conventions: Conventions) -> Floats:
+    longest = int(max(ranks.max(initial=1), cutoff if cutoff < 1_000_000 else 1))
+    by_rank: Floats = curve(longest, cutoff, conventions)
+    return by_rank[ranks.astype(np.int64) - 1]
+
+
+def _weights(table: pl.DataFrame, run: pl.DataFrame, curve: Any) -> Floats:
+    """What each judged pair's gain counts in the mean over the judged queries, ``float64 [pairs]``."""
+    ranks = table.join(run, on=PAIR, how="left", maintain_order="left")["rank"].fill_null(0).cast(pl.Float64).to_numpy()
+    weights = np.zeros(len(ranks))
+    weights[ranks > 0] = curve(ranks[ranks > 0]) / table["query"].n_unique()
+    return weights

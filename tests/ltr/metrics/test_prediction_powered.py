@@ -1,0 +1,110 @@
+"""Intervals against simulated truth and real labels of both kinds; what the estimate is by hand; and when it closes."""
+
+import numpy as np
+import pytest
+
+from ltr.metrics.prediction_powered import FEWEST, corrected
+
+
+def labels(n=2000, seed=0):
+    """People's labels 0–3, and a machine that errs by one upwards more often than not."""
+    rng = np.random.default_rng(seed)
+    people = rng.choice(4, n, p=[0.5, 0.2, 0.2, 0.1])
+    machine = np.clip(people + rng.choice([-1, 0, 1], n, p=[0.1, 0.5, 0.4]), 0, 3)
+    return people.astype(np.float64), machine.astype(np.float64), rng
+
+
+def sampled(people, share, rng):
+    some = np.full(len(people), np.nan)
+    chosen = rng.permutation(len(people))[: int(share * len(people))]
+    some[chosen] = people[chosen]
+    return some
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+@pytest.mark.parametrize("discounted", [False, True])
+def test_intervals_hold_what_they_say_and_are_narrower(share, discounted):
+    people, machine, rng = labels()
+    weights = (1 / np.log2(2 + rng.permutation(len(people))) if discounted else np.ones(len(people))) / len(people)
+    truth = float(weights @ people)
+    found = [corrected(weights, sampled(people, share, rng), machine, seed=k) for k in range(400)]
+    held = np.mean([one.interval[0] <= truth <= one.interval[1] for one in found])
+    assert 0.92 <= held <= 0.98
+    widths = np.array([[one.interval[1] - one.interval[0], one.people_interval[1] - one.people_interval[0]] for one in found])
+    assert widths[:, 0].mean() < 0.8 * widths[:, 1].mean()
+    assert abs(np.mean([one.value for one in found]) - truth) < 0.1 * widths[:, 0].mean()
+    assert abs(found[0].machine - truth) > widths[:, 0].mean() / 2, "the machine alone is wrong"
+
+
+def test_a_machine_that_knows_nothing_costs_nothing():
+    people, _, rng = labels()
+    noise = rng.integers(0, 4, len(people)).astype(np.float64)
+    found = corrected(np.ones(len(people)), sampled(people, 0.2, rng), noise)
+    widths = [high - low for low, high in (found.interval, found.people_interval)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.03)
+
+
+def test_everything_judged_leaves_no_doubt():
+    people, machine, rng = labels(300)
+    weights = rng.random(300)
+    found = corrected(weights, people, machine)
+    assert found.value == pytest.approx(weights @ people)
+    assert found.interval == pytest.approx((found.value, found.value))
+    assert found.sampled == found.documents == 300
+
+
+def test_so_many_labels_settle_a_difference():
+    """With as many labels as are said to be needed, half the width of the interval is what was asked for."""
+    people, machine, rng = labels(5000)
+    weights = np.ones(5000) / 5000
+    first = corrected(weights, sampled(people, 0.1, rng), machine)
+    n = first.needed(0.02)
+    then = corrected(weights, sampled(people, n / 5000, rng), machine)
+    assert (then.interval[1] - then.interval[0]) / 2 == pytest.approx(0.02, rel=0.1)
+    with pytest.raises(ValueError, match="half_width=0 is not above 0"):
+        first.needed(0)
+
+
+def test_few_documents_with_a_weight_are_not_trusted():
+    people, machine, rng = labels()
+    weights = (np.arange(len(people)) < 100).astype(np.float64)
+    found = corrected(weights, sampled(people, 0.1, rng), machine)
+    assert found.sampled < FEWEST
+    assert not found.trusted
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"machine": np.array([1.0, np.nan, 0])}, "a document has no gain of the machine's, or no weight"),
+        ({"people": np.array([1.0, np.nan, np.nan])}, "people judged 1 documents; an interval needs two"),
+        ({"weights": np.ones(2)}, r"of shapes \(2,\), \(3,\) and \(3,\)"),
+    ],
+)
+def test_what_is_wrong_is_named(change, says):
+    with pytest.raises(ValueError, match=says):
+        corrected(**{"weights": np.ones(3), "people": np.array([1.0, 0, np.nan]), "machine": np.array([1.0, 0, 1]), **change})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_real_labels_of_people_and_a_machine(real_data, share):
+    """Of 10,284 pairs judged by both: the mean gain, and DCG of a ranking."""
+    files = [real_data / "rag25" / f"{who}.qrels" for who in ("human", "machine")]
+    if not all(file.is_file() for file in files):
+        pytest.skip("no rag25/human.qrels and machine.qrels")
+    read = [{tuple(line.split()[::2]): float(line.split()[3]) for line in file.read_text().splitlines()} for file in files]
+    pairs = sorted(set(read[0]) & set(read[1]))
+    people, machine = (np.array([one[pair] for pair in pairs]) for one in read)
+    rng = np.random.default_rng(1)
+    order = np.lexsort((-people - 2 * rng.normal(size=len(people)), [query for query, _ in pairs]))
+    first = np.flatnonzero([k == 0 or pairs[order[k]][0] != pairs[order[k - 1]][0] for k in range(len(pairs))])
+    rank = np.empty(len(pairs))
+    rank[order] = np.arange(len(pairs)) - np.repeat(first, np.diff(np.append(first, len(pairs))))
+    for weights in (np.ones(len(pairs)) / len(pairs), 1 / np.log2(rank + 2) / len(first)):
+        truth = float(weights @ people)
+        found = [corrected(weights, sampled(people, share, rng), machine, seed=k) for k in range(600)]
+        held = np.mean([one.interval[0] <= truth <= one.interval[1] for one in found])
+        assert 0.93 <= held <= 0.97
+        widths = np.array([[high - low for low, high in (one.interval, one.people_interval)] for one in found])
+        assert widths[:, 0].mean() < 0.95 * widths[:, 1].mean()

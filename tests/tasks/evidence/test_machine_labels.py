@@ -1,0 +1,77 @@
+"""Runs measured as people would: weights by rank by hand, what settles a difference, what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import ltr
+from flows.cli import main
+from tasks.evidence.machine_labels import corrected_runs
+from tasks.records import DataError
+
+RULES = ltr.Conventions(gain="linear", threshold=2, ties="docid", empty="zero")
+
+
+@pytest.fixture
+def folder(workplace):
+    """Thirty queries of 40 documents, two systems, a machine that is too kind, and people for a third of it all."""
+    rng = np.random.default_rng(0)
+    people = rng.choice(4, (30, 40), p=[0.5, 0.2, 0.2, 0.1])
+    machine = np.clip(people + rng.choice([0, 1], people.shape), 0, 3)
+    for name, noise in (("good", 1.0), ("poor", 4.0)):
+        scores = people + noise * rng.normal(size=people.shape)
+        lines = [f"q{q} Q0 d{d} 0 {scores[q, d]} t\n" for q in range(30) for d in range(40)] + ["q1 Q0 unknown 0 99 t\n"]
+        (workplace / f"{name}.run").write_text("".join(lines))
+    pairs = [(q, d) for q in range(30) for d in range(40)]
+    few = set(rng.permutation(len(pairs))[:400].tolist())
+    (workplace / "machine").write_text("".join(f"q{q} 0 d{d} {machine[q, d]}\n" for q, d in pairs))
+    (workplace / "all").write_text("".join(f"q{q} 0 d{d} {people[q, d]}\n" for q, d in pairs))
+    (workplace / "few").write_text("".join(f"q{q} 0 d{d} {people[q, d]}\n" for k, (q, d) in enumerate(pairs) if k in few))
+    return workplace
+
+
+@pytest.mark.parametrize("measure", ["p@5", "dcg@10", "dcg"])
+def test_all_labels_of_people_give_the_measure(folder, measure):
+    runs = {name: [folder / f"{name}.run"] for name in ("good", "poor")}
+    found = corrected_runs(runs, [folder / "all"], [folder / "machine"], measure, RULES)
+    assert [(one.run, one.against) for one in found] == [("good", None), ("poor", None), ("poor", "good")]
+    people = {tuple(line.split()[::2]): int(line.split()[3]) for line in (folder / "all").read_text().splitlines()}
+    for one in found[:2]:
+        rows = [line.split() for line in (folder / f"{one.run}.run").read_text().splitlines()]
+        total = 0.0
+        for q in range(30):
+            ranked = sorted((row for row in rows if row[0] == f"q{q}"), key=lambda row: -float(row[4]))
+            for rank, row in enumerate(ranked[: int(measure.partition("@")[2] or 99)], 1):
+                label = people.get((row[0], row[2]), 0)
+                total += (label >= 2) / 5 if measure == "p@5" else label / np.log2(rank + 1)
+        assert one.found.value == pytest.approx(total / 30)
+    assert found[2].found.value == pytest.approx(found[1].found.value - found[0].found.value)
+
+
+def test_a_few_labels_correct_a_kind_machine(folder):
+    runs = {name: [folder / f"{name}.run"] for name in ("good", "poor")}
+    few, whole = (corrected_runs(runs, [folder / who], [folder / "machine"], "dcg@20", RULES) for who in ("few", "all"))
+    for one, truth in zip(few, whole, strict=True):
+        assert one.found.interval[0] <= truth.found.value <= one.found.interval[1]
+    assert few[0].found.machine > few[0].found.interval[1]
+    assert few[2].settled
+    assert "people alone" in few[2].text()
+    narrow = corrected_runs(runs, [folder / "few"], [folder / "machine"], "p@1", RULES)[0]
+    assert "below 50 intervals hold less often than they say" in narrow.text()
+
+
+def test_the_command(folder, capsys):
+    asked = ["correct", "good.run", "worse=poor.run", "--people", "few", "--machine", "machine", "--json"]
+    assert main([*asked, "--measure", "dcg@20"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("worse − good: -")
+    assert [row["run"] for row in json.loads(lines[-1])] == ["good", "worse", "worse"]
+    assert main([*asked, "--measure", "ndcg@10"]) == 1
+    assert "measure 'ndcg@10': p@k and dcg@k are sums over documents" in capsys.readouterr().err
+
+
+def test_pairs_that_the_machine_did_not_judge_are_refused(folder):
+    (folder / "few").write_text("q1 0 d1 2\nq1 0 other 1\n")
+    with pytest.raises(DataError, match="query 'q1', document 'other': people judged it and the machine did not"):
+        corrected_runs({"a": [folder / "good.run"]}, [folder / "few"], [folder / "machine"], "p@5", RULES)
