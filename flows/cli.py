@@ -250,7 +250,15 @@ def _parser() -> argparse.ArgumentParser:
         help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's or XGBoost's",
     )
     export.add_argument(
-        "--to", required=True, metavar="FORMAT", help="lightgbm, xgboost, ranklib, solr, linear (Elasticsearch, OpenSearch) or onnx"
+        "--to",
+        required=True,
+        metavar="FORMAT",
+        help="lightgbm, xgboost, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, xgboost-dump, lightgbm-dump (Vespa) or onnx",
+    )
+    export.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="what is to open it: opensearch-2.19 (its version), vespa or solr; refused where it would score otherwise",
     )
     export.add_argument("-o", "--output", required=True, metavar="FILE")
     export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
@@ -338,9 +346,11 @@ def _start(
     from pathlib import Path
 
     with _working():
+        from flows.own_server import begin_own_server
+
+        server_answers = begin_own_server()
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
-        from flows.own_server import use_own_server
         from flows.pipeline import run
         from flows.runners import runner_of
         from flows.study import StudyPartlyFailedError, study
@@ -360,7 +370,7 @@ def _start(
     with ends_in_time(), owned():
         with _working("starting Prefect's server"):
             patient(opened, (1.0, 2.0, 3.0))()
-            use_own_server()
+            server_answers()
         if isinstance(config, StudyConfig):
             try:
                 with _working():
@@ -523,8 +533,8 @@ def _clicks(given: argparse.Namespace) -> int:
             refuse_overwriting(Path(given.output), Path(given.log))
         read = log_pages(log)
     with _working("fitting click models"):
-        compared = compare_models(read, log.prior, given.held_out, given.seed)
-        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior)
+        compared = compare_models(read, log.prior or None, given.held_out, given.seed)
+        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior or None)
         if given.output:
             write_table(chosen.table, Path(given.output))
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen)
@@ -668,7 +678,7 @@ def _export(given: argparse.Namespace) -> int:
         from tasks.tracking.lookup import find_model
 
         refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
-        done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete)
+        done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete, given.engine)
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:

@@ -160,8 +160,7 @@ def functions(path):
 
 def is_compiled(node):
     return any(
-        "njit" in ast.unparse(d) or "overload" in ast.unparse(d) or "jitable" in ast.unparse(d) or "intrinsic" in ast.unparse(d)
-        for d in node.decorator_list
+        any(name in ast.unparse(d) for name in ("njit", "inner(", "overload", "jitable", "intrinsic")) for d in node.decorator_list
     )
 
 

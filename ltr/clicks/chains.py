@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from ltr.clicks.ascent import ascend
-from ltr.clicks.click_model import ClickModel, Settings, draws, no_draws, query_means, sums, within
+from ltr.clicks.click_model import STEADY, ClickModel, Settings, drawn_to, draws, no_draws, sums, within
 from ltr.clicks.pages import DEEPEST, Pages
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
@@ -79,7 +79,7 @@ def after_relevance(alpha: Floats, bored: float, pleased: float) -> Floats:
 
 def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Chain:
     """The model `name` (cascade, dcm, sdbn or ccm) of these pages, for ranks up to `n_ranks`."""
-    n_pairs, prior = len(pages.query), settings.prior
+    n_pairs = len(pages.query)
     read = _to_first_click(pages) if name == "cascade" else pages
     clicks = sums(read.pair, read.click, n_pairs)
     inner = read.click.copy()
@@ -107,14 +107,14 @@ def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Chain:
             examined, went_on, on_by_rank, passing,
         )  # fmt: skip
         looks, on, by_rank = examined / ONE, went_on / ONE, on_by_rank / ONE
-        means = query_means(clicks, looks, pages.query, prior)
+        means, prior = drawn_to(clicks, looks, looks, pages.query, settings.prior)
         better, seen = clicks + prior * means, looks + prior
         mean_on = (by_rank.sum() + 0.5) / (inner_of_rank.sum() + 1.0)
         rest = np.empty(0)
         if name == "dcm":
-            rest = (by_rank + prior * mean_on) / (inner_of_rank + prior)
+            rest = (by_rank + STEADY * mean_on) / (inner_of_rank + STEADY)
         elif name == "sdbn":
-            rest = (on + prior * mean_on) / (clicks_inner + prior)
+            rest = (on + STEADY * mean_on) / (clicks_inner + STEADY)
         elif name == "ccm":
             pleased = x[n_pairs + 2]
             pleases_on = alpha * pleased / after_pair
@@ -136,6 +136,7 @@ def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Chain:
     climb = ascend(once, start, settings.tolerance, settings.rounds)
     alpha, skipped, after_pair, after_rank = parts(climb.at)
     looks = examined / ONE
+    _, prior = drawn_to(clicks, looks, looks, pages.query, settings.prior)
     return Chain(name, alpha, looks, looks, prior, skipped, after_pair, after_rank, climb.rounds, climb.rested)
 
 

@@ -1,7 +1,8 @@
 """What every click model gives: how likely clicks are, and how attractive each pair of query and document is, with its uncertainty.
 
 A few impressions say little, so that what attracts is drawn to its query's mean as if it had been seen `prior` times more,
-α = (clicks + prior·m) / (looks + prior), and that mean to the log's, the more the less queries differ. Looks are impressions as far as the model takes them to have been examined.
+α = (clicks + prior·m) / (looks + prior), and that mean to the log's; by how much is what the log says of how documents and queries
+differ (empirical Bayes, by moments). Looks are impressions as far as the model takes them to have been examined.
 PyClick draws all to ½, as if each pair had been seen twice.
 """
 
@@ -15,6 +16,12 @@ from ltr.clicks.ascent import MARGIN
 from ltr.clicks.pages import Pages
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
+STRENGTHS = (1.0, 100.0)
+"""Least and most looks by which a log may say that pairs are drawn to their query's mean."""
+STEADY = 4.0
+"""Looks, or clicks, by which rarer parameters than α are drawn to what they are most like."""
+FEW = 50.0
+"""A log in which documents are seen again no oftener than this is not asked alone how they differ: `STEADY` looks are its other half."""
 SEED = 7
 """First of the numbers that simulation is seeded with."""
 
@@ -24,7 +31,7 @@ class Settings:
     """How a click model is fitted.
 
     Attributes:
-        prior: looks that are added to each pair's, above 0.
+        prior: looks that are added to each pair's, above 0; None for as many as the log says (`drawn_to`).
         rounds: of EM, at most.
         tolerance: gain in nats a result at which EM has come to rest.
 
@@ -32,12 +39,12 @@ class Settings:
         ValueError: for a number out of range.
     """
 
-    prior: float = 4.0
+    prior: float | None = None
     rounds: int = 200
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not (self.prior > 0 and np.isfinite(self.prior)):
+        if self.prior is not None and not (self.prior > 0 and np.isfinite(self.prior)):
             raise ValueError(f"prior: {self.prior}; a click model needs one above 0, for pairs that are rarely seen")
         if self.rounds < 1:
             raise ValueError(f"rounds: {self.rounds}; 1 or more")
@@ -100,30 +107,35 @@ def _mean_by_rank(values: Floats, pages: Pages) -> Floats:
     return means
 
 
-def query_means(clicks: Floats, looks: Floats, query: Ints, prior: float) -> Floats:
-    """What pairs are drawn to, ``float64 [pairs]``: their query's clicks over looks, itself drawn to the log's m.
+def drawn_to(clicks: Floats, looks: Floats, squares: Floats, query: Ints, prior: float | None) -> tuple[Floats, float]:
+    """What pairs are drawn to, ``float64 [pairs]``: their query's clicks over looks, itself drawn to the log's m; and as by how many looks.
 
-    How much queries differ, τ², is told by products of two documents' surpluses within a query, C_d − m·L_d, which chance alone makes 0 on
-    average, and how much the documents of one query do, v, by their squares less what chance adds. A query's mean then weighs as its
-    looks do against (m(1 − m) + v·Σ L_d² / L_q) / τ² looks of the log's mean, and against `prior` at least.
+    Of C clicks on L looks, each seen with its γ, and α of mean m and variance v within a query, of means with variance τ² among queries:
+
+        E (C − mL)² = (τ² + v)·(L² − S) + mL − m²S,   S = Σ γ²           E (C_a − mL_a)(C_b − mL_b) = τ²·L_a·L_b
+
+    for two documents of a query. Sums of these, each query's over its looks, give τ² and v, which is drawn to that of `STEADY` looks as by `FEW`. A pair then is drawn by m(1 − m)/v − 1 looks, the
+    strength of a beta law of that variance, and a query by as many as give its mean the variance that documents and chance give it.
 
     Args:
         clicks, looks: ``float64 [pairs]``.
+        squares: ``float64 [pairs]``, S; the looks where each is certain.
         query: ``int64 [pairs]``, whose the pair is.
+        prior: looks by which pairs are drawn, and queries at least; None for what the log says.
     """
-    of_log = (clicks.sum() + 0.5) / (looks.sum() + 1.0)
-    clicks_of, looks_of = sums(query, clicks, 0), sums(query, looks, 0)
-    surplus = clicks - of_log * looks
-    squares, looks_squared = sums(query, surplus * surplus, 0), sums(query, looks * looks, 0)
+    m = (clicks.sum() + 0.5) / (looks.sum() + 1.0)
+    surplus = clicks - m * looks
+    clicks_of, looks_of, surplus_of = (sums(query, values, 0) for values in (clicks, looks, surplus))
+    alike, looks_alike = (sums(query, values, 0) for values in (surplus * surplus, looks * looks))
     weight = 1.0 / (looks_of + 1.0)
-    of_query = sums(query, surplus, 0)
-    between = max((weight * (of_query * of_query - squares)).sum(), 0.0)
-    apart = between / max((weight * (looks_of * looks_of - looks_squared)).sum(), MARGIN)
-    within_queries = (weight * (squares - clicks_of)).sum() / max((weight * looks_squared).sum(), MARGIN) - apart
-    noise = of_log * (1 - of_log) + max(within_queries, 0.0) * looks_squared / np.maximum(looks_of, MARGIN)
-    strength = np.maximum(noise / max(apart, MARGIN), prior)
-    means: Floats = np.clip(((clicks_of + strength * of_log) / (looks_of + strength))[query], MARGIN, 1 - MARGIN)
-    return means
+    apart = max((weight * (surplus_of**2 - alike)).sum(), 0.0) / max((weight * (looks_of**2 - looks_alike)).sum(), MARGIN)
+    told = (weight[query] * (surplus * surplus - m * looks + m * m * squares)).sum()
+    repeats = (weight[query] * (looks * looks - squares)).sum()
+    inside = max((told - apart * repeats + FEW * m * (1 - m) / (STEADY + 1)) / (repeats + FEW), 0.0)
+    strength = prior if prior is not None else float(np.clip(m * (1 - m) / max(inside, MARGIN) - 1, *STRENGTHS))
+    noise = m * (1 - m) + inside * looks_alike / np.maximum(looks_of, MARGIN)
+    of_query = np.maximum(noise / max(apart, MARGIN), strength)
+    return within(((clicks_of + of_query * m) / (looks_of + of_query))[query]), strength
 
 
 def sums(where: Ints, values: Array, n: int) -> Floats:

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from ltr.clicks.ascent import MARGIN
-from ltr.clicks.click_model import ClickModel, Settings, draws, no_draws, query_means, sums, within
+from ltr.clicks.click_model import STEADY, ClickModel, Settings, drawn_to, draws, no_draws, sums, within
 from ltr.clicks.pages import Pages
 from ltr.data.propensities import propensities, ties
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
@@ -117,24 +117,25 @@ def _cells(pages: Pages, state: Ints, n_states: int) -> _Cells:
 
 def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Looks:
     """The model `name` (rctr, dctr, pbm or ubm) of these pages, for ranks up to `n_ranks`."""
-    n_pairs, prior = len(pages.query), settings.prior
+    n_pairs = len(pages.query)
     state = _states(pages, name, n_ranks)
     cells = _cells(pages, state, n_ranks * n_ranks + 1)
     if name == "rctr":
         shown, clicked = (np.bincount(cells.state - 1, column, n_ranks) for column in (cells.shown, cells.clicked))
-        rates = (clicked + prior * clicked.sum() / shown.sum()) / (shown + prior)
+        rates = (clicked + STEADY * clicked.sum() / shown.sum()) / (shown + STEADY)
         gamma, alpha = np.repeat(rates[:, None], n_ranks, axis=1), np.ones(n_pairs)
         looks = sums(cells.pair, cells.shown, n_pairs)
-        return Looks(name, alpha, looks, looks, prior, gamma)
+        return Looks(name, alpha, looks, looks, STEADY, gamma)
     table = np.ones((n_ranks, n_ranks))
     if name == "ubm":
-        table = _after_clicks(_told(cells, n_ranks * n_ranks), prior, n_ranks)
+        table = _after_clicks(_told(cells, n_ranks * n_ranks), n_ranks)
     elif name == "pbm":
-        table = np.repeat(_by_rank(_told(cells, n_ranks), prior)[:, None], n_ranks, axis=1)
+        table = np.repeat(_by_rank(_told(cells, n_ranks))[:, None], n_ranks, axis=1)
     gamma = table.ravel() if name == "ubm" else np.ascontiguousarray(table[:, 0])
     look = cells.shown * gamma[cells.state - 1]
     clicks, looks = (sums(cells.pair, values, n_pairs) for values in (cells.clicked, look))
-    alpha = query_means(clicks, looks, pages.query, prior)
+    squares = sums(cells.pair, look * gamma[cells.state - 1], n_pairs)
+    alpha, prior = drawn_to(clicks, looks, squares, pages.query, settings.prior)
     _attract(cells.starts, cells.state, cells.shown, cells.clicked, gamma, prior, alpha)
     at = alpha[cells.pair]
     certain = sums(cells.pair, look * (1 - at) / (1 - gamma[cells.state - 1] * at), n_pairs)
@@ -159,11 +160,11 @@ def _told(cells: _Cells, n_states: int) -> _Told:
     return _Told(sums(cells.state - 1, cells.clicked, n_states), sums(cells.state - 1, cells.shown * alpha[cells.pair], n_states))
 
 
-def _by_rank(told: _Told, prior: float) -> Floats:
-    """γ of each rank, ``float64 [ranks]``, drawn to that of the rank above as if `prior` more clicks had been expected there."""
+def _by_rank(told: _Told) -> Floats:
+    """γ of each rank, ``float64 [ranks]``, drawn to that of the rank above as if `STEADY` more clicks had been expected there."""
     gamma, above = np.empty(len(told.clicked)), told.clicked.sum() / told.expected.sum()
     for rank in range(len(gamma)):
-        above = gamma[rank] = (told.clicked[rank] + prior * above) / (told.expected[rank] + prior)
+        above = gamma[rank] = (told.clicked[rank] + STEADY * above) / (told.expected[rank] + STEADY)
     return within(gamma / _largest(gamma, told.expected))
 
 
@@ -172,13 +173,13 @@ def _largest(gamma: Floats, expected: Floats) -> float:
     return float(gamma[expected >= expected.mean() / 2].max())
 
 
-def _after_clicks(told: _Told, prior: float, n_ranks: int) -> Floats:
+def _after_clicks(told: _Told, n_ranks: int) -> Floats:
     """γ of each rank and rank of the last click above, ``float64 [ranks, ranks]``, drawn to the rank's own."""
     clicked, expected = (values.reshape(n_ranks, n_ranks) for values in (told.clicked, told.expected))
-    of_rank = _by_rank(_Told(clicked.sum(axis=1), expected.sum(axis=1)), prior)
+    of_rank = _by_rank(_Told(clicked.sum(axis=1), expected.sum(axis=1)))
     scale = clicked.sum() / (expected * of_rank[:, None]).sum()
     """What is expected is by γ whose largest, of all states, is 1."""
-    table = (clicked + prior * scale * of_rank[:, None]) / (expected + prior)
+    table = (clicked + STEADY * scale * of_rank[:, None]) / (expected + STEADY)
     return np.ascontiguousarray(within(table / _largest(table[:, 0], expected[:, 0])))
 
 

@@ -14,8 +14,6 @@ together; such groups stand to each other as their clicks over impressions do, n
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 TOLERANCE = 1e-10
 """The iteration ends when no propensity moves by more."""
@@ -30,6 +28,9 @@ def ties(document: NDArray[np.int64], rank: NDArray[np.int64], clicked: NDArray[
         rank: ``int64 [rows]``, from 1.
         clicked: clicks of this document at this rank.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n_ranks, n_documents = int(rank.max()), int(document.max()) + 1
     drawn = np.bincount(rank - 1, clicked, n_ranks)
     shown_at = coo_array((np.ones(len(rank), np.int64), (document, rank - 1)), (n_documents, n_ranks)).tocsr()

@@ -18,7 +18,6 @@ from typing import Literal
 
 import numpy as np
 from numba import njit, prange, types
-from scipy import stats
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, F8_2D, I8, I8_1D, Floats, Ints, Kernel, ready
@@ -173,6 +172,8 @@ def certify(
 
 def upper_bound(rising: int, n: int, delta: float) -> float:
     """One-sided Clopper–Pearson bound, at confidence 1 − δ, on a share of which `rising` of `n` draws were seen."""
+    from scipy import stats
+
     return 1.0 if rising == n else float(stats.beta.ppf(1 - delta, rising + 1, n - rising))
 
 

@@ -8,6 +8,7 @@ function when it is first needed.
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
@@ -58,6 +59,10 @@ def read_only(array: NumbaType) -> NumbaType:
     """The type of such an array that is only read: of a memory-mapped file for instance. One that can be written to is taken too."""
     return array.copy(readonly=True)
 
+
+inner = partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""``njit`` for functions that only compiled code calls, and not by address: their entries for Python and for C take longer to compile than
+they do. Called from Python they fail."""
 
 _COMPILED: dict[tuple[Kernel, NumbaType], Kernel] = {}
 

@@ -8,7 +8,7 @@ vector; rounding keeps the order of two scores or makes them a tie, so one pass 
 import numpy as np
 from numba import njit, types
 
-from ltr.kernels.kernel import F8_1D, I1, I8_1D, Floats, Floats32, Ints, Ints32
+from ltr.kernels.kernel import F8_1D, I1, I8_1D, Floats, Floats32, Ints, Ints32, inner
 
 COUNTED = 1000
 """Queries of up to this many documents are ranked by counting, longer ones by sorting: whichever is faster."""
@@ -66,7 +66,7 @@ def sort_falling(values: Floats, order: Ints) -> None:
         size *= 2
 
 
-@njit(cache=True)
+@inner()
 def _is_above(a: float, b: float) -> bool:
     """a > b, with NaN below all numbers."""
     return a == a and not b >= a

@@ -11,7 +11,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numba import njit, prange
-from scipy import optimize
 
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32
@@ -78,6 +77,8 @@ def minimise(
     def value(weights: Floats) -> tuple[float, Floats]:
         loss, factors = cost(products(features, weights))
         return loss + (weights**2).sum() / C, transposed(features, factors) + 2 * weights / C
+
+    from scipy import optimize
 
     found = optimize.minimize(
         value,

@@ -15,7 +15,6 @@ from typing import ClassVar
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
-from scipy import optimize
 
 from ltr.data.queries import Queries, has_pairs
 from ltr.kernels.kernel import Floats, Floats32, Ints
@@ -185,6 +184,8 @@ class RankSVM(LinearRanker):
             upper = 2.0 * self.C * np.add.reduce(parts)[:n_features, :n_features]
             whole: Floats = np.triu(upper) + np.triu(upper, 1).T + (1.0 + _RIDGE * np.trace(upper)) * np.eye(len(w))
             return whole
+
+        from scipy import optimize
 
         start = np.zeros(n_features)
         steepest = float(np.sqrt((value(start)[1] ** 2).sum()))

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit, prange
-from scipy import optimize
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32, Ints
@@ -138,6 +137,8 @@ def _dual(gram: Floats, heights: Floats, largest: float, start: Floats) -> Float
     def value(a: Floats) -> tuple[float, Floats]:
         along = (gram * a).sum(axis=1)
         return float((0.5 * along * a - heights * a).sum()), along - heights
+
+    from scipy import optimize
 
     room = {"type": "ineq", "fun": lambda a: largest - a.sum(), "jac": lambda a: -np.ones(len(a))}
     bounds, options = [(0.0, largest)] * len(heights), {"maxiter": 200, "ftol": 1e-12}

@@ -7,13 +7,13 @@ Ties are in expectation: a tied document counts the mean gain of its group (McSh
 import numpy as np
 from numba import njit
 
-from ltr.kernels.kernel import Floats, Ints, Kernel, ready
+from ltr.kernels.kernel import Floats, Ints, Kernel, inner, ready
 from ltr.kernels.ranking import sort_falling
 from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount
 from ltr.metrics.measure import VALUE, Definition, Measure, register
 
 
-@njit(cache=True)
+@inner()
 def _gain_sum(gains: Floats, ends: Ints, curve: Floats) -> float:
     """Σ gain · curve, a tied document counting the mean gain of its group."""
     total, start = 0.0, 0
@@ -35,7 +35,7 @@ def _gain_sum(gains: Floats, ends: Ints, curve: Floats) -> float:
 _LEVELS = 12
 
 
-@njit(cache=True)
+@inner()
 def _ideal(gains: Floats, curve: Floats) -> float:
     """Σ gain · curve of the best ranking. Labels have few levels, so the highest remaining gain is found level by level; only a query
     with many different gains is sorted. Floats ≥ 0 are ordered as their bits are, and the maximum of integers runs in vector lanes."""

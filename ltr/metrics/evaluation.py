@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.kernels.kernel import F8_1D, I1, I8, I8_1D, Floats, Ints, Kernel, ready
+from ltr.kernels.kernel import F8_1D, I1, I8, I8_1D, Floats, Ints, Kernel, inner, ready
 from ltr.kernels.ranking import RANK, SORT, rank, sort_falling
 from ltr.metrics.conventions import PRESETS, Conventions
 from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of
@@ -22,7 +22,7 @@ _CHUNK = 1 << 18
 """Documents that are ranked at a time before they are measured: their ranking takes 4 MB."""
 
 
-@njit(cache=True)
+@inner()
 def _in_order(values: Floats) -> bool:
     for k in range(1, len(values)):
         if values[k] < values[k - 1]:

@@ -9,7 +9,7 @@ product. All of them take the documents of a query by descending score.
 import numpy as np
 from numba import njit, types
 
-from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel
+from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel, inner
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE
 from ltr.objectives.pair_costs import COST
 
@@ -22,7 +22,7 @@ _SIDE_BY_SIDE = 2048
 """Pairs that are gathered before the pair cost is applied to them, or one row of pairs where a query is longer."""
 
 
-@njit(cache=True)
+@inner()
 def _lay_row(
     t: int, floor: float, scale: float, change: Floats, scores: Floats, gains: Floats, groups: Floats, o: Floats, weight: Floats
 ) -> None:
@@ -41,7 +41,7 @@ def _lay_row(
         weight[k] = weight[k] if below_groups[k] == group else 0.0
 
 
-@njit(cache=True)
+@inner()
 def _apply(weight: Floats, slope: Floats, bend: Floats) -> int:
     """Gradients and hessians of pairs, in place of slopes and bends; the number of effective pairs."""
     effective = 0
@@ -52,7 +52,7 @@ def _apply(weight: Floats, slope: Floats, bend: Floats) -> int:
     return effective
 
 
-@njit(cache=True)
+@inner()
 def _add_row(t: int, slope: Floats, bend: Floats, gradient: Floats, hessian: Floats) -> None:
     """Adds the pairs of t and every lower rank; the sums run in four strands, always in the same order."""
     n = len(slope)
@@ -70,7 +70,7 @@ def _add_row(t: int, slope: Floats, bend: Floats, gradient: Floats, hessian: Flo
     hessian[t] += (e + f) + (g + h)
 
 
-@njit(cache=True)
+@inner()
 def _all_pairs(
     floor: float,
     scale: float,

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from ltr.kernels.exponential import exp
-from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32, Kernel
+from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32, Kernel, inner
 from ltr.kernels.ranking import sort_falling
 from ltr.metrics.measure import N_AUX
 from ltr.objectives.constructions import ranknet_weighted
@@ -32,7 +32,7 @@ FARTHEST = 60.0
 _NO_PAIR = np.float32(1e30)
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "nsz"}, forceinline=True)
+@inner(error_model="numpy", fastmath={"reassoc", "nsz"}, forceinline=True)
 def _four(
     i: np.uint64,
     n: np.uint64,
@@ -91,7 +91,7 @@ def _four(
 _LEVELS = 8
 
 
-@njit(cache=True)
+@inner()
 def _by_gain(gains: Floats32) -> Ints:
     """Positions by float32 gain, descending, equal gains in the order given: level by level, as labels have few. Floats ≥ 0 are ordered
     as their bits are, and the maximum of integers runs in vector lanes."""
@@ -112,7 +112,7 @@ def _by_gain(gains: Floats32) -> Ints:
     return order[:n]
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def _all(
     n: int, e: Floats32, g: Floats32, d: Floats32, s: Floats32, near: np.float32, own_gradient: Floats32, own_hessian: Floats32
 ) -> None:
@@ -126,7 +126,7 @@ def _all(
         _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, near, own_gradient, own_hessian)
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def write_pairs(
     scores: Floats,
     order: Ints,
@@ -170,7 +170,7 @@ def write_pairs(
         gradient[at], hessian[at] = weight * sigma * own_gradient[k], weight * sigma * sigma * own_hessian[k]
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def add_pairs(
     scores: Floats, gains: Floats, discount: Floats, scale: float, sigma: float, near: float, gradient: Floats, hessian: Floats
 ) -> None:
@@ -212,7 +212,7 @@ def add_pairs(
         hessian[at] += sigma * sigma * own_hessian[k]
 
 
-@njit(cache=True)
+@inner()
 def fits(scores: Floats, groups: Floats, sigma: float) -> bool:
     """Whether `add_pairs` can take the query: its ranked scores are close enough, and all its documents are in one group."""
     others, one, none = np.int32(0), np.int32(1), np.int32(0)
@@ -221,7 +221,7 @@ def fits(scores: Floats, groups: Floats, sigma: float) -> bool:
     return others == 0 and len(scores) > 1 and sigma * (scores[0] - scores[-1]) < FARTHEST
 
 
-@njit(cache=True)
+@inner()
 def _gain_pairs(
     near: float,
     scores: Floats,

@@ -29,6 +29,7 @@ from ltr.kernels.kernel import (
     Ints32,
     Kernel,
     NumbaType,
+    inner,
     ready,
 )
 from ltr.kernels.ranking import RANK, by_score, rank, sort_falling
@@ -131,7 +132,7 @@ def laid_out_first_type() -> NumbaType:
     return types.NamedTuple([_LAID_OUT, _one(_QUICK), plan_type(1), _one(gradients_signature(plan_type(1)))], LaidOutFirst)
 
 
-@njit(cache=True)
+@inner()
 def _by_deviation(values: Floats, also: Floats) -> None:
     """Both divided by the population standard deviation of `values`; left alone where it is zero (S section 5.3)."""
     deviation = np.sqrt(((values - values.mean()) ** 2).mean())
@@ -193,7 +194,7 @@ def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessia
     return effective
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def _gain_gradients(near: float, q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
     offsets, scales, sigma = plan.offsets, plan.scales, plan.sigma
     if np.isnan(scales[q]):

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit, prange, types
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ltr.data.queries import LEFT_OUT, Queries, canonical
 from ltr.kernels.exponential import exp
@@ -63,6 +61,9 @@ class Preferences:
 
     def in_cycles(self, n_documents: int) -> int:
         """Documents that lie on a cycle of preferences (P̄ > ½), and so cannot all be satisfied."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         winner = np.where(self.probability >= 0.5, self.upper, self.lower)
         loser = np.where(self.probability >= 0.5, self.lower, self.upper)
         clear = self.probability != 0.5

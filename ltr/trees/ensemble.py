@@ -23,6 +23,7 @@ from ltr.kernels.kernel import (
     Kernel,
     Words,
     Words32,
+    inner,
     read_only,
     ready,
 )
@@ -183,7 +184,7 @@ def join(trees: list[Trees]) -> Trees:
     return Trees(**arrays)
 
 
-@njit(cache=True)
+@inner()
 def _leaf_ranges(left: Ints32, right: Ints32, first: Ints, middle: Ints, last: Ints) -> bool:
     """Of each node of one tree the first and the last leaf below it, and the last one below its left child.
 
@@ -213,7 +214,7 @@ def _in_order(left: Ints32, right: Ints32, node_starts: Ints) -> bool:
     return True
 
 
-@njit(cache=True)
+@inner()
 def _leaf(
     x: Floats32,
     tree: int,
@@ -287,7 +288,7 @@ def _plan(
     return place, thresholds, kept, middle
 
 
-@njit(cache=True)
+@inner()
 def _lay(rows: Floats32, columns: Floats32) -> bool:
     """Writes rows as columns of ROWS numbers; returns whether any is infinite. The last sixteen columns overlap those before them."""
     flat, (n, width), infinite = rows.reshape(-1), rows.shape, False

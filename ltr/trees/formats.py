@@ -48,7 +48,14 @@ _MOST_FEATURES = 1 << 22
 """Of a file that names none: so many names are made up at most."""
 _ROOT = 2147483647
 _SLACK = np.float32(1e-6)
-_LARGEST = np.finfo(np.float32).max
+LARGEST = np.finfo(np.float32).max
+"""Of float32: what stands for an infinite threshold where a format has none."""
+_LAMBDARANK: dict[str, Json] = {
+    "lambdarank_bias_norm": "1", "lambdarank_normalization": "1", "lambdarank_num_pair_per_sample": "4294967295",
+    "lambdarank_pair_method": "topk", "lambdarank_score_normalization": "1", "lambdarank_unbiased": "0", "ndcg_exp_gain": "1",
+}  # fmt: skip
+"""XGBoost's own defaults. They decide nothing about scores; OpenSearch's reader takes rank:ndcg and no other objective that XGBoost 3 has for
+scores as they are."""
 _MARGINS = ("rank:", "reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror")
 """Objectives of XGBoost whose base score is a score; that of others is a probability or a rate."""
 
@@ -62,7 +69,7 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
     Raises:
         ValueError: for a feature name with a space, which LightGBM separates names by.
     """
-    _check_names(names, r"\s", "LightGBM separates feature names by spaces")
+    check_names(names, r"\s", "LightGBM separates feature names by spaces")
     blocks = [_lightgbm_tree(k, trees.between(k, k + 1)) for k in range(trees.n_trees)]
     header = {
         "num_class": 1,
@@ -79,7 +86,7 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
 
 
 def _lightgbm_tree(number: int, tree: Trees) -> str:
-    below = _below(tree)
+    below = documents_below(tree)
     missing = np.where(tree.missing_left, _LEFT | _NAN, _NAN)
     # A threshold of infinity separates all values from missing ones; LightGBM itself writes the largest number for it.
     thresholds = np.where(np.isinf(tree.threshold), 1e300, tree.threshold.astype(np.float64))
@@ -109,7 +116,7 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
     Raises:
         ValueError: for a feature name with ``[``, ``]`` or ``<``, which XGBoost does not take.
     """
-    _check_names(names, r"[\[\]<]", "XGBoost takes no feature names with [, ] or <")
+    check_names(names, r"[\[\]<]", "XGBoost takes no feature names with [, ] or <")
     written = [_xgboost_tree(k, trees.between(k, k + 1), len(names)) for k in range(trees.n_trees)]
     model: Json = {
         "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(trees.n_trees)},
@@ -129,7 +136,7 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
             "num_feature": str(len(names)),
             "num_target": "1",
         },
-        "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
+        "objective": {"name": "rank:ndcg", "lambdarank_param": _LAMBDARANK},
     }
     return {"learner": learner, "version": [2, 1, 0]}
 
@@ -156,7 +163,7 @@ def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
 
     zeros, none = np.zeros(n), np.zeros(n_leaves, np.int64)
     return {
-        "base_weights": _shortest(placed(zeros, tree.value)),
+        "base_weights": shortest(placed(zeros, tree.value)),
         "categories": [],
         "categories_nodes": [],
         "categories_segments": [],
@@ -164,13 +171,13 @@ def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
         "default_left": placed(tree.missing_left.astype(np.int64), none).tolist(),
         "id": number,
         "left_children": left.tolist(),
-        "loss_changes": _shortest(placed(tree.gain, none)),
+        "loss_changes": shortest(placed(tree.gain, none)),
         "parents": parents.tolist(),
         "right_children": right.tolist(),
-        "split_conditions": _shortest(placed(above, tree.value.astype(np.float32))),
+        "split_conditions": shortest(placed(above, tree.value.astype(np.float32))),
         "split_indices": placed(tree.feature, none).tolist(),
         "split_type": [0] * (n + n_leaves),
-        "sum_hessian": _shortest(placed(_below(tree), tree.documents)),
+        "sum_hessian": shortest(placed(documents_below(tree), tree.documents)),
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(n_features),
@@ -190,7 +197,7 @@ def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
         return f"<feature>{feature + 1}</feature><threshold>{float(str(threshold))!r}</threshold>{sides}"
 
     def leaf(value: float) -> str:
-        return f"<output>{_shortest([value])[0]!r}</output>"
+        return f"<output>{shortest([value])[0]!r}</output>"
 
     rows = (
         f'<tree id="{k + 1}" weight="1.0"><split>{_folded(trees.between(k, k + 1), leaf, split)}</split></tree>\n'
@@ -257,7 +264,7 @@ def check_complete(trees: Trees, names: Sequence[str], where: str) -> None:
 def _folded(tree: Trees, leaf: Callable[[float], _Node], split: Callable[[int, np.float32, _Node, _Node], _Node]) -> _Node:
     """One tree in nested form, built from the bottom up: children have higher numbers than their parents."""
     leaves = [leaf(value) for value in tree.value]
-    edges = np.clip(tree.threshold, -_LARGEST, _LARGEST)
+    edges = np.clip(tree.threshold, -LARGEST, LARGEST)
     nodes: dict[int, _Node] = {}
     for k in range(len(tree.feature) - 1, -1, -1):
         left, right = (nodes[child] if child >= 0 else leaves[~child] for child in (tree.left[k], tree.right[k]))
@@ -265,7 +272,7 @@ def _folded(tree: Trees, leaf: Callable[[float], _Node], split: Callable[[int, n
     return nodes[0] if nodes else leaves[0]
 
 
-def _below(tree: Trees) -> Ints:
+def documents_below(tree: Trees) -> Ints:
     """Documents below each node of one tree."""
     below = np.zeros(len(tree.feature), np.int64)
     for k in range(len(below) - 1, -1, -1):
@@ -273,12 +280,13 @@ def _below(tree: Trees) -> Ints:
     return below
 
 
-def _shortest(values: ArrayLike) -> list[float]:
+def shortest(values: ArrayLike) -> list[float]:
     """The float64 with the fewest digits that round to the same float32."""
     return [float(str(value)) for value in np.asarray(values).astype(np.float32)]
 
 
-def _check_names(names: Sequence[str], forbidden: str, rule: str) -> None:
+def check_names(names: Sequence[str], forbidden: str, rule: str) -> None:
+    """Raises ValueError, with the rule, for the first name in which the pattern `forbidden` is found."""
     wrong = [name for name in names if re.search(forbidden, name)]
     if wrong:
         raise ValueError(f"{rule}; rename {wrong[0]!r}")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from ltr.kernels.kernel import Ints, Ints32, Kernel, Words
+from ltr.kernels.kernel import Ints, Ints32, Kernel, Words, inner
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, FEW, MISSING, Bins
 
@@ -57,7 +57,7 @@ class HistogramBuffers(NamedTuple):
         return cls(kinds, used, per_thread, np.empty((threads, _WORD, _PLACES), np.int64))
 
 
-@njit(cache=True)
+@inner()
 def gather(values: Ints, rows: Ints32, gathered: Ints) -> None:
     """gathered[i] = values[rows[i]], once for all blocks, which then read values in order."""
     n = np.uint64(len(rows))
@@ -66,7 +66,7 @@ def gather(values: Ints, rows: Ints32, gathered: Ints) -> None:
         gathered[i] = values[np.uint64(rows[i])]
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def _add_word(word: np.uint64, value: int, sums: Ints, first: np.uint64) -> None:
     """Adds a value to the histograms of eight columns, the first of which is at `first`."""
     byte, mask, bins = np.uint64(8), np.uint64(255), np.uint64(N_BINS)
@@ -74,7 +74,7 @@ def _add_word(word: np.uint64, value: int, sums: Ints, first: np.uint64) -> None
         sums[first + k * bins + ((word >> (byte * k)) & mask)] += value
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def _add_shared_word(word: np.uint64, value: int, tables: Ints, first: np.uint64) -> None:
     """Adds a value to the tables of four pairs of columns, the first of which is at `first`."""
     half, mask, places = np.uint64(16), np.uint64(_PLACES - 1), np.uint64(_PLACES)
@@ -88,7 +88,7 @@ def _adder(low: int, high: int) -> Kernel:
     ``tables`` where two columns share an update."""
     sums_of_high, tables_of_high = np.uint64(_WORD * N_BINS), np.uint64(_WORD // 2 * _PLACES)
 
-    @njit(cache=True, forceinline=True)
+    @inner(forceinline=True)
     def add_row(words: Words, row: np.uint64, value: int, sums: Ints, tables: Ints) -> None:
         if low == _WIDE:
             _add_word(words[row, 0], value, sums, np.uint64(0))
@@ -99,7 +99,7 @@ def _adder(low: int, high: int) -> Kernel:
         elif high == _SHARED:
             _add_shared_word(words[row, 1], value, tables, tables_of_high)
 
-    @njit(cache=True)
+    @inner()
     def add(words: Words, rows: Ints32, values: Ints, sums: Ints, tables: Ints) -> None:
         n = np.uint64(len(rows))
         near = n - min(n, np.uint64(AHEAD))
@@ -117,7 +117,7 @@ _add_wide, _add_mixed, _add_shared = _adder(_WIDE, _WIDE), _adder(_WIDE, _SHARED
 _add_half_wide, _add_half_shared = _adder(_WIDE, _NONE), _adder(_SHARED, _NONE)
 
 
-@njit(cache=True)
+@inner()
 def _add_rows(words: Words, rows: Ints32, values: Ints, low: int, high: int, sums: Ints, tables: Ints) -> None:
     if low == _WIDE and high == _WIDE:
         _add_wide(words, rows, values, sums, tables)
@@ -131,7 +131,7 @@ def _add_rows(words: Words, rows: Ints32, values: Ints, low: int, high: int, sum
         _add_half_shared(words, rows, values, sums, tables)
 
 
-@njit(cache=True)
+@inner()
 def _add_margins(table: Ints, even: Ints, odd: Ints) -> None:
     """Adds the margins of a table over two columns to the histograms of both; row and column `FEW` of the table are for missing values."""
     size = FEW + 1
@@ -146,7 +146,7 @@ def _add_margins(table: Ints, even: Ints, odd: Ints) -> None:
         own[MISSING], own[FEW] = own[FEW], 0
 
 
-@njit(cache=True)
+@inner()
 def _sum_rows(words: Words, rows: Ints32, values: Ints, kinds: Ints, sums: Ints, tables: Ints) -> None:
     """The histograms ``sums [blocks, BLOCK · bins]`` over rows."""
     for block in range(len(kinds)):

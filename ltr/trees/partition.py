@@ -34,6 +34,7 @@ from ltr.kernels.kernel import (
     Ints32,
     Kernel,
     Words,
+    inner,
     ready,
 )
 from ltr.kernels.prefetch import prefetch
@@ -181,13 +182,13 @@ _SPLIT_FROM = 4096
 """From this many rows on, two threads divide them."""
 
 
-@njit(cache=True, forceinline=True)
+@inner(forceinline=True)
 def _goes_left(block: Bytes, k: int, row: int, split: int, missing_left: bool) -> np.uint64:
     b = block[row, k]
     return np.uint64((b <= split) | (missing_left & (b == MISSING)))
 
 
-@njit(cache=True)
+@inner()
 def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, rights: Ints32) -> np.int64:
     """Moves rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; returns how many go left."""
     n_left = n_right = np.uint64(0)
@@ -202,7 +203,7 @@ def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_l
     return np.int64(n_left)
 
 
-@njit(cache=True)
+@inner()
 def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, lefts: Ints32) -> np.int64:
     """Moves rows that go right to the end of `rows`, the others to the end of `lefts`; returns how many go left."""
     last = np.uint64(len(rows) - 1)
@@ -245,7 +246,7 @@ def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: 
     return n_left
 
 
-@njit(cache=True)
+@inner()
 def _copy(source: Ints32, at: np.int64, target: Ints32, to: np.int64, n: np.int64) -> None:
     """target[to + k] = source[at + k] for n rows. An assignment of slices would compile many times as long, for its error message."""
     first, place = np.uint64(at), np.uint64(to)
@@ -304,7 +305,7 @@ def note_leaves(rows: Ints32, starts: Ints, of_row: Ints32) -> None:
                 of_row[own[at]] = k
 
 
-@njit(cache=True)
+@inner()
 def _first_from(rows: Ints32, least: int) -> int:
     """The position of the first row of at least this number, by bisection."""
     low, high = 0, len(rows)

@@ -10,13 +10,13 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import NDArray
 
-from ltr.kernels.kernel import F8, I1, I1_1D, I8, I8_1D, Bools, Floats, Ints
+from ltr.kernels.kernel import F8, I1, I1_1D, I8, I8_1D, Bools, Floats, Ints, inner
 from ltr.trees.binning import MISSING
 from ltr.trees.fixed_point import LOW
 from ltr.trees.histograms import N_BINS
 
 
-@njit(cache=True)
+@inner()
 def _score(gradient: float, weight: float) -> float:
     """gradient²/weight; 0 without weight."""
     return gradient * gradient / weight if weight > 0.0 else 0.0
@@ -29,7 +29,7 @@ def value_within(gradient: float, weight: float, bounds: Floats) -> float:
     return value
 
 
-@njit(cache=True)
+@inner()
 def _score_at(gradient: float, weight: float, value: float) -> float:
     """2·gradient·v − weight·v²: the gain of a leaf with value v; `_score` at v = gradient/weight."""
     return (2.0 * gradient - weight * value) * value

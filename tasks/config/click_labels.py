@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from ltr.clicks.click_model import Settings
 from ltr.clicks.models import MODELS
 from tasks.config.section import Strict
 
@@ -66,6 +65,10 @@ class ClickLabel(Strict):
     of at least `similarity` `by` their sets of words (Jaccard), or the documents clicked for them (cosine). With `debias` an
     impression counts as much as its rank is looked at (`ltr.data.propensities`), so that the rate is not that of the position; then all
     clicks count unless `clicks` says otherwise, as whether a click is the last one of its page depends on more than its own rank.
+
+    With `model` the label is what a click model (`ltr.clicks`) takes for the attractiveness of the document, drawn to its query's mean as
+    if it had been looked at `prior` times more (0: as many as the log says); ``best`` is the model that foretells held-out clicks best.
+    All clicks count then.
     """
 
     clicks: Counted = "last"
@@ -81,7 +84,7 @@ class ClickLabel(Strict):
     @classmethod
     def _looks_explain_all_clicks(cls, written: Any) -> Any:
         if isinstance(written, Mapping) and written.get("model"):
-            return {"clicks": "all", "prior": Settings().prior, **written}
+            return {"clicks": "all", **written}
         if isinstance(written, Mapping) and written.get("debias") and "clicks" not in written:
             return {**written, "clicks": "all"}
         return written
@@ -92,8 +95,6 @@ class ClickLabel(Strict):
             raise ValueError(
                 f"model: {self.model} explains all clicks of equal queries by itself: no debias, queries: similar or other clicks beside it"
             )
-        if self.model:
-            Settings(prior=self.prior)
         return self
 
 

@@ -56,24 +56,31 @@ class Compared:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A click model of all pages of a log: the model, looks at ranks 1, 2, …, and a row a pair of query and document.
+    """A click model of all pages of a log.
 
     Attributes:
+        name: the model's.
+        looks: at ranks 1, 2, …
+        prior: how many looks at their query's mean pairs were given beside their own.
         table: ``query``, ``document``, ``impressions``, ``clicks``, ``looks`` (impressions as far as they were examined), ``attraction`` and its
             standard ``deviation``.
     """
 
     name: str
     looks: tuple[float, ...]
+    prior: float
     table: pl.DataFrame
 
     def sentence(self) -> str:
-        """How often ranks are looked at."""
+        """How often ranks are looked at, and how strongly pairs are drawn to their query's mean."""
         told = " ".join("–" if np.isnan(look) else f"{look:.2f}" for look in self.looks[:RANKS_TOLD])
-        return f"{self.name}, looks at ranks 1, 2, …: {told}{' …' if len(self.looks) > RANKS_TOLD else ''}"
+        more = " …" if len(self.looks) > RANKS_TOLD else ""
+        return (
+            f"{self.name}, looks at ranks 1, 2, …: {told}{more}; documents drawn to their query's mean as by {self.prior:.1f} looks"
+        )
 
 
-def compare_models(read: LogPages, prior: float, share: float, seed: int) -> Compared:
+def compare_models(read: LogPages, prior: float | None, share: float, seed: int) -> Compared:
     """Every click model that the log bears, fitted to all but a share of the sessions and judged on those.
 
     Raises:
@@ -99,7 +106,7 @@ def compare_models(read: LogPages, prior: float, share: float, seed: int) -> Com
     return Compared(tuple(foretell(models, asked, read.session[held])), tuple(left_out), n_rest, n_held)
 
 
-def fit_model(read: LogPages, name: str, prior: float) -> Fitted:
+def fit_model(read: LogPages, name: str, prior: float | None) -> Fitted:
     """A click model of all pages.
 
     Raises:
@@ -117,7 +124,7 @@ def fit_model(read: LogPages, name: str, prior: float) -> Fitted:
         attraction=model.attraction,
         deviation=model.deviation,
     )
-    return Fitted(name, tuple(model.examination(read.pages).tolist()), table)
+    return Fitted(name, tuple(model.examination(read.pages).tolist()), model.prior, table)
 
 
 def position_notes(pages: Pages) -> list[str]:
@@ -153,11 +160,11 @@ def model_tables(log: ClickLog) -> tuple[dict[str, pl.DataFrame], list[str]]:
         if (model, label.prior) not in fitted:
             winner = model
             if model == BEST:
-                compared = compare_models(read, label.prior, HELD_OUT, SEED)
+                compared = compare_models(read, label.prior or None, HELD_OUT, SEED)
                 winner = compared.attracting
                 notes += [*compared.left_out, compared.sentence()]
             try:
-                fitted[model, label.prior] = fit_model(read, winner, label.prior)
+                fitted[model, label.prior] = fit_model(read, winner, label.prior or None)
             except DataError as error:
                 raise DataError(f"{log.log}: {error}") from None
             notes.append(fitted[model, label.prior].sentence())
@@ -182,7 +189,7 @@ def written_models(compared: Compared, chosen: Fitted, read: LogPages) -> JsonOb
         "models": {one.name: _plain(one) for one in compared.models},
         "left_out": list(compared.left_out),
         "notes": [*read.notes, *position_notes(read.pages)],
-        "attraction": {"model": chosen.name, "pairs": chosen.table.height, "looks": _numbers(chosen.looks)},
+        "attraction": {"model": chosen.name, "pairs": chosen.table.height, "prior": chosen.prior, "looks": _numbers(chosen.looks)},
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ltr.clicks.click_model import ClickModel, Settings
+from ltr.clicks.click_model import ClickModel
 from ltr.clicks.models import fit
 from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ranks
 from ltr.clicks.pages import Pages
@@ -50,7 +50,7 @@ def read_scores(path: Path) -> pl.DataFrame:
         DataError: for a missing column, a score that is no number, and a document that a query has twice.
     """
     if not is_table(path):
-        scores = read_trec([path], RUN)
+        scores = read_trec([path], RUN).select("query", "document", "score")
     else:
         with reading(path):
             table = read_table(located(path))
@@ -76,7 +76,7 @@ def expect(
     Raises:
         DataError: where a ranker has nothing of the log.
     """
-    best = compare_models(read, Settings().prior, HELD_OUT, seed).winner
+    best = compare_models(read, None, HELD_OUT, seed).winner
     found = []
     for name, table in scores.items():
         pages, rank, half, notes = _beside(name, read, table, seed)

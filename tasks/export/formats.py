@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ltr
-from ltr.trees import formats
+from ltr.trees import dumps, formats
 from ltr.trees.ensemble import Trees
+from tasks.export.engines import Engine
 from tasks.export.ensembles import Writer, trees_of, whole_score
 from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
 from tasks.export.weights import weights_of
@@ -68,19 +69,22 @@ def form_of(ranker: ltr.Ranker) -> str:
     return ranker.export_form or ranker.kind
 
 
-def export(ranker: ltr.Ranker, path: str | Path, to: str, complete: bool = False) -> None:
+def export(ranker: ltr.Ranker, path: str | Path, to: str, complete: bool = False, engine: str | None = None) -> None:
     """Writes a fitted ranker to `path` as the format `to`, a key of `FORMATS`; the file is there whole or not at all.
 
     Args:
         complete: there will be no missing values. Formats that do not know any (`ranklib`, `solr`) then leave out what the trees do with
             them; otherwise they refuse trees that have a rule for them. A node that was grown without missing values has none, unless
             it was imported or is one of RankBoost's.
+        engine: what is to open it (`tasks.export.engines`); what that cannot open, or reads in another way, is refused.
 
     Raises:
-        DataError: for an unknown format, one that cannot hold the ranker, a folder that is not there, or a package that is missing.
+        DataError: for an unknown format or engine, one that cannot hold the ranker, a folder that is not there, or a package that is missing.
     """
     path = Path(path)
     written = _written(ranker, path, to, complete)
+    if engine is not None:
+        _require_engine(ranker, path, to, complete, engine)
     if not path.parent.is_dir():
         raise DataError(f"{path}: no such folder {path.parent}")
     try:
@@ -104,6 +108,16 @@ def _written(ranker: ltr.Ranker, path: Path, to: str, complete: bool) -> str | b
         return format.writers[form](ranker, path.stem, complete)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def _require_engine(ranker: ltr.Ranker, path: Path, to: str, complete: bool, engine: str) -> None:
+    try:
+        opens = Engine.of(engine)
+        opens.require(to)
+        if form_of(ranker) == "trees" and not complete:
+            opens.check_missing(trees_of(ranker), ranker.names, to)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}{' (--complete)' if 'missing' in str(error) else ''}") from None
 
 
 def _format(path: Path, to: str) -> Format:
@@ -167,15 +181,24 @@ class Exported:
     verified: Agreement | None
 
 
-def export_to(ranker: ltr.Ranker, path: str | Path, to: str, sample: ltr.Queries | None = None, complete: bool = False) -> Exported:
+def export_to(
+    ranker: ltr.Ranker,
+    path: str | Path,
+    to: str,
+    sample: ltr.Queries | None = None,
+    complete: bool = False,
+    engine: str | None = None,
+) -> Exported:
     """Exports as `export` does, verifies on `sample` where there is a reader, and says what was done.
 
     Raises:
         DataError: as `export` and `verify` do.
     """
     path = Path(path)
-    export(ranker, path, to, complete)
+    export(ranker, path, to, complete, engine)
     remarks = [rule for rule in (remark(ranker, to, complete) for remark in _REMARKS) if rule]
+    if engine is not None and (said := Engine.of(engine).remark):
+        remarks.append(said)
     verified = None
     if sample is not None and FORMATS[to].scores is None:
         remarks.append(f"not verified: {to} is read by {FORMATS[to].about}")
@@ -197,7 +220,7 @@ def export_to(ranker: ltr.Ranker, path: str | Path, to: str, sample: ltr.Queries
 
 
 def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
-    narrow = form_of(ranker) == "trees" and to != "lightgbm"
+    narrow = form_of(ranker) == "trees" and to not in ("lightgbm", "lightgbm-dump")
     return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
 
 
@@ -207,12 +230,12 @@ def _numbered_features(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 
 
 def _no_missing_values(ranker: ltr.Ranker, to: str, complete: bool) -> str:
-    silent = to in ("ranklib", "solr", "linear")
+    silent = to in ("ranklib", "solr", "linear") or (to == "opensearch" and form_of(ranker) != "trees")
     return f"{to} knows no missing values: every document must bring every feature" if silent else ""
 
 
 def _without_constant(ranker: ltr.Ranker, to: str, complete: bool) -> str:
-    dropped = form_of(ranker) == "linear net" and to in ("linear", "solr")
+    dropped = form_of(ranker) == "linear net" and to in ("linear", "solr", "opensearch")
     return "the net's scores less a constant, on features as they are: the rankings are the same" if dropped else ""
 
 
@@ -221,7 +244,13 @@ def _moved_thresholds(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     return f"Solr adds 1e-6 to thresholds, which lets it meet these to {shift:.1e} only" if shift else ""
 
 
-_REMARKS = (_narrow_leaves, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
+def _by_version(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    told = form_of(ranker) == "trees" and to == "opensearch"
+    versions = "below 3.2 put 0 for a feature that a document lacks, 3.2 to 3.7 send it right, later ones obey the model (--engine)"
+    return f"versions of OpenSearch {versions}" if told else ""
+
+
+_REMARKS = (_by_version, _narrow_leaves, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
 
 
 def _complete_trees(ranker: ltr.Ranker, to: str, complete: bool) -> Trees:
@@ -240,6 +269,29 @@ def _lightgbm(ranker: ltr.Ranker, name: str, complete: bool) -> str:
 
 def _xgboost(ranker: ltr.Ranker, name: str, complete: bool) -> str:
     return json.dumps(formats.xgboost_document(whole_score(ranker, "xgboost"), ranker.names), ensure_ascii=False)
+
+
+def _xgboost_dump(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return json.dumps(dumps.xgboost_dump(whole_score(ranker, "xgboost-dump"), ranker.names), ensure_ascii=False)
+
+
+def _lightgbm_dump(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return json.dumps(dumps.lightgbm_dump(whole_score(ranker, "lightgbm-dump"), ranker.names), ensure_ascii=False)
+
+
+def _opensearch_trees(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    splits = dumps.xgboost_dump(whole_score(ranker, "opensearch"), ranker.names)
+    return _stored(name, "model/xgboost+json", {"objective": "rank:ndcg", "splits": splits})
+
+
+def _opensearch_linear(ranker: ltr.Ranker, name: str, complete: bool) -> str:
+    return _stored(name, "model/linear", weights_of(ranker))
+
+
+def _stored(name: str, kind: str, definition: Any) -> str:
+    """The body of ``POST _ltr/_featureset/SET/_createmodel``; the definition is JSON in a text."""
+    model = {"type": kind, "definition": json.dumps(definition, ensure_ascii=False)}
+    return json.dumps({"model": {"name": name, "model": model}}, ensure_ascii=False)
 
 
 def _ranklib(ranker: ltr.Ranker, name: str, complete: bool) -> str:
@@ -274,6 +326,12 @@ _NET, _WEIGHTS = onnx_writer(net_nodes), {"linear": _linear, "linear net": _line
 FORMATS: dict[str, Format] = {
     "lightgbm": Format("lightgbm.Booster(model_file=…)", {"trees": _lightgbm}, _lightgbm_scores),
     "xgboost": Format("xgboost.Booster(model_file=…)", {"trees": _xgboost}, _xgboost_scores),
+    "xgboost-dump": Format("Vespa's xgboost(…), and model/xgboost+json of Elasticsearch and OpenSearch", {"trees": _xgboost_dump}),
+    "lightgbm-dump": Format("Vespa's lightgbm(…)", {"trees": _lightgbm_dump}),
+    "opensearch": Format(
+        "_ltr/_featureset/SET/_createmodel of OpenSearch",
+        {"trees": _opensearch_trees, "linear": _opensearch_linear, "linear net": _opensearch_linear},
+    ),
     "ranklib": Format("RankLib's -load, and model/ranklib of Elasticsearch and OpenSearch", {"trees": _ranklib}),
     "solr": Format(
         "the model store of Solr", {"trees": _solr_trees, "linear": _solr_linear, "linear net": _solr_linear}

@@ -1,9 +1,11 @@
 """What all click models share: settings, means of queries, uncertainty."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from ltr.clicks.click_model import Settings, query_means
+from ltr.clicks.click_model import FEW, STEADY, Settings, drawn_to
 from ltr.clicks.models import fit
 from tests.click_logs import layout, users
 from tests.conftest import JIT
@@ -20,7 +22,9 @@ def test_settings_out_of_range(wrong):
 def test_queries_that_differ_no_more_than_chance_are_drawn_to_the_log():
     clicks, looks, query = np.array([3.0, 1.0, 1.0, 3.0]), np.full(4, 10.0), np.array([0, 0, 1, 1])
     of_log = (8 + 0.5) / (40 + 1)
-    assert query_means(clicks, looks, query, 2.0) == pytest.approx(of_log, abs=1e-6)
+    means, prior = drawn_to(clicks, looks, looks, query, 2.0)
+    assert means == pytest.approx(of_log, abs=1e-6)
+    assert prior == 2.0
 
 
 def test_queries_that_differ_keep_their_means():
@@ -28,10 +32,11 @@ def test_queries_that_differ_keep_their_means():
     mean = np.repeat(rng.beta(2, 6, 300), 20)
     alpha, looks = rng.beta(8 * mean, 8 * (1 - mean)), rng.integers(1, 40, 6000).astype(float)
     clicks, query = rng.binomial(looks.astype(int), alpha).astype(float), np.repeat(np.arange(300), 20)
-    found = query_means(clicks, looks, query, 2.0)
+    found, prior = drawn_to(clicks, looks, looks, query, None)
     plain = (np.bincount(query, clicks) / np.bincount(query, looks))[query]
     for worse in (plain, np.full(6000, clicks.sum() / looks.sum())):
         assert np.square(found - mean).mean() < np.square(worse - mean).mean()
+    assert prior == pytest.approx(8, rel=0.35)
 
 
 def test_means_are_drawn_as_far_as_the_variances_say():
@@ -40,10 +45,23 @@ def test_means_are_drawn_as_far_as_the_variances_say():
     m = (19 + 0.5) / (40 + 1)
     surplus = clicks - 10 * m
     apart = (surplus[0] * surplus[1] + surplus[2] * surplus[3]) / 200
-    inside = (np.square(surplus) - clicks).sum() / 400 - apart
-    strength = max((m * (1 - m) + max(inside, 0.0) * 10) / apart, 2.0)
+    told, repeats = (np.square(surplus) - 10 * m + 10 * m * m).sum() / 21, 360 / 21
+    inside = max((told - apart * repeats + FEW * m * (1 - m) / (STEADY + 1)) / (repeats + FEW), 0.0)
+    strength = max((m * (1 - m) + inside * 10) / apart, 2.0)
     want = (np.array([16, 3]) + strength * m) / (20 + strength)
-    assert query_means(clicks, looks, query, 2.0) == pytest.approx(np.repeat(want, 2))
+    assert drawn_to(clicks, looks, looks, query, 2.0)[0] == pytest.approx(np.repeat(want, 2))
+
+
+@many
+@pytest.mark.parametrize("name", ["dctr", "pbm", "ubm", "dcm", "ccm"])
+@pytest.mark.parametrize("law", [(1, 3), (1, 19)])
+def test_a_log_says_how_alike_documents_are(name, law):
+    """Attraction by a beta law is drawn as by the sum of its two numbers."""
+    pages = layout(400, 20, 10_000, 5)
+    known = replace(users(name, pages), attraction=np.random.default_rng(1).beta(*law, 8000))
+    clicked = known.simulate(pages, 1)
+    assert fit(clicked, name).prior == pytest.approx(sum(law), rel=0.35)
+    assert fit(clicked, name, Settings(prior=7.0)).prior == 7.0
 
 
 @many

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.clicks.click_model import Settings, query_means
+from ltr.clicks.click_model import Settings, drawn_to
 from ltr.clicks.looks import tied_ranks
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
@@ -84,7 +84,8 @@ def test_attraction_is_the_highest_place_of_its_likelihood_and_prior():
     clicked = users("pbm", pages).simulate(pages, 1)
     model = fit(clicked, "pbm", Settings(prior=3.0))
     looks = np.bincount(pages.pair, model.gamma[pages.rank - 1, 0], 4)
-    m = query_means(np.bincount(pages.pair, clicked.click, 4), looks, pages.query, 3.0)
+    squares = np.bincount(pages.pair, model.gamma[pages.rank - 1, 0] ** 2, 4)
+    m, _ = drawn_to(np.bincount(pages.pair, clicked.click, 4), looks, squares, pages.query, 3.0)
     grid = np.linspace(0.0005, 0.9995, 1000)[:, None]
     for pair in range(4):
         rows = pages.pair == pair

@@ -29,12 +29,10 @@ def test_every_label_of_a_log_by_its_name():
 
 def test_labels_of_click_models():
     label = ClickLabel(model="pbm")
-    assert (label.clicks, label.prior) == ("all", 4.0)
+    assert (label.clicks, label.prior) == ("all", 0.0)
     assert ClickLabel(model="best", prior=10).prior == 10
     with pytest.raises(ValidationError, match="'pmb' is not one of best, dctr, cascade, pbm"):
         ClickLabel(model="pmb")
-    with pytest.raises(ValidationError, match=r"prior: 0\.0; a click model needs one above 0"):
-        ClickLabel(model="pbm", prior=0)
     for beside in ({"debias": True}, {"queries": "similar"}, {"clicks": "last"}):
         with pytest.raises(ValidationError, match="model: pbm explains all clicks of equal queries by itself"):
             ClickLabel(model="pbm", **beside)

@@ -153,7 +153,7 @@ def test_missing_values_are_refused_where_they_cannot_be_said(workplace):
 def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
     model = grown(data(), n_trees=1)
     for path, to, rule in (
-        ("m", "pmml", "unknown format 'pmml'; known: lightgbm, xgboost, ranklib, solr, linear, onnx"),
+        ("m", "pmml", "unknown format 'pmml'; known: lightgbm, xgboost, xgboost-dump, lightgbm-dump, opensearch, ranklib, solr, linear, onnx"),
         (
             "m",
             "linear",

@@ -1,0 +1,93 @@
+"""What search engines make of an exported model: which formats they open, and what becomes of a feature that a document lacks.
+
+OpenSearch's learning-to-rank plugin has changed that twice: up to 3.1 a missing feature arrived as 0; from 3.2 on it is missing, and was
+sent to the right of every split whatever the model says, until 3.8 obeys the model. Its parser of XGBoost's own models came with 2.19.2.
+(Pull requests 151, 206 and 379 of opensearch-project/opensearch-learning-to-rank-base; release notes of 3.8.0.)
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltr.trees import formats
+from ltr.trees.ensemble import Trees
+
+Version = tuple[int, ...]
+
+_OPENSEARCH = {"opensearch": (2, 0), "xgboost": (2, 19, 2), "xgboost-dump": (2, 0), "ranklib": (2, 0), "linear": (2, 0)}
+_OPENS: Mapping[str, Mapping[str, Version]] = {
+    "opensearch": _OPENSEARCH,
+    "vespa": {"xgboost-dump": (), "lightgbm-dump": ()},
+    "solr": {"solr": ()},
+}
+"""The formats that an engine opens, each with the first version that does."""
+_BY_NODE, _AWARE = (3, 8), (3, 2)
+"""First versions of OpenSearch that obey a model's rules for missing features, and that tell missing features from 0."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A search engine, and its version where that matters."""
+
+    name: str
+    version: Version = ()
+
+    @classmethod
+    def of(cls, written: str) -> "Engine":
+        """Reads ``vespa``, ``opensearch-2.19``.
+
+        Raises:
+            ValueError: listing the known ones.
+        """
+        match = re.fullmatch(r"([a-z]+)(?:-(\d+(?:\.\d+){0,2}))?", written)
+        if match is None or match[1] not in _OPENS or (match[1] == "opensearch") != (match[2] is not None):
+            raise ValueError(
+                f"engine {written!r} is not one of opensearch-VERSION (opensearch-2.19), {', '.join(sorted(_OPENS)[1:])}"
+            )
+        return cls(match[1], tuple(int(part) for part in (match[2] or "").split(".") if part))
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return "-".join((self.name, ".".join(map(str, self.version)))).rstrip("-")
+
+    def require(self, to: str) -> None:
+        """Checks that the engine opens a format.
+
+        Raises:
+            ValueError: naming those that it opens.
+        """
+        opens = _OPENS[self.name]
+        able = [name for name, first in opens.items() if not self._before(first)]
+        if to not in able:
+            since = f", {to} from {'.'.join(map(str, opens[to]))} on" if to in opens else ""
+            raise ValueError(f"{self} opens {', '.join(able) or 'none of these formats'}{since}")
+
+    def _before(self, first: Version) -> bool:
+        """Whether the version is an earlier one; 2.19 may be any 2.19, the latest too."""
+        return self.version < first[: len(self.version)]
+
+    def check_missing(self, trees: Trees, names: tuple[str, ...], to: str) -> None:
+        """Checks that the engine sends documents without a feature where the trees send them.
+
+        Raises:
+            ValueError: naming the first split for which it does not.
+        """
+        if self.name == "opensearch" and to == "xgboost" and np.isinf(trees.threshold).any():
+            raise ValueError(
+                f"{self} reads no infinite split condition, by which a tree tells missing values from all others: take opensearch"
+            )
+        if self.name == "opensearch" and to != "ranklib" and self._before(_BY_NODE):
+            formats.check_complete(trees, names, str(self))
+
+    @property
+    def remark(self) -> str:
+        """What becomes of a missing feature, in words; empty where models say it themselves."""
+        if self.name == "solr":
+            return "Solr puts 0 for a feature that a document lacks"
+        if self.name != "opensearch" or not self._before(_BY_NODE):
+            return ""
+        if self._before(_AWARE):
+            return f"{self} puts 0 for a feature that a document lacks, whatever the model says of missing ones (it obeys the model from 3.8 on)"
+        return f"{self} sends a document that lacks a feature to the right of every split, whatever the model says (it obeys it from 3.8 on)"

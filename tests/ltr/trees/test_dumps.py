@@ -1,0 +1,65 @@
+"""Dumps against those that the tools themselves make of the models that are written for them."""
+
+import json
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+
+from ltr.trees import dumps, formats
+from ltr.trees.ensemble import join
+from tests.ltr.trees.test_formats import fitted, stump
+
+NAMES = ("a", "b", "c", "d")
+
+
+def trees(missing=0.15):
+    return join([fitted(n_trees=4, missing=missing).trees, stump(0.25, True), stump(-3.0)])
+
+
+def test_xgboost_dumps_the_same(tmp_path):
+    ours = trees()
+    (tmp_path / "m.json").write_text(json.dumps(formats.xgboost_document(ours, NAMES)))
+    theirs = [json.loads(tree) for tree in xgboost.Booster(model_file=tmp_path / "m.json").get_dump(dump_format="json")]
+
+    def rounded(node):
+        """XGBoost writes nine digits of a float32."""
+        return {key: np.float32(value) if key in ("leaf", "split_condition") else value for key, value in node.items()} | (
+            {"children": [rounded(child) for child in node["children"]]} if "children" in node else {}
+        )
+
+    assert [rounded(tree) for tree in dumps.xgboost_dump(ours, NAMES)] == [rounded(tree) for tree in theirs]
+
+
+def test_lightgbm_dumps_the_same():
+    ours = trees()
+    theirs = lightgbm.Booster(model_str=formats.lightgbm_text(ours, NAMES)).dump_model()
+    written = dumps.lightgbm_dump(ours, NAMES)
+
+    def assert_alike(mine, other):
+        for key, value in mine.items():
+            if isinstance(value, dict):
+                assert_alike(value, other[key])
+            elif key not in ("leaf_weight", "split_gain"):
+                assert value == other[key], key
+        assert mine.get("split_gain", 0) == pytest.approx(other.get("split_gain", 0), rel=1e-5)
+
+    assert {key: value for key, value in written.items() if key != "tree_info"}.items() <= theirs.items()
+    assert len(written["tree_info"]) == len(theirs["tree_info"]) == ours.n_trees
+    for mine, other in zip(written["tree_info"], theirs["tree_info"], strict=True):
+        assert_alike(mine, other)
+
+
+def test_infinite_thresholds_are_json():
+    for dump in (dumps.xgboost_dump, dumps.lightgbm_dump):
+        json.dumps(dump(join([stump(np.inf), stump(-np.inf, True)]), ("a",)), allow_nan=False)
+
+
+def test_single_leaves_and_names():
+    leaf = join([formats.read_lightgbm(formats.lightgbm_text(stump(0.5), ("a",))).trees])
+    assert dumps.xgboost_dump(leaf, ("a",))[0]["children"][0] == {"nodeid": 1, "leaf": 1.0}
+    with pytest.raises(ValueError, match="XGBoost takes no feature names"):
+        dumps.xgboost_dump(leaf, ("a<b",))
+    with pytest.raises(ValueError, match="LightGBM takes no feature names"):
+        dumps.lightgbm_dump(leaf, ("a b",))

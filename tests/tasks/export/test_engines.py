@@ -1,0 +1,137 @@
+"""What engines open, and how OpenSearch scores it: a port of its parsers and of its trees, written from their rules."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.trees.ensemble import join
+from tasks.export.engines import Engine
+from tasks.export.formats import export, export_to
+from tasks.records import DataError
+from tests.ltr.trees.test_formats import stump
+from tests.tasks.export.test_formats import data, grown, on_thresholds
+
+OBJECTIVES = {"binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear"}
+"""That the plugin takes and leaves scores as they are for."""
+FIELDS = {"nodeid", "depth", "split", "split_condition", "yes", "no", "missing", "leaf", "children"}
+
+
+def parse_dump(node, names):
+    """``model/xgboost+json``: a node as (feature, threshold, missing left, left, right), or the value of a leaf."""
+    assert set(node) <= FIELDS
+    if "leaf" in node:
+        assert isinstance(node["nodeid"], int)
+        return np.float32(node["leaf"])
+    assert FIELDS - {"leaf", "missing"} <= set(node)
+    left, right = node["children"]
+    assert (left["nodeid"], right["nodeid"]) == (node["yes"], node["no"])
+    assert node.get("missing") in (node["yes"], node["no"])
+    feature, threshold = names.index(node["split"]), np.float32(node["split_condition"])
+    return feature, threshold, node["missing"] == node["yes"], parse_dump(left, names), parse_dump(right, names)
+
+
+def parse_raw(tree, k=0):
+    """``model/xgboost+json+raw``; a leaf's value is its base weight."""
+    left, right = tree["left_children"][k], tree["right_children"][k]
+    if left == -1 or right == -1:
+        return np.float32(tree["base_weights"][k])
+    feature, threshold = tree["split_indices"][k], np.float32(tree["split_conditions"][k])
+    return feature, threshold, tree["default_left"][k] == 1, parse_raw(tree, left), parse_raw(tree, right)
+
+
+def score(trees, row):
+    """The plugin's sum in float32."""
+    total = np.float32(0)
+    for node in trees:
+        while isinstance(node, tuple):
+            feature, threshold, missing_left, left, right = node
+            value = row[feature]
+            node = (left if missing_left else right) if np.isnan(value) else left if threshold > value else right
+        total += node
+    return total
+
+
+@pytest.fixture(scope="module")
+def model():
+    trained = grown(data(0.15))
+    return replace(trained, trees=join([trained.trees, stump(0.0), stump(-0.5, True)]))
+
+
+@pytest.mark.parametrize("to", ["xgboost", "opensearch", "xgboost-dump"])
+def test_opensearch_scores_as_the_model_does(workplace, model, to):
+    export(model, "m.json", to, engine="opensearch-3.8")
+    written = json.loads((workplace / "m.json").read_text())
+    if to == "xgboost":
+        learner = written["learner"]
+        assert learner["objective"]["name"] in OBJECTIVES
+        assert (learner["feature_names"], learner["feature_types"]) == (list(model.names), ["float"] * len(model.names))
+        trees = [parse_raw(tree) for tree in learner["gradient_booster"]["model"]["trees"]]
+    else:
+        splits = written
+        if to == "opensearch":
+            assert (written["model"]["name"], written["model"]["model"]["type"]) == ("m", "model/xgboost+json")
+            definition = json.loads(written["model"]["model"]["definition"])
+            assert set(definition) == {"objective", "splits"}
+            assert definition["objective"] in OBJECTIVES
+            splits = definition["splits"]
+        trees = [parse_dump(tree, list(model.names)) for tree in splits]
+    rows = on_thresholds(model.trees, data(0.15).features)
+    assert [score(trees, row) for row in rows] == pytest.approx(model.predict(rows), abs=1e-5)
+
+
+def test_linear_models_of_opensearch(workplace):
+    queries = data()
+    model = ltr.LeastSquares().fit(queries)
+    found = export_to(model, "w.json", "opensearch", engine="opensearch-2.19")
+    body = json.loads((workplace / "w.json").read_text())["model"]["model"]
+    assert body["type"] == "model/linear"
+    assert json.loads(body["definition"]) == dict(zip(queries.names, model.weights, strict=True))
+    assert any("knows no missing values" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ("opensearch-2.19", "opensearch-2.19 puts 0 for a feature that a document lacks"),
+        ("opensearch-3.1", "opensearch-3.1 puts 0"),
+        ("opensearch-3.5", "opensearch-3.5 sends a document that lacks a feature to the right of every split"),
+        ("opensearch-3.8", ""),
+        ("opensearch-4", ""),
+    ],
+)
+def test_versions_that_do_not_obey_are_told_and_refused(workplace, model, engine, said):
+    assert (said in Engine.of(engine).remark) if said else Engine.of(engine).remark == ""
+    if said:
+        with pytest.raises(DataError, match=rf"m: {engine} knows no missing values, and tree .* has a rule .*\(--complete\)"):
+            export(model, "m", "opensearch", engine=engine)
+    found = export_to(model, "m", "opensearch", None, True, engine)
+    assert any(said in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("engine", "to", "says"),
+    [
+        (
+            "opensearch-2.19.1",
+            "xgboost",
+            r"opensearch-2\.19\.1 opens opensearch, xgboost-dump, ranklib, linear, xgboost from 2\.19\.2 on",
+        ),
+        ("opensearch-3.0", "lightgbm", r"opensearch-3\.0 opens opensearch, xgboost, xgboost-dump, ranklib, linear"),
+        ("vespa", "xgboost", "vespa opens xgboost-dump, lightgbm-dump"),
+        ("opensearch", "xgboost", r"engine 'opensearch' is not one of opensearch-VERSION \(opensearch-2\.19\), solr, vespa"),
+        ("elastic-8", "xgboost", "engine 'elastic-8' is not one of"),
+    ],
+)
+def test_what_an_engine_does_not_open(workplace, model, engine, to, says):
+    with pytest.raises(DataError, match=says):
+        export(model, "m", to, engine=engine)
+
+
+def test_an_infinite_condition_is_no_json(workplace, model):
+    odd = replace(model, trees=join([model.trees, stump(np.inf)]))
+    with pytest.raises(DataError, match="reads no infinite split condition"):
+        export(odd, "m", "xgboost", engine="opensearch-3.8")
+    export(odd, "m", "opensearch", engine="opensearch-3.8")
