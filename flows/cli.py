@@ -245,11 +245,9 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
     from pathlib import Path
 
     with _working():
-        from flows.own_server import begin_own_server
-
-        server_answers = begin_own_server()
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
+        from flows.own_server import use_own_server
         from flows.pipeline import run
         from flows.runners import runner_of
         from flows.study import StudyPartlyFailedError, study
@@ -269,7 +267,7 @@ def _start(given: argparse.Namespace, config: "RunConfig | StudyConfig") -> int:
     with ends_in_time(), owned():
         with _working("starting Prefect's server"):
             patient(opened, (1.0, 2.0, 3.0))()
-            server_answers()
+            use_own_server()
         if isinstance(config, StudyConfig):
             try:
                 with _working():
