@@ -359,11 +359,9 @@ def _start(
     from pathlib import Path
 
     with _working():
-        from flows.own_server import begin_own_server
-
-        server_answers = begin_own_server()
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
+        from flows.own_server import use_own_server
         from flows.pipeline import run
         from flows.runners import runner_of
         from flows.study import StudyPartlyFailedError, study
@@ -383,7 +381,7 @@ def _start(
     with ends_in_time(), owned():
         with _working("starting Prefect's server"):
             patient(opened, (1.0, 2.0, 3.0))()
-            server_answers()
+            use_own_server()
         if isinstance(config, StudyConfig):
             try:
                 with _working():

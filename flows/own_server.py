@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,32 +33,22 @@ def use_own_server() -> None:
     Raises:
         OSError: where it does not come up.
     """
-    begin_own_server()()
-
-
-def begin_own_server() -> Callable[[], None]:
-    """Starts what `use_own_server` uses, and returns what waits for it: there is much to import meanwhile."""
     from prefect.settings import PREFECT_API_URL, get_current_settings
 
     if PREFECT_API_URL.value():
-        return lambda: None
+        return
     password = new_password()
     with socket.create_server((HOST, 0)) as port:
         address = f"http://{HOST}:{port.getsockname()[1]}/api"
         given = get_current_settings().to_environment_variables(exclude_unset=True)
         server = start(port, password, {**given, "PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"})
-    atexit.register(server.kill)  # while nobody has told it anything
-
-    def wait() -> None:
-        atexit.register(_end, server)
-        try:
-            wait_for(address, [server])
-        except OSError as error:
-            database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
-            raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}") from None
-        ask_at(address, password)
-
-    return wait
+    atexit.register(_end, server)
+    try:
+        wait_for(address, [server])
+    except OSError as error:
+        database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
+        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}") from None
+    ask_at(address, password)
 
 
 def ask_at(address: str, password: str) -> None:
