@@ -25,7 +25,10 @@ SPACE = {
 CONFIG = parse(
     {
         "data": {"files": "x"},
-        "rankers": {"trees": {"kind": "lambdamart", "search": {"space": SPACE}}, "ridge": {"kind": "least_squares"}},
+        "rankers": {
+            "trees": {"kind": "lambdamart", "n_trees": 300, "search": {"space": SPACE}},
+            "ridge": {"kind": "least_squares"},
+        },
     }
 )
 
