@@ -18,7 +18,9 @@ ENTRY = {
     "rows": [["one", "0.5"], ["two", "1.0"]],
     "notes": "Both were warm.",
 }
-SCRIPTS = sorted(path for path in results.DOCS.parent.glob("benchmarks/*.py") if path.stem not in ("__init__", "lifelike", "pairs", "results"))
+SCRIPTS = sorted(
+    path for path in results.DOCS.parent.glob("benchmarks/*.py") if path.stem not in ("__init__", "lifelike", "pairs", "results")
+)
 
 
 def test_the_page_is_what_the_file_renders_to():
