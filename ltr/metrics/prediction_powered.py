@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from ltr.kernels.kernel import Bools, Floats, Ints
 
@@ -68,6 +67,8 @@ class Corrected:
         """
         if not half_width > 0:
             raise ValueError(f"needed: half_width={half_width} is not above 0")
+        from scipy import stats
+
         squared = (half_width / float(stats.norm.ppf(0.5 + self.level / 2))) ** 2
         n, s = self.population, self.spread**2
         return int(np.ceil(n * n * s / (squared + n * s))) if s else 0
@@ -137,6 +138,8 @@ def _total(sampled: Floats, predictors: Floats, totals: Floats, population: int,
     s = float(np.sqrt(((left / np.maximum(1 - leverage, 1 / n)) ** 2).sum() / (n - 1)))
     value = float(totals @ slopes + population * (sampled.mean() - predictors.mean(axis=0) @ slopes))
     degrees = max(n - 1 - predictors.shape[1], 1)
+    from scipy import stats
+
     reach = float(stats.t.ppf(0.5 + level / 2, degrees)) * population * s * np.sqrt(max(1 - n / population, 0) / n)
     return _Total(value, (value - reach, value + reach), slopes, s)
 

@@ -158,7 +158,7 @@ def nothing_finishes(*_):
 @pytest.mark.usefixtures("prefect_server", "workplace")
 def test_a_worker_process_is_killed(monkeypatch):
     """A real pool of processes, whose only worker is killed as if for want of memory."""
-    monkeypatch.setattr("flows.sweep.train", killed)
+    monkeypatch.setattr("flows.cells.train", killed)
     config = parse(SMALL)
     cell = cells_of(config, ["linear"], (Fold("train", "valid", "test"),))[0]
     with pytest.raises(

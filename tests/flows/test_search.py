@@ -112,7 +112,7 @@ def test_every_ranker_is_searched_on_every_fold_beginning_as_written(both, found
     ]  # fmt: skip
     assert [plain(of_both)[0][k] for k in (0, 2)] == plain(found)[0], "a fold hears nothing of another"
     trees = found.searches[0].trials
-    assert trees[0].settings == {"learning_rate": 0.1, "n_leaves": 31, "leaf": "newton"}
+    assert trees[0].settings == {"learning_rate": 0.05, "n_leaves": 31, "leaf": "newton"}
     assert 0 < sum(trial.whole for trial in trees) < 8
     assert all(trial.looks[-1].iterations in (1, 3, 9) for trial in trees)
     assert found.budget is None
