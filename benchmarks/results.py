@@ -125,13 +125,20 @@ def markdown(entry: Mapping[str, Any]) -> str:
 def render(page: str, tables: Mapping[str, Any]) -> str:
     """The page with every table between markers made anew."""
 
+    return filled(page, BLOCK, sorted(tables), lambda key: markdown(tables[key]))
+
+
+def filled(page: str, marked: re.Pattern[str], known: Iterable[str], text: Callable[[str], str]) -> str:
+    """The page with what stands between markers made anew; `marked` finds a beginning, its key and an end."""
+    keys = list(known)
+
     def made(found: re.Match[str]) -> str:
         begin, key, end = found.groups()
-        if key not in tables:
-            raise ValueError(f"no benchmark {key!r} is recorded; there are {', '.join(sorted(tables))}")
-        return f"{begin}{markdown(tables[key])}{end}"
+        if key not in keys:
+            raise ValueError(f"no table {key!r}; there are {', '.join(keys)}")
+        return f"{begin}{text(key)}{end}"
 
-    return BLOCK.sub(made, page)
+    return marked.sub(made, page)
 
 
 def rewrite(path: Path, render: Callable[[str], str]) -> None:

@@ -84,9 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     def settable(sub: argparse.ArgumentParser, text: str) -> None:
         sub.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=text)
 
+    def json_line(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
     run = command("run", _run, "run a configuration, or continue it where it was")
     run.add_argument("config", metavar="CONF.yaml")
-    settable(run, "override a key, such as sweep.learning_rate=[0.1,0.2]")
+    settable(run, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
     run.add_argument("--data", metavar="CONF.yaml", help="run it on the data and by the conventions of another configuration")
     run.add_argument("--fresh", action="store_true", help="train every cell again")
     run.add_argument(
@@ -95,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ENGINE",
         help="where cells are trained: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
     )
-    run.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    json_line(run)
     run.add_argument(
         "--record", metavar="FILE.json", help="keep the results in a small file, and say what differs from those kept there"
     )
@@ -103,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     refit = command("refit", _refit, "train what a finished run chose on all its data")
     refit.add_argument("run", metavar="RUN[:RANKER]", help="the best ranker where none is named")
     refit.add_argument("--register", metavar="NAME", help="add the model to MLflow's registry under this name")
-    refit.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    json_line(refit)
     refit.set_defaults(fresh=False, runner=None, record=None)
 
     fuse = command(
@@ -120,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     settable(fuse, "override a key of the configuration, such as rankers.rrf.k=20 or conventions.gain=exp2")
     fuse.add_argument("--runner", default=None, metavar="ENGINE", help="as of run")
     fuse.add_argument("--fresh", action="store_true", help="train every cell again")
-    fuse.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    json_line(fuse)
     fuse.set_defaults(record=None)
 
     correct = command(
@@ -151,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         "--held-out", type=float, default=0.2, metavar="SHARE", help="of the sessions, to judge the models on (default: 0.2)"
     )
     clicks.add_argument("--seed", type=int, default=1, help="draws the sessions that are held out, by their ids")
-    clicks.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    json_line(clicks)
 
     offpolicy = command("offpolicy", _offpolicy, "estimate from a session log what new rankers would earn, before they go live")
     offpolicy.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
@@ -172,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
     offpolicy.add_argument("--seed", type=int, default=1, help="draws the halves of the sessions, by their ids")
-    offpolicy.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+    json_line(offpolicy)
 
     interleaving = command("interleave", _interleave, "plan an interleaved comparison of rankers, or analyse one")
     steps = interleaving.add_subparsers(required=True, metavar="STEP")
@@ -203,9 +206,9 @@ def _parser() -> argparse.ArgumentParser:
     settable(analysis, "a key of data.clicks, such as document=doc or rank=position")
     analysis.add_argument("--level", type=float, default=0.95, help="of the intervals")
     for step in (plan, analysis):
-        step.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+        json_line(step)
 
-    def over(sub: argparse.ArgumentParser, *measures: str) -> None:
+    def over(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(
             "--model",
             required=True,
@@ -213,36 +216,32 @@ def _parser() -> argparse.ArgumentParser:
             help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
         )
         sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
-        sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
         settable(sub, "a key of the configuration, such as label=grade (data.label=grade is the same)")
-        sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+        json_line(sub)
+
+    def measured_by(sub: argparse.ArgumentParser, *measures: str) -> None:
+        sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
 
     evaluate = command(
         "evaluate", _evaluate, "measure a model on data, by the rules of any tool, and say which rule moves the number"
     )
-    over(evaluate, *MEASURES)
+    over(evaluate)
+    measured_by(evaluate, *MEASURES)
     evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
 
     explain = command(
         "explain", _explain, "why one document of a query stands above another, or which features put documents in the wrong order"
     )
-    explain.add_argument(
-        "--model",
-        required=True,
-        metavar="M",
-        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
-    )
-    explain.add_argument("--data", required=True, nargs="+", metavar="FILE")
+    over(explain)
     explain.add_argument("--query", metavar="Q", help="its id; without one, a summary over all queries")
     explain.add_argument("--above", metavar="D", help="the upper document, by id or rank (default: that of the worst pair)")
     explain.add_argument("--below", metavar="D", help="the lower document, by id or rank")
     explain.add_argument("--segment", metavar="NAME=VALUE", help="a summary over queries of one kind, such as language=de")
     explain.add_argument("-o", "--output", metavar="DRAWING.svg", help="write the drawing of a pair there")
-    settable(explain, "a key of the configuration, such as label=grade (data.label=grade is the same)")
-    explain.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
 
     optimality = command("optimality", _optimality, "test whether a model is at a local optimum of a measure")
-    over(optimality, "ndcg_10")
+    over(optimality)
+    measured_by(optimality, "ndcg_10")
     optimality.add_argument("--epsilon", type=float, default=0.01)
     optimality.add_argument("--delta", type=float, default=0.01)
     optimality.add_argument("--seed", type=int, default=1)
@@ -302,7 +301,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--cron", required=True, metavar="'M H D M W'", help="minute, hour, day, month, weekday: '0 3 * * *' is every night at 3"
     )
-    settable(serve, "override a key, such as sweep.learning_rate=[0.1,0.2]")
+    settable(serve, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
     serve.add_argument(
         "--prefect-port", type=int, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
     )

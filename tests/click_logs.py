@@ -107,3 +107,11 @@ def worth(model, rank, query, top):
     n = int(query.max()) + 1
     of_query = np.bincount(whose[pages.of_page()], model.expected(pages), n)
     return float((of_query * np.arange(n, 0, -1)).sum() / np.arange(1, n + 1).sum())
+
+
+def in_another_order(clicked):
+    """The same pages in another order."""
+    order = np.random.default_rng(0).permutation(clicked.n_pages)
+    rows = np.concatenate([np.arange(clicked.offsets[page], clicked.offsets[page + 1]) for page in order])
+    offsets = np.append(0, np.cumsum(np.diff(clicked.offsets)[order]))
+    return Pages(offsets, clicked.pair[rows], clicked.rank[rows], clicked.click[rows], clicked.query)

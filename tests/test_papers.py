@@ -75,7 +75,7 @@ def test_a_claim_holds_where_every_data_set_shows_all_of_it():
 
 
 def test_unknown_blocks_and_lost_lines_are_errors():
-    with pytest.raises(ValueError, match="no block 'x'"):
+    with pytest.raises(ValueError, match="no table 'x'; there are donmez"):
         page.render("<!-- paper: x -->\n<!-- end -->\n", {})
     with pytest.raises(ValueError, match="the summary has no line"):
         page.render("", {})

@@ -55,7 +55,7 @@ def test_an_entry_as_a_table():
     assert results.render(made, {"a.b": ENTRY}) == made
     unknown = {**ENTRY, "date": "", "versions": {}, "notes": ""}
     assert "\n*x86-64, 2 threads.*\n<!-- end -->" in results.render(page, {"a.b": unknown})
-    with pytest.raises(ValueError, match=r"no benchmark 'a\.b' is recorded; there are c"):
+    with pytest.raises(ValueError, match=r"no table 'a\.b'; there are c"):
         results.render(page, {"c": ENTRY})
 
 

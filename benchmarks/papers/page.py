@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks import papers
 from benchmarks.papers import donmez2009, dubey2009, svore2011
 from benchmarks.papers.block import Entry, whence
-from benchmarks.results import DOCS, rewrite
+from benchmarks.results import DOCS, filled, rewrite
 from tasks.report.results_file import read_results, write_results
 
 PAGE, FOLDER = DOCS / "papers.md", DOCS / "papers"
@@ -35,14 +35,7 @@ def block_text(key: str, entries: Mapping[str, Entry]) -> str:
 
 def render(page: str, entries: Mapping[str, Entry]) -> str:
     """The page with its blocks, and their lines of the summary, made anew."""
-
-    def made(found: re.Match[str]) -> str:
-        begin, key, end = found.groups()
-        if key not in BLOCKS:
-            raise ValueError(f"no block {key!r}; there are {', '.join(BLOCKS)}")
-        return f"{begin}{block_text(key, entries)}{end}"
-
-    page = MARKED.sub(made, page)
+    page = filled(page, MARKED, BLOCKS, lambda key: block_text(key, entries))
     for block in BLOCKS.values():
         runs = block.runs(entries)
         verdict, told = block.judge(runs) if runs else ("not run", "not recorded at its whole length")

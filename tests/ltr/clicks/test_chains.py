@@ -7,7 +7,7 @@ from ltr.clicks import chains
 from ltr.clicks.click_model import STEADY, Settings
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
-from tests.click_logs import CHAINS, all_clicks, layout, one_page, users, walks
+from tests.click_logs import CHAINS, all_clicks, in_another_order, layout, one_page, users, walks
 from tests.conftest import JIT
 
 many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
@@ -102,9 +102,7 @@ def test_counting_is_what_em_finds_where_nothing_is_hidden():
 def test_pages_in_another_order_give_the_same_bytes(name):
     pages = layout(6, 8, 500, 4)
     clicked = users(name, pages).simulate(pages, 1)
-    order = np.random.default_rng(0).permutation(pages.n_pages)
-    rows = (order[:, None] * 4 + np.arange(4)).ravel()
-    shuffled = Pages(pages.offsets, clicked.pair[rows], clicked.rank[rows], clicked.click[rows], pages.query)
+    shuffled = in_another_order(clicked)
     one, other = fit(clicked, name), fit(shuffled, name)
     for array in ("attraction", "looks", "after_pair", "after_rank"):
         assert getattr(one, array).tobytes() == getattr(other, array).tobytes()

@@ -7,7 +7,7 @@ from ltr.clicks.click_model import Settings, drawn_to
 from ltr.clicks.looks import tied_ranks
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
-from tests.click_logs import LOOKS, all_clicks, glances, layout, one_page, users
+from tests.click_logs import LOOKS, all_clicks, glances, in_another_order, layout, one_page, users
 from tests.conftest import JIT
 
 many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
@@ -100,9 +100,7 @@ def test_attraction_is_the_highest_place_of_its_likelihood_and_prior():
 def test_pages_in_another_order_give_the_same_bytes(name):
     pages = layout(6, 8, 500, 4)
     clicked = users(name, pages).simulate(pages, 1)
-    order = np.random.default_rng(0).permutation(pages.n_pages)
-    rows = (order[:, None] * 4 + np.arange(4)).ravel()
-    shuffled = Pages(pages.offsets, clicked.pair[rows], clicked.rank[rows], clicked.click[rows], pages.query)
+    shuffled = in_another_order(clicked)
     one, other = fit(clicked, name), fit(shuffled, name)
     assert one.attraction.tobytes() == other.attraction.tobytes()
     assert one.gamma.tobytes() == other.gamma.tobytes()
