@@ -42,7 +42,7 @@ print(json.dumps([[seconds[b][k] - seconds[a][k] for k in range(2)] for a, b in 
 
 
 def environment(cache: Path) -> Mapping[str, str]:
-    return {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "passive"}
+    return {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
 
 
 def fits(cache: Path) -> list[list[float]]:

@@ -24,7 +24,6 @@ for _name, _value in {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "NUMBA_THREADING_LAYER_PRIORITY": "omp tbb workqueue",
-    "OMP_WAIT_POLICY": "passive",
     "OPENBLAS_NUM_THREADS": "1",
 }.items():
     os.environ.setdefault(_name, _value)

@@ -1,23 +1,31 @@
 """How many threads compute, and how they wait for each other.
 
-OpenMP's threads spin between parallel regions, each at full speed for milliseconds, unless they are told to sleep: on an idle machine that
-costs nothing, beside other work it takes the processor from the thread that all wait for. LightGBM and XGBoost leave it to the user to set
-``OMP_WAIT_POLICY``; threadpoolctl, which scikit-learn uses, limits how many threads there are but cannot change how they wait. Here
-importing the core asks for sleeping threads before numba starts any; what the environment already says stays. The library reads it when
-it is loaded: import ``ltr`` before others that bring OpenMP.
+OpenMP's threads spin between parallel regions, GNU's for some milliseconds as it comes. Beside other work that takes the processor from the
+thread that all wait for; threads that sleep at once are woken up hundreds of times a tree, and two of them are then hardly faster than one.
+LightGBM and XGBoost leave it to the user to set ``OMP_WAIT_POLICY``; threadpoolctl, which scikit-learn uses, limits how many threads there
+are but cannot change how they wait. Here importing the core asks for a short spin, some tens of microseconds, and sleep after it, before
+numba starts any thread, unless the environment says how to wait. The library reads it when it is loaded: import ``ltr`` before others that
+bring OpenMP.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 
 import numba
 
-WAITING = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
-"""For GNU's and LLVM's OpenMP."""
+WAITING = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "1"}
+"""For GNU's OpenMP in turns of its loop, for LLVM's in milliseconds."""
 
-for _name, _value in WAITING.items():
-    os.environ.setdefault(_name, _value)
+
+def wait_briefly(environment: MutableMapping[str, str]) -> None:
+    """Writes how threads wait into an environment that does not say it in OpenMP's own word."""
+    if "OMP_WAIT_POLICY" not in environment:
+        for name, value in WAITING.items():
+            environment.setdefault(name, value)
+
+
+wait_briefly(os.environ)
 
 
 @contextmanager
