@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ltr.data.queries import Queries, canonical, chosen
+from ltr.data.queries import Queries, canonical_order, chosen, reordered, without_features
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
@@ -100,15 +100,17 @@ class Shard:
 
     Args:
         model: the `ltr.LambdaMART` to be trained.
-        queries: brought into canonical order here.
+        queries: brought into canonical order here, but for the features: these stay where they are, and `order` says which row is
+            which document's.
         preferences: pairs of rows of `queries`, instead of the model's objective.
     """
 
     def __init__(self, model: Boosted, queries: Queries, preferences: Preferences | None = None) -> None:
         self.model = model
-        self.preferences = preferences and preferences.in_canonical_order(queries)
-        self.queries = canonical(queries)
-        self.names, self.n_documents = self.queries.names, self.queries.n_documents
+        self.features, self.names, self.n_documents = queries.features, queries.names, queries.n_documents
+        self.order = canonical_order(queries)
+        self.preferences = preferences and preferences.reordered(self.order)
+        self.queries = reordered(without_features(queries), self.order)
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
 
     def begin(self, trees: Trees, bins: Bins | None = None, sizes: tuple[int, int] | None = None) -> None:
@@ -120,13 +122,14 @@ class Shard:
         model, queries = self.model, self.queries
         self.objective = model.objective_over(queries, self.preferences, sizes)
         self.data = (
-            BinnedDataset.of(queries.features, model.max_bins, model.n_leaves)
+            BinnedDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
             if bins is None
-            else BinnedDataset.with_bins(queries.features, bins, model.n_leaves)
+            else BinnedDataset.with_bins(self.features, bins, model.n_leaves, self.order)
         )
-        self.scores = model.offset(queries.features, queries.names)
+        scores = model.offset(self.features, self.names)
         if trees.n_trees:
-            self.scores = self.scores + trees.scores(queries.features)
+            scores = scores + trees.scores(self.features)
+        self.scores = scores if self.order is None else scores[self.order]
         self.moved = False
 
     def gradients_at(self, iteration: int) -> Gradients:
@@ -166,13 +169,13 @@ def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] |
     model, queries = shard.model, shard.queries
     by_classes = model.loss != "ranking"
     sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
-    return queries.names, queries.n_documents, queries.keys, sizes
+    return shard.names, shard.n_documents, queries.keys, sizes
 
 
 def _block(shard: Shard, first: int) -> list[Floats32]:
     """`binning.sorted_block`; the last one is remembered, as many questions about it follow."""
     if shard.sorted[0] != first:
-        shard.sorted = first, binning.sorted_block(shard.queries.features, first)
+        shard.sorted = first, binning.sorted_block(shard.features, first)
     return shard.sorted[1]
 
 
