@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -170,16 +171,62 @@ def test_a_search_that_is_killed_ends_as_if_nothing_had_happened(tmp_path):
     assert not any(still_running(folder))
 
 
+SLOWER = {**CONFIG, "rankers": {"linear": {**CONFIG["rankers"]["linear"], "epochs": 1500}}}
+"""Training takes most of the time."""
+
+
+def kill_while_training(folder, seconds, seed):
+    """Starts the run, kills its process alone at a random moment of the `seconds` from the beginning of training on; finished cells."""
+    run = subprocess.Popen(COMMAND, cwd=folder, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for line in run.stderr:
+        if line.startswith(("training", "found")):
+            break
+    try:
+        run.wait(random.Random(seed).uniform(0, seconds))
+    except subprocess.TimeoutExpired:
+        run.send_signal(signal.SIGKILL)
+    run.wait(30)
+    run.stderr.close()
+    return finished_cells(folder)
+
+
 @pytest.mark.long
-@pytest.mark.timeout(5400)
-def test_sigkill_at_a_hundred_random_moments(tmp_path, uninterrupted, seconds):
-    """A folder for every three kills, so that most of them find something unfinished; counts go to standard output. One kill, in
-    `test_sigkill_after_a_cell`, stays in the normal suite."""
+@pytest.mark.timeout(6 * 3600)
+def test_a_thousand_kills_between_and_inside_cells(tmp_path):
+    """A folder for every two kills; counts go to standard output. One kill, in `test_sigkill_after_a_cell`, stays in the normal suite."""
+    whole = prepared(tmp_path / "whole", SLOWER)
+    uninterrupted = finish(whole)
+    seconds = sum(json.loads(path.read_text())["seconds"] for path in finished_cells(whole))
     moments = []
-    for third in range(34):
-        folder, before = prepared(tmp_path / f"run{third}"), {}
-        for seed in range(3 * third, 3 * third + 3):
-            before = kill_at_random(folder, seconds, seed)
+    for second in range(500):
+        folder, before = prepared(tmp_path / "run", SLOWER), {}
+        for seed in (2 * second, 2 * second + 1):
+            before = kill_while_training(folder, seconds, seed)
             moments.append(len(before))
         assert_as_if_nothing_had_happened(folder, uninterrupted, before)
-    print({cells: moments.count(cells) for cells in sorted(set(moments))}, "kills by finished cells")
+        shutil.rmtree(folder)
+        print({cells: moments.count(cells) for cells in sorted(set(moments))}, "kills by finished cells", flush=True)
+    assert sum(cells < 4 for cells in moments) >= 500
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_twenty_runs_at_once_in_a_folder_half_of_them_afresh(tmp_path):
+    folder = prepared(tmp_path / "run")
+    runs = [
+        subprocess.Popen(
+            COMMAND + ["--fresh"] * (k % 2),
+            cwd=folder,
+            env=own_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(20)
+    ]
+    said = [run.communicate(timeout=3000) for run in runs]
+    assert [run.returncode for run in runs] == [0] * 20, [err[-500:] for _, err in said]
+    found = [json.loads(out.splitlines()[-1])["models"] for out, _ in said]
+    assert all(one == found[0] for one in found)
+    assert not any(still_running(folder))
+    assert not list(folder.glob(".lambdaflow/**/*.partial"))
