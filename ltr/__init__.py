@@ -40,6 +40,7 @@ from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
 from ltr.rankers.fusion import Fusion, WeightedFusion
 from ltr.rankers.line_search import Mixtures, mix_scores
+from ltr.trees.binned import Binned
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
 
@@ -67,6 +68,7 @@ __all__ = [
     "MEASURES",
     "AdaRank",
     "Average",
+    "Binned",
     "Certificate",
     "Column",
     "Combination",

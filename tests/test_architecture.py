@@ -32,6 +32,7 @@ KNOW_MLFLOW = {"tasks/tracking/tracker.py", "tasks/tracking/registry.py", "tasks
 MOST_PARAMETERS = 7
 LONG_SIGNATURES = {
     "ltr/diagnostics/optimality.py certify": "an experiment's settings, public by name",
+    "ltr/rankers/estimator.py fit": "what LGBMRanker's and XGBRanker's take, by name",
     "ltr/linear/sampler.py draw": "an experiment's settings, public by name",
     "ltr/data/synthetic.py simulate_sessions": "an experiment's settings, public by name",
     "ltr/kernels/lanes.py _walk_by_numpy": "the twin of a compiled function, whose signature it has",

@@ -4,24 +4,27 @@ At each iteration the objective gives gradient and hessian of every document at 
 gradient, and the scores move by its leaves. Trees know nothing of measures; a measure is evaluated only to decide when to stop.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeGuard, TypeVar, cast
 
 import numpy as np
 
+from ltr.data.plain_function import AnyFunction, PlainFunction
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.lambda_objective import Objective
+from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.rankers.base import Features, Tick, check_data, checked_features
+from ltr.rankers.base import Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, PENALTY, SEED, SHARE, Span, whole
-from ltr.rankers.training import Curve, mean_measure
+from ltr.rankers.training import Callback, Curve, Progress, mean_measure
 from ltr.trees.attribution import importance
+from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
 from ltr.trees.grower import TreeOptions, grow_from
@@ -30,6 +33,7 @@ from ltr.trees.tree_ranker import TreeRanker
 
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ class LambdaMART(TreeRanker):
         n_leaves: leaves of a tree at most, 2 and up.
         learning_rate: factor on every leaf.
         min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
-        objective: the terms (default: NDCG, all pairs), or a measure's name for one of it.
+        objective: the terms (default: NDCG, all pairs), or a measure's name for one of it, or a function of (scores, queries) that gives
+            force and curvature (`ltr.objectives.plain_objective`).
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
@@ -56,20 +61,25 @@ class LambdaMART(TreeRanker):
         base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
         seed: of the draws.
         conventions: label rules.
-        stop_on: measure on validation queries whose best iteration is kept; None keeps all trees.
+        stop_on: measure on validation queries whose best iteration is kept; None keeps all trees. Also a function of (scores, queries), of
+            which more is better, or several of both: training stops as soon as one of them, on one set of validation queries, has no new
+            best, and that one's best iteration is kept; that of the first where none stops it (as in LightGBM).
         patience: iterations without a new best before stopping; 0 never stops early.
+        history: what `stop_on` came to on each set of validation queries, ``{"valid": {"ndcg@10": float64 [iterations]}}``, at the
+            iterations of `curve`; not saved.
     """
 
     kind: ClassVar[str] = "lambdamart"
     stepwise: ClassVar[bool] = True
     sharded: ClassVar[bool] = True
     query_weights: ClassVar[bool] = True
+    document_weights: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 500
     n_leaves: int = 31
     learning_rate: float = 0.05
     min_docs_in_leaf: int | None = None
-    objective: Sequence[Term] = (Term(),)
+    objective: Sequence[Term] | PlainFunction | AnyFunction = (Term(),)
     gain: Literal["newton", "least_squares"] = "newton"
     leaf: Literal["newton", "gradient"] = "newton"
     largest_leaf: float = 10.0
@@ -83,8 +93,9 @@ class LambdaMART(TreeRanker):
     monotone: Mapping[str, int] = field(default_factory=dict)
     base: str | None = None
     seed: int = 1
-    stop_on: str | None = "ndcg_10"
+    stop_on: str | PlainFunction | AnyFunction | Sequence[str | PlainFunction | AnyFunction] | None = "ndcg_10"
     patience: int = 50
+    history: Mapping[str, Mapping[str, Floats]] | None = learned(None, compare=False)
     spans: ClassVar[Mapping[str, Span]] = {
         "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": replace(whole(1, 1_000_000_000), or_none=True),
         "largest_leaf": FACTOR, "l2": PENALTY, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
@@ -93,14 +104,18 @@ class LambdaMART(TreeRanker):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "objective", terms_of(self.objective, self.n_trees))
+        given = self.objective
+        own = PlainFunction.of(given) if _is_function(given) else given
+        terms = own if isinstance(own, PlainFunction) else terms_of(cast(Sequence[Term], own), self.n_trees)
+        object.__setattr__(self, "objective", terms)
+        if isinstance(own, PlainFunction) and self.loss != "ranking":
+            raise ValueError(f"LambdaMART: loss={self.loss!r} is an objective of its own, and so is {own.name}; one of them")
         if not isinstance(self.monotone, Mapping) or not {*self.monotone.values()} <= {-1, 0, 1}:
             raise ValueError(
                 f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
             )
-        if self.stop_on is not None:
-            Measure.maximised(self.stop_on)
-        flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
+        object.__setattr__(self, "stop_on", _stopping(self.stop_on))
+        flat = [name for term in self.terms for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
         if any(self.monotone.values()) and (self.gain == "newton") != (self.leaf == "newton"):
@@ -124,26 +139,62 @@ class LambdaMART(TreeRanker):
 
     def fit(
         self,
-        queries: Queries,
-        valid: Queries | None = None,
+        queries: Queries | Binned,
+        valid: Queries | Sequence[Queries] | None = None,
         tick: Tick | None = None,
         preferences: Preferences | None = None,
         start: "LambdaMART | None" = None,
+        callbacks: Sequence[Callback] = (),
     ) -> "LambdaMART":
         """A fitted copy of this model.
 
         Args:
+            queries: or `ltr.Binned` ones, for several trainings on the same.
+            valid: to choose the best iteration on; one set of queries, or several, called ``valid_0``, ``valid_1``, ….
             tick: called after every tree; what it raises ends the training.
             preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet on trees, B2).
             start: a fitted model whose trees come first. With the same data and the same parameters, except for more trees, the
                 result is that of never having stopped, byte for byte; with others, the model is adapted to them (B section 7).
+                `n_trees` counts its trees too.
+            callbacks: each called after every tree with the `Progress`; where one returns something true, training ends.
 
         Raises:
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
-                features, or an objective that does not fit the data.
+                features, an objective that does not fit the data, or bins of another number than `max_bins`.
         """
-        check_data(self, queries, valid)
-        return self._boosted(Shard(self, queries, preferences), valid, tick, start)
+        binned, given = (queries, queries.queries) if isinstance(queries, Binned) else (None, queries)
+        if binned is not None and binned.max_bins != self.max_bins:
+            raise ValueError(
+                f"LambdaMART: max_bins={self.max_bins}, and the queries were binned with {binned.max_bins}; take "
+                f"ltr.Binned(queries, max_bins={self.max_bins})"
+            )
+        several = valid if isinstance(valid, list | tuple) else () if valid is None else (valid,)
+        for one in several or (None,):
+            check_data(self, given, one)
+        if self.terms == () and preferences is not None:
+            raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
+        return self._boosted(Shard(self, given, preferences, binned), tuple(several), tick, start, tuple(callbacks))
+
+    def fit_watched(
+        self,
+        queries: Queries,
+        valid: Sequence[Queries] = (),
+        tick: Tick | None = None,
+        callbacks: Sequence[Callback] = (),
+        start: Ranker | None = None,
+    ) -> "LambdaMART":
+        """`fit`, with all of it.
+
+        Raises:
+            ValueError: as `fit`; for a start that is no LambdaMART, or has as many trees as there shall be.
+        """
+        if start is not None and not isinstance(start, LambdaMART):
+            raise ValueError(f"LambdaMART: it goes on from a fitted LambdaMART, not from a {type(start).__name__}")
+        if start is not None and start.ensemble.n_trees >= self.n_trees:
+            raise ValueError(
+                f"LambdaMART: n_trees={self.n_trees} counts the {start.ensemble.n_trees} trees it goes on from; give more than these"
+            )
+        return self.fit(queries, tuple(valid), tick, start=start, callbacks=callbacks)
 
     def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
@@ -162,12 +213,22 @@ class LambdaMART(TreeRanker):
         """`fit` on queries in several parts, which are reached through `ask` (`ltr.trees.shards`): the same model, byte for byte.
 
         Raises:
-            ValueError: as `fit`, and for parts that do not belong together.
+            ValueError: as `fit`, for parts that do not belong together, and for functions, which stay where they are.
             ShardLost: when `ask` raises it; it carries the model of the trees so far.
         """
-        return self._boosted(Shards(self, ask), valid, tick, start)
+        for own in (self.objective, *self.stopping):
+            if isinstance(own, PlainFunction):
+                raise ValueError(f"LambdaMART: {own.name} is a function, which is not sent to several parts; train it in one")
+        return self._boosted(Shards(self, ask), () if valid is None else (valid,), tick, start)
 
-    def _boosted(self, data: Shard | Shards, valid: Queries | None, tick: Tick | None, start: "LambdaMART | None") -> "LambdaMART":
+    def _boosted(
+        self,
+        data: Shard | Shards,
+        valid: tuple[Queries, ...],
+        tick: Tick | None,
+        start: "LambdaMART | None",
+        callbacks: tuple[Callback, ...] = (),
+    ) -> "LambdaMART":
         least_docs = self._least_docs(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
@@ -177,8 +238,8 @@ class LambdaMART(TreeRanker):
             self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
             np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
         )  # fmt: skip
-        watch = _Watch(self, data, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
-        trees, judged, remarks = [begun], 1, tuple(saturations(self.objective, self.n_trees))
+        watch = _Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None)
+        trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
         try:
             for iteration in range(begun.n_trees, self.n_trees):
                 gradients = data.gradients_at(iteration)
@@ -192,16 +253,19 @@ class LambdaMART(TreeRanker):
                 data.move(tree.value)
                 if tick is not None:
                     tick()
-                if watch.seen(iteration + 1, tree):
+                stopped = watch.seen(iteration + 1, tree)
+                progress = Progress(iteration + 1, self.n_trees, watch.last()) if callbacks else None
+                told = [callback(progress) for callback in callbacks if progress]
+                if stopped or any(told):
                     break
                 judged = len(trees)
         except ShardLost as lost:
             lost.so_far = replace(self, trees=join(trees[:judged]), names=data.names, curve=watch.curve(), remarks=remarks)
             raise
         ensemble = join(trees)
-        kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
+        kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
         rest = ensemble.between(kept.n_trees, ensemble.n_trees)
-        return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), remarks=remarks)
+        return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), history=watch.history(), remarks=remarks)
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Numbers of trees, the multiples of `every` and all, and the scores ``float64 [documents]`` of that many."""
@@ -227,9 +291,11 @@ class LambdaMART(TreeRanker):
         """The objective over these queries, or over `preferences` where there are any; `sizes`: see `TwoClassObjective`."""
         if preferences is not None:
             return PreferenceObjective(queries, preferences, self.sigma)
+        if isinstance(self.objective, PlainFunction):
+            return PlainObjective(queries, self.objective)
         if self.loss == "ranking":
-            return Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
-        measure = Measure.of(self.objective[0].measure)
+            return Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
+        measure = Measure.of(self.terms[0].measure)
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
@@ -258,18 +324,25 @@ class LambdaMART(TreeRanker):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """The terms of `objective`."""
-        return tuple(self.objective)
+        """The terms of `objective`; none of a function."""
+        return () if isinstance(self.objective, PlainFunction) or callable(self.objective) else tuple(self.objective)
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
         """The measures of the terms."""
-        return tuple(Measure.of(term.measure) for term in self.objective)
+        return tuple(Measure.of(term.measure) for term in self.terms)
+
+    @property
+    def stopping(self) -> tuple[str | PlainFunction, ...]:
+        """What `stop_on` names, one by one."""
+        several = self.stop_on if isinstance(self.stop_on, tuple) else () if self.stop_on is None else (self.stop_on,)
+        return cast(tuple[str | PlainFunction, ...], several)
 
     @property
     def watched(self) -> Measure | None:
-        """The measure that chooses the number of trees, `stop_on`."""
-        return None if self.stop_on is None else Measure.of(self.stop_on)
+        """The measure that chooses the number of trees, the first of `stop_on`; None where that is a function."""
+        first = self.stopping[0] if self.stopping else None
+        return Measure.of(first) if isinstance(first, str) else None
 
     @property
     def why_fixed(self) -> str | None:
@@ -282,42 +355,132 @@ class LambdaMART(TreeRanker):
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
 
 
-class _Watch:
-    """The measure along training: on validation queries after every tree, on training queries after every tenth."""
+def _is_function(given: object) -> TypeGuard[AnyFunction]:
+    return callable(given) and not isinstance(given, PlainFunction | type)
 
-    def __init__(self, model: LambdaMART, data: Shard | Shards, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
+
+def _stopping(given: object) -> str | PlainFunction | tuple[str | PlainFunction, ...] | None:
+    """`LambdaMART.stop_on` as it is kept: names of measures that rise, and functions.
+
+    Raises:
+        ValueError: for a measure of which less is better, what is neither a measure nor a function, none, or one that is named twice.
+    """
+    if isinstance(given, list | tuple):
+        several = [_stopping(one) for one in given]
+        names = [str(one if isinstance(one, PlainFunction) else Measure.of(cast(str, one))) for one in several]
+        if not several or len({*names}) < len(names) or any(isinstance(one, tuple) for one in several):
+            raise ValueError(f"LambdaMART: stop_on={given!r}; it takes a measure or several different ones, or None")
+        return cast(tuple[str | PlainFunction, ...], tuple(several))
+    if isinstance(given, PlainFunction) or given is None:
+        return given
+    if _is_function(given):
+        return PlainFunction.of(given)
+    Measure.maximised(cast(str, given))
+    return cast(str, given)
+
+
+@dataclass
+class _Values:
+    """A measure of one set of validation queries along training."""
+
+    values: list[float]
+    best: int = 0
+    best_value: float = -np.inf
+
+    def add(self, n_trees: int, value: float) -> None:
+        """One more tree."""
+        self.values.append(value)
+        if value > self.best_value:
+            self.best, self.best_value = n_trees, value
+
+
+class _Watch:
+    """Measures along training: on validation queries after every tree, the first on training queries after every tenth.
+
+    Attributes:
+        kept: the values by whose best iteration the number of trees is chosen; None without any.
+    """
+
+    def __init__(
+        self, model: LambdaMART, data: Shard | Shards, valid: tuple[Queries, ...], begun: Trees, curve: Curve | None
+    ) -> None:
         self.model, self.data, self.valid = model, data, valid
-        self.rows: list[tuple[int, float, float]] = []
-        self.best, self.best_value = 0, -np.inf
+        self.rows: list[tuple[int, float]] = []
+        before: list[float] = []
         if curve is not None:
-            before = curve.iteration <= begun.n_trees
-            columns = (curve.iteration[before].tolist(), curve.train[before].tolist(), curve.valid[before].tolist())
-            self.rows = list(zip(*columns, strict=True))
-        if valid is not None:
-            self.valid_scores = model.offset(valid.features, valid.names) + begun.scores(valid.features)
-            if begun.n_trees and model.stop_on is not None:
-                value = mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
-                self.best, self.best_value = begun.n_trees, value
-                if self.rows and (self.rows[-1][0], self.rows[-1][2]) == (begun.n_trees, value):
-                    # The curve ends where this begins: the training was interrupted, and its best may be further back.
-                    self.best, _, self.best_value = max(self.rows, key=lambda row: row[2])
+            taken = curve.iteration <= begun.n_trees
+            self.rows = list(zip(curve.iteration[taken].tolist(), curve.train[taken].tolist(), strict=True))
+            before = curve.valid[taken].tolist()
+        several = [(k, measure) for k in range(len(valid)) for measure in model.stopping]
+        self.values = {one: _Values([np.nan] * len(self.rows)) for one in several}
+        self.kept = next(iter(self.values.values()), None)
+        self.scores = [model.offset(queries.features, queries.names) + begun.scores(queries.features) for queries in valid]
+        if self.kept is not None and begun.n_trees:
+            self._begin(begun, before)
+
+    def _begin(self, begun: Trees, before: list[float]) -> None:
+        """Takes up what the first measure was `before`, and begins with what all are now."""
+        for (k, measure), own in self.values.items():
+            own.best, own.best_value = begun.n_trees, self._value(k, measure)
+        first, *others = self.values.values()
+        first.values = before
+        if self.rows and (self.rows[-1][0], before[-1]) == (begun.n_trees, first.best_value):
+            # The curve ends where this begins: the training was interrupted, and the best may be further back.
+            best = int(np.nanargmax(before))
+            first.best, first.best_value = self.rows[best][0], before[best]
+            if others:
+                self._again(begun)
+
+    def _again(self, begun: Trees) -> None:
+        """What all measures but the first were after each tree, of which a curve says nothing."""
+        now, self.scores = self.scores, [self.model.offset(queries.features, queries.names) for queries in self.valid]
+        others = dict([*self.values.items()][1:])
+        for own in others.values():
+            own.values, own.best_value = [], -np.inf
+        for n_trees in range(1, begun.n_trees + 1):
+            for scores, queries in zip(self.scores, self.valid, strict=True):
+                scores += begun.between(n_trees - 1, n_trees).scores(queries.features)
+            for (k, measure), own in others.items():
+                own.add(n_trees, self._value(k, measure))
+        self.scores = now
+
+    def _value(self, k: int, measure: str | PlainFunction) -> float:
+        return mean_measure(measure, self.valid[k], self.scores[k], self.model.conventions)
 
     def seen(self, n_trees: int, tree: Trees) -> bool:
         """Measures the scores after a tree; True when it is time to stop."""
-        measure = self.model.stop_on
-        if measure is None:
+        if not self.model.stopping:
             return False
-        train = self.data.mean(measure) if n_trees % 10 == 0 else np.nan
-        value = np.nan
-        if self.valid is not None:
-            self.valid_scores += tree.scores(self.valid.features)
-            value = mean_measure(measure, self.valid, self.valid_scores, self.model.conventions)
-            if value > self.best_value:
-                self.best, self.best_value = n_trees, value
-        self.rows.append((n_trees, train, value))
-        return self.valid is not None and 0 < self.model.patience <= n_trees - self.best
+        train = self.data.mean(self.model.stopping[0]) if n_trees % 10 == 0 else np.nan
+        self.rows.append((n_trees, train))
+        for scores, queries in zip(self.scores, self.valid, strict=True):
+            scores += tree.scores(queries.features)
+        for (k, measure), own in self.values.items():
+            own.add(n_trees, self._value(k, measure))
+        for own in self.values.values():
+            if 0 < self.model.patience <= n_trees - own.best:
+                self.kept = own
+                return True
+        return False
+
+    def last(self) -> dict[str, dict[str, float]]:
+        """The values now, by set and measure."""
+        return self._by_name(lambda own: own.values[-1])
+
+    def history(self) -> dict[str, dict[str, Floats]]:
+        """The values along training, by set and measure."""
+        return self._by_name(lambda own: np.array(own.values, np.float64))
+
+    def _by_name(self, of: Callable[[_Values], _Told]) -> dict[str, dict[str, _Told]]:
+        found: dict[str, dict[str, _Told]] = {}
+        for (k, measure), own in self.values.items():
+            key = str(measure if isinstance(measure, PlainFunction) else Measure.of(measure))
+            found.setdefault("valid" if len(self.valid) == 1 else f"valid_{k}", {})[key] = of(own)
+        return found
 
     def curve(self) -> Curve:
-        """The measure after each tree so far."""
-        iteration, train, valid = zip(*self.rows, strict=True) if self.rows else ((), (), ())
+        """The first measure after each tree so far, on the first validation queries."""
+        iteration, train = zip(*self.rows, strict=True) if self.rows else ((), ())
+        first = next(iter(self.values.values()), None)
+        valid = first.values if first is not None else [np.nan] * len(self.rows)
         return Curve(np.array(iteration, np.int64), np.array(train, np.float64), np.array(valid, np.float64))

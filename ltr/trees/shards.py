@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import Queries, canonical, chosen
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
 from ltr.metrics.conventions import Conventions
@@ -26,6 +27,7 @@ from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.two_class import classes
 from ltr.rankers.training import mean_measure, query_values
 from ltr.trees import binning
+from ltr.trees.binned import Binned
 from ltr.trees.binning import MISSING, Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.grower import Gradients, GradientSource, Growth, Nodes, best_first
@@ -102,12 +104,15 @@ class Shard:
         model: the `ltr.LambdaMART` to be trained.
         queries: brought into canonical order here.
         preferences: pairs of rows of `queries`, instead of the model's objective.
+        binned: the same queries, where they are binned already.
     """
 
-    def __init__(self, model: Boosted, queries: Queries, preferences: Preferences | None = None) -> None:
-        self.model = model
+    def __init__(
+        self, model: Boosted, queries: Queries, preferences: Preferences | None = None, binned: Binned | None = None
+    ) -> None:
+        self.model, self.binned = model, binned
         self.preferences = preferences and preferences.in_canonical_order(queries)
-        self.queries = canonical(queries)
+        self.queries = binned.ordered if binned else canonical(queries)
         self.names, self.n_documents = self.queries.names, self.queries.n_documents
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
 
@@ -119,11 +124,12 @@ class Shard:
         """
         model, queries = self.model, self.queries
         self.objective = model.objective_over(queries, self.preferences, sizes)
-        self.data = (
-            BinnedDataset.of(queries.features, model.max_bins, model.n_leaves)
-            if bins is None
-            else BinnedDataset.with_bins(queries.features, bins, model.n_leaves)
-        )
+        if bins is not None:
+            self.data = BinnedDataset.with_bins(queries.features, bins, model.n_leaves)
+        elif self.binned is not None:
+            self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves)
+        else:
+            self.data = BinnedDataset.of(queries.features, model.max_bins, model.n_leaves)
         self.scores = model.offset(queries.features, queries.names)
         if trees.n_trees:
             self.scores = self.scores + trees.scores(queries.features)
@@ -135,7 +141,10 @@ class Shard:
         if self.model.query_share < 1:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
             sample = np.repeat(drawn, np.diff(self.queries.offsets))
-        self.gradients = Gradients.by(self.data, self.objective(self.scores, iteration), sample)
+        gradient, hessian = self.objective(self.scores, iteration)
+        if (weights := self.queries.document_weights) is not None:
+            gradient, hessian = gradient * weights, hessian * weights
+        self.gradients = Gradients.by(self.data, (gradient, hessian), sample)
         return self.gradients
 
     def move(self, values: Floats) -> None:
@@ -148,7 +157,7 @@ class Shard:
             self.data.reorder_rows(leaf)
             self.moved = True
 
-    def mean(self, measure: str) -> float:
+    def mean(self, measure: str | PlainFunction) -> float:
         """Mean of a measure at the current scores.
 
         Raises:
@@ -262,8 +271,9 @@ class Shards:
         """`Shard.move`."""
         self.ask("move", values)
 
-    def mean(self, measure: str) -> float:
+    def mean(self, measure: str | PlainFunction) -> float:
         """`Shard.mean` over the queries of all shards in canonical order, so that it is the same to the last bit."""
+        assert isinstance(measure, str)
         values = np.concatenate(self.ask("values", measure))[self.order]
         if np.isnan(values).all():
             raise ValueError(f"{Measure.of(measure).key} is undefined on every query of all parts")
