@@ -15,6 +15,7 @@ from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the ot
 # isort: on
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import Certificate, certify
+from ltr.diagnostics.permutation import PermutationImportance, permutation_importance
 from ltr.diagnostics.polish import Polished, polish
 from ltr.diagnostics.why_above import WhyAbove, why_above
 from ltr.linear.adarank import AdaRank
@@ -86,6 +87,7 @@ __all__ = [
     "Mixtures",
     "Model",
     "Objective",
+    "PermutationImportance",
     "Polished",
     "Preferences",
     "Queries",
@@ -104,6 +106,7 @@ __all__ = [
     "ledger",
     "load",
     "mix_scores",
+    "permutation_importance",
     "polish",
     "save",
     "threads",

@@ -21,14 +21,14 @@ from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.rankers.base import Features, Ranker, Tick, check_data, checked_features, learned
-from ltr.rankers.parameters import FACTOR, PENALTY, SEED, SHARE, Span, whole
+from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Callback, Curve, Progress, mean_measure
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
-from ltr.trees.grower import TreeOptions, grow_from
-from ltr.trees.shards import Ask, Shard, ShardLost, Shards
+from ltr.trees.grower import TreeOptions, grow_from, leaves_again
+from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
 
 MIN_DOCS_IN_LEAF = 50
@@ -58,6 +58,8 @@ class LambdaMART(TreeRanker):
         query_share: share of the training queries that each tree is grown on, a new draw for each.
         feature_share: share of the features that each tree may split by, a new draw for each.
         monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
+        interactions: groups of features, by name: a path from the root to a leaf splits by features of one group only. A feature in none
+            stands alone. Left out, all may meet.
         base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
         seed: of the draws.
         conventions: label rules.
@@ -91,6 +93,7 @@ class LambdaMART(TreeRanker):
     query_share: float = 0.8
     feature_share: float = 0.5
     monotone: Mapping[str, int] = field(default_factory=dict)
+    interactions: Sequence[Sequence[str]] = ()
     base: str | None = None
     seed: int = 1
     stop_on: str | PlainFunction | AnyFunction | Sequence[str | PlainFunction | AnyFunction] | None = "ndcg_10"
@@ -115,6 +118,12 @@ class LambdaMART(TreeRanker):
                 f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
             )
         object.__setattr__(self, "stop_on", _stopping(self.stop_on))
+        groups = self.interactions if isinstance(self.interactions, list | tuple) else (None,)
+        if not all(isinstance(group, list | tuple) and group and all(isinstance(name, str) for name in group) for group in groups):
+            raise ValueError(
+                f"LambdaMART: interactions={self.interactions!r}; it takes groups of feature names, such as [['bm25', 'length'], ['age']]"
+            )
+        object.__setattr__(self, "interactions", tuple(map(tuple, self.interactions)))
         flat = [name for term in self.terms for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
@@ -232,12 +241,7 @@ class LambdaMART(TreeRanker):
         least_docs = self._least_docs(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
-        newton = self.leaf == "newton"
-        options = TreeOptions(
-            self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
-            self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
-            np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
-        )  # fmt: skip
+        options = self._options(least_docs, data.names)
         watch = _Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
         try:
@@ -266,6 +270,53 @@ class LambdaMART(TreeRanker):
         kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
         rest = ensemble.between(kept.n_trees, ensemble.n_trees)
         return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), history=watch.history(), remarks=remarks)
+
+    def _options(self, least_docs: int, names: tuple[str, ...]) -> TreeOptions:
+        newton = self.leaf == "newton"
+        return TreeOptions(
+            self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
+            self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
+            np.array([self.monotone.get(name, 0) for name in names], np.int8), self._groups(names),
+        )  # fmt: skip
+
+    def _groups(self, names: tuple[str, ...]) -> Bools:
+        """``bool [groups, features]`` of `interactions`, with a group of its own for every feature that is in none."""
+        if not self.interactions:
+            return np.zeros((0, 0), np.bool_)
+        alone = [(name,) for name in names if not any(name in group for group in self.interactions)]
+        return np.array([[name in group for name in names] for group in (*map(set, self.interactions), *alone)], np.bool_)
+
+    def refit_leaves(self, queries: Queries, keep: float = 0.9) -> "LambdaMART":
+        """The same trees with leaf values from other queries (LightGBM's ``Booster.refit``): tree by tree, from the gradients at the scores
+        of the trees before it, as `fit` would give them to a tree of these splits.
+
+        Args:
+            queries: with the same features; all of them are used, whatever `query_share` says.
+            keep: the share of the old value in each new one (LightGBM's ``decay_rate``), from 0 to 1. A leaf that no document falls into
+                keeps all of it.
+
+        Raises:
+            ValueError: before `fit`, for queries with other features, a share outside 0 to 1, or trees that are monotone in a feature.
+        """
+        check_data(self, queries, None)
+        ensemble = self.ensemble
+        if queries.names != self.names:
+            raise ValueError("LambdaMART.refit_leaves: the queries have other features than the model")
+        if keep not in PART:
+            raise ValueError(f"LambdaMART.refit_leaves: keep={keep!r} is out of range; it is {PART}")
+        if self.why_fixed:
+            raise ValueError(f"LambdaMART.refit_leaves: {self.why_fixed}")
+        queries, options = canonical(queries), self._options(1, self.names)
+        objective, scores = self.objective_over(queries), self.offset(queries.features, queries.names)
+        values = ensemble.value.copy()
+        for k in range(ensemble.n_trees):
+            leaf = ensemble.between(k, k + 1).leaves(queries.features)[:, 0]
+            own = values[ensemble.leaf_starts[k] : ensemble.leaf_starts[k + 1]]
+            found, documents = leaves_again(weighted(objective(scores, k), queries), leaf, len(own), options)
+            own[:] = np.where(documents > 0, keep * own + (1 - keep) * found, own)
+            scores += own[leaf]
+        remarks = (f"leaves refitted to {queries.n_queries} queries, keeping {keep:g} of each",)
+        return replace(self, trees=replace(ensemble, value=values), rest=None, curve=None, history=None, remarks=remarks)
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Numbers of trees, the multiples of `every` and all, and the scores ``float64 [documents]`` of that many."""
@@ -300,7 +351,8 @@ class LambdaMART(TreeRanker):
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
-        unknown = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in names]
+        named = (*self.monotone, *(name for group in self.interactions for name in group), *([self.base] if self.base else []))
+        unknown = [name for name in named if name not in names]
         if unknown:
             raise ValueError(f"LambdaMART: no feature {unknown[0]!r} in this data set; it has {', '.join(names[:5])} …")
         if start is None:

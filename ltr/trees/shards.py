@@ -141,10 +141,7 @@ class Shard:
         if self.model.query_share < 1:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
             sample = np.repeat(drawn, np.diff(self.queries.offsets))
-        gradient, hessian = self.objective(self.scores, iteration)
-        if (weights := self.queries.document_weights) is not None:
-            gradient, hessian = gradient * weights, hessian * weights
-        self.gradients = Gradients.by(self.data, (gradient, hessian), sample)
+        self.gradients = Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample)
         return self.gradients
 
     def move(self, values: Floats) -> None:
@@ -168,6 +165,13 @@ class Shard:
     def answer(self, question: str, *arguments: object) -> object:
         """The answer to one of `ANSWERS`."""
         return ANSWERS[question](self, *arguments)
+
+
+def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats, Floats]:
+    """Gradient and hessian ``float64 [documents]``, each times its document's own weight, as in LightGBM: in sums over a leaf a document
+    counts as if it were there so often, whatever it is paired with."""
+    weights = queries.document_weights
+    return gradients if weights is None else (gradients[0] * weights, gradients[1] * weights)
 
 
 def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None]:
