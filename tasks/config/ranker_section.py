@@ -167,7 +167,7 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
     if "objective" in given:
         own["objective"] = (Terms, (Term(),))
     if issubclass(core, ltr.LambdaMART):
-        own["stop_on"] = (Stopping, "ndcg_10")
+        own |= {"stop_on": (Stopping, "ndcg_10"), "interactions": (tuple[tuple[str, ...], ...], ())}
     if "of" in given:
         members: Any = tuple.__class_getitem__((any_ranker(), ...))
         own["of"] = (Annotated[members, BeforeValidator(_one_or_several), AfterValidator(_only_parameters)], ...)
