@@ -24,7 +24,7 @@ from ltr.data import letor
 from ltr.data.queries import Queries, canonical
 from ltr.linear.conditional import sampled_cost
 from ltr.linear.linear_ranker import products, transposed
-from ltr.linear.sampler import draw
+from ltr.linear.sampler import Walk, draw
 
 TITLES = {"mq2008": "MQ2008", "ohsumed": "OHSUMED", "generated": "generated"}
 
@@ -47,7 +47,7 @@ def data(name: str = "mq2008") -> tuple[str, Queries]:
 def objective(name: str, queries: Queries) -> None:
     binary = canonical(replace(queries, labels=(queries.labels >= 1).astype(float), keys=None))
     started = time.perf_counter()
-    sample = draw(binary, "ndcg", samples=100)
+    sample = draw(binary, "ndcg", Walk(samples=100))
     drawn = time.perf_counter() - started
     cost, weights = sampled_cost("convex", sample, binary.n_documents), np.random.default_rng(0).normal(size=binary.n_features)
 

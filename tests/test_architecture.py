@@ -31,10 +31,8 @@ OPENS_FILES = {"ltr/rankers/base.py"}
 KNOW_MLFLOW = {"tasks/tracking/tracker.py", "tasks/tracking/registry.py", "tasks/tracking/served_model.py"}
 MOST_PARAMETERS = 7
 LONG_SIGNATURES = {
-    "ltr/diagnostics/optimality.py certify": "an experiment's settings, public by name",
-    "ltr/rankers/estimator.py fit": "what LGBMRanker's and XGBRanker's take, by name",
-    "ltr/linear/sampler.py draw": "an experiment's settings, public by name",
-    "ltr/data/synthetic.py simulate_sessions": "an experiment's settings, public by name",
+    "ltr/diagnostics/optimality.py certify": "public as `ltr.certify` since 0.1.0, its settings given by name",
+    "ltr/rankers/estimator.py fit": "what LGBMRanker's and XGBRanker's take, by their names",
     "ltr/kernels/lanes.py _walk_by_numpy": "the twin of a compiled function, whose signature it has",
 }
 FILES = [path for top in TOPS for path in sorted((ROOT / top).glob("**/*.py"))]

@@ -27,6 +27,8 @@ _MOST_POWER = 1 << 40
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
 _FNV_OFFSET, _FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
+LONGEST_ID = 2048
+"""Bytes of the id of a query or a document at most: every id takes as much memory as the longest."""
 RULES = {
     1: "a line starts with the label, a number",
     2: "the label must not be negative",
@@ -37,6 +39,7 @@ RULES = {
     7: "the label must be finite",
     8: "feature indices go up to 100,000",
     9: "lines end with LF or CR LF; what stands behind a CR inside a comment would be lost",
+    10: f"ids of queries and documents have at most {LONGEST_ID:,} bytes",
 }
 """What a line must be like, by the number that stands for a broken rule."""
 _FIELD = re.compile(rb"(\d+):[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf|null)", re.IGNORECASE)
@@ -338,6 +341,8 @@ def _line(
         spans[row, 1] = at
         keys[row] = key
         found_qid = spans[row, 1] > spans[row, 0]
+        if spans[row, 1] - spans[row, 0] > LONGEST_ID:
+            return 10
     if found_qid != has_qid:
         return 6
     last = -1
@@ -364,7 +369,7 @@ def _line(
     if _holds_return(text, at, end):
         return 9
     _document_span(text, at, end, spans[row, 2:])
-    return 0
+    return 10 if spans[row, 3] - spans[row, 2] > LONGEST_ID else 0
 
 
 @njit(cache=True, parallel=True)

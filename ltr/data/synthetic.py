@@ -109,41 +109,54 @@ class Sessions:
     """1, 2, … in the order of the session's clicks, 0 where not clicked."""
 
 
+@dataclass(frozen=True)
+class Browsing:
+    """What users of a simulated page see and do.
+
+    Attributes:
+        shown: results on a page.
+        bias: η of the position bias; 0 is none.
+        noise: clicks that mean nothing, and satisfying documents left alone.
+    """
+
+    shown: int = 10
+    bias: float = 1.0
+    noise: float = 0.05
+
+
 def simulate_sessions(
     offsets: NDArray[np.int64],
     judged: NDArray[np.float64],
     users: NDArray[np.float64],
     per_query: int,
-    shown: int = 10,
-    bias: float = 1.0,
-    noise: float = 0.05,
+    browsing: Browsing | None = None,
     seed: int = 1,
 ) -> Sessions:
     """Search sessions over a judged data set.
 
     The old ranker orders by the judged label plus noise that differs a little from session to session. A user examines rank r
     with probability r^−bias and clicks with probability noise + (1 − 2·noise)·attraction, the attraction of a document being
-    the logistic of 3·(user value − 1).
+    the logistic of 3·(user value − 1) (`Browsing`).
 
     Args:
         offsets: ``[queries + 1]``.
         judged: judged labels ``[documents]``, which the old ranker knows roughly.
         users: what users value ``[documents]``.
         per_query: sessions of each query.
-        shown: results on a page.
-        bias: η of the position bias; 0 is none.
-        noise: clicks that mean nothing, and satisfying documents left alone.
+        browsing: what users see and do.
         seed: of everything that is drawn.
     """
+    browsing = browsing or Browsing()
+    noise = browsing.noise
     attraction = 1.0 / (1.0 + np.exp(-3.0 * (users - 1.0)))
     parts = []
     for q in range(len(offsets) - 1):
         rng = np.random.default_rng([seed, 6, q])
         first, last = offsets[q], offsets[q + 1]
-        size = min(shown, int(last - first))
+        size = min(browsing.shown, int(last - first))
         old = judged[first:last] + 1.5 * rng.normal(size=last - first)
         order = np.argsort(-(old + 0.7 * rng.normal(size=(per_query, last - first))), axis=1)[:, :size]
-        examined = rng.random((per_query, size)) < np.arange(1.0, size + 1.0) ** -bias
+        examined = rng.random((per_query, size)) < np.arange(1.0, size + 1.0) ** -browsing.bias
         clicks = examined & (rng.random((per_query, size)) < noise + (1 - 2 * noise) * attraction[first + order])
         parts.append((np.full(order.size, q), first + order.ravel(), (np.cumsum(clicks, axis=1) * clicks).ravel(), size))
     return Sessions(

@@ -20,11 +20,11 @@ import numpy as np
 from numba import njit, prange, types
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import F8_1D, F8_2D, I8, I8_1D, Floats, Ints, Kernel, ready
+from ltr.kernels.kernel import F8_1D, F8_2D, I8_1D, Floats, Ints, ready
 from ltr.kernels.ranking import COUNTED, count_above, lanes_for
 from ltr.metrics.conventions import Conventions
-from ltr.metrics.many import Judged, value_at
-from ltr.metrics.measure import VALUE, Measure
+from ltr.metrics.many import READING, Judged, Reading, value_at
+from ltr.metrics.measure import Measure, value_kernel
 from ltr.rankers.surface import Surface
 
 NEAR = tuple(round(0.01 * k, 2) for k in range(1, 11))
@@ -213,7 +213,7 @@ def values_along(
     """
     judged = Judged.of(queries, measure, conventions)
     offsets, rows, counted, gains, factor = queries.offsets, judged.rows, judged.offsets, judged.gains, judged.factor
-    in_order = np.array_equal(rows, np.arange(queries.n_documents))
+    in_order, reading = np.array_equal(rows, np.arange(queries.n_documents)), judged.reading
     climb = ready(_climb, types.void(*_CLIMB))
     ladder, here = np.array(steps, np.float64), np.zeros(1)
     at_once = _AT_ONCE // (len(directions) * (1 if surface.slopes is not None else len(steps)))
@@ -231,10 +231,7 @@ def values_along(
             sums, counts = np.zeros((n_blocks, len(slopes) * len(ladder))), np.zeros(n_blocks, np.int64)
             if not in_order:
                 origin, slopes = origin[here_rows], np.take(slopes, here_rows, axis=1)
-            climb(
-                origin, slopes, ladder, own, gains, judged.curve, judged.cutoff, judged.value, factor,
-                judged.in_expectation, sums, counts,
-            )  # fmt: skip
+            climb(origin, slopes, ladder, own, gains, reading, factor, sums, counts)
             return sums.sum(axis=0), int(counts.sum())
 
         if surface.slopes is not None:
@@ -259,7 +256,7 @@ def _cuts(offsets: Ints, at_once: int) -> list[int]:
     return cuts
 
 
-_CLIMB = (F8_1D, F8_2D, F8_1D, I8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D, types.boolean, F8_2D, I8_1D)
+_CLIMB = (F8_1D, F8_2D, F8_1D, I8_1D, F8_1D, READING, F8_1D, F8_2D, I8_1D)
 
 
 @njit(cache=True, parallel=True)
@@ -269,11 +266,8 @@ def _climb(
     ladder: Floats,
     offsets: Ints,
     gains: Floats,
-    curve: Floats,
-    cutoff: int,
-    value: Kernel,
+    reading: Reading,
     factor: Floats,
-    in_expectation: bool,
     sums: Floats,
     counts: Ints,
 ) -> None:
@@ -309,9 +303,9 @@ def _climb(
                     if 2 * total == n * (n - 1):
                         for d in range(np.uint64(n)):
                             ranked[ranks[d]] = own_gains[d]
-                        found = value(ranked, ends, curve, cutoff)
+                        found = value_kernel(reading.value)(ranked, ends, reading.curve, reading.cutoff)
                     else:
-                        found = value_at(scores, own_gains, curve, cutoff, value, in_expectation)
+                        found = value_at(scores, own_gains, reading)
                     if not np.isnan(found):
                         defined = True
                         sums[block, k * n_steps + e] += factor[q] * found

@@ -8,14 +8,16 @@ vector; rounding keeps the order of two scores or makes them a tie, so one pass 
 import numpy as np
 from numba import njit, types
 
-from ltr.kernels.kernel import F8_1D, I1, I8_1D, Floats, Floats32, Ints, Ints32, inner
+from ltr.kernels.kernel import F8_1D, I1, I8_1D, Floats, Floats32, Ints, Ints32, inner, kernel_at
 
 COUNTED = 1000
 """Queries of up to this many documents are ranked by counting, longer ones by sorting: whichever is faster."""
 RANK = I1(F8_1D, I8_1D)
-"""The signature of `rank`, for kernels that are given it: it is then compiled once and not with each of them."""
+"""The signature of `rank`, for kernels that are given its address: it is then compiled once and not with each of them."""
 SORT = types.void(F8_1D, I8_1D)
 """The signature of `sort_falling`, likewise."""
+rank_kernel, sort_kernel = kernel_at(RANK), kernel_at(SORT)
+"""What compiled code calls at their addresses."""
 _LANES = 8
 _RUN = 16
 _LOWEST = np.float32(-np.inf)

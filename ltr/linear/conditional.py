@@ -25,7 +25,7 @@ from numba import njit, prange
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise, products, standardised
-from ltr.linear.sampler import Sample, binary_labels, draw
+from ltr.linear.sampler import Sample, Walk, binary_labels, draw
 from ltr.metrics.measure import Measure
 from ltr.rankers.parameters import SEED, WEIGHT, Span, whole
 
@@ -226,16 +226,7 @@ def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_ra
     if Measure.of(model.measure).name == "auc" and model.loss in _CLOSED:
         costs.append(replace(model, closed=True).cost(queries))
     values = np.array([[cost(products(features, w))[0] + (w**2).sum() / model.C for w in visited] for cost in costs])
-    sample = draw(
-        queries,
-        model.measure,
-        model.samples,
-        model.length,
-        model.restart,
-        model.skew,
-        seed=model.seed,
-        conventions=model.conventions,
-    )
+    sample = draw(queries, model.measure, model.walk, model.seed, model.conventions)
     scores, points = np.mean([products(features, w) for w in visited[:10]], axis=0), []
     ends = np.cumsum(sample.sizes)
     rng = np.random.default_rng(model.seed)
@@ -248,7 +239,7 @@ def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_ra
         for s in rng.choice(end - begin, min(n_rankings, end - begin), replace=False):
             points.append((float(((best - table[s]) * scores[rows]).sum()), float(sample.losses[begin + s])))
     drawn = {
-        b: draw(queries, model.measure, model.samples, model.length, begin=b, seed=model.seed, conventions=model.conventions).losses
+        b: draw(queries, model.measure, replace(model.walk, skew=None, begin=b), model.seed, model.conventions).losses
         for b in (0.0, 0.5, 1.0)
     }
     along, losses = np.array(points).T
@@ -305,6 +296,11 @@ class ConditionalModel(LinearRanker):
         """The measure of Δ."""
         return (Measure.of(self.measure),)
 
+    @property
+    def walk(self) -> Walk:
+        """How rankings are drawn."""
+        return Walk(self.samples, self.length, self.restart, self.skew)
+
     def check(self, queries: Queries) -> None:
         """Raises ValueError for labels of other than two levels."""
         super().check(queries)
@@ -314,9 +310,7 @@ class ConditionalModel(LinearRanker):
         """What is minimised, without ‖w‖²/C, as a function of the scores; queries in canonical order."""
         if self.closed:
             return closed_cost(self.loss, queries, binary_labels(queries, Measure.of(self.measure).source), self.scaled)
-        sample = draw(
-            queries, self.measure, self.samples, self.length, self.restart, self.skew, seed=self.seed, conventions=self.conventions
-        )
+        sample = draw(queries, self.measure, self.walk, self.seed, self.conventions)
         return sampled_cost(self.loss, sample, queries.n_documents, self.scaled)
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit, prange, types
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import F8, F8_1D, I8_1D, I8_2D, Floats, Floats32, Ints, Kernel, ready
+from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, I8_2D, Address, Floats, Floats32, Ints, Kernel, address, kernel_at, ready
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise
 from ltr.metrics.conventions import LARGEST_LABEL
 from ltr.rankers.parameters import FACTOR, SEED, WEIGHT, Span, whole
@@ -165,6 +165,7 @@ def boltzrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) ->
 
 
 _LOSS = F8(F8_1D, F8_1D, F8_1D, F8_1D)
+_loss_kernel = kernel_at(_LOSS)
 LOSSES: dict[str, Kernel] = {
     "listnet": listnet,
     "listmle": listmle,
@@ -178,11 +179,11 @@ _CONVEX = ("listnet", "listmle")
 
 @njit(cache=True, parallel=True)
 def _all(
-    scores: Floats, labels: Floats, offsets: Ints, extra: Floats, places: Ints, loss: Kernel, values: Floats, factors: Floats
+    scores: Floats, labels: Floats, offsets: Ints, extra: Floats, places: Ints, loss: Address, values: Floats, factors: Floats
 ) -> None:
     for q in prange(len(values)):
         a, b = offsets[q], offsets[q + 1]
-        values[q] = loss(scores[a:b], labels[a:b], extra[places[q, 0] : places[q, 1]], factors[a:b])
+        values[q] = _loss_kernel(loss)(scores[a:b], labels[a:b], extra[places[q, 0] : places[q, 1]], factors[a:b])
 
 
 def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 100, seed: int = 1) -> Cost:
@@ -209,8 +210,8 @@ def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 
         drawn = [np.random.default_rng([seed, int(key)]).random(size) for key, size in zip(queries.keys, sizes, strict=True)]
         extra = np.concatenate(drawn)
     values = np.empty(n)
-    kernel, pointer = ready(LOSSES[loss], _LOSS), types.FunctionType(_LOSS)
-    drive = ready(_all, types.void(F8_1D, F8_1D, I8_1D, F8_1D, I8_2D, pointer, F8_1D, F8_1D))
+    kernel = address(LOSSES[loss], _LOSS)
+    drive = ready(_all, types.void(F8_1D, F8_1D, I8_1D, F8_1D, I8_2D, I8, F8_1D, F8_1D))
 
     def cost(scores: Floats) -> tuple[float, Floats]:
         factors = np.zeros(queries.n_documents)

@@ -194,30 +194,52 @@ def _walks(
             counts_of(order, good, counts[cells[q] + s * n : cells[q] + (s + 1) * n])
 
 
-def draw(
-    queries: Queries, measure: str | Measure, samples: int = 100, length: int = 20, restart: float = 0.9, skew: float | None = None,
-    begin: float | None = None, seed: int = 1, conventions: Conventions | None = None,
-) -> Sample:  # fmt: skip
-    """Draws rankings of every query that has good and bad documents, the best one always among them, none twice.
+@dataclass(frozen=True)
+class Walk:
+    """How rankings of a query are drawn: by walks that restart now and then.
 
     Args:
-        queries: in canonical order; random numbers are keyed by their keys.
-        measure: whose loss is taken; it names the label source, which has two levels.
         samples: rankings to draw per query (fewer remain where some are the same).
         length: steps of a walk before it restarts.
         restart: probability that a walk starts from the best ranking rather than the worst.
         begin: walks start instead from the ranking that has this share of the bad documents above all good ones, in tenths.
         skew: k: walks start instead from one of eleven rankings between these, with probability ∝ e^{kΔ}.
+
+    Raises:
+        ValueError: for numbers out of range.
+    """
+
+    samples: int = 100
+    length: int = 20
+    restart: float = 0.9
+    skew: float | None = None
+    begin: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.length < 1 or not 0 <= self.restart <= 1 or not 0 <= (self.begin or 0) <= 1:
+            raise ValueError(
+                f"samples {self.samples} and length {self.length} must be at least 1, restart {self.restart:g} and begin {self.begin} "
+                "lie in [0, 1]"
+            )
+
+
+def draw(
+    queries: Queries, measure: str | Measure, walk: Walk | None = None, seed: int = 1, conventions: Conventions | None = None
+) -> Sample:
+    """Draws rankings of every query that has good and bad documents, the best one always among them, none twice.
+
+    Args:
+        queries: in canonical order; random numbers are keyed by their keys.
+        measure: whose loss is taken; it names the label source, which has two levels.
+        walk: how they are drawn.
         seed: of the draws.
         conventions: label rules.
 
     Raises:
-        ValueError: for numbers out of range, labels of other than two levels, or no query with both.
+        ValueError: for labels of other than two levels, or no query with both.
     """
-    if samples < 1 or length < 1 or not 0 <= restart <= 1 or not 0 <= (begin or 0) <= 1:
-        raise ValueError(
-            f"samples {samples} and length {length} must be at least 1, restart {restart:g} and begin {begin} lie in [0, 1]"
-        )
+    walk = walk or Walk()
+    samples, begin, skew = walk.samples, walk.begin, walk.skew
     measure, kept, orders, goods = _prepared(queries, measure)
     sizes = np.array([len(order) for order in orders], np.int64)
     cells = np.concatenate(([0], np.cumsum(sizes * samples)))
@@ -237,8 +259,8 @@ def draw(
         sizes,
         cells[:-1],
         samples,
-        length,
-        float(restart),
+        walk.length,
+        float(walk.restart),
         skew is not None or begin is not None,
         weights,
         counts,

@@ -7,10 +7,10 @@ Ties are in expectation: a tied document counts the mean gain of its group (McSh
 import numpy as np
 from numba import njit
 
-from ltr.kernels.kernel import Floats, Ints, Kernel, inner, ready
+from ltr.kernels.kernel import Floats, Ints, Kernel, inner
 from ltr.kernels.ranking import sort_falling
 from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount
-from ltr.metrics.measure import VALUE, Definition, Measure, register
+from ltr.metrics.measure import Definition, Measure, register
 
 
 @inner()
@@ -112,10 +112,10 @@ def steady(measure: Measure, gains: Floats, offsets: Ints, curve: Floats) -> tup
     """Gains and value kernel for measuring many rankings of the same queries: the ideal of an NDCG, which is the same for all of them,
     is computed once and the gains are divided by it."""
     if measure.definition.value is not dcg_share_value:
-        return gains, ready(measure.definition.value, VALUE)
+        return gains, measure.definition.value
     scaled = gains.copy()
     _divide_by_ideal(scaled, offsets, curve)
-    return scaled, ready(gain_mean_value, VALUE)
+    return scaled, gain_mean_value
 
 
 @njit(cache=True)

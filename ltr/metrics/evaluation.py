@@ -7,16 +7,16 @@ own cell. `explain` breaks the difference from another tool's number down, rule 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.kernels.kernel import F8_1D, I1, I8, I8_1D, Floats, Ints, Kernel, inner, ready
-from ltr.kernels.ranking import RANK, SORT, rank, sort_falling
+from ltr.kernels.kernel import F8_1D, I1, I8, I8_1D, Address, Floats, Ints, address, inner, kernel_at, ready, record_type
+from ltr.kernels.ranking import RANK, SORT, rank, rank_kernel, sort_falling, sort_kernel
 from ltr.metrics.conventions import PRESETS, Conventions
-from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of
+from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, value_kernel
 
 _CHUNK = 1 << 18
 """Documents that are ranked at a time before they are measured: their ranking takes 4 MB."""
@@ -41,9 +41,31 @@ def tie_groups(scores: Floats, order: Ints, ends: Ints) -> int:
     return groups
 
 
+class Ranking(NamedTuple):
+    """Queries that follow one another, ranked.
+
+    Attributes:
+        order: documents of each query by score, descending, then by tie breaker, ``int64 [documents]``.
+        ends: of the groups of each query that count as tied, if any, from the query's first place on, ``int64 [documents]``.
+        n_groups: how many these are, ``int64 [queries]``; 0: no two scores are tied.
+    """
+
+    order: Ints
+    ends: Ints
+    n_groups: Ints
+
+
+class Sorters(NamedTuple):
+    """Addresses of `_rank_query` and of what it is given, `rank` and `sort_falling`."""
+
+    of_query: Address
+    rank: Address
+    sort_falling: Address
+
+
 @njit(cache=True)
 def _rank_query(
-    scores: Floats, tie_breaker: Floats, group_ties: bool, first: int, rank: Kernel, sort_falling: Kernel, order: Ints, ends: Ints
+    scores: Floats, tie_breaker: Floats, group_ties: bool, first: int, sorters: Sorters, order: Ints, ends: Ints
 ) -> int:
     """`_rank` of one query, whose first document is `first`; returns how many groups count as tied."""
     n, own, as_given = len(scores), scores, group_ties or _in_order(tie_breaker)
@@ -52,70 +74,48 @@ def _rank_query(
         own = np.empty(n)
         for k in range(n):
             own[k] = -tie_breaker[k]
-        sort_falling(own, by_tie_breaker)
+        sort_kernel(sorters.sort_falling)(own, by_tie_breaker)
         for k in range(n):
             own[k] = scores[by_tie_breaker[k]]
-    alone = rank(own, order) or not group_ties
+    alone = rank_kernel(sorters.rank)(own, order) or not group_ties
     n_groups = 0 if alone else tie_groups(own, order, ends)
     for k in range(n):
         order[k] = first + (order[k] if as_given else by_tie_breaker[order[k]])
     return n_groups
 
 
-_RANK_QUERY = I8(F8_1D, F8_1D, I1, I8, types.FunctionType(RANK), types.FunctionType(SORT), I8_1D, I8_1D)
+_SORTERS, _RANKING = record_type(Sorters, I8, I8, I8), record_type(Ranking, I8_1D, I8_1D, I8_1D)
+_RANK_QUERY = I8(F8_1D, F8_1D, I1, I8, _SORTERS, I8_1D, I8_1D)
+_rank_query_kernel = kernel_at(_RANK_QUERY)
 
 
 @njit(cache=True, parallel=True)
 def _rank(
-    scores: Floats,
-    tie_breaker: Floats,
-    offsets: Ints,
-    group_ties: bool,
-    rank_query: Kernel,
-    rank: Kernel,
-    sort_falling: Kernel,
-    order: Ints,
-    ends: Ints,
-    n_groups: Ints,
+    scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, sorters: Sorters, order: Ints, ends: Ints, n_groups: Ints
 ) -> None:
-    """Documents of each query by score, descending, then by tie breaker; `ends`: ends of the groups that count as tied, if any.
-
-    `order`, `ends` and `n_groups` begin with the first of these queries.
-    """
-    start = offsets[0]
+    """Writes the `Ranking` of queries."""
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
-        a, b = first - start, last - start
-        n_groups[q] = rank_query(
-            scores[first:last], tie_breaker[first:last], group_ties, first, rank, sort_falling, order[a:b], ends[a:b]
+        a, b = first - offsets[0], last - offsets[0]
+        n_groups[q] = _rank_query_kernel(sorters.of_query)(
+            scores[first:last], tie_breaker[first:last], group_ties, first, sorters, order[a:b], ends[a:b]
         )
 
 
 @njit(cache=True, parallel=True)
 def _values(
-    gains: Floats,
-    offsets: Ints,
-    order: Ints,
-    ends: Ints,
-    n_groups: Ints,
-    singles: Ints,
-    curve: Floats,
-    cutoff: int,
-    value: Kernel,
-    values: Floats,
+    gains: Floats, offsets: Ints, ranking: Ranking, singles: Ints, curve: Floats, cutoff: int, value: Address, values: Floats
 ) -> None:
     for q in prange(len(offsets) - 1):
-        first, last = offsets[q] - offsets[0], offsets[q + 1] - offsets[0]
-        own, own_ends = np.empty(last - first), ends[first : first + n_groups[q]] if n_groups[q] else singles[: last - first]
+        first, last, n_groups = offsets[q] - offsets[0], offsets[q + 1] - offsets[0], ranking.n_groups[q]
+        own, own_ends = np.empty(last - first), ranking.ends[first : first + n_groups] if n_groups else singles[: last - first]
         for k in range(last - first):
-            own[k] = gains[order[first + k]]
-        values[q] = value(own, own_ends, curve, cutoff)
+            own[k] = gains[ranking.order[first + k]]
+        values[q] = value_kernel(value)(own, own_ends, curve, cutoff)
 
 
-_RANK = types.void(
-    F8_1D, F8_1D, I8_1D, I1, *(types.FunctionType(kernel) for kernel in (_RANK_QUERY, RANK, SORT)), I8_1D, I8_1D, I8_1D
-)
-_VALUES = types.void(F8_1D, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D, F8_1D, I8, types.FunctionType(VALUE), F8_1D)
+_RANK = types.void(F8_1D, F8_1D, I8_1D, I1, _SORTERS, I8_1D, I8_1D, I8_1D)
+_VALUES = types.void(F8_1D, I8_1D, _RANKING, I8_1D, F8_1D, I8, I8, F8_1D)
 
 
 def evaluate(
@@ -209,14 +209,14 @@ def _of_source(
     breaker = tie_breaker(conventions.ties, labels, position, documents)
     cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
     widest = int(np.diff(offsets[cuts]).max(initial=0))
-    kernels = ready(_rank_query, _RANK_QUERY), ready(rank, RANK), ready(sort_falling, SORT)
+    sorters = Sorters(address(_rank_query, _RANK_QUERY), address(rank, RANK), address(sort_falling, SORT))
     order, ends, singles = np.empty(widest, np.int64), np.empty(widest, np.int64), np.arange(1, longest + 1)
     for a, b in pairwise(cuts.tolist()):
-        chunk, n_groups = offsets[a : b + 1], np.empty(b - a, np.int64)
-        ready(_rank, _RANK)(scores, breaker, chunk, conventions.ties == "expected", *kernels, order, ends, n_groups)
+        chunk, ranking = offsets[a : b + 1], Ranking(order, ends, np.empty(b - a, np.int64))
+        ready(_rank, _RANK)(scores, breaker, chunk, conventions.ties == "expected", sorters, *ranking)
         for k, (measure, (curve, cutoff)) in enumerate(zip(measures, curves, strict=True)):
-            kernel = ready(measure.definition.value, VALUE)
-            ready(_values, _VALUES)(gains[k], chunk, order, ends, n_groups, singles, curve, cutoff, kernel, values[k, a:b])
+            value = address(measure.definition.value, VALUE)
+            ready(_values, _VALUES)(gains[k], chunk, ranking, singles, curve, cutoff, value, values[k, a:b])
     return {measure.key: _empty_ruled(measure, row, sizes, conventions) for measure, row in zip(measures, values, strict=True)}
 
 

@@ -1,19 +1,40 @@
 """A measure of many rankings of the same queries: what does not change between them is computed once."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import Floats, Ints, Kernel
+from ltr.kernels.kernel import F8_1D, I1, I8, Address, Floats, Ints, Kernel, address, record_type
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import steady
 from ltr.metrics.evaluation import short_factors, tie_breaker, tie_groups
-from ltr.metrics.measure import Measure, curve_of, gains_of, why_undefined
+from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, value_kernel, why_undefined
+
+
+class Reading(NamedTuple):
+    """How compiled code reads a measure off the gains of one query.
+
+    Attributes:
+        curve, cutoff: of the measure.
+        value: address of its kernel.
+        in_expectation: whether equal scores count as tied, and not in the order given.
+        cut: whether only ranks above the cutoff matter.
+    """
+
+    curve: Floats
+    cutoff: int
+    value: Address
+    in_expectation: bool
+    cut: bool
+
+
+READING = record_type(Reading, F8_1D, I8, I8, I1, I1)
+"""The type of a `Reading`."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +90,10 @@ class Judged:
         return cls(measure, conventions, labels, rows, counted, gains, value, curve, cutoff, factor)
 
     @property
-    def in_expectation(self) -> bool:
-        """Whether equal scores count as tied, and not in the order given."""
-        return self.conventions.ties == "expected"
+    def reading(self) -> Reading:
+        """How compiled code reads the measure."""
+        in_expectation, cut = self.conventions.ties == "expected", self.measure.cutoff is not None
+        return Reading(self.curve, self.cutoff, address(self.value, VALUE), in_expectation, cut)
 
     def mean(self, total: Floats, defined: int) -> Floats:
         """Means of rankings from the sums over `defined` queries, as the conventions count the others.
@@ -88,10 +110,10 @@ class Judged:
 
 
 @njit(cache=True)
-def value_at(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel, in_expectation: bool) -> float:
+def value_at(scores: Floats, gains: Floats, reading: Reading) -> float:
     """The measure of one query with ties in expectation, or in the order given."""
     order = by_score(scores)
     ends = np.arange(1, len(scores) + 1)
-    groups = tie_groups(scores, order, ends) if in_expectation else len(scores)
-    found: float = value(gains[order], ends[:groups], curve, cutoff)
+    groups = tie_groups(scores, order, ends) if reading.in_expectation else len(scores)
+    found: float = value_kernel(reading.value)(gains[order], ends[:groups], reading.curve, reading.cutoff)
     return found

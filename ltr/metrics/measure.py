@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numba import types
 
-from ltr.kernels.kernel import F8, F8_1D, F8_2D, I8, I8_1D, Floats, Kernel
+from ltr.kernels.kernel import F8, F8_1D, F8_2D, I8, I8_1D, Floats, Kernel, kernel_at
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.gains import binary
 
@@ -26,6 +26,8 @@ PREPARE = I8(F8_1D, F8_1D, I8, F8_2D)
 """``prepare(gains, curve, cutoff, aux)``: fills `aux` for `row` and returns how many upper ranks can matter; 0 where undefined."""
 ROW = types.void(I8, F8_1D, F8_1D, I8, F8_2D, F8_1D)
 """``row(t, gains, curve, cutoff, aux, out)``: ``out[b] = |ΔM(t, b)|`` for every b > t."""
+value_kernel, prepare_kernel, row_kernel = kernel_at(VALUE), kernel_at(PREPARE), kernel_at(ROW)
+"""What compiled code calls at the address of such a kernel."""
 N_AUX = 3
 """Rows of the scratch array ``aux [N_AUX, documents + 1]`` that `prepare` fills for `row`."""
 

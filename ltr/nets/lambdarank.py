@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 
 from ltr.data.queries import Queries, canonical
-from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8_1D, Array, Floats, Floats32, Ints, ready
+from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8, I8_1D, Array, Floats, Floats32, Ints, ready
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
@@ -260,8 +260,7 @@ class LambdaRank(Ranker):
             gradient, _ = objective(scores, epoch)
             backward(features, gradient, inner, bias, outer, self.hidden > 0, units, rate)
         else:
-            pointer = types.FunctionType(objective.gradients_type)
-            parts = (F4_2D, I8_1D, I8_1D, objective.plan_type, pointer, F8_2D, F8_1D, F8_1D, types.boolean, F8)
+            parts = (F4_2D, I8_1D, I8_1D, objective.plan_type, I8, F8_2D, F8_1D, F8_1D, types.boolean, F8)
             step = ready(epoch_by_query, types.void(*parts))
             plan = objective.plan(epoch)
             step(features, queries.offsets, visits, plan, objective.gradients, inner, bias, outer, self.hidden > 0, rate)

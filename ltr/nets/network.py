@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit, prange
 
 from ltr.kernels.exponential import tanh
-from ltr.kernels.kernel import Array, Floats, Floats32, Ints, Kernel
+from ltr.kernels.kernel import Address, Array, Floats, Floats32, Ints
+from ltr.objectives.seam import gradients_kernel
 from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turned
 
 _SUMS = {"reassoc", "nsz", "contract"}
@@ -163,21 +164,21 @@ def epoch_by_query(
     offsets: Ints,
     visits: Ints,
     plan: object,
-    gradients: Kernel,
+    gradients: Address,
     inner: Floats,
     bias: Floats,
     outer: Floats,
     two_layers: bool,
     rate: float,
 ) -> None:
-    """One pass over the queries in the order `visits`, with an update after each; `plan` is what `gradients` reads."""
+    """One pass over the queries in the order `visits`, with an update after each; `plan` is what the kernel at `gradients` reads."""
     for q in visits:
         first, last = offsets[q], offsets[q + 1]
         documents = features[first:last]
         units, scores = np.empty((len(outer), last - first)), np.empty(last - first)
         gradient, hessian = np.empty(last - first), np.empty(last - first)
         _forward(documents, inner.astype(np.float32), bias, outer, two_layers, units, scores)
-        gradients(q, scores, plan, gradient, hessian)
+        gradients_kernel(gradients, plan)(q, scores, plan, gradient, hessian)
         backward(documents, gradient, inner, bias, outer, two_layers, units, rate)
 
 

@@ -6,17 +6,39 @@ eq. 8). Construction, measure and *pair cost* are plain functions that are combi
 product. All of them take the documents of a query by descending score.
 """
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit, types
+from numba import njit
 
-from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel, inner
-from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE
-from ltr.objectives.pair_costs import COST
+from ltr.kernels.kernel import F8, F8_1D, I8, Address, Floats, Kernel, inner, kernel_at, record_type
+from ltr.metrics.measure import N_AUX, prepare_kernel, row_kernel, value_kernel
+from ltr.objectives.pair_costs import cost_kernel
 
-POINTERS = tuple(types.FunctionType(kernel) for kernel in (VALUE, PREPARE, ROW, COST))
-"""Types of the four kernels that a construction is given: value, prepare and row of the measure, and the pair cost."""
-CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, *POINTERS, F8_1D, F8_1D)
-"""``construction(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian) → effective pairs``."""
+
+class Weighting(NamedTuple):
+    """What a construction weighs pairs by.
+
+    Attributes:
+        curve, cutoff: of the measure.
+        sigma: of the pair cost.
+        value, prepare, row: addresses of the measure's kernels.
+        cost: address of the pair cost.
+    """
+
+    curve: Floats
+    cutoff: int
+    sigma: float
+    value: Address
+    prepare: Address
+    row: Address
+    cost: Address
+
+
+CONSTRUCTION = I8(F8_1D, F8_1D, F8_1D, record_type(Weighting, F8_1D, I8, F8, I8, I8, I8, I8), F8_1D, F8_1D)
+"""``construction(scores, gains, groups, weighting, gradient, hessian) → effective pairs``."""
+construction_kernel = kernel_at(CONSTRUCTION)
+"""What compiled code calls at the address of a construction."""
 
 _SIDE_BY_SIDE = 2048
 """Pairs that are gathered before the pair cost is applied to them, or one row of pairs where a query is longer."""
@@ -77,22 +99,18 @@ def _all_pairs(
     scores: Floats,
     gains: Floats,
     groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
+    weighting: Weighting,
     gradient: Floats,
     hessian: Floats,
 ) -> int:
     """Every pair of different gain in one group, weighted by max(floor, scale·|ΔM|). Several rows of pairs are gathered and go through
     the pair cost together: short loops would cost more than their work."""
-    n = len(scores)
+    n, curve, cutoff = len(scores), weighting.curve, weighting.cutoff
+    row, cost = row_kernel(weighting.row), cost_kernel(weighting.cost)
     aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
     room = max(n, _SIDE_BY_SIDE)
     o, weight, slope, bend = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
-    measured = prepare(gains, curve, cutoff, aux)
+    measured = prepare_kernel(weighting.prepare)(gains, curve, cutoff, aux)
     rows = n - 1 if floor > 0.0 else min(measured, n - 1)
     effective = first = 0
     while first < rows:
@@ -105,7 +123,7 @@ def _all_pairs(
             end = size + n - t - 1
             _lay_row(t, floor, scale, change, scores, gains, groups, o[size:end], weight[size:end])
             size, t = end, t + 1
-        cost(0, sigma, o[:size], slope, bend)
+        cost(0, weighting.sigma, o[:size], slope, bend)
         effective += _apply(weight[:size], slope, bend)
         at = 0
         for k in range(first, t):
@@ -117,92 +135,41 @@ def _all_pairs(
 
 
 @njit(cache=True)
-def ranknet_weighted(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def ranknet_weighted(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """Every pair of different gain in one group, weighted by |ΔM| (D section 4, "RankNetWeightPairs")."""
-    effective: int = _all_pairs(0.0, 1.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    effective: int = _all_pairs(0.0, 1.0, scores, gains, groups, weighting, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
-def ranknet(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def ranknet(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """Every pair of different gain in one group, all alike: |ΔM| = 1 (B section 2)."""
-    effective: int = _all_pairs(1.0, 0.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    effective: int = _all_pairs(1.0, 0.0, scores, gains, groups, weighting, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
-def spring_smooth(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def spring_smooth(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """`ranknet_weighted` with |ΔM| replaced by max(1, 100·|ΔM|): every pair of different gain pulls (D section 7)."""
-    effective: int = _all_pairs(1.0, 100.0, scores, gains, groups, curve, cutoff, sigma, prepare, row, cost, gradient, hessian)
+    effective: int = _all_pairs(1.0, 100.0, scores, gains, groups, weighting, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
-def local_cost(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def local_cost(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """`ranknet_weighted` over neighbours in the ranking only (D section 7)."""
-    n = len(scores)
+    n, curve, cutoff = len(scores), weighting.curve, weighting.cutoff
+    row, cost = row_kernel(weighting.row), cost_kernel(weighting.cost)
     aux = np.empty((N_AUX, n + 1))
     change, o, slope, bend = np.empty(n), np.zeros(n), np.empty(n), np.empty(n)
     effective = 0
-    for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
+    for t in range(min(prepare_kernel(weighting.prepare)(gains, curve, cutoff, aux), n - 1)):
         b = t + 1
         row(t, gains, curve, cutoff, aux, change)
         if gains[t] != gains[b] and groups[t] == groups[b] and change[b] > 0.0:
             up = 1.0 if gains[t] > gains[b] else -1.0
             o[b] = up * (scores[t] - scores[b])
-            cost(b, sigma, o[: b + 1], slope, bend)
+            cost(b, weighting.sigma, o[: b + 1], slope, bend)
             gradient[t] += up * change[b] * slope[b]
             gradient[b] -= up * change[b] * slope[b]
             hessian[t] += change[b] * bend[b]
@@ -212,33 +179,21 @@ def local_cost(
 
 
 @njit(cache=True)
-def local_gradient(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def local_gradient(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """Neighbours u above v: δ = (M − M with the two swapped)/(s_u − s_v + 1/σ) is added to u and taken from v (D section 7).
 
     The margin 1/σ keeps close scores apart. There is no hessian.
     """
-    n = len(scores)
+    n, curve, cutoff = len(scores), weighting.curve, weighting.cutoff
+    row = row_kernel(weighting.row)
     aux = np.empty((N_AUX, n + 1))
     change = np.empty(n)
     effective = 0
-    for t in range(min(prepare(gains, curve, cutoff, aux), n - 1)):
+    for t in range(min(prepare_kernel(weighting.prepare)(gains, curve, cutoff, aux), n - 1)):
         b = t + 1
         row(t, gains, curve, cutoff, aux, change)
         if gains[t] != gains[b] and groups[t] == groups[b] and change[b] > 0.0:
-            delta = change[b] / (scores[t] - scores[b] + 1.0 / sigma)
+            delta = change[b] / (scores[t] - scores[b] + 1.0 / weighting.sigma)
             delta = delta if gains[t] > gains[b] else -delta
             gradient[t] += delta
             gradient[b] -= delta
@@ -247,26 +202,14 @@ def local_gradient(
 
 
 @njit(cache=True)
-def discrete_bounded(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def discrete_bounded(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """Each document towards its ideal rank r*: sign(r − r*)·min(1, 100·|M(moved to r*) − M|) (D section 7).
 
     The ideal ranking is by gain, equal gains as they stand; the documents between r and r* move up by one. Gradients do not sum to
     zero, there is no hessian, and a document without a group feels no gradient. Counts documents, not pairs.
     """
-    n = len(scores)
+    n, curve, cutoff = len(scores), weighting.curve, weighting.cutoff
+    value = value_kernel(weighting.value)
     ends = np.arange(1, n + 1)
     before = value(gains, ends, curve, cutoff)
     if np.isnan(before):

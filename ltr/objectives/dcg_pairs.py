@@ -19,10 +19,10 @@ import numpy as np
 from numba import njit
 
 from ltr.kernels.exponential import exp
-from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32, Kernel, inner
+from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32, inner
 from ltr.kernels.ranking import sort_falling
-from ltr.metrics.measure import N_AUX
-from ltr.objectives.constructions import ranknet_weighted
+from ltr.metrics.measure import N_AUX, prepare_kernel
+from ltr.objectives.constructions import Weighting, ranknet_weighted
 from ltr.objectives.pair_costs import NEAR
 
 LANES = 16
@@ -223,64 +223,26 @@ def fits(scores: Floats, groups: Floats, sigma: float) -> bool:
 
 @inner()
 def _gain_pairs(
-    near: float,
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
+    near: float, scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats
 ) -> int:
-    if not fits(scores, groups, sigma):
-        effective: int = ranknet_weighted(scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+    if not fits(scores, groups, weighting.sigma):
+        effective: int = ranknet_weighted(scores, gains, groups, weighting, gradient, hessian)
         return effective
     aux = np.empty((N_AUX, len(scores) + 1))
-    if not np.isnan(groups[0]) and prepare(gains, curve, cutoff, aux) > 0:
-        add_pairs(scores, gains, curve, aux[0, 0], sigma, near, gradient, hessian)
+    if not np.isnan(groups[0]) and prepare_kernel(weighting.prepare)(gains, weighting.curve, weighting.cutoff, aux) > 0:
+        add_pairs(scores, gains, weighting.curve, aux[0, 0], weighting.sigma, near, gradient, hessian)
     return 0
 
 
 @njit(cache=True)
-def gain_pairs(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def gain_pairs(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of this file. It does not count effective pairs."""
-    effective: int = _gain_pairs(0.0, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+    effective: int = _gain_pairs(0.0, scores, gains, groups, weighting, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
-def gain_pairs_near(
-    scores: Floats,
-    gains: Floats,
-    groups: Floats,
-    curve: Floats,
-    cutoff: int,
-    sigma: float,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
-    cost: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-) -> int:
+def gain_pairs_near(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """`gain_pairs` for the cost `logistic_near`."""
-    effective: int = _gain_pairs(NEAR, scores, gains, groups, curve, cutoff, sigma, value, prepare, row, cost, gradient, hessian)
+    effective: int = _gain_pairs(NEAR, scores, gains, groups, weighting, gradient, hessian)
     return effective

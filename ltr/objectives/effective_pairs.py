@@ -12,10 +12,10 @@ import numpy as np
 from numba import njit, prange, types
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import F8_1D, I8, I8_1D, Floats, Ints, Kernel, ready
+from ltr.kernels.kernel import F8_1D, I8, I8_1D, Address, Floats, Ints, Kernel, address, ready
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
-from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of, prepare_kernel, row_kernel, value_kernel
 from ltr.objectives.terms import Term, pair_groups
 
 BANDS = (1, 3, 10, 30)
@@ -78,16 +78,11 @@ def _of_term(queries: Queries, term: Term, scores: Floats, conventions: Conventi
     level = np.minimum(np.searchsorted(-levels, -np.nan_to_num(labels)), len(levels) - 1)
     relevant = labels >= (conventions.threshold if measure.source == "label" else np.finfo(np.float64).tiny)
     counts = np.zeros((queries.n_queries, len(levels), len(levels), len(BANDS) + 1), np.int64)
-    parts = (F8_1D, F8_1D, F8_1D, I8_1D, I8_1D, F8_1D, I8, I8)
-    pointers = tuple(types.FunctionType(kernel) for kernel in (VALUE, PREPARE, ROW))
-    count = ready(_count, types.void(*parts, *pointers, types.Array(types.int64, 4, "C")))
-    kernels = (
-        ready(measure.definition.value, VALUE),
-        ready(measure.definition.prepare, PREPARE),
-        ready(measure.definition.row, ROW),
-    )
+    definition = measure.definition
+    kernels = address(definition.value, VALUE), address(definition.prepare, PREPARE), address(definition.row, ROW)
     groups = pair_groups(term, labels, queries.labels)
-    count(scores, gains, groups, level, queries.offsets, curve, cutoff, _EFFECTIVE.get(term.construction, _EVERY), *kernels, counts)
+    kind = _EFFECTIVE.get(term.construction, _EVERY)
+    ready(_count, _COUNT)(scores, gains, groups, level, queries.offsets, curve, cutoff, kind, *kernels, counts)
     return Ledger(
         measure.key,
         term.construction,
@@ -117,9 +112,9 @@ def _count(
     curve: Floats,
     cutoff: int,
     kind: int,
-    value: Kernel,
-    prepare: Kernel,
-    row: Kernel,
+    value: Address,
+    prepare: Address,
+    row: Address,
     counts: Ints,
 ) -> None:
     for q in prange(len(offsets) - 1):
@@ -128,19 +123,19 @@ def _count(
         order = by_score(scores[first:last])
         own_gains, own_groups, own_level = gains[first:last][order], groups[first:last][order], level[first:last][order]
         aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
-        rows = prepare(own_gains, curve, cutoff, aux)
+        rows = prepare_kernel(prepare)(own_gains, curve, cutoff, aux)
         ideal = np.argsort(-own_gains, kind="mergesort")
         for t in range(n):
             band = 0
             for end in BANDS:
                 band += t >= end
             if kind == _ALONE:
-                defined = not np.isnan(value(own_gains, np.arange(1, n + 1), curve, cutoff))
-                moves = defined and not np.isnan(own_groups[t]) and _moves(t, ideal, own_gains, curve, cutoff, value)
+                defined = not np.isnan(value_kernel(value)(own_gains, np.arange(1, n + 1), curve, cutoff))
+                moves = defined and not np.isnan(own_groups[t]) and _moves(t, ideal, own_gains, curve, cutoff, value_kernel(value))
                 counts[q, own_level[t], own_level[t], band] += moves
                 continue
             if t < rows:
-                row(t, own_gains, curve, cutoff, aux, change)
+                row_kernel(row)(t, own_gains, curve, cutoff, aux, change)
             else:
                 change[:] = 0.0
             for b in range(t + 1, min(n, t + 2) if kind == _NEIGHBOURS else n):
@@ -148,6 +143,9 @@ def _count(
                 if pair and (kind == _EVERY or change[b] > 0.0):
                     higher, lower = min(own_level[t], own_level[b]), max(own_level[t], own_level[b])
                     counts[q, higher, lower, band] += 1
+
+
+_COUNT = types.void(F8_1D, F8_1D, F8_1D, I8_1D, I8_1D, F8_1D, I8, I8, I8, I8, I8, types.Array(types.int64, 4, "C"))
 
 
 @njit(cache=True)

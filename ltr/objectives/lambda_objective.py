@@ -22,6 +22,7 @@ from ltr.kernels.kernel import (
     I4_1D,
     I8,
     I8_1D,
+    Address,
     Bools,
     Floats,
     Floats32,
@@ -29,20 +30,21 @@ from ltr.kernels.kernel import (
     Ints32,
     Kernel,
     NumbaType,
+    address,
+    addresses,
     inner,
     ready,
+    record_type,
 )
-from ltr.kernels.ranking import RANK, by_score, rank, sort_falling
+from ltr.kernels.ranking import RANK, by_score, rank, rank_kernel, sort_falling
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_row
-from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of
-from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, POINTERS
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of, prepare_kernel
+from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, Weighting, construction_kernel
 from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, write_pairs
 from ltr.objectives.pair_costs import COST, COSTS, NEAR
+from ltr.objectives.seam import gradients_kernel, gradients_signature
 from ltr.objectives.terms import Term, pair_groups, weights_at
-
-Kernels = tuple[Kernel, ...]
-"""Compiled functions of one signature; numba takes a function within a record for a function's address only where a tuple holds it."""
 
 NORMALISE = {"none": 0, "query": 1, "term": 2}
 """What is divided by its standard deviation: nothing, a query's gradients, or each term's gradients of a query; as plans have it."""
@@ -57,7 +59,7 @@ class Plan(NamedTuple):
         curves, cutoffs: of each term's measure.
         weights: ``float64 [terms]``, at this iteration.
         normalise: a value of `NORMALISE`.
-        constructions, values, prepares, rows, costs: kernels, one a term.
+        constructions, values, prepares, rows, costs: addresses of kernels, ``int64 [terms]``.
     """
 
     offsets: Ints
@@ -69,11 +71,11 @@ class Plan(NamedTuple):
     weights: Floats
     sigma: float
     normalise: int
-    constructions: Kernels
-    values: Kernels
-    prepares: Kernels
-    rows: Kernels
-    costs: Kernels
+    constructions: Ints
+    values: Ints
+    prepares: Ints
+    rows: Ints
+    costs: Ints
 
 
 class LaidOut(NamedTuple):
@@ -84,7 +86,7 @@ class LaidOut(NamedTuple):
         curve: of the measure.
         weight: of the term, at this iteration.
         by_gain, gains, scales: from `_lay_out`.
-        ranks: `ltr.kernels.ranking.rank`.
+        rank: address of `ltr.kernels.ranking.rank`.
     """
 
     offsets: Ints
@@ -95,41 +97,23 @@ class LaidOut(NamedTuple):
     by_gain: Ints32
     gains: Floats32
     scales: Floats
-    ranks: Kernels
+    rank: Address
 
 
 class LaidOutFirst(NamedTuple):
-    """A plan for `gradients_either_way`: a `LaidOut` and its kernel, and a `Plan` and its kernel for the queries that the first leaves."""
+    """A plan for `gradients_either_way`: a `LaidOut` and the address of its kernel, and a `Plan` and the address of its kernel for the
+    queries that the first leaves."""
 
     laid_out: LaidOut
-    quick: Kernels
+    quick: Address
     plan: Plan
-    general: Kernels
+    general: Address
 
 
-def plan_type(n_terms: int) -> NumbaType:
-    """The type of a `Plan` with this many terms."""
-    kernels = [types.UniTuple(pointer, n_terms) for pointer in (types.FunctionType(CONSTRUCTION), *POINTERS)]
-    return types.NamedTuple([I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, *kernels], Plan)
-
-
-def gradients_signature(plan: NumbaType) -> NumbaType:
-    """``gradients(query, scores, plan, gradient, hessian) → effective pairs``, for plans of this type."""
-    return I8(I8, F8_1D, plan, F8_1D, F8_1D)
-
-
-def _one(signature: NumbaType) -> NumbaType:
-    """The type of a tuple of one kernel."""
-    return types.UniTuple(types.FunctionType(signature), 1)
-
-
-_LAID_OUT = types.NamedTuple([I8_1D, F8_1D, F8_1D, F8, F8, I4_1D, F4_1D, F8_1D, _one(RANK)], LaidOut)
-_QUICK = gradients_signature(_LAID_OUT)
-
-
-def laid_out_first_type() -> NumbaType:
-    """The type of a `LaidOutFirst`, whose `Plan` has one term."""
-    return types.NamedTuple([_LAID_OUT, _one(_QUICK), plan_type(1), _one(gradients_signature(plan_type(1)))], LaidOutFirst)
+_PLAN = record_type(Plan, I8_1D, F8_1D, F8_2D, F8_2D, F8_2D, I8_1D, F8_1D, F8, I8, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D)
+_LAID_OUT = record_type(LaidOut, I8_1D, F8_1D, F8_1D, F8, F8, I4_1D, F4_1D, F8_1D, I8)
+_LAID_OUT_FIRST = record_type(LaidOutFirst, _LAID_OUT, I8, _PLAN, I8)
+_GENERAL, _QUICK, _EITHER = (gradients_signature(plan) for plan in (_PLAN, _LAID_OUT, _LAID_OUT_FIRST))
 
 
 @inner()
@@ -147,8 +131,7 @@ def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessia
 
     Documents with equal scores rank in canonical order.
     """
-    weights, sigma, kernels = plan.weights, plan.sigma, plan.constructions
-    values, prepares, rows, costs = plan.values, plan.prepares, plan.rows, plan.costs
+    weights = plan.weights
     first, last = plan.offsets[q], plan.offsets[q + 1]
     order = by_score(scores)
     n = len(scores)
@@ -159,27 +142,17 @@ def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessia
     gradient[:] = 0.0
     hessian[:] = 0.0
     effective = 0
-    for k in range(len(kernels)):
+    for k in range(len(weights)):
         if weights[k] == 0.0:
             continue
         own_gains, own_groups = plan.gains[k, first:last], plan.groups[k, first:last]
         for r in range(np.uint64(n)):
             at = np.uint64(order[r])
             gain[r], group[r], own_gradient[r], own_hessian[r] = own_gains[at], own_groups[at], 0.0, 0.0
-        effective += kernels[k](
-            ranked,
-            gain,
-            group,
-            plan.curves[k],
-            plan.cutoffs[k],
-            sigma,
-            values[k],
-            prepares[k],
-            rows[k],
-            costs[k],
-            own_gradient,
-            own_hessian,
-        )
+        kernels = plan.values[k], plan.prepares[k], plan.rows[k], plan.costs[k]
+        weighting = Weighting(plan.curves[k], plan.cutoffs[k], plan.sigma, *kernels)
+        construction = construction_kernel(plan.constructions[k])
+        effective += construction(ranked, gain, group, weighting, own_gradient, own_hessian)
         if plan.normalise == 2:
             _by_deviation(own_gradient, own_hessian)
         for r in range(np.uint64(n)):
@@ -200,7 +173,7 @@ def _gain_gradients(near: float, q: int, scores: Floats, plan: LaidOut, gradient
     if np.isnan(scales[q]):
         return -1
     order = np.empty(len(scores), np.int64)
-    plan.ranks[0](scores, order)
+    rank_kernel(plan.rank)(scores, order)
     if not sigma * (scores[order[0]] - scores[order[-1]]) < FARTHEST:
         return -1
     own, weight = slice(offsets[q], offsets[q + 1]), plan.weight * plan.shares[q]
@@ -233,9 +206,9 @@ _QUICKEST: dict[Kernel, Kernel] = {gain_pairs: gain_gradients, gain_pairs_near: 
 @njit(cache=True)
 def gradients_either_way(q: int, scores: Floats, plan: LaidOutFirst, gradient: Floats, hessian: Floats) -> int:
     """The quick kernel's gradients of a query, or those of the general one where it leaves them."""
-    effective: int = plan.quick[0](q, scores, plan.laid_out, gradient, hessian)
+    effective: int = gradients_kernel(plan.quick, plan.laid_out)(q, scores, plan.laid_out, gradient, hessian)
     if effective < 0:
-        effective = plan.general[0](q, scores, plan.plan, gradient, hessian)
+        effective = gradients_kernel(plan.general, plan.plan)(q, scores, plan.plan, gradient, hessian)
     return effective
 
 
@@ -246,7 +219,7 @@ def _lay_out(
     groups: Floats,
     curve: Floats,
     cutoff: int,
-    prepare: Kernel,
+    prepare: Address,
     by_gain: Ints32,
     laid_out: Floats32,
     scales: Floats,
@@ -263,84 +236,35 @@ def _lay_out(
         scales[q] = 0.0 if last - first == 1 else np.nan
         if alike and last - first > 1:
             aux = np.empty((N_AUX, last - first + 1))
-            scales[q] = aux[0, 0] if prepare(own, curve, cutoff, aux) > 0 else 0.0
+            scales[q] = aux[0, 0] if prepare_kernel(prepare)(own, curve, cutoff, aux) > 0 else 0.0
         for k in range(last - first):
             by_gain[first + k] = order[k]
             laid_out[first + k] = own[order[k]] * scales[q]
 
 
 @njit(cache=True, parallel=True)
-def _all_gradients(
-    scores: Floats,
-    offsets: Ints,
-    shares: Floats,
-    gains: Floats,
-    groups: Floats,
-    curves: Floats,
-    cutoffs: Ints,
-    weights: Floats,
-    sigma: float,
-    normalise: int,
-    constructions: Kernels,
-    values: Kernels,
-    prepares: Kernels,
-    rows: Kernels,
-    costs: Kernels,
-    gradients: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-    effective: Ints,
-) -> None:
-    """`query_gradients` of every query whose `effective` is −1, in parallel; threads cannot take a `Plan`, whose tuples hold kernels, but
-    they can take its fields."""
-    for q in prange(len(offsets) - 1):
+def _all_gradients(scores: Floats, plan: Plan, gradients: Address, gradient: Floats, hessian: Floats, effective: Ints) -> None:
+    """`query_gradients` of every query whose `effective` is −1, in parallel."""
+    for q in prange(len(effective)):
         if effective[q] < 0:
-            plan = Plan(
-                offsets,
-                shares,
-                gains,
-                groups,
-                curves,
-                cutoffs,
-                weights,
-                sigma,
-                normalise,
-                constructions,
-                values,
-                prepares,
-                rows,
-                costs,
-            )
-            first, last = offsets[q], offsets[q + 1]
-            effective[q] = gradients(np.int64(q), scores[first:last], plan, gradient[first:last], hessian[first:last])
+            first, last = plan.offsets[q], plan.offsets[q + 1]
+            of_query = gradients_kernel(gradients, plan)
+            effective[q] = of_query(np.int64(q), scores[first:last], plan, gradient[first:last], hessian[first:last])
 
 
 @njit(cache=True, parallel=True)
 def _all_quick_gradients(
-    scores: Floats,
-    offsets: Ints,
-    shares: Floats,
-    curve: Floats,
-    weight: float,
-    sigma: float,
-    by_gain: Ints32,
-    gains: Floats32,
-    scales: Floats,
-    ranks: Kernels,
-    gradients: Kernel,
-    gradient: Floats,
-    hessian: Floats,
-    effective: Ints,
+    scores: Floats, plan: LaidOut, gradients: Address, gradient: Floats, hessian: Floats, effective: Ints
 ) -> None:
     """`gain_gradients` of every query, in parallel."""
-    for q in prange(len(offsets) - 1):
-        plan = LaidOut(offsets, shares, curve, weight, sigma, by_gain, gains, scales, ranks)
-        first, last = offsets[q], offsets[q + 1]
-        effective[q] = gradients(np.int64(q), scores[first:last], plan, gradient[first:last], hessian[first:last])
+    for q in prange(len(effective)):
+        first, last = plan.offsets[q], plan.offsets[q + 1]
+        of_query = gradients_kernel(gradients, plan)
+        effective[q] = of_query(np.int64(q), scores[first:last], plan, gradient[first:last], hessian[first:last])
 
 
-_LAY_OUT = types.void(I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(PREPARE), I4_1D, F4_1D, F8_1D)
-_ALL_QUICK = types.void(F8_1D, *_LAID_OUT, types.FunctionType(_QUICK), F8_1D, F8_1D, I8_1D)
+_LAY_OUT = types.void(I8_1D, F8_1D, F8_1D, F8_1D, I8, I8, I4_1D, F4_1D, F8_1D)
+_ALL, _ALL_QUICK = (types.void(F8_1D, plan, I8, F8_1D, F8_1D, I8_1D) for plan in (_PLAN, _LAID_OUT))
 
 
 class Objective:
@@ -388,55 +312,51 @@ class Objective:
         )
         self._sigma, self._normalise, self._exact = float(sigma), NORMALISE[normalise], exact
         quick = None if exact or len(terms) > 1 or self._normalise else _QUICKEST.get(_fastest(terms[0]))
-        self._quick = quick and ready(quick, _QUICK)
+        self._quick = quick and address(quick, _QUICK)
         self._laid_out = self._lay_out() if quick else None
 
     # What is not needed is not compiled: a single NDCG seldom needs the kernels of a `Plan`.
 
     @cached_property
-    def _constructions(self) -> Kernels:
-        return tuple(ready(CONSTRUCTIONS[term.construction], CONSTRUCTION) for term in self.terms)
+    def _constructions(self) -> Ints:
+        return addresses((CONSTRUCTIONS[term.construction] for term in self.terms), CONSTRUCTION)
 
     @cached_property
-    def _taken(self) -> Kernels:
+    def _taken(self) -> Ints:
         """Constructions for a `Plan`; what a `LaidOut` leaves, no faster one could take either."""
         if self._exact or self._quick:
             return self._constructions
-        return tuple(ready(_fastest(term), CONSTRUCTION) for term in self.terms)
+        return addresses(map(_fastest, self.terms), CONSTRUCTION)
 
     @cached_property
-    def _kernels(self) -> tuple[Kernels, ...]:
+    def _kernels(self) -> tuple[Ints, ...]:
         definitions = [Measure.of(term.measure).definition for term in self.terms]
         return (
-            tuple(ready(definition.value, VALUE) for definition in definitions),
-            tuple(ready(definition.prepare, PREPARE) for definition in definitions),
-            tuple(ready(definition.row, ROW) for definition in definitions),
-            tuple(ready(COSTS[term.cost], COST) for term in self.terms),
+            addresses((definition.value for definition in definitions), VALUE),
+            addresses((definition.prepare for definition in definitions), PREPARE),
+            addresses((definition.row for definition in definitions), ROW),
+            addresses((COSTS[term.cost] for term in self.terms), COST),
         )
 
     @cached_property
-    def _general(self) -> Kernel:
-        return ready(query_gradients, gradients_signature(plan_type(len(self.terms))))
+    def _general(self) -> Address:
+        return address(query_gradients, _GENERAL)
 
-    @cached_property
+    @property
     def plan_type(self) -> NumbaType:
         """Of what `plan` returns."""
-        return laid_out_first_type() if self._quick else plan_type(len(self.terms))
+        return _LAID_OUT_FIRST if self._quick else _PLAN
 
     @cached_property
-    def gradients_type(self) -> NumbaType:
-        """The signature of `gradients`."""
-        return gradients_signature(self.plan_type)
-
-    @cached_property
-    def gradients(self) -> Kernel:
-        """Writes a query's gradient and hessian, ``float64 [documents of the query]``; returns how many pairs are effective."""
-        return ready(gradients_either_way, self.gradients_type) if self._quick else self._general
+    def gradients(self) -> Address:
+        """Of a kernel that writes a query's gradient and hessian, ``float64 [documents of the query]``, and returns how many pairs are
+        effective."""
+        return address(gradients_either_way, _EITHER) if self._quick else self._general
 
     def plan(self, iteration: int) -> Plan | LaidOutFirst:
-        """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads, for models that update after each query."""
+        """What ``gradients(query, scores, plan, gradient, hessian)`` reads, for models that update after each query."""
         plan = self._plan(iteration)
-        return LaidOutFirst(self._quick_plan(iteration), (self._quick,), plan, (self._general,)) if self._quick else plan
+        return LaidOutFirst(self._quick_plan(iteration), self._quick, plan, self._general) if self._quick else plan
 
     def _plan(self, iteration: int) -> Plan:
         return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, self._taken, *self._kernels)
@@ -445,13 +365,13 @@ class Objective:
         assert self._laid_out is not None
         weight = float(weights_at(self.terms, iteration)[0])
         offsets, shares, _, _, curves, _ = self._static
-        return LaidOut(offsets, shares, curves[0], weight, self._sigma, *self._laid_out, (ready(rank, RANK),))
+        return LaidOut(offsets, shares, curves[0], weight, self._sigma, *self._laid_out, address(rank, RANK))
 
     def _lay_out(self) -> tuple[Ints32, Floats32, Floats]:
         offsets, _, gains, groups, curves, cutoffs = self._static
         n_documents = gains.shape[1]
         by_gain, laid_out, scales = np.empty(n_documents, np.int32), np.empty(n_documents, np.float32), np.empty(len(offsets) - 1)
-        prepare = ready(Measure.of(self.terms[0].measure).definition.prepare, PREPARE)
+        prepare = address(Measure.of(self.terms[0].measure).definition.prepare, PREPARE)
         ready(_lay_out, _LAY_OUT)(offsets, gains[0], groups[0], curves[0], int(cutoffs[0]), prepare, by_gain, laid_out, scales)
         return by_gain, laid_out, scales
 
@@ -461,7 +381,7 @@ class Objective:
         effective = np.full(self.queries.n_queries, -1)
         if self._quick:
             plan = self._quick_plan(iteration)
-            ready(_all_quick_gradients, _ALL_QUICK)(scores, *plan, self._quick, gradient, hessian, effective)
+            ready(_all_quick_gradients, _ALL_QUICK)(scores, plan, self._quick, gradient, hessian, effective)
         if effective.min(initial=0) < 0:
             self._drive(scores, self._plan(iteration), gradient, hessian, effective)
         return gradient, hessian
@@ -484,9 +404,7 @@ class Objective:
 
     def _drive(self, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats, effective: Ints) -> None:
         """Gradients of the queries whose `effective` is −1."""
-        kind, pointer = plan_type(len(self.terms)), types.FunctionType(gradients_signature(plan_type(len(self.terms))))
-        drive = ready(_all_gradients, types.void(F8_1D, *kind, pointer, F8_1D, F8_1D, I8_1D))
-        drive(scores, *plan, self._general, gradient, hessian, effective)
+        ready(_all_gradients, _ALL)(scores, plan, self._general, gradient, hessian, effective)
 
 
 def _fastest(term: Term) -> Kernel:

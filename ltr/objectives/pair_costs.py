@@ -7,10 +7,12 @@ import numpy as np
 from numba import njit, types
 
 from ltr.kernels.exponential import exp
-from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel
+from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel, kernel_at
 
 COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
 """``cost(first, sigma, o, slope, bend)``."""
+cost_kernel = kernel_at(COST)
+"""What compiled code calls at the address of a cost."""
 
 
 @njit(cache=True, error_model="numpy")

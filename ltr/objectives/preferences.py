@@ -6,19 +6,36 @@ P = 1/(1 + e^{−σ(s_upper − s_lower)}) the cost is the cross entropy −P̄ 
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange, types
+from numba import njit, prange
 
 from ltr.data.queries import LEFT_OUT, Queries, canonical
 from ltr.kernels.exponential import exp
-from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Floats, Ints, ready
+from ltr.kernels.kernel import F8, F8_1D, I8_1D, Floats, Ints, address, record_type
+from ltr.objectives.seam import gradients_signature
 
-PreferencePlan = tuple[Ints, Floats, Ints, Ints, Ints, Floats, float]
-"""All that the gradients of any query are computed from: offsets, shares and first pair of each query; upper row, lower row and
-probability of each pair; σ."""
-_PLAN = types.Tuple((I8_1D, F8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8))
-_GRADIENTS = I8(I8, F8_1D, _PLAN, F8_1D, F8_1D)
+
+class PreferencePlan(NamedTuple):
+    """All that the gradients of any query are computed from.
+
+    Attributes:
+        offsets, shares: of the queries.
+        starts: first pair of each query, ``int64 [queries + 1]``.
+        upper, lower, probability: of each pair, the rows of its documents and P̄.
+    """
+
+    offsets: Ints
+    shares: Floats
+    starts: Ints
+    upper: Ints
+    lower: Ints
+    probability: Floats
+    sigma: float
+
+
+_PLAN = record_type(PreferencePlan, I8_1D, F8_1D, I8_1D, I8_1D, I8_1D, F8_1D, F8)
 
 
 @dataclass(frozen=True)
@@ -75,38 +92,26 @@ class Preferences:
 @njit(cache=True)
 def preference_gradients(q: int, scores: Floats, plan: PreferencePlan, gradient: Floats, hessian: Floats) -> int:
     """Writes gradients and hessians ``[documents of q]`` of the query's pairs; returns how many there are."""
-    offsets, shares, starts, upper, lower, probability, sigma = plan
-    first = offsets[q]
+    first, sigma = plan.offsets[q], plan.sigma
     gradient[:] = 0.0
     hessian[:] = 0.0
-    for k in range(starts[q], starts[q + 1]):
-        i, j = upper[k] - first, lower[k] - first
+    for k in range(plan.starts[q], plan.starts[q + 1]):
+        i, j = plan.upper[k] - first, plan.lower[k] - first
         above = 1.0 / (1.0 + exp(-sigma * (scores[i] - scores[j])))
-        slope, bend = shares[q] * sigma * (probability[k] - above), shares[q] * sigma * sigma * above * (1.0 - above)
+        slope = plan.shares[q] * sigma * (plan.probability[k] - above)
+        bend = plan.shares[q] * sigma * sigma * above * (1.0 - above)
         gradient[i] += slope
         gradient[j] -= slope
         hessian[i] += bend
         hessian[j] += bend
-    n_pairs: int = starts[q + 1] - starts[q]
+    n_pairs: int = plan.starts[q + 1] - plan.starts[q]
     return n_pairs
 
 
 @njit(cache=True, parallel=True)
-def _all_preferences(
-    scores: Floats,
-    offsets: Ints,
-    shares: Floats,
-    starts: Ints,
-    upper: Ints,
-    lower: Ints,
-    probability: Floats,
-    sigma: float,
-    gradient: Floats,
-    hessian: Floats,
-) -> None:
-    for q in prange(len(offsets) - 1):
-        a, b = offsets[q], offsets[q + 1]
-        plan = (offsets, shares, starts, upper, lower, probability, sigma)
+def _all_preferences(scores: Floats, plan: PreferencePlan, gradient: Floats, hessian: Floats) -> None:
+    for q in prange(len(plan.offsets) - 1):
+        a, b = plan.offsets[q], plan.offsets[q + 1]
         preference_gradients(q, scores[a:b], plan, gradient[a:b], hessian[a:b])
 
 
@@ -117,7 +122,7 @@ class PreferenceObjective:
         ValueError: for a pair of documents of two queries, or a row that does not exist.
     """
 
-    plan_type, gradients_type = _PLAN, _GRADIENTS
+    plan_type = _PLAN
 
     def __init__(self, queries: Queries, preferences: Preferences, sigma: float = 1.0) -> None:
         ends = np.concatenate((preferences.upper, preferences.lower))
@@ -136,11 +141,11 @@ class PreferenceObjective:
         order = np.lexsort((preferences.probability, preferences.lower, preferences.upper))
         starts = np.searchsorted(of_upper[order], np.arange(queries.n_queries + 1))
         self.queries = queries
-        self._plan = (
+        self._plan = PreferencePlan(
             queries.offsets, queries.shares, starts.astype(np.int64), preferences.upper[order], preferences.lower[order],
             preferences.probability[order], float(sigma),
         )  # fmt: skip
-        self.gradients = ready(preference_gradients, _GRADIENTS)
+        self.gradients = address(preference_gradients, gradients_signature(_PLAN))
 
     def plan(self, iteration: int) -> PreferencePlan:
         """What ``self.gradients(query, scores, plan, gradient, hessian)`` reads."""
@@ -149,5 +154,5 @@ class PreferenceObjective:
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`."""
         gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
-        _all_preferences(scores, *self._plan, gradient, hessian)
+        _all_preferences(scores, self._plan, gradient, hessian)
         return gradient, hessian

@@ -6,7 +6,16 @@ and the plan that it reads.
 
 from typing import Protocol
 
-from ltr.kernels.kernel import Floats, Kernel, NumbaType
+from ltr.kernels.kernel import F8_1D, I8, Address, Floats, NumbaType, kernel_for
+
+
+def gradients_signature(plan: NumbaType) -> NumbaType:
+    """``gradients(query, scores, plan, gradient, hessian) → effective pairs``, for plans of this type."""
+    return I8(I8, F8_1D, plan, F8_1D, F8_1D)
+
+
+gradients_kernel = kernel_for(gradients_signature)
+"""``gradients_kernel(address, plan)``: what compiled code calls at the address of such a kernel."""
 
 
 class ObjectiveFunction(Protocol):
@@ -22,23 +31,19 @@ class QueryObjective(ObjectiveFunction, Protocol):
     """An `ObjectiveFunction` that compiled code can also evaluate query by query.
 
     Attributes:
-        gradients: compiled ``gradients(query, scores, plan, gradient, hessian)``, of the type `gradients_type`.
-        plan_type, gradients_type: numba's types of a plan and of `gradients`.
+        gradients: address of a kernel of the `gradients_signature` of plans.
+        plan_type: numba's type of a plan.
     """
 
     @property
-    def gradients(self) -> Kernel:
-        """Writes a query's gradient and hessian, ``float64 [documents of the query]``; returns how many pairs are effective."""
+    def gradients(self) -> Address:
+        """Of a kernel that writes a query's gradient and hessian, ``float64 [documents of the query]``, and returns how many pairs are
+        effective."""
         ...
 
     @property
     def plan_type(self) -> NumbaType:
         """Of what `plan` returns."""
-        ...
-
-    @property
-    def gradients_type(self) -> NumbaType:
-        """The signature of `gradients`."""
         ...
 
     def plan(self, iteration: int) -> object:

@@ -9,17 +9,16 @@ RankLib's coordinate ascent (Metzler & Croft 2007) try some points of such a lin
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numpy.typing import ArrayLike
 
-from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, Kernel, ready
+from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, ready
 from ltr.kernels.ranking import by_score
 from ltr.metrics.evaluation import tie_groups
-from ltr.metrics.many import Judged, value_at
-from ltr.metrics.measure import VALUE, fewer_is_better
+from ltr.metrics.many import READING, Judged, Reading, value_at
+from ltr.metrics.measure import fewer_is_better, value_kernel
 
 _TOGETHER = 1e-12
 """Crossings no further apart than this are one: three documents that meet in a point are found to within rounding."""
@@ -68,7 +67,9 @@ def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:
         ValueError: for a measure that is defined on no query.
     """
     walk = ready(_walk_all, types.Tuple((F8_1D, F8_1D, F8_1D, I8))(F8_1D, *_OF_ALL))
-    at, step, sums, defined = walk(first[judged.rows], second[judged.rows], *_read_by_all(judged))
+    at, step, sums, defined = walk(
+        first[judged.rows], second[judged.rows], judged.offsets, judged.factor, judged.gains, judged.reading
+    )
     order = np.argsort(at, kind="stable")
     distinct, places = np.unique(at[order], return_index=True)
     rises = np.add.reduceat(step[order], places) if len(places) else step
@@ -83,38 +84,24 @@ def mean_of(judged: Judged, scores: Floats) -> float:
     Raises:
         ValueError: for a measure that is defined on no query.
     """
-    total, defined = ready(_sum_of, types.Tuple((F8, I8))(*_OF_ALL))(scores[judged.rows], *_read_by_all(judged))
+    total, defined = ready(_sum_of, types.Tuple((F8, I8))(*_OF_ALL))(
+        scores[judged.rows], judged.offsets, judged.factor, judged.gains, judged.reading
+    )
     return float(judged.mean(np.array(total), defined))
 
 
-_OF_ALL = (F8_1D, I8_1D, F8_1D, F8_1D, F8_1D, I8, types.FunctionType(VALUE), types.boolean, types.boolean)
-
-
-def _read_by_all(judged: Judged) -> tuple[Any, ...]:
-    """What `_walk_all` and `_sum_of` read of judgments."""
-    in_expectation, cut = judged.in_expectation, judged.measure.cutoff is not None
-    return judged.offsets, judged.factor, judged.gains, judged.curve, judged.cutoff, judged.value, in_expectation, cut
+_OF_ALL = (F8_1D, I8_1D, F8_1D, F8_1D, READING)
 
 
 @njit(cache=True)
-def _sum_of(
-    scores: Floats,
-    offsets: Ints,
-    factor: Floats,
-    gains: Floats,
-    curve: Floats,
-    cutoff: int,
-    value: Kernel,
-    in_expectation: bool,
-    cut: bool,
-) -> tuple[float, int]:
+def _sum_of(scores: Floats, offsets: Ints, factor: Floats, gains: Floats, reading: Reading) -> tuple[float, int]:
     """The sum of a ranking's values over the queries where they are defined, and how many these are."""
     total, defined = 0.0, 0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         found = 0.0
         if factor[q] != 0.0:
-            found = _value_of(scores[a:b], gains[a:b], curve, cutoff, value, in_expectation, cut)
+            found = _value_of(scores[a:b], gains[a:b], reading)
         if not np.isnan(found):
             total += factor[q] * found
             defined += 1
@@ -128,11 +115,7 @@ def _walk_all(
     offsets: Ints,
     factor: Floats,
     gains: Floats,
-    curve: Floats,
-    cutoff: int,
-    value: Kernel,
-    in_expectation: bool,
-    cut: bool,
+    reading: Reading,
 ) -> tuple[Floats, Floats, Floats, int]:
     """Of all queries, one behind the other: where a value changes, and by how much; the sums of the values at α just above 0, at 0 and
     at 1, and how many queries these are of."""
@@ -143,7 +126,7 @@ def _walk_all(
         if factor[q] == 0.0:
             defined += 1
             continue
-        alphas, values, at_first, at_second = _walk(first[a:b], second[a:b], gains[a:b], curve, cutoff, value, in_expectation, cut)
+        alphas, values, at_first, at_second = _walk(first[a:b], second[a:b], gains[a:b], reading)
         if np.isnan(values[0]):
             continue
         defined += 1
@@ -157,35 +140,27 @@ def _walk_all(
 
 
 @njit(cache=True)
-def _value_of(scores: Floats, gains: Floats, curve: Floats, cutoff: int, value: Kernel, in_expectation: bool, cut: bool) -> float:
+def _value_of(scores: Floats, gains: Floats, reading: Reading) -> float:
     """`value_at`; where only the ranks above a cutoff matter, the rest is not ranked."""
-    n = len(scores)
-    if not cut or cutoff >= n:
-        whole: float = value_at(scores, gains, curve, cutoff, value, in_expectation)
+    n, cutoff = len(scores), reading.cutoff
+    if not reading.cut or cutoff >= n:
+        whole: float = value_at(scores, gains, reading)
         return whole
     near = scores >= np.partition(scores, n - cutoff)[n - cutoff]
     above = scores[near]
     order = by_score(above)
     ends = np.arange(1, n + 1)
-    groups = tie_groups(above, order, ends) if in_expectation else len(above)
+    groups = tie_groups(above, order, ends) if reading.in_expectation else len(above)
     for k in range(len(above), n):
         ends[groups] = k + 1
         groups += 1
-    found: float = value(np.append(gains[near][order], gains[~near]), ends[:groups], curve, cutoff)
+    ranked = np.append(gains[near][order], gains[~near])
+    found: float = value_kernel(reading.value)(ranked, ends[:groups], reading.curve, cutoff)
     return found
 
 
 @njit(cache=True)
-def _walk(
-    first: Floats,
-    second: Floats,
-    gains: Floats,
-    curve: Floats,
-    cutoff: int,
-    value: Kernel,
-    in_expectation: bool,
-    cut: bool,
-) -> tuple[Floats, Floats, float, float]:
+def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tuple[Floats, Floats, float, float]:
     """Where a query's value changes along α, its values between, and those at both ends.
 
     Documents with equal scores in both rankings are tied all the way; where ties count in expectation they are one *unit*:
@@ -195,10 +170,10 @@ def _walk(
 
     A unit's place is the number of documents above it; where two units cross, each one's place moves by the other's size.
     """
-    at_first = _value_of(first, gains, curve, cutoff, value, in_expectation, cut)
-    at_second = _value_of(second, gains, curve, cutoff, value, in_expectation, cut)
+    curve, cutoff, value, in_expectation = reading.curve, reading.cutoff, value_kernel(reading.value), reading.in_expectation
+    at_first, at_second = _value_of(first, gains, reading), _value_of(second, gains, reading)
     rest = np.empty(0)
-    if cut and cutoff < len(first):
+    if reading.cut and cutoff < len(first):
         near = _contenders(first, second, cutoff)
         first, second, gains, rest = first[near], second[near], gains[near], gains[~near]
     n = len(first)
@@ -217,7 +192,7 @@ def _walk(
         a[u], b[u] = first[order[begin[u]]], second[order[begin[u]]]
     for k in range(n):
         own[k] = gains[order[k]]
-    alive = _alive(b, size, units, cutoff) if cut and cutoff < n else np.arange(units)
+    alive = _alive(b, size, units, cutoff) if reading.cut and cutoff < n else np.arange(units)
     # `place` is where a unit's documents are now; those that never matter stand behind all others
     place, ranked, ends = np.empty(units, np.int64), np.empty(n + len(rest)), np.empty(n + len(rest), np.int64)
     ranked[n:] = rest
@@ -248,7 +223,7 @@ def _walk(
             for u in (above[j], below[j]):
                 for i in range(size[u]):
                     position, gain = place[u] + i, own[begin[u] + i]
-                    changed |= ranked[position] != gain and (position < cutoff or not cut)
+                    changed |= ranked[position] != gain and (position < cutoff or not reading.cut)
                     ranked[position] = gain
         if grouped:
             groups = _ends(place, size, units, filled, ends)

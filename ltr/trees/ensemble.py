@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
@@ -14,18 +15,22 @@ from ltr.kernels.kernel import (
     I1_1D,
     I8,
     I8_1D,
+    Address,
     Array,
     Bools,
     Floats,
     Floats32,
     Ints,
     Ints32,
-    Kernel,
+    NumbaType,
     Words,
     Words32,
+    address,
     inner,
+    kernel_for,
     read_only,
     ready,
+    record_type,
 )
 from ltr.kernels.lanes import LANES, ROWS, turn, walk
 from ltr.kernels.prefetch import prefetch
@@ -154,18 +159,23 @@ class Trees:
             _predict(features, *nodes, *values, scores, infinite)
             return
         kept = np.empty(len(self.feature), np.uint32) if largest <= 32 else np.empty(len(self.feature), np.uint64)
-        plan = _plan(*nodes, self.node_starts, kept)
-        words = types.Array(types.uint32 if largest <= 32 else types.uint64, 1, "C")
-        of_plan, of_values = (I8_1D, F4_1D, words, I8_1D), (read_only(F8_1D), read_only(I8_1D), read_only(I8_1D))
-        block = I1(read_only(F4_2D), I8, I8, *of_plan, *of_values, F8_1D)
-        whole = types.void(read_only(F4_2D), *of_plan, *of_values, types.FunctionType(block), F8_1D, I1_1D)
-        ready(_predict_by_bits, whole)(features, *plan, *values, ready(_score_block, block), scores, infinite)
+        walked = Walked(*_plan(*nodes, self.node_starts, kept), *map(_frozen, values))
+        kind = _WALKED_32 if largest <= 32 else _WALKED_64
+        whole = types.void(read_only(F4_2D), kind, I8, F8_1D, I1_1D)
+        ready(_predict_by_bits, whole)(features, walked, address(_score_block, _score_signature(kind)), scores, infinite)
 
 
 _KINDS = {
     "feature": np.int32, "threshold": np.float32, "missing_left": np.bool_, "left": np.int32, "right": np.int32, "value": np.float64,
     "documents": np.int64, "node_starts": np.int64, "leaf_starts": np.int64, "gain": np.float64,
 }  # fmt: skip
+
+
+def _frozen(array: Array) -> Array:
+    """A view that cannot be written to, as memory-mapped arrays cannot: records are compiled for one of both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def join(trees: list[Trees]) -> Trees:
@@ -309,25 +319,32 @@ _LINE = 16
 """Floats of a cache line of 64 bytes."""
 
 
+class Walked(NamedTuple):
+    """An ensemble as `walk` takes it: what `_plan` returns, and values, first node and first leaf of each tree."""
+
+    place: Ints
+    threshold: Floats32
+    kept: Words | Words32
+    middle: Ints
+    value: Floats
+    node_starts: Ints
+    leaf_starts: Ints
+
+
+_WALKED_32, _WALKED_64 = (
+    record_type(Walked, I8_1D, F4_1D, types.Array(kept, 1, "C"), I8_1D, read_only(F8_1D), read_only(I8_1D), read_only(I8_1D))
+    for kept in (types.uint32, types.uint64)
+)
+
+
 @njit(cache=True)
-def _score_block(
-    features: Floats32,
-    first: int,
-    last: int,
-    place: Ints,
-    threshold: Floats32,
-    kept: Words | Words32,
-    middle: Ints,
-    value: Floats,
-    node_starts: Ints,
-    leaf_starts: Ints,
-    scores: Floats,
-) -> bool:
+def _score_block(features: Floats32, first: int, last: int, trees: Walked, scores: Floats) -> bool:
     """Scores of the rows `first` to `last`; returns whether any number is infinite.
 
     ROWS at a time; while they go through the trees, those that follow are prefetched. Columns are aligned to cache lines.
     """
-    flat, ahead, n_trees = features.reshape(-1), ROWS * features.shape[1], len(middle)
+    flat, ahead, n_trees = features.reshape(-1), ROWS * features.shape[1], len(trees.middle)
+    place, threshold, kept, middle, node_starts = trees.place, trees.threshold, trees.kept, trees.middle, trees.node_starts
     per_tree = -(-ahead // (_LINE * max(n_trees, 1))) * _LINE
     room = np.zeros(ahead + _LINE, np.float32)
     columns, leaf = room[(-room.ctypes.data % 64) // 4 :], np.empty(ROWS, kept.dtype)
@@ -340,7 +357,7 @@ def _score_block(
             walk(columns, place, threshold, kept, node_starts[tree], middle[tree], node_starts[tree + 1], leaf)
             for number in range(following + tree * per_tree, following + tree * per_tree + per_tree, _LINE):
                 prefetch(flat, number)
-            values = value[leaf_starts[tree] : leaf_starts[tree + 1]]
+            values = trees.value[trees.leaf_starts[tree] : trees.leaf_starts[tree + 1]]
             for row in range(np.uint64(ROWS)):
                 totals[row] += values[np.uint64(leaf[row])]
         for row in range(len(rows)):
@@ -348,26 +365,19 @@ def _score_block(
     return infinite
 
 
+def _score_signature(trees: NumbaType) -> NumbaType:
+    return I1(read_only(F4_2D), I8, I8, trees, F8_1D)
+
+
+_score_kernel = kernel_for(_score_signature)
+
+
 @njit(cache=True, parallel=True)
-def _predict_by_bits(
-    features: Floats32,
-    place: Ints,
-    threshold: Floats32,
-    kept: Words | Words32,
-    middle: Ints,
-    value: Floats,
-    node_starts: Ints,
-    leaf_starts: Ints,
-    score_block: Kernel,
-    scores: Floats,
-    infinite: Bools,
-) -> None:
+def _predict_by_bits(features: Floats32, trees: Walked, score_block: Address, scores: Floats, infinite: Bools) -> None:
     """For trees of at most 64 leaves, bits of 32 or 64 as `kept` is, by `_score_block`."""
     for block in prange(len(infinite)):
         first, last = block * _BLOCK, min(block * _BLOCK + _BLOCK, len(features))
-        infinite[block] = score_block(
-            features, first, last, place, threshold, kept, middle, value, node_starts, leaf_starts, scores
-        )  # fmt: skip
+        infinite[block] = _score_kernel(score_block, trees)(features, first, last, trees, scores)
 
 
 @njit(cache=True, parallel=True)

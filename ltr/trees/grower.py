@@ -27,7 +27,23 @@ from numba import njit, prange, types
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from ltr.kernels.kernel import F8_1D, F8_2D, I1_1D, I8, I8_1D, I8_3D, Bools, Bytes, Floats, Floats32, Ints, Ints32, Kernel, ready
+from ltr.kernels.kernel import (
+    F8_1D,
+    F8_2D,
+    I1_1D,
+    I8,
+    I8_1D,
+    I8_3D,
+    Bools,
+    Bytes,
+    Floats,
+    Floats32,
+    Ints,
+    Ints32,
+    Kernel,
+    ready,
+    record_type,
+)
 from ltr.kernels.ranking import sort_falling
 from ltr.trees.binning import BLOCK, MISSING, Bins
 from ltr.trees.ensemble import Trees
@@ -503,8 +519,8 @@ def best_first(
 
 BEST_FIRST: Kernel = njit(cache=True)(best_first)
 """`best_first` to be compiled: see `growing`."""
-_NODES = types.NamedTuple([I8_1D, I8_1D, I1_1D, I8_1D, I8_1D], Nodes)
-_SIGNATURE = types.NamedTuple([_NODES, F8_1D, I8_1D, I8_1D, F8_2D], Growth)(
+_NODES = record_type(Nodes, I8_1D, I8_1D, I1_1D, I8_1D, I8_1D)
+_SIGNATURE = record_type(Growth, _NODES, F8_1D, I8_1D, I8_1D, F8_2D)(
     DATASET, *(types.FunctionType(question) for question in QUESTIONS), I8, I8_3D, SEARCH
 )
 

@@ -36,6 +36,7 @@ from ltr.kernels.kernel import (
     Words,
     inner,
     ready,
+    record_type,
 )
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
@@ -150,12 +151,9 @@ class CompiledDataset(NamedTuple):
     threads: int
 
 
-DATASET = types.NamedTuple(
-    [
-        U1_3D, U8_3D, I8_1D, I4_1D, I8_2D, I8_1D, I8_1D, I4_1D, I8_3D,
-        types.NamedTuple([I8_2D, I8_1D, I8_3D, I8_3D], HistogramBuffers), I8,
-    ],
-    CompiledDataset,
+DATASET = record_type(
+    CompiledDataset, U1_3D, U8_3D, I8_1D, I4_1D, I8_2D, I8_1D, I8_1D, I4_1D, I8_3D,
+    record_type(HistogramBuffers, I8_2D, I8_1D, I8_3D, I8_3D), I8,
 )  # fmt: skip
 """The type of a `CompiledDataset`."""
 QUESTIONS = (I8(DATASET, I8, I8, I8, I8, I1), types.void(DATASET, I8, I8, I1, I1), I8_1D(DATASET, I8, I8))

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import NDArray
 
-from ltr.kernels.kernel import F8, I1, I1_1D, I8, I8_1D, Bools, Floats, Ints, inner
+from ltr.kernels.kernel import F8, I1, I1_1D, I8, I8_1D, Bools, Floats, Ints, inner, record_type
 from ltr.trees.binning import MISSING
 from ltr.trees.fixed_point import LOW
 from ltr.trees.histograms import N_BINS
@@ -119,9 +119,7 @@ class SplitSearch(NamedTuple):
     groups: Bools
 
 
-SEARCH = types.NamedTuple(
-    [I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8, types.Array(I1, 2, "C")], SplitSearch
-)
+SEARCH = record_type(SplitSearch, I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8, types.Array(I1, 2, "C"))
 """The type of a `SplitSearch`."""
 
 

@@ -331,6 +331,12 @@ def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:
     broken = column.str.contains("\0", literal=True)
     if broken.any():
         raise DataError(f"{path}, row {broken.arg_true()[0] + 1}: column {name!r} has the character 0 in an id")
+    long = column.str.len_bytes() > letor.LONGEST_ID
+    if long.any():
+        row = int(long.arg_true()[0])
+        raise DataError(
+            f"{path}, row {row + 1}: column {name!r} holds {column[row][:40]!r}… of {len(column[row].encode()):,} bytes: {letor.RULES[10]}"
+        )
     return np.array([value.encode() for value in column.to_list()])
 
 

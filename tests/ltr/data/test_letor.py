@@ -36,6 +36,15 @@ def test_no_newline_at_the_end_no_features_and_feature_zero():
     assert parse("1 2:3\n0 1:1").query_keys is None
 
 
+def test_every_id_would_take_as_much_room_as_the_longest():
+    longest = "x" * letor.LONGEST_ID
+    assert len(parse(f"0 qid:{longest} 1:1 # docid = {longest}\n").labels) == 1
+    for line in (f"0 qid:{longest}y 1:1", f"0 qid:1 1:1 # docid = {longest}y"):
+        with pytest.raises(letor.LineError, match="have at most 2,048 bytes") as caught:
+            parse(f"0 qid:1 1:1\n{line}\n")
+        assert caught.value.line == 2
+
+
 @pytest.mark.parametrize(
     ("line", "rule"),
     [

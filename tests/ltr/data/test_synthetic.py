@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.data.synthetic import LABEL_SHARES, SIMILAR, World, history, simulate_sessions
+from ltr.data.synthetic import LABEL_SHARES, SIMILAR, Browsing, World, history, simulate_sessions
 
 
 def test_labels_have_their_shares_and_values_their_scale():
@@ -26,16 +26,16 @@ def test_a_seed_is_a_world_and_a_stream_a_sample():
 def test_clicks_fall_with_rank_as_the_bias_says():
     queries, users = World(n_features=30).queries(60, 20, 1)
     constant = np.full(len(users), 50.0)  # everybody clicks what they look at
-    log = simulate_sessions(queries.offsets, queries.labels, constant, per_query=200, bias=1.0, noise=0.0)
+    log = simulate_sessions(queries.offsets, queries.labels, constant, 200, Browsing(bias=1.0, noise=0.0))
     rates = [(log.click[log.rank == r] > 0).mean() for r in (1, 2, 5, 10)]
     assert rates == pytest.approx([1, 1 / 2, 1 / 5, 1 / 10], abs=0.02)
-    unbiased = simulate_sessions(queries.offsets, queries.labels, constant, per_query=20, bias=0.0, noise=0.0)
+    unbiased = simulate_sessions(queries.offsets, queries.labels, constant, 20, Browsing(bias=0.0, noise=0.0))
     assert (unbiased.click > 0).all()
 
 
 def test_a_page_shows_each_document_once_and_counts_clicks_in_order():
     queries, users = World(n_features=30).queries(10, 20, 1)
-    log = simulate_sessions(queries.offsets, queries.labels, users, per_query=5, shown=8)
+    log = simulate_sessions(queries.offsets, queries.labels, users, 5, Browsing(shown=8))
     for session in np.unique(log.session):
         page = log.session == session
         assert len(set(log.document[page])) == page.sum() == 8
@@ -66,7 +66,7 @@ def test_users_of_a_similar_query_value_much_the_same_but_not_the_same():
 
 def test_history_counts_what_was_shown_and_clicked():
     queries, users = World(n_features=30).queries(10, 20, 1)
-    log = simulate_sessions(queries.offsets, queries.labels, users, per_query=30, shown=8)
+    log = simulate_sessions(queries.offsets, queries.labels, users, 30, Browsing(shown=8))
     told = history(log, queries.n_documents)
     for d in range(0, 200, 17):
         rows = np.flatnonzero(log.document == d)

@@ -9,7 +9,7 @@ import pytest
 import ltr
 from ltr.data.queries import canonical, select
 from ltr.linear.conditional import LOSSES, closed_cost, sampled_cost, trace
-from ltr.linear.sampler import draw
+from ltr.linear.sampler import Walk, draw
 from tests.conftest import make_queries, share_of_random_weights
 from tests.ltr.linear.test_sampler import everything, tiny
 
@@ -30,7 +30,7 @@ def costs(scores, table):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_whole_sample_is_the_sum_over_all_rankings(loss):
     queries = tiny()
-    sample = draw(queries, "map:binary", samples=3000)
+    sample = draw(queries, "map:binary", Walk(samples=3000))
     scores = 0.3 * np.random.default_rng(3).normal(size=queries.n_documents)
     want = sum(costs(scores[queries.offsets[q] : queries.offsets[q + 1]], everything(queries, q))[loss] for q in sample.queries)
     assert sampled_cost(loss, sample, queries.n_documents)(scores)[0] == pytest.approx(want)
@@ -57,7 +57,7 @@ def test_derivatives(loss, measure):
 
 def test_scaled_is_over_the_number_of_pairs():
     queries = tiny()
-    sample, scores = draw(queries, "map:binary", samples=3000), np.random.default_rng(3).normal(size=queries.n_documents)
+    sample, scores = draw(queries, "map:binary", Walk(samples=3000)), np.random.default_rng(3).normal(size=queries.n_documents)
     by_pairs = scores.copy()
     for q, pairs in zip(sample.queries, sample.pairs, strict=True):
         by_pairs[queries.offsets[q] : queries.offsets[q + 1]] /= pairs
@@ -101,7 +101,7 @@ def of_all_sizes(n):
 @pytest.mark.parametrize("measure", ["auc:binary", "map:binary", "ndcg:binary"])
 def test_convex_loss_is_an_upper_bound(measure):
     queries = binary()
-    sample = draw(queries, measure, 50)
+    sample = draw(queries, measure, Walk(50))
     for scores in of_all_sizes(queries.n_documents):
         upper, lower = (sampled_cost(loss, sample, queries.n_documents)(scores)[0] for loss in ("convex", "l3"))
         assert upper >= lower - 1e-9
@@ -111,7 +111,7 @@ def test_convex_loss_is_an_upper_bound(measure):
 def test_the_log_of_the_expected_loss_is_bounded_by_the_expected_loss_and_the_convex_one(measure):
     """C section 2: with f = exp, (4) is a lower bound of (5); and (5) is convex loss less the likelihood's."""
     queries = binary()
-    sample = draw(queries, measure, 50)
+    sample = draw(queries, measure, Walk(50))
     for scores in of_all_sizes(queries.n_documents):
         of = {loss: sampled_cost(loss, sample, queries.n_documents)(scores)[0] for loss in ("log_loss", "l2", "convex", "mle")}
         assert of["log_loss"] >= of["l2"] - 1e-9

@@ -8,7 +8,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import Queries, canonical, select
-from ltr.linear.sampler import binary_labels, counts_of, draw, flip
+from ltr.linear.sampler import Walk, binary_labels, counts_of, draw, flip
 from tests.conftest import make_queries
 
 
@@ -76,7 +76,7 @@ def everything(queries, q):
 @pytest.mark.parametrize("options", [{}, {"restart": 0.1}, {"skew": -5.0}, {"length": 3}])
 def test_long_walks_see_every_ranking_of_a_tiny_query_once(options):
     queries = tiny()
-    sample = draw(queries, "map:binary", samples=3000, **options)
+    sample = draw(queries, "map:binary", Walk(samples=3000, **options))
     both = [q for q in range(queries.n_queries) if queries.labels[queries.offsets[q] : queries.offsets[q + 1]].sum() > 0]
     assert sample.queries.tolist() == both
     at = 0
@@ -95,14 +95,17 @@ def test_long_walks_see_every_ranking_of_a_tiny_query_once(options):
 def test_samples_do_not_depend_on_the_other_queries_and_skew_moves_them():
     queries = tiny()
     alone = select(queries, np.array([0]))
-    whole, part = draw(queries, "map:binary", 20), draw(alone, "map:binary", 20)
+    whole, part = draw(queries, "map:binary", Walk(20)), draw(alone, "map:binary", Walk(20))
     assert np.array_equal(whole.counts[: len(part.counts)], part.counts)
     many = make_queries(40, largest=20, seed=3)
     many = canonical(replace(many, sources={"binary": (many.labels >= 3).astype(float)}))
-    losses = [draw(many, "map:binary", 50, skew=k).losses.mean() for k in (-20.0, 0.0, 20.0)]
+    losses = [draw(many, "map:binary", Walk(50, skew=k)).losses.mean() for k in (-20.0, 0.0, 20.0)]
     assert losses[0] < losses[1] < losses[2]
-    assert draw(many, "map:binary", 50, restart=1.0).losses.mean() < draw(many, "map:binary", 50, restart=0.0).losses.mean()
-    assert draw(many, "map:binary", 50).counts.tobytes() != draw(many, "map:binary", 50, seed=2).counts.tobytes()
+    assert (
+        draw(many, "map:binary", Walk(50, restart=1.0)).losses.mean()
+        < draw(many, "map:binary", Walk(50, restart=0.0)).losses.mean()
+    )
+    assert draw(many, "map:binary", Walk(50)).counts.tobytes() != draw(many, "map:binary", Walk(50), seed=2).counts.tobytes()
 
 
 def test_what_cannot_be_sampled():
@@ -110,7 +113,7 @@ def test_what_cannot_be_sampled():
     with pytest.raises(ValueError, match="have 5 levels, and conditional models need two: make some with"):
         draw(queries, "map")
     with pytest.raises(ValueError, match="samples 0"):
-        draw(tiny(), "map:binary", samples=0)
+        draw(tiny(), "map:binary", Walk(samples=0))
     with pytest.raises(ValueError, match="are all 1"):
         binary_labels(replace(queries, sources={"one": np.ones(queries.n_documents)}), "one")
     apart = Queries(np.zeros((4, 1)), np.array([1.0, 1, 0, 0]), np.array([0, 2, 4]))

@@ -20,9 +20,7 @@ def test_values_are_those_of_evaluate(measure, rules):
         own = slice(judged.offsets[q], judged.offsets[q + 1])
         value = 0.0
         if factor:
-            value = value_at(
-                scores[judged.rows[own]], judged.gains[own], judged.curve, judged.cutoff, judged.value, judged.in_expectation
-            )
+            value = value_at(scores[judged.rows[own]], judged.gains[own], judged.reading)
         if not np.isnan(value):
             total, defined = total + factor * value, defined + 1
     wanted = ltr.evaluate(queries.labels, scores, queries.offsets, [measure], conventions, queries.position)
