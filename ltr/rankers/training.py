@@ -1,6 +1,6 @@
 """What rankers share while they train: the measures they watch, the curve they leave, and whom they tell about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,23 @@ class Progress:
 
 Callback = Callable[[Progress], object]
 """Called after every iteration; where it returns something true, the training ends with what there is."""
+
+
+def checked_callbacks(given: Callback | Sequence[Callback] | None) -> tuple[Callback, ...]:
+    """Callbacks as they are called: several, one or none.
+
+    Raises:
+        ValueError: for what cannot be called with a `Progress`, such as another tool's callback.
+    """
+    several = given if isinstance(given, list | tuple) else () if given is None else (given,)
+    for one in several:
+        maker = type(one).__module__.split(".")[0]
+        if not callable(one) or maker in ("lightgbm", "xgboost", "catboost"):
+            raise ValueError(
+                f"callbacks: {type(one).__name__} of {maker} is no function of the progress (iteration, n_iterations, values); "
+                "of a ranker, patience=50 stops early, and of an estimator, verbose=print tells"
+            )
+    return tuple(several)
 
 
 def mean_measure(measure: str | PlainFunction, queries: Queries, scores: Floats, conventions: Conventions) -> float:

@@ -22,7 +22,7 @@ from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.rankers.base import Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
-from ltr.rankers.training import Callback, Curve, Progress, mean_measure
+from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, mean_measure
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
@@ -153,7 +153,7 @@ class LambdaMART(TreeRanker):
         tick: Tick | None = None,
         preferences: Preferences | None = None,
         start: "LambdaMART | None" = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Callback | Sequence[Callback] = (),
     ) -> "LambdaMART":
         """A fitted copy of this model.
 
@@ -182,7 +182,7 @@ class LambdaMART(TreeRanker):
             check_data(self, given, one)
         if self.terms == () and preferences is not None:
             raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
-        return self._boosted(Shard(self, given, preferences, binned), tuple(several), tick, start, tuple(callbacks))
+        return self._boosted(Shard(self, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
 
     def fit_watched(
         self,

@@ -44,3 +44,12 @@ def test_what_are_no_numbers_is_told():
     assert numbers_from("mine", [1, 2], "two").tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="mine gave str; expected two numbers"):
         numbers_from("mine", "few", "two numbers")
+
+
+def test_what_a_function_raises_says_what_it_was_given():
+    """Functions for other tools take labels and predictions."""
+    queries = make_queries(3)
+    with pytest.raises(TypeError) as caught:
+        PlainFunction.of(lambda y_true, y_pred: y_pred - y_true)(np.zeros(queries.n_documents), queries)
+    (note,) = caught.value.__notes__
+    assert note.endswith(f"<lambda> was called with the scores, float64 ({queries.n_documents},), and {queries!r}")

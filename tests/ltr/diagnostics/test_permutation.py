@@ -8,6 +8,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import Queries, canonical, select
+from ltr.data.synthetic import World
 from tests.conftest import make_queries
 from tests.ltr.data.test_queries import shuffled
 
@@ -114,3 +115,17 @@ def test_other_features_and_too_few_queries_are_refused():
         ltr.permutation_importance(model, replace(queries, names=tuple("abcd")))
     with pytest.raises(ValueError, match="ndcg_10 is defined on 1 queries; intervals need two"):
         ltr.permutation_importance(model, select(queries, np.array([int(np.diff(queries.offsets).argmax())])))
+
+
+@pytest.mark.long
+def test_intervals_hold_what_many_queries_show():
+    world = World(n_features=8)
+    model = ltr.LambdaMART(n_trees=30, stop_on=None).fit(world.queries(100, 12, 1)[0])
+    many, _ = world.queries(8000, 12, 2)
+    truth = ltr.permutation_importance(model, many, repetitions=3).loss
+    held = np.zeros(8)
+    for k in range(200):
+        found = ltr.permutation_importance(model, select(many, np.arange(k * 40, (k + 1) * 40)), repetitions=3, seed=k + 5)
+        held += (found.low <= truth) & (truth <= found.high)
+    assert (held / 200 > 0.88).all()
+    assert 0.92 < held.mean() / 200 < 0.98
