@@ -285,17 +285,21 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
 
-def canonical(queries: Queries) -> Queries:
-    """`queries` in canonical order; the same object where it already is."""
+def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
+    """The rows in canonical order, ``[documents]``; None where they are in it."""
     of_document, digests = np.repeat(queries.keys, np.diff(queries.offsets)), row_digests(queries.features)
     labels = np.column_stack(
         [queries.labels, *(queries.sources[name] for name in sorted(queries.sources))]
         + ([queries.document_weights] if queries.document_weights is not None else [])
     )
     of_labels = row_digests(labels.astype(np.float32))
-    if _in_order(of_document, digests, of_labels):
+    return None if _in_order(of_document, digests, of_labels) else np.lexsort((of_labels, digests, of_document))
+
+
+def reordered(queries: Queries, order: NDArray[np.intp] | None) -> Queries:
+    """`queries` in their canonical order, which `canonical_order` has found; the same object for None."""
+    if order is None:
         return queries
-    order = np.lexsort((of_labels, digests, of_document))
     by_key = np.argsort(queries.keys, kind="stable")
     return replace(
         queries,
@@ -303,6 +307,16 @@ def canonical(queries: Queries) -> Queries:
         **_queries(queries, by_key),
         offsets=_starts(np.diff(queries.offsets)[by_key]),
     )
+
+
+def canonical(queries: Queries) -> Queries:
+    """`queries` in canonical order; the same object where it already is."""
+    return reordered(queries, canonical_order(queries))
+
+
+def without_features(queries: Queries) -> Queries:
+    """`queries` with their labels and all, but no feature."""
+    return replace(queries, features=np.empty((queries.n_documents, 0), np.float32), names=())
 
 
 @njit(cache=True)

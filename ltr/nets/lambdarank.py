@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numba import types
 
-from ltr.data.queries import Queries, canonical
+from ltr.data.queries import Queries, canonical, canonical_order, reordered
 from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8, I8_1D, Array, Floats, Floats32, Ints, ready
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
@@ -158,8 +158,8 @@ class LambdaRank(Ranker):
             ValueError: for an infinite feature, an objective that does not fit the data, or a state that does not fit the net.
         """
         check_data(self, queries, valid)
-        preferences = preferences and preferences.in_canonical_order(queries)
-        queries = canonical(queries)
+        order = canonical_order(queries)
+        preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
         scaling = _scaling(queries.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)

@@ -5,13 +5,13 @@ P = 1/(1 + e^{−σ(s_upper − s_lower)}) the cost is the cross entropy −P̄ 
 σ(P̄ − P), on `lower` the opposite, and its hessian σ²P(1 − P) on both. Preferences may contradict one another, even in a cycle.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
 
-from ltr.data.queries import LEFT_OUT, Queries, canonical
+from ltr.data.queries import LEFT_OUT, Queries
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8_1D, Floats, Ints, address, record_type
 from ltr.objectives.seam import gradients_signature
@@ -66,14 +66,13 @@ class Preferences:
         for name, value in (("upper", upper), ("lower", lower), ("probability", given)):
             object.__setattr__(self, name, value)
 
-    def in_canonical_order(self, queries: Queries) -> "Preferences":
-        """The same pairs between the rows of ``canonical(queries)``."""
-        rows = canonical(replace(queries, position=np.arange(queries.n_documents))).position
+    def reordered(self, order: Ints | None) -> "Preferences":
+        """The same pairs between rows that were brought into this order (`ltr.data.queries.canonical_order`)."""
         ends = np.concatenate((self.upper, self.lower))
-        if len(ends) and not 0 <= ends.min() <= ends.max() < len(rows):
+        if order is None or (len(ends) and not 0 <= ends.min() <= ends.max() < len(order)):
             return self
-        places = np.empty(len(rows), np.int64)
-        places[rows] = np.arange(len(rows))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
         return Preferences(places[self.upper], places[self.lower], self.probability)
 
     def in_cycles(self, n_documents: int) -> int:

@@ -7,8 +7,8 @@ a ranker whose `max_bins` is another is refused. A training gives the bytes that
 from dataclasses import dataclass, field
 
 from ltr.data.named import Named
-from ltr.data.queries import Queries, canonical
-from ltr.kernels.kernel import Bytes
+from ltr.data.queries import Queries, canonical_order
+from ltr.kernels.kernel import Bytes, Ints
 from ltr.trees.binning import Bins, apply_bins, find_bins
 
 
@@ -21,7 +21,7 @@ class Binned(Named):
         max_bins: that of the rankers to be trained.
 
     Attributes:
-        ordered: the queries in canonical order.
+        order: of the rows in canonical order, ``[documents]``; None where they are in it.
         bins: edges of each feature.
         binned: ``uint8 [blocks, documents, BLOCK]``, see `ltr.trees.binning.apply_bins`; a byte a value is what it takes beside the queries.
 
@@ -31,14 +31,14 @@ class Binned(Named):
 
     queries: Queries
     max_bins: int = 255
-    ordered: Queries = field(init=False, repr=False, compare=False, metadata={"learned": True})
+    order: Ints | None = field(init=False, repr=False, compare=False, metadata={"learned": True})
     bins: Bins = field(init=False, repr=False, compare=False, metadata={"learned": True})
     binned: Bytes = field(init=False, repr=False, compare=False, metadata={"learned": True})
 
     def __post_init__(self) -> None:
         if not isinstance(self.queries, Queries):
             raise ValueError(f"Binned: queries is a {type(self.queries).__name__}; it takes ltr.Queries(features, labels, offsets)")
-        ordered = canonical(self.queries)
-        bins = find_bins(ordered.features, self.max_bins)
-        for name, value in (("ordered", ordered), ("bins", bins), ("binned", apply_bins(ordered.features, bins))):
+        features = self.queries.features
+        bins = find_bins(features, self.max_bins)
+        for name, value in (("order", canonical_order(self.queries)), ("bins", bins), ("binned", apply_bins(features, bins))):
             object.__setattr__(self, name, value)

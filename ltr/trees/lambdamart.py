@@ -225,9 +225,8 @@ class LambdaMART(TreeRanker):
             ValueError: as `fit`, for parts that do not belong together, and for functions, which stay where they are.
             ShardLost: when `ask` raises it; it carries the model of the trees so far.
         """
-        for own in (self.objective, *self.stopping):
-            if isinstance(own, PlainFunction):
-                raise ValueError(f"LambdaMART: {own.name} is a function, which is not sent to several parts; train it in one")
+        for own in self.functions:
+            raise ValueError(f"LambdaMART: {own.name} is a function, which is not sent to several parts; train it in one")
         return self._boosted(Shards(self, ask), () if valid is None else (valid,), tick, start)
 
     def _boosted(
@@ -389,6 +388,11 @@ class LambdaMART(TreeRanker):
         """What `stop_on` names, one by one."""
         several = self.stop_on if isinstance(self.stop_on, tuple) else () if self.stop_on is None else (self.stop_on,)
         return cast(tuple[str | PlainFunction, ...], several)
+
+    @property
+    def functions(self) -> tuple[PlainFunction, ...]:
+        """Functions of users that it learns from or stops by."""
+        return tuple(own for own in (self.objective, *self.stopping) if isinstance(own, PlainFunction))
 
     @property
     def watched(self) -> Measure | None:

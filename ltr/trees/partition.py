@@ -84,27 +84,28 @@ class BinnedDataset:
         return memory[: len(self.rows)]
 
     @classmethod
-    def of(cls, features: Floats32, max_bins: int, n_leaves: int) -> "BinnedDataset":
-        """Bins `features`, ``float32 [documents, features]``, block by block, so that they may be a memory-mapped file.
+    def of(cls, features: Floats32, max_bins: int, n_leaves: int, order: Ints | None = None) -> "BinnedDataset":
+        """Bins `features`, ``float32 [documents, features]``, block by block, so that they may be a memory-mapped file. `order`: the
+        row of each document; None: its own number.
 
         Raises:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
         """
         _numbered(features)
-        return cls.with_bins(features, find_bins(features, max_bins), n_leaves)
+        return cls.with_bins(features, find_bins(features, max_bins), n_leaves, order)
 
     @classmethod
-    def with_bins(cls, features: Floats32, bins: Bins, n_leaves: int) -> "BinnedDataset":
+    def with_bins(cls, features: Floats32, bins: Bins, n_leaves: int, order: Ints | None = None) -> "BinnedDataset":
         """`of` with edges that are given, such as those of a larger data set of which `features` are a part.
 
         Raises:
             ValueError: for more documents than 32 bits can number.
         """
         _numbered(features)
-        return cls.from_binned(apply_bins(features, bins), bins, n_leaves)
+        return cls.from_binned(apply_bins(features, bins), bins, n_leaves, order)
 
     @classmethod
-    def from_binned(cls, binned: Bytes, bins: Bins, n_leaves: int) -> "BinnedDataset":
+    def from_binned(cls, binned: Bytes, bins: Bins, n_leaves: int, order: Ints | None = None) -> "BinnedDataset":
         """`with_bins` of what is binned already; growing moves the rows of `binned`."""
         n_documents = binned.shape[1]
         return cls(
@@ -113,7 +114,7 @@ class BinnedDataset:
             find_missing(binned, bins),
             histograms=np.empty((n_leaves, bins.n_blocks * BLOCK, N_BINS), np.int64),
             buffers=HistogramBuffers.of(bins, numba.config.NUMBA_NUM_THREADS),
-            row_index=np.arange(n_documents, dtype=np.int32),
+            row_index=np.arange(n_documents, dtype=np.int32) if order is None else order.astype(np.int32),
             rows=np.empty(n_documents, np.int32),
             leaf_ranges=np.zeros((2, n_leaves), np.int64),
             packed=np.empty((2, n_documents), np.int64),

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ltr.data.plain_function import PlainFunction
-from ltr.data.queries import Queries, canonical, chosen
+from ltr.data.queries import Queries, canonical_order, chosen, reordered, without_features
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
@@ -62,6 +62,11 @@ class Boosted(Protocol):
         ...
 
     @property
+    def functions(self) -> tuple[PlainFunction, ...]:
+        """Functions of users that it learns from or stops by."""
+        ...
+
+    @property
     def loss(self) -> str:
         """``ranking``, ``two_class`` or ``balanced``."""
         ...
@@ -102,7 +107,8 @@ class Shard:
 
     Args:
         model: the `ltr.LambdaMART` to be trained.
-        queries: brought into canonical order here.
+        queries: brought into canonical order here, but for the features: these stay where they are, and `order` says which row is
+            which document's. Functions of users are given the features too, in a copy.
         preferences: pairs of rows of `queries`, instead of the model's objective.
         binned: the same queries, where they are binned already.
     """
@@ -111,9 +117,10 @@ class Shard:
         self, model: Boosted, queries: Queries, preferences: Preferences | None = None, binned: Binned | None = None
     ) -> None:
         self.model, self.binned = model, binned
-        self.preferences = preferences and preferences.in_canonical_order(queries)
-        self.queries = binned.ordered if binned else canonical(queries)
-        self.names, self.n_documents = self.queries.names, self.queries.n_documents
+        self.features, self.names, self.n_documents = queries.features, queries.names, queries.n_documents
+        self.order = binned.order if binned else canonical_order(queries)
+        self.preferences = preferences and preferences.reordered(self.order)
+        self.queries = reordered(queries if model.functions else without_features(queries), self.order)
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
 
     def begin(self, trees: Trees, bins: Bins | None = None, sizes: tuple[int, int] | None = None) -> None:
@@ -125,14 +132,15 @@ class Shard:
         model, queries = self.model, self.queries
         self.objective = model.objective_over(queries, self.preferences, sizes)
         if bins is not None:
-            self.data = BinnedDataset.with_bins(queries.features, bins, model.n_leaves)
+            self.data = BinnedDataset.with_bins(self.features, bins, model.n_leaves, self.order)
         elif self.binned is not None:
-            self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves)
+            self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves, self.order)
         else:
-            self.data = BinnedDataset.of(queries.features, model.max_bins, model.n_leaves)
-        self.scores = model.offset(queries.features, queries.names)
+            self.data = BinnedDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
+        scores = model.offset(self.features, self.names)
         if trees.n_trees:
-            self.scores = self.scores + trees.scores(queries.features)
+            scores = scores + trees.scores(self.features)
+        self.scores = scores if self.order is None else scores[self.order]
         self.moved = False
 
     def gradients_at(self, iteration: int) -> Gradients:
@@ -179,13 +187,13 @@ def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] |
     model, queries = shard.model, shard.queries
     by_classes = model.loss != "ranking"
     sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
-    return queries.names, queries.n_documents, queries.keys, sizes
+    return shard.names, shard.n_documents, queries.keys, sizes
 
 
 def _block(shard: Shard, first: int) -> list[Floats32]:
     """`binning.sorted_block`; the last one is remembered, as many questions about it follow."""
     if shard.sorted[0] != first:
-        shard.sorted = first, binning.sorted_block(shard.queries.features, first)
+        shard.sorted = first, binning.sorted_block(shard.features, first)
     return shard.sorted[1]
 
 

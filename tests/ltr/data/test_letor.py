@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr.data import letor
+from tests import naive_letor
+from tests.conftest import JIT
+from tests.mutations import mutations
 
 
 def parse(text, **options):
@@ -159,3 +162,46 @@ def test_numbers_are_read_exactly(value, form):
     steps = abs(struct.unpack("i", struct.pack("f", got))[0] - struct.unpack("i", struct.pack("f", want))[0])
     digits = len(text.split("e")[0].replace(".", "").replace("-", "").strip("0"))
     assert steps <= (0 if digits <= 15 and 1e-22 < abs(value) < 1e22 else 1)
+
+
+LINES = (
+    b"2 qid:q7 1:0.5 3:-1e-3 7:12 # docid = GX-1 inc = 1",
+    b"0 qid:12 1:0 2:0.000 3:1.250000 4:NULL 136:-7.5e+10#docid=x",
+    b"1.0\tqid:a-b  2:.5\t9:nan 10:+inf\r",
+    b"NaN qid:1",
+    b"4 qid:10032 1:0.056537 2:0.000000 3:0.666667 4:1.000000 5:0.067138 #docid = GX029-35-5894638 inc = 0.0119881192468859 prob = 0.139842",
+)
+
+
+def check_reading(text):
+    """Read as the naive twin reads it: the same rows, or the same line is wrong."""
+    wanted, wrong = naive_letor.read(text), None
+    try:
+        lines = letor.parse(np.frombuffer(text, np.uint8))
+    except letor.LineError as error:
+        wrong = error.line
+    if wrong is not None or isinstance(wanted, int):
+        assert wanted == wrong, text
+        return False
+    assert len(lines.labels) == len(wanted), text
+    letters = np.frombuffer(text, np.uint8)
+    queries, documents = (letor.cut(letters, spans) for spans in (lines.query_spans, lines.document_spans))
+    for k, row in enumerate(wanted):
+        assert (queries[k], documents[k]) == (row.query.rstrip(b"\0"), row.document.rstrip(b"\0")), text
+        values = np.zeros(lines.features.shape[1])
+        values[[index - 1 for index in row.values]] = list(row.values.values())
+        with np.errstate(over="ignore"):
+            assert np.allclose(lines.features[k], values.astype(np.float32), rtol=3e-7, atol=1e-44, equal_nan=True), text
+        assert lines.labels[k] == pytest.approx(row.label, rel=1e-14, nan_ok=True), text
+    return True
+
+
+@pytest.mark.skipif(not JIT, reason="thousands of texts")
+@pytest.mark.parametrize("n", [400, pytest.param(200_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
+@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
+def test_changed_lines_are_read_as_a_strict_reader_reads_them(line, n):
+    assert check_reading(line)
+    first, last = b"0 qid:1 1:1\n", b"\n1 qid:2 2:1\n"
+    read = sum(check_reading(first + changed + last) for changed in mutations(line, n, 5))
+    print(f"{n:,} changed lines, {read:,} of them read")
+    assert 0.02 * n < read < 0.98 * n

@@ -5,7 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.data.queries import Queries, canonical, concatenate, in_order, keep, row_digests, select, widen
+from ltr.data.queries import (
+    Queries,
+    canonical,
+    canonical_order,
+    concatenate,
+    in_order,
+    keep,
+    reordered,
+    row_digests,
+    select,
+    widen,
+    without_features,
+)
 from tests.conftest import make_queries
 
 
@@ -169,3 +181,15 @@ def test_features_in_another_order_by_name():
     assert turned.names == (queries.names[2], queries.names[0])
     assert np.array_equal(turned.features, queries.features[:, [2, 0]])
     assert in_order(queries, queries.names) is queries
+
+
+def test_the_order_alone_brings_labels_into_canonical_order():
+    given = shuffled(make_queries(12, seed=4))
+    order = canonical_order(given)
+    assert order is not None
+    bare, whole = reordered(without_features(given), order), canonical(given)
+    assert np.array_equal(whole.features, given.features[order])
+    assert bare.features.shape == (given.n_documents, 0)
+    assert all(np.array_equal(getattr(bare, name), getattr(whole, name)) for name in ("labels", "offsets", "keys", "position"))
+    assert canonical_order(whole) is None
+    assert reordered(whole, None) is whole

@@ -133,3 +133,21 @@ def test_a_function_is_alone_and_in_one_place():
     for model in (ltr.LambdaMART(objective=softmax), ltr.LambdaMART(stop_on=mean_gap)):
         with pytest.raises(ValueError, match="is a function, which is not sent to several parts; train it in one"):
             model.fit_shards(lambda *question: [])
+
+
+def test_functions_see_features_names_and_rows_of_queries():
+    train, valid = shuffled(make_queries(30, seed=1)), make_queries(20, seed=2)
+    seen = []
+
+    def spying(scores, queries):
+        seen.append((queries.names, queries.features.shape, queries.n_queries))
+        assert queries.labels[np.argmin(queries.features[:, 0])] == train.labels[np.argmin(train.features[:, 0])]
+        return towards_labels(scores, queries)
+
+    def watching(scores, queries):
+        seen.append((queries.names, queries.features.shape, queries.n_queries))
+        return mean_gap(scores, queries)
+
+    ltr.LambdaMART(**{**SMALL, "n_trees": 10, "stop_on": watching}, objective=spying).fit(train, valid)
+    names = ("f1", "f2", "f3", "f4")
+    assert set(seen) == {(names, train.features.shape, 30), (names, valid.features.shape, 20)}

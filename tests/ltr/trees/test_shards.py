@@ -154,3 +154,10 @@ def test_what_does_not_belong_together_is_refused():
     two = replace(model, loss="two_class")
     with pytest.raises(ValueError, match="0 documents are relevant"):
         two.fit_shards(asking(parts_of(two, unclicked, 2)))
+
+
+def test_features_are_binned_where_they_lie():
+    queries = shuffled(make_queries(20))
+    model = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=5)
+    assert Shard(model, queries).features is queries.features
+    assert model.fit(queries).digest == model.fit(canonical(queries)).digest
