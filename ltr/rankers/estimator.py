@@ -223,7 +223,7 @@ class Estimator(Named):
     ) -> tuple[Queries, tuple[str, ...]]:
         """The rows as queries, in order of first appearance, and the names that a frame gives its features."""
         features, given = _features(X, names, self.query, self.categories_)
-        labels, n = np.asarray(y, np.float64), len(features)
+        labels, n = _labels(y), len(features)
         if labels.shape != (n,):
             raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
         column = cast(Frame, X)[self.query] if self.query in _columns(X) else None
@@ -397,8 +397,31 @@ def _features(
     return array, taken
 
 
+def _labels(y: ArrayLike) -> Floats:
+    """``float64 [documents]``; of a table with one column, that column."""
+    try:
+        labels = np.asarray(_plain(y), np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y: {np.asarray(y).dtype}; labels are numbers, 0 and up") from None
+    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+def _plain(values: Any) -> Any:
+    """A column of pandas that may hold its own missing value, with NaN in place of that; a sparse matrix with all its numbers; others
+    as they are."""
+    if hasattr(values, "toarray"):
+        return values.toarray()
+    if getattr(values, "dtype", None) is not None and hasattr(values.dtype, "na_value") and f"{values.dtype}".lower() in _NULLABLE:
+        return values.to_numpy(np.float64, na_value=np.nan)
+    return values
+
+
+_NULLABLE = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
+"""Pandas' types of numbers that may be missing, in small letters."""
+
+
 def _numbers(values: Features, what: str) -> Floats32:
-    array = np.asarray(values)
+    array = np.asarray(_plain(values))
     text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
     try:
         if not text:

@@ -105,6 +105,17 @@ class LambdaMART(TreeRanker):
         "patience": whole(0, 1_000_000_000),
     }  # fmt: skip
 
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("n_estimators", "num_iterations", "num_boost_round", "num_trees"), "n_trees"),
+        **dict.fromkeys(("num_leaves", "max_leaves"), "n_leaves"), **dict.fromkeys(("eta", "shrinkage", "shrinkage_rate"), "learning_rate"),
+        **dict.fromkeys(("min_child_samples", "min_data_in_leaf"), "min_docs_in_leaf"), **dict.fromkeys(("reg_lambda", "lambda_l2"), "l2"),
+        **dict.fromkeys(("colsample_bytree", "feature_fraction"), "feature_share"), "max_bin": "max_bins", "max_delta_step": "largest_leaf",
+        **dict.fromkeys(("subsample", "bagging_fraction"), "query_share"), "sigmoid": "sigma", "random_state": "seed",
+        "monotone_constraints": "monotone", "interaction_constraints": "interactions", "lambdarank_norm": "normalise",
+        **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "patience"), **dict.fromkeys(("eval_metric", "metric"), "stop_on"),
+        **dict.fromkeys(("init_score", "base_margin"), "base"),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
         super().__post_init__()
         given = self.objective

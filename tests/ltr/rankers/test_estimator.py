@@ -475,3 +475,26 @@ def test_what_only_trees_know_is_refused_by_others():
             ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid, **given)
     with pytest.raises(ValueError, match="eval_metric: Column chooses no iteration by a measure"):
         ltr.Estimator(ltr.Column(feature="f1")).fit(X, y, qid, eval_metric="map")
+
+
+def test_pandas_own_missing_values_sparse_matrices_and_columns_of_labels():
+    pd, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    X, y, qid, *_ = rows()
+    X = np.round(X)
+    X[:, 1] = X[:, 1] > 0
+    plain = X.copy()
+    plain[2, 0] = plain[3, 1] = plain[4, 2] = np.nan
+    frame = pd.DataFrame(X, columns=["bm25", "pagerank", "length", "age"])
+    frame = frame.astype({"bm25": "Int64", "pagerank": "boolean", "length": "Float64"})
+    frame.loc[2, "bm25"] = frame.loc[3, "pagerank"] = frame.loc[4, "length"] = pd.NA
+    expected = ltr.Estimator(TREES).fit(plain, y, qid)
+    labels = pd.Series(y).astype("Int64")
+    for given in (y, y[:, None], labels, labels.to_frame()):
+        model = ltr.Estimator(TREES).fit(frame, given, qid)
+        assert model.model_.digest == ltr.Estimator(TREES).fit(framed(plain, qid), y).model_.digest
+        assert np.array_equal(model.predict(frame), expected.predict(plain))
+    full = ltr.Estimator(TREES).fit(X, y, qid)
+    assert ltr.Estimator(TREES).fit(sparse.csr_matrix(X), y, qid).model_.digest == full.model_.digest
+    assert np.array_equal(full.predict(sparse.csr_matrix(X)), full.predict(X))
+    with pytest.raises(ValueError, match="y: <U4; labels are numbers, 0 and up"):
+        ltr.Estimator(TREES).fit(X, ["good"] * len(y), qid)

@@ -2,10 +2,12 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -585,3 +587,14 @@ def test_groups_that_are_none_are_named(tmp_path):
     model = ltr.LambdaMART(**SMALL, interactions=GROUPS).fit(train)
     ltr.save(model, tmp_path)
     assert ltr.load(tmp_path).interactions == tuple(GROUPS)
+
+
+def test_names_of_other_tools_are_answered_with_ours():
+    for theirs, ours in ltr.LambdaMART.elsewhere.items():
+        assert ours in ltr.LambdaMART().parameters
+        with pytest.raises(TypeError, match=rf"LambdaMART: no parameter '{theirs}'; did you mean {ours}\?"):
+            ltr.LambdaMART(**{theirs: 1})
+    told = set(re.findall(r"\w+", (Path(__file__).parents[3] / "docs" / "coming-from.md").read_text()))
+    synonyms = {"num_iterations", "num_boost_round", "num_trees", "max_leaves", "shrinkage_rate", "min_data_in_leaf", "lambda_l2",
+                "feature_fraction", "early_stopping_round"}  # fmt: skip
+    assert set(ltr.LambdaMART.elsewhere) - synonyms <= told
