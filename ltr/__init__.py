@@ -41,6 +41,7 @@ from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
 from ltr.rankers.fusion import Fusion, WeightedFusion
 from ltr.rankers.line_search import Mixtures, mix_scores
+from ltr.rankers.tables import queries_from
 from ltr.trees.binned import Binned
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
@@ -108,6 +109,7 @@ __all__ = [
     "mix_scores",
     "permutation_importance",
     "polish",
+    "queries_from",
     "save",
     "threads",
     "why_above",

@@ -15,7 +15,7 @@ LightGBM and queries in XGBoost, and its length tells which; ``eval_metric`` is 
 
 import difflib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, cast
@@ -23,15 +23,15 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.data.letor import key_of
 from ltr.data.named import Named
-from ltr.data.queries import Queries, canonical
-from ltr.kernels.kernel import Floats, Floats32, Ints
+from ltr.data.queries import canonical
+from ltr.kernels.kernel import Floats
 from ltr.kernels.threads import threads
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Features, Frame, Ranker, Tick
+from ltr.rankers.base import Features, Ranker, Tick
 from ltr.rankers.parameters import whole
+from ltr.rankers.tables import Reading, categories_of, columns_of, weighed
 from ltr.rankers.training import Callback, checked_callbacks, mean_measure
 
 
@@ -130,11 +130,13 @@ class Estimator(Named):
         if not isinstance(self.model, Ranker):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
-        self.categories_ = _categories(X, self.query)
-        queries, names = self._queries(X, y, qid, group)
-        queries = self._weighted(queries, sample_weight)
-        sets = _sets(valid, eval_set, eval_group, eval_qid)
-        held_out = [self._queries(*one, names=queries.names)[0] for one in sets]
+        self.categories_ = categories_of(X, self.query)
+        queries = Reading(self.query, categories=self.categories_).queries(X, y, qid, group)
+        queries = queries if sample_weight is None else weighed(queries, sample_weight)
+        if queries.weights is not None and not self.model.query_weights:
+            raise ValueError(f"sample_weight: {type(self.model).__name__} does not obey weights of queries")
+        reading = Reading(self.query, queries.names, self.categories_)
+        held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
         with self._threads():
             self.model_ = self._stopped_by(eval_metric).fit_watched(
@@ -144,8 +146,8 @@ class Estimator(Named):
         self.evals_result_ = _watched(self.model_)
         self.n_features_in_ = queries.n_features
         vars(self).pop("feature_names_in_", None)
-        if names:
-            self.feature_names_in_ = np.array(names, object)
+        if columns_of(X):
+            self.feature_names_in_ = np.array(queries.names, object)
         return self
 
     def predict(self, X: Features, n_trees: int | None = None) -> Floats:
@@ -159,7 +161,7 @@ class Estimator(Named):
         """
         ranker = self._fitted if n_trees is None else self._fitted.first(n_trees)
         with self._threads():
-            return ranker.predict(_features(X, ranker.names, self.query, self.categories_)[0])
+            return ranker.predict(self._reading.features(X)[0])
 
     def score(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> float:
         """Mean of the measure over the queries where it is defined, under the conventions of the ranker.
@@ -168,7 +170,7 @@ class Estimator(Named):
             ValueError: as `fit` and `predict`; for a measure of which less is better, or that is defined on no query.
         """
         measure = Measure.maximised(self.measure)
-        queries = canonical(self._queries(X, y, qid, group, names=self._fitted.names)[0])
+        queries = canonical(self._reading.queries(X, y, qid, group))
         with self._threads():
             scores = self._fitted.predict(queries.features)
             return mean_measure(str(measure), queries, scores, getattr(self.model, "conventions", Conventions()))
@@ -212,67 +214,9 @@ class Estimator(Named):
             raise ValueError("Estimator: fit comes before predict and score")
         return self.model_
 
-    def _queries(
-        self,
-        X: Features,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        *,
-        names: tuple[str, ...] = (),
-    ) -> tuple[Queries, tuple[str, ...]]:
-        """The rows as queries, in order of first appearance, and the names that a frame gives its features."""
-        features, given = _features(X, names, self.query, self.categories_)
-        labels, n = _labels(y), len(features)
-        if labels.shape != (n,):
-            raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
-        column = cast(Frame, X)[self.query] if self.query in _columns(X) else None
-        ways = {f"column {self.query!r}": column, "qid": qid, "group": group}
-        used = [name for name, value in ways.items() if value is not None]
-        if len(used) != 1:
-            raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
-        if group is not None:
-            sizes = np.asarray(group)
-            if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
-                raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
-            return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or names), given
-        of_rows = column if qid is None else qid
-        assert of_rows is not None
-        of_row, ids = _by_appearance(of_rows, n)
-        order = np.argsort(of_row, kind="stable")
-        queries = Queries(
-            features=features[order],
-            labels=labels[order],
-            offsets=np.append(0, np.cumsum(np.bincount(of_row))),
-            keys=np.array([key_of(query) for query in ids], np.uint64),
-            position=order,
-            names=given or names,
-            ids=np.array(ids),
-        )
-        return queries, given
-
-    def _weighted(self, queries: Queries, weights: ArrayLike | None) -> Queries:
-        """The queries with a weight for each of their rows as they were given, or for each query; of documents that count alike
-        within every query, the weights are the queries'."""
-        if weights is None:
-            return queries
-        given = np.asarray(weights)
-        numbers = given.dtype.kind in "biuf" and given.shape in ((queries.n_documents,), (queries.n_queries,))
-        if not numbers or not (np.isfinite(given) & (given >= 0)).all():
-            raise ValueError(
-                f"sample_weight: {given.dtype} of shape {given.shape}; expected a finite number, 0 or more, for each of "
-                f"{queries.n_documents} documents, or for each of {queries.n_queries} queries"
-            )
-        of_rows = given.astype(np.float64)
-        if len(given) == queries.n_documents:
-            of_rows = of_rows[queries.position]
-            first = of_rows[queries.offsets[:-1]]
-            if (first == 0).any() or not np.array_equal(np.repeat(first, np.diff(queries.offsets)), of_rows):
-                return replace(queries, document_weights=of_rows)
-            of_rows = first
-        if not self.model.query_weights:
-            raise ValueError(f"sample_weight: {type(self.model).__name__} does not obey weights of queries")
-        return replace(queries, weights=of_rows)
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self.query, self._fitted.names, self.categories_)
 
     def _stopped_by(self, metric: object) -> Ranker:
         """The ranker, with another measure to choose its best iteration by."""
@@ -346,100 +290,3 @@ def _sets(
 def _is_set(given: object) -> bool:
     """Whether this is ``(X, y)``, ``(X, y, qid)`` or ``(X, y, None, group)``, and no list of them."""
     return isinstance(given, list | tuple) and 2 <= len(given) <= 4 and not isinstance(given[0], tuple)
-
-
-def _categories(X: Features, beside: str) -> dict[str, list[object]]:
-    """The categories of each categorical column of a frame of pandas or polars, in order."""
-    found = {name: _own_categories(cast(Frame, X)[name]) for name in _columns(X) if name != beside}
-    return {name: categories for name, categories in found.items() if categories is not None}
-
-
-def _own_categories(column: Any) -> list[object] | None:
-    """Those that the column's type has, in its order; of polars' Categorical, whose type has none, those of its rows by the alphabet."""
-    kind = f"{column.dtype}".partition("(")[0].lower()
-    if kind not in ("category", "categorical", "enum"):
-        return None
-    if kind == "categorical":
-        return sorted({value for value in column.to_list() if value is not None})
-    return list(column.dtype.categories)
-
-
-def _columns(X: Features) -> list[str]:
-    """Columns of a frame; none of an array, or of a frame whose columns are numbered."""
-    columns = list(getattr(X, "columns", ()))
-    return columns if all(isinstance(name, str) for name in columns) else []
-
-
-def _features(
-    X: Features, names: tuple[str, ...], beside: str, categories: Mapping[str, Sequence[object]]
-) -> tuple[Floats32, tuple[str, ...]]:
-    """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns except `beside`.
-    Of columns with `categories` the places of their rows among these."""
-    if not (columns := _columns(X)):
-        array = _numbers(X, "X")
-        if array.ndim != 2 or not len(array) or (names and array.shape[1] != len(names)):
-            rule = f"{len(names)} features, as in fit" if names else "rows of documents, columns of features"
-            raise ValueError(f"X: shape {array.shape}; expected {rule}")
-        return array, ()
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
-    frame, taken = cast(Frame, X), names or tuple(name for name in columns if name != beside)
-    if not taken or not len(frame):
-        raise ValueError(f"X: {len(frame)} rows and {len(taken)} features: there is nothing to rank by")
-    array = np.empty((len(frame), len(taken)), np.float32)
-    for k, name in enumerate(taken):
-        if name in categories:
-            places: dict[object, float] = {category: float(place) for place, category in enumerate(categories[name])}
-            array[:, k] = [places.get(value, np.nan) for value in cast(Any, frame[name]).to_list()]
-        else:
-            array[:, k] = _numbers(frame[name], f"column {name!r}")
-    return array, taken
-
-
-def _labels(y: ArrayLike) -> Floats:
-    """``float64 [documents]``; of a table with one column, that column."""
-    try:
-        labels = np.asarray(_plain(y), np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"y: {np.asarray(y).dtype}; labels are numbers, 0 and up") from None
-    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-
-
-def _plain(values: Any) -> Any:
-    """A column of pandas that may hold its own missing value, with NaN in place of that; a sparse matrix with all its numbers; others
-    as they are."""
-    if hasattr(values, "toarray"):
-        return values.toarray()
-    if getattr(values, "dtype", None) is not None and hasattr(values.dtype, "na_value") and f"{values.dtype}".lower() in _NULLABLE:
-        return values.to_numpy(np.float64, na_value=np.nan)
-    return values
-
-
-_NULLABLE = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
-"""Pandas' types of numbers that may be missing, in small letters."""
-
-
-def _numbers(values: Features, what: str) -> Floats32:
-    array = np.asarray(_plain(values))
-    text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
-    try:
-        if not text:
-            return np.ascontiguousarray(array, np.float32)
-    except (TypeError, ValueError):
-        pass  # reported below
-    raise ValueError(f"{what}: {array.dtype}; features are numbers")
-
-
-def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
-    """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
-    values = np.asarray(qid)
-    if values.shape != (n,):
-        raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
-    numbers: dict[object, int] = {}
-    of_row = np.empty(n, np.int64)
-    for row, value in enumerate(values.tolist()):
-        if value is None or value != value:
-            raise ValueError(f"qid: row {row} has none; every row names its query")
-        of_row[row] = numbers.setdefault(value, len(numbers))
-    return of_row, [query if isinstance(query, bytes) else str(query).encode() for query in numbers]
