@@ -312,6 +312,18 @@ def test_callbacks_hear_of_every_iteration_and_may_end_it():
     )
     assert [now.iteration for now in told] == [1, 2, 3, 4]
     assert [now.values["valid"]["ndcg@10"] for now in told] == fitted.evals_result_["valid"]["ndcg@10"]
+    del told[:]
+    net = ltr.Estimator(ltr.LambdaRank(epochs=9)).fit(
+        X, y, qid, eval_set=SETS[:1], callbacks=[lambda now: now.iteration == 4, told.append]
+    )
+    assert [now.values for now in told] == [
+        {name: {"ndcg@10": values["ndcg@10"][k]} for name, values in net.evals_result_.items()} for k in range(4)
+    ]
+    shorter = ltr.LambdaRank(epochs=4).fit(rows(60)[3], rows(20, seed=5)[3])
+    assert net.model_.digest == shorter.digest
+    for given in ({"eval_set": SETS}, {"init_model": net}):
+        with pytest.raises(ValueError, match=r"LambdaRank: (several eval_set|an init_model) cannot be given to it"):
+            net.fit(X, y, qid, **given)
 
 
 def test_weights_are_of_documents_or_of_queries_by_their_number():
