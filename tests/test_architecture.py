@@ -218,6 +218,7 @@ def test_tests_mirror_modules_by_path():
     assert not missing, missing
 
 
+@cache
 def documented_methods():
     """Names of methods that some class documents: a subclass that overrides one need not say it again."""
     classes = (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))

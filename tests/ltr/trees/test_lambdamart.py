@@ -598,3 +598,31 @@ def test_names_of_other_tools_are_answered_with_ours():
     synonyms = {"num_iterations", "num_boost_round", "num_trees", "max_leaves", "shrinkage_rate", "min_data_in_leaf", "lambda_l2",
                 "feature_fraction", "early_stopping_round"}  # fmt: skip
     assert set(ltr.LambdaMART.elsewhere) - synonyms <= told
+
+
+def lightgbm_stops(lightgbm, histories, patience, n_trees):
+    """The best iteration, and the last one, by LightGBM's own callback, which is shown these values."""
+    from lightgbm.callback import CallbackEnv, EarlyStopException
+
+    stopping = lightgbm.early_stopping(patience, verbose=False)
+    for k in range(n_trees):
+        told = [
+            lightgbm.basic.EvalResult(dataset_name=name, metric_name=key, metric_value=values[k], maximize=True)
+            for name, own in histories.items()
+            for key, values in own.items()
+        ]
+        try:
+            stopping(CallbackEnv(None, {}, k, 0, n_trees, told))
+        except EarlyStopException as stopped:
+            return stopped.best_iteration + 1, k + 1
+    return None
+
+
+def test_the_rule_is_lightgbms():
+    lightgbm = pytest.importorskip("lightgbm")
+    train, valids = make_queries(60, seed=1), [make_queries(30, seed=2), make_queries(25, seed=3)]
+    for measures, patience in ((("ndcg_10", "map"), 5), (("map", "ndcg_3"), 3), (("mrr", "ndcg"), 60)):
+        model = ltr.LambdaMART(**{**WATCHING, "patience": patience}, stop_on=measures)
+        everything = replace(model, patience=0).fit(train, valids)
+        fitted = model.fit(train, valids)
+        assert (fitted.trees.n_trees, len(fitted.curve.valid)) == lightgbm_stops(lightgbm, everything.history, patience, 60)
