@@ -626,3 +626,20 @@ def test_the_rule_is_lightgbms():
         everything = replace(model, patience=0).fit(train, valids)
         fitted = model.fit(train, valids)
         assert (fitted.trees.n_trees, len(fitted.curve.valid)) == lightgbm_stops(lightgbm, everything.history, patience, 60)
+
+
+@pytest.mark.parametrize("seed", [4, 5, 6])
+def test_weights_of_documents_are_lightgbms(seed):
+    """Weights near 1, by which LightGBM estimates that a leaf of one document has one."""
+    lightgbm = pytest.importorskip("lightgbm")
+    train, rng = make_queries(40, n_features=3, seed=seed), np.random.default_rng(seed)
+    labels, weights = np.abs(train.features[:, 0] + rng.normal(size=train.n_documents)), rng.uniform(0.7, 1.3, train.n_documents)
+    ours = ltr.LambdaMART(
+        objective=towards_labels, n_trees=4, n_leaves=5, min_docs_in_leaf=1, learning_rate=0.3, query_share=1.0, feature_share=1.0,
+        stop_on=None,
+    ).fit(replace(train, labels=labels, document_weights=weights))  # fmt: skip
+    settings = {"objective": "regression", "boost_from_average": False, "num_leaves": 5, "min_data_in_leaf": 1, "learning_rate": 0.3,
+                "min_sum_hessian_in_leaf": 0, "min_data_in_bin": 1, "max_bin": 1000, "verbose": -1, "num_threads": 1}  # fmt: skip
+    data = lightgbm.Dataset(train.features.astype(np.float64), labels, weight=weights, params=settings)
+    theirs = lightgbm.train(settings, data, 4)
+    assert ours.predict(train.features) == pytest.approx(theirs.predict(train.features), abs=1e-6)
