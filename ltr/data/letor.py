@@ -222,6 +222,7 @@ def _number(text: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
     if at < end and (text[at] == 45 or text[at] == 43):
         negative = text[at] == 45
         at += 1
+    unsigned = at
     mantissa, exponent, n_digits = 0, 0, 0
     any_digit = False
     while at < end and 48 <= text[at] <= 57:
@@ -242,7 +243,7 @@ def _number(text: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
                 exponent -= 1
             at += 1
     if not any_digit:
-        word: tuple[float, int] = _word(text, start, at, end, negative)
+        word: tuple[float, int] = _word(text, start, unsigned, end, negative)
         return word
     if at < end and (text[at] == 101 or text[at] == 69):
         sign, power, k = 1, 0, at + 1

@@ -29,7 +29,7 @@ MODELS = {
     "adarank": ltr.AdaRank(rounds=4),
     "least_squares": ltr.LeastSquares(),
     **{
-        loss: ltr.Listwise(loss=loss, samples=5, starts=1) for loss in ("listnet", "listmle", "rankcosine", "softrank", "boltzrank")
+        loss: ltr.Listwise(loss=loss, samples=5, starts=1, iterations=3) for loss in ("listnet", "listmle", "rankcosine", "softrank", "boltzrank")
     },
     "conditional": ltr.ConditionalModel(measure="map:two", samples=10),
     "average": ltr.Average(ltr.LeastSquares(), copies=2, query_share=0.8),
@@ -67,6 +67,7 @@ def test_trees_and_nets_learn_or_say_why_not(data):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("model", MODELS)
 def test_every_kind_learns_or_says_why_not(model, tmp_path):
     check([model], DATA)

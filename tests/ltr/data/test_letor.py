@@ -57,6 +57,8 @@ def test_every_id_would_take_as_much_room_as_the_longest():
         ("1 qid:1 1:abc", "FEATURE:VALUE"),
         ("1 qid:1 1=2", "FEATURE:VALUE"),
         ("1 qid:1 1:2x", "FEATURE:VALUE"),
+        ("1 qid:1 1:.NULL", "FEATURE:VALUE"),
+        ("1 qid:1 1:-.inf", "FEATURE:VALUE"),
         ("1 qid:1 1:", "FEATURE:VALUE"),
         ("1 qid:1 0:2", "start at 1"),
         ("1 qid:1 2:1 2:3", "rise"),
