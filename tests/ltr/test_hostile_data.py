@@ -29,7 +29,8 @@ MODELS = {
     "adarank": ltr.AdaRank(rounds=4),
     "least_squares": ltr.LeastSquares(),
     **{
-        loss: ltr.Listwise(loss=loss, samples=5, starts=1, iterations=3) for loss in ("listnet", "listmle", "rankcosine", "softrank", "boltzrank")
+        loss: ltr.Listwise(loss=loss, samples=5, starts=1, iterations=3)
+        for loss in ("listnet", "listmle", "rankcosine", "softrank", "boltzrank")
     },
     "conditional": ltr.ConditionalModel(measure="map:two", samples=10),
     "average": ltr.Average(ltr.LeastSquares(), copies=2, query_share=0.8),
