@@ -15,6 +15,7 @@ from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the ot
 # isort: on
 from ltr.data.queries import Queries
 from ltr.diagnostics.optimality import Certificate, certify
+from ltr.diagnostics.permutation import PermutationImportance, permutation_importance
 from ltr.diagnostics.polish import Polished, polish
 from ltr.diagnostics.why_above import WhyAbove, why_above
 from ltr.linear.adarank import AdaRank
@@ -40,6 +41,8 @@ from ltr.rankers.combination import Combination, combine
 from ltr.rankers.estimator import Estimator
 from ltr.rankers.fusion import Fusion, WeightedFusion
 from ltr.rankers.line_search import Mixtures, mix_scores
+from ltr.rankers.tables import queries_from
+from ltr.trees.binned import Binned
 from ltr.trees.lambdamart import LambdaMART
 from ltr.trees.rankboost import RankBoost
 
@@ -67,6 +70,7 @@ __all__ = [
     "MEASURES",
     "AdaRank",
     "Average",
+    "Binned",
     "Certificate",
     "Column",
     "Combination",
@@ -84,6 +88,7 @@ __all__ = [
     "Mixtures",
     "Model",
     "Objective",
+    "PermutationImportance",
     "Polished",
     "Preferences",
     "Queries",
@@ -102,7 +107,9 @@ __all__ = [
     "ledger",
     "load",
     "mix_scores",
+    "permutation_importance",
     "polish",
+    "queries_from",
     "save",
     "threads",
     "why_above",

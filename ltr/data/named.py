@@ -6,7 +6,8 @@ from typing import Any, Self
 
 
 class Named:
-    """A base of dataclasses. Fields with ``learned`` in their metadata are set later, and nobody is told of them."""
+    """A base of dataclasses. Fields with ``learned`` in their metadata are set later, and nobody is told of them. What other tools call its
+    parameters, a class may say by ``elsewhere``, a mapping of their names to its own."""
 
     def __new__(cls, *given: object, **named: object) -> Self:
         """Refuses unknown parameters.
@@ -17,9 +18,10 @@ class Named:
         own: tuple[Any, ...] = fields(cls) if is_dataclass(cls) else ()
         known = [field.name for field in own]
         told = [field.name for field in own if not field.metadata.get("learned")]
+        elsewhere = getattr(cls, "elsewhere", {})
         for name in named:
             if name not in known:
-                near = difflib.get_close_matches(name, told, n=2)
+                near = [elsewhere[name]] if name in elsewhere else difflib.get_close_matches(name, told, n=2)
                 hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(told)}"
                 raise TypeError(f"{cls.__name__}: no parameter {name!r}; {hint}")
         return super().__new__(cls)

@@ -45,6 +45,8 @@ class Queries(Named):
         documents: ``bytes [documents]``, document ids as written.
         weights: ``float64 [queries]``, how much each query counts in training, above 0; left out, all count alike. Measures
             ignore them.
+        document_weights: ``float64 [documents]``, by which the gradient and the hessian of each document are multiplied where trees are
+            grown, 0 or more; left out, 1. Measures ignore them.
         attributes: what is known about each query, by name (its language), ``str [queries]`` each, empty for "unknown". Nothing is
             learned from them.
 
@@ -62,6 +64,7 @@ class Queries(Named):
     ids: NDArray[np.bytes_] | None = None
     documents: NDArray[np.bytes_] | None = None
     weights: NDArray[np.float64] | None = None
+    document_weights: NDArray[np.float64] | None = None
     attributes: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,6 +114,13 @@ class Queries(Named):
             put("weights", _numbers("weights", self.weights, np.float64))
             if self.weights.shape != (self.n_queries,) or not ((self.weights > 0) & np.isfinite(self.weights)).all():
                 raise ValueError(f"weights: one finite number above 0 for each of the {self.n_queries} queries")
+        if self.document_weights is not None:
+            put("document_weights", _numbers("document_weights", self.document_weights, np.float64))
+            given = self.document_weights
+            if given.shape != (n_documents,) or not ((given >= 0) & np.isfinite(given)).all() or not given.any():
+                raise ValueError(
+                    f"document_weights: one finite number, 0 or more, for each of the {n_documents} documents, and not all 0"
+                )
         put("attributes", {name: np.asarray(values, np.str_) for name, values in self.attributes.items()})
         for name, said in self.attributes.items():
             if said.shape != (self.n_queries,):
@@ -144,7 +154,7 @@ class Queries(Named):
         queries = canonical(self)
         hasher = sha256(repr((queries.names, sorted(queries.sources), queries.features.shape)).encode())
         arrays = (queries.offsets, queries.keys, queries.labels, *(queries.sources[name] for name in sorted(queries.sources)))
-        arrays += (queries.weights,) if queries.weights is not None else ()
+        arrays += tuple(weights for weights in (queries.weights, queries.document_weights) if weights is not None)
         for array in (*arrays, queries.features):
             hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
         for name in sorted(queries.attributes):
@@ -260,7 +270,7 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
         "labels": queries.labels[rows],
         "sources": {name: values[rows] for name, values in queries.sources.items()},
         "position": queries.position[rows],
-        "documents": None if queries.documents is None else queries.documents[rows],
+        **{name: None if (own := getattr(queries, name)) is None else own[rows] for name in ("documents", "document_weights")},
     }
 
 
@@ -278,7 +288,10 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
     """The rows in canonical order, ``[documents]``; None where they are in it."""
     of_document, digests = np.repeat(queries.keys, np.diff(queries.offsets)), row_digests(queries.features)
-    labels = np.column_stack([queries.labels, *(queries.sources[name] for name in sorted(queries.sources))])
+    labels = np.column_stack(
+        [queries.labels, *(queries.sources[name] for name in sorted(queries.sources))]
+        + ([queries.document_weights] if queries.document_weights is not None else [])
+    )
     of_labels = row_digests(labels.astype(np.float32))
     return None if _in_order(of_document, digests, of_labels) else np.lexsort((of_labels, digests, of_document))
 
@@ -377,6 +390,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
             names=widest.names,
             ids=joined([part.ids for part in parts]),
             weights=joined([part.weights for part in parts]),
+            document_weights=joined([part.document_weights for part in parts]),
             documents=joined([part.documents for part in parts]),
             attributes={name: np.concatenate([part.attributes[name] for part in parts]) for name in widest.attributes},
         )

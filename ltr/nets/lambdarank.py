@@ -28,7 +28,7 @@ from ltr.objectives.terms import Term, saturations, terms_of
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
-from ltr.rankers.training import Curve, mean_measure
+from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, mean_measure
 
 AT_REST = 0.001
 """By how much the training measure may rise on after the epoch that was kept."""
@@ -144,6 +144,7 @@ class LambdaRank(Ranker):
         tick: Tick | None = None,
         start: State | Weights | None = None,
         preferences: Preferences | None = None,
+        callbacks: Callback | Sequence[Callback] = (),
     ) -> Self:
         """A fitted copy of this model. Without validation queries, training ones decide which epoch is best.
 
@@ -153,11 +154,13 @@ class LambdaRank(Ranker):
             start: a state of an earlier training, which continues as if it had never stopped (same data, same parameters except
                 `epochs`); or weights to begin with instead of random ones.
             preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet).
+            callbacks: each called after every epoch with the `Progress`; where one returns something true, training ends.
 
         Raises:
             ValueError: for an infinite feature, an objective that does not fit the data, or a state that does not fit the net.
         """
         check_data(self, queries, valid)
+        callbacks = checked_callbacks(callbacks)
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
@@ -190,6 +193,11 @@ class LambdaRank(Ranker):
                 states[epoch + 1] = state
             if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
                 pairs.append((epoch + 1, ledger(queries, self.objective, scores, self.conventions)))
+            key = str(self.watched)
+            values = {"train": {key: train}, **({} if valid is queries else {"valid": {key: value}})}
+            answers = [callback(Progress(epoch + 1, self.epochs, values)) for callback in callbacks]
+            if any(answers):
+                break
         iteration, train_values, valid_values = (state.rows[:, k] for k in range(3))
         remarks: tuple[str, ...] = (
             f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}",
@@ -207,6 +215,23 @@ class LambdaRank(Ranker):
             states={**states, state.epoch: state},
             pairs=tuple(pairs),
         )
+
+    def fit_watched(
+        self,
+        queries: Queries,
+        valid: Sequence[Queries] = (),
+        tick: Tick | None = None,
+        callbacks: Sequence[Callback] = (),
+        start: Ranker | None = None,
+    ) -> Self:
+        """`fit` with callbacks.
+
+        Raises:
+            ValueError: as `fit`, and naming what nets do not know.
+        """
+        if len(valid) > 1 or start is not None:
+            return super().fit_watched(queries, valid, tick, (), start)
+        return self.fit(queries, valid[0] if valid else None, tick, callbacks=callbacks)
 
     def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts."""

@@ -34,6 +34,7 @@ class Average(Ranker):
     kind: ClassVar[str] = "average"
     has_weights: ClassVar[bool] = False
     query_weights: ClassVar[bool] = True
+    document_weights: ClassVar[bool] = True
     of: Sequence[Ranker]
     copies: int = 1
     query_share: float = 1.0

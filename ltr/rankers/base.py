@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.data.named import Named
+from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Array, Floats, Floats32
 from ltr.metrics.conventions import Conventions
@@ -27,7 +28,7 @@ from ltr.objectives.effective_pairs import Ledger
 from ltr.objectives.terms import Term, Written, terms_from
 from ltr.rankers.parameters import Span, check_parameters
 from ltr.rankers.surface import Surface
-from ltr.rankers.training import Curve
+from ltr.rankers.training import Callback, Curve
 
 FORMAT = 2
 """Version of ``model.json``; raised when older versions of the program cannot read what is written."""
@@ -101,6 +102,7 @@ class Ranker(Named, ABC):
         certified: it gets a certificate of local optimality unless other rankers are named.
         has_weights: it has weights that can be moved, without which there is no certificate.
         query_weights: it obeys `ltr.Queries.weights`, or learns nothing that they could change.
+        document_weights: it obeys `ltr.Queries.document_weights`; the others refuse them.
         sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
         n_inputs: the number of features it needs, where only one number is possible.
@@ -119,6 +121,7 @@ class Ranker(Named, ABC):
     certified: ClassVar[bool] = False
     has_weights: ClassVar[bool] = True
     query_weights: ClassVar[bool] = False
+    document_weights: ClassVar[bool] = False
     sharded: ClassVar[bool] = False
     traceable: ClassVar[bool] = False
     n_inputs: ClassVar[int | None] = None
@@ -171,6 +174,32 @@ class Ranker(Named, ABC):
             ValueError: as `fit`; for a ranker that does not learn step by step.
         """
         raise ValueError(f"{self.kind} does not learn step by step")
+
+    def fit_watched(
+        self,
+        queries: Queries,
+        valid: Sequence[Queries] = (),
+        tick: Tick | None = None,
+        callbacks: Sequence[Callback] = (),
+        start: "Ranker | None" = None,
+    ) -> Self:
+        """`fit` with several sets of validation queries, callbacks, and a fitted ranker to go on from, as far as this kind knows them.
+
+        Raises:
+            ValueError: as `fit`, and naming what this kind does not know.
+        """
+        for what, given in (("several eval_set", len(valid) > 1), ("callbacks", callbacks), ("an init_model", start)):
+            if given:
+                raise ValueError(f"{type(self).__name__}: {what} cannot be given to it; LambdaMART takes them")
+        return self.fit(queries, valid[0] if valid else None, tick)
+
+    def first(self, iterations: int) -> Self:
+        """The ranker of the first so many iterations, for one whose scores are a sum over them.
+
+        Raises:
+            ValueError: for more than there are, or a ranker whose scores are no such sum.
+        """
+        raise ValueError(f"{self.kind}: its scores are no sum over trees, of which the first could be taken")
 
     def check(self, queries: Queries) -> None:
         """Whether these queries can be learned from: what `fit` would refuse, told without learning anything.
@@ -392,10 +421,24 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def _read(parameters: Written) -> dict[str, Any]:
-    return {name: _READ[name](value) if name in _READ else value for name, value in parameters.items()}
+    def read(name: str, value: Any) -> Any:
+        if isinstance(value, list | tuple) and any(map(_is_function, value)):
+            return tuple(PlainFunction(one["function"]) if _is_function(one) else one for one in value)
+        if _is_function(value):
+            return PlainFunction(value["function"])
+        return _READ[name](value) if name in _READ else value
+
+    return {name: read(name, value) for name, value in parameters.items()}
+
+
+def _is_function(written: object) -> bool:
+    """Whether this is how `_plain` writes a function; of another mapping from names the values are numbers."""
+    return isinstance(written, Mapping) and [*written] == ["function"] and isinstance(written["function"], str)
 
 
 def _plain(value: Any) -> Json:
+    if isinstance(value, PlainFunction):
+        return {"function": value.name}
     if isinstance(value, Ranker):
         return {"kind": value.kind, **value.parameters}
     if is_dataclass(value) and not isinstance(value, type):
@@ -457,6 +500,8 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
             raise ValueError(
                 f"{type(ranker).__name__}.fit: {name} has {given.n_documents} documents and {given.n_features} features; both are needed"
             )
+    if queries.document_weights is not None and not ranker.document_weights:
+        raise ValueError(f"{type(ranker).__name__}.fit: it does not obey weights of documents; ltr.LambdaMART does")
     if valid is not None and valid.names != queries.names:
         raise ValueError(
             f"{type(ranker).__name__}.fit: valid has the features {_few(valid.names)}, and queries {_few(queries.names)}"

@@ -7,6 +7,10 @@ rankers stay as they are. A ranker's parameters are named as scikit-learn names 
 The queries reach `fit` and `score` in three ways. A frame has them in a column (``qid``, as for XGBRanker), which every split keeps. The
 argument ``qid`` is routed by scikit-learn where metadata routing is on; `fit` and `score` request it on their own. ``group``, the sizes
 of consecutive queries as for LGBMRanker, is for direct calls: no split can cut it.
+
+`fit` takes what LGBMRanker's and XGBRanker's take, by their names. Where these differ, both ways work: ``sample_weight`` counts documents in
+LightGBM and queries in XGBoost, and its length tells which; ``eval_metric`` is an argument of `fit` in one and of the ranker in the other
+(here `stop_on`). ``docs/coming-from.md`` has the rest.
 """
 
 import difflib
@@ -19,16 +23,16 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.data.letor import key_of
 from ltr.data.named import Named
-from ltr.data.queries import Queries, canonical
-from ltr.kernels.kernel import Floats, Floats32, Ints
+from ltr.data.queries import canonical
+from ltr.kernels.kernel import Floats
 from ltr.kernels.threads import threads
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Features, Frame, Ranker, Tick
+from ltr.rankers.base import Features, Ranker, Tick
 from ltr.rankers.parameters import whole
-from ltr.rankers.training import mean_measure
+from ltr.rankers.tables import Reading, categories_of, columns_of, weighed
+from ltr.rankers.training import Callback, checked_callbacks, mean_measure
 
 
 @dataclass(eq=False)
@@ -36,8 +40,9 @@ class Estimator(Named):
     """A ranker that scikit-learn clones, searches and puts at the end of a pipeline.
 
     ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. A frame's feature names are remembered, and found in the
-    frames that are scored whatever the order of columns and whatever others there are. Rows of one query need not be adjacent. ``y`` is
-    the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
+    frames that are scored whatever the order of columns and whatever others there are. A categorical column counts as the place of each
+    row's category among those that it had in `fit`; another category, or none, is a missing value. Rows of one query need not be
+    adjacent. ``y`` is the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
 
     Args:
         model: a ranker, of any kind in `ltr.KINDS`.
@@ -49,11 +54,12 @@ class Estimator(Named):
     Attributes:
         model_: the fitted ranker.
         best_iteration_: the iteration whose scores it gives; None for rankers that do not choose one.
-        evals_result_: the measure that the ranker watched, ``{"train": {"ndcg@10": […]}, "valid": …}``, along its iterations; NaN where it
-            was not taken, and no entry where it never was.
+        evals_result_: what the ranker watched, ``{"train": {"ndcg@10": […]}, "valid": …}``, along its iterations; NaN where it was not
+            taken, and no entry where it never was. Several `eval_set` are ``valid_0``, ``valid_1``, ….
         feature_importances_: ``float64 [features]``: of trees, the gain of all splits by each feature.
         n_features_in_: number of features.
         feature_names_in_: their names ``[features]``; only where `fit` was given a frame.
+        categories_: of each categorical column, in order.
     """
 
     model: Ranker
@@ -92,13 +98,30 @@ class Estimator(Named):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         valid: Sequence[Any] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        eval_set: Sequence[Sequence[Any]] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[ArrayLike] | None = None,
+        eval_metric: Any = None,
+        callbacks: Callback | Sequence[Callback] | None = None,
+        init_model: "Ranker | Estimator | None" = None,
     ) -> Self:
         """Fits the ranker to queries.
 
         Args:
             qid: the query of each row ``[documents]``, numbers or text; for arrays, and frames without the column.
             group: or the sizes of the queries ``int [queries]``, whose rows are adjacent.
-            valid: ``(X, y)`` or ``(X, y, qid)``, the validation queries on which the best iteration is chosen.
+            valid: ``(X, y)`` or ``(X, y, qid)``, the validation queries on which the best iteration is chosen; `eval_set` of one.
+            sample_weight: how much each document counts ``[documents]``, 0 and up, or each query ``[queries]``, above 0 and in the order
+                in which they first appear. Measures ignore both.
+            eval_set: one or several such pairs or triples. With several, or several measures, training stops by any of them.
+            eval_group: for pairs without a query, the sizes of the queries of each set.
+            eval_qid: or the query of each row of each set.
+            eval_metric: what chooses the best iteration, in place of the ranker's `stop_on`: a measure, a function of (scores, queries)
+                of which more is better, or several.
+            callbacks: called after every iteration with an `ltr.rankers.training.Progress`; where one returns something true, training ends.
+            init_model: a fitted ranker or estimator, whose trees come first and count among the ranker's `n_trees`.
 
         Raises:
             ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and whatever else the
@@ -107,29 +130,38 @@ class Estimator(Named):
         if not isinstance(self.model, Ranker):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
-        queries, names = self._queries(X, y, qid, group)
-        if valid is not None and not (isinstance(valid, Sequence) and 2 <= len(valid) <= 4):
-            raise ValueError(f"valid: {type(valid).__name__} is neither (X, y) nor (X, y, qid)")
-        held_out = None if valid is None else self._queries(*valid, names=queries.names)[0]
+        self.categories_ = categories_of(X, self.query)
+        queries = Reading(self.query, categories=self.categories_).queries(X, y, qid, group)
+        queries = queries if sample_weight is None else weighed(queries, sample_weight)
+        if queries.weights is not None and not self.model.query_weights:
+            raise ValueError(f"sample_weight: {type(self.model).__name__} does not obey weights of queries")
+        reading = Reading(self.query, queries.names, self.categories_)
+        held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
+        start = init_model._fitted if isinstance(init_model, Estimator) else init_model
         with self._threads():
-            self.model_ = self.model.fit(queries, held_out, self._ticks())
+            self.model_ = self._stopped_by(eval_metric).fit_watched(
+                queries, held_out, self._ticks(), checked_callbacks(callbacks), start
+            )
         self.best_iteration_ = self.model_.best_iteration
         self.evals_result_ = _watched(self.model_)
         self.n_features_in_ = queries.n_features
         vars(self).pop("feature_names_in_", None)
-        if names:
-            self.feature_names_in_ = np.array(names, object)
+        if columns_of(X):
+            self.feature_names_in_ = np.array(queries.names, object)
         return self
 
-    def predict(self, X: Features) -> Floats:
+    def predict(self, X: Features, n_trees: int | None = None) -> Floats:
         """Scores ``float64 [documents]`` in the order of the rows, higher is better; the queries do not matter.
 
+        Args:
+            n_trees: of the first so many trees, where the ranker has any.
+
         Raises:
-            ValueError: before `fit`; for missing features, which it names, or a different number of them.
+            ValueError: before `fit`; for missing features, which it names, or a different number of them; for more trees than there are.
         """
-        names = self._fitted.names
+        ranker = self._fitted if n_trees is None else self._fitted.first(n_trees)
         with self._threads():
-            return self._fitted.predict(_features(X, names, self.query)[0])
+            return ranker.predict(self._reading.features(X)[0])
 
     def score(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> float:
         """Mean of the measure over the queries where it is defined, under the conventions of the ranker.
@@ -138,7 +170,7 @@ class Estimator(Named):
             ValueError: as `fit` and `predict`; for a measure of which less is better, or that is defined on no query.
         """
         measure = Measure.maximised(self.measure)
-        queries = canonical(self._queries(X, y, qid, group, names=self._fitted.names)[0])
+        queries = canonical(self._reading.queries(X, y, qid, group))
         with self._threads():
             scores = self._fitted.predict(queries.features)
             return mean_measure(str(measure), queries, scores, getattr(self.model, "conventions", Conventions()))
@@ -182,51 +214,27 @@ class Estimator(Named):
             raise ValueError("Estimator: fit comes before predict and score")
         return self.model_
 
-    def _queries(
-        self,
-        X: Features,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        *,
-        names: tuple[str, ...] = (),
-    ) -> tuple[Queries, tuple[str, ...]]:
-        """The rows as queries, in order of first appearance, and the names that a frame gives its features."""
-        features, given = _features(X, names, self.query)
-        labels, n = np.asarray(y, np.float64), len(features)
-        if labels.shape != (n,):
-            raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
-        column = cast(Frame, X)[self.query] if self.query in _columns(X) else None
-        ways = {f"column {self.query!r}": column, "qid": qid, "group": group}
-        used = [name for name, value in ways.items() if value is not None]
-        if len(used) != 1:
-            raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
-        if group is not None:
-            sizes = np.asarray(group)
-            if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
-                raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
-            return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or names), given
-        of_rows = column if qid is None else qid
-        assert of_rows is not None
-        of_row, ids = _by_appearance(of_rows, n)
-        order = np.argsort(of_row, kind="stable")
-        queries = Queries(
-            features=features[order],
-            labels=labels[order],
-            offsets=np.append(0, np.cumsum(np.bincount(of_row))),
-            keys=np.array([key_of(query) for query in ids], np.uint64),
-            position=order,
-            names=given or names,
-            ids=np.array(ids),
-        )
-        return queries, given
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self.query, self._fitted.names, self.categories_)
+
+    def _stopped_by(self, metric: object) -> Ranker:
+        """The ranker, with another measure to choose its best iteration by."""
+        if metric is None:
+            return self.model
+        if "stop_on" not in self.model.parameters:
+            raise ValueError(f"eval_metric: {type(self.model).__name__} chooses no iteration by a measure")
+        single = metric[0] if isinstance(metric, list | tuple) and len(metric) == 1 else metric
+        changed: dict[str, Any] = {"stop_on": single}
+        return replace(self.model, **changed)
 
     def get_metadata_routing(self) -> object:
-        """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``."""
+        """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``, and ``sample_weight`` to `fit`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
         request.fit.add_request(param="qid", alias=True)
+        request.fit.add_request(param="sample_weight", alias=True)
         request.score.add_request(param="qid", alias=True)
         request.score.add_request(param="sample_weight", alias=None)  # refused, but known: a pipeline's score always names it
         return request
@@ -238,58 +246,47 @@ class Estimator(Named):
 
 
 def _watched(model: Ranker) -> dict[str, dict[str, list[float]]]:
-    if model.curve is None or model.watched is None:
+    if model.curve is None:
         return {}
-    taken = {"train": model.curve.train, "valid": model.curve.valid}
-    return {name: {str(model.watched): values.tolist()} for name, values in taken.items() if not np.isnan(values).all()}
+    history = getattr(model, "history", None) or {}
+    first = str(model.watched) if model.watched else next((key for own in history.values() for key in own), None)
+    if first is None:
+        return {}
+    taken = {"train": {first: model.curve.train}, **(history or {"valid": {first: model.curve.valid}})}
+    return {
+        name: {key: values.tolist() for key, values in own.items()} for name, own in taken.items() if not np.isnan(own[first]).all()
+    }
 
 
-def _columns(X: Features) -> list[str]:
-    """Columns of a frame; none of an array, or of a frame whose columns are numbered."""
-    columns = list(getattr(X, "columns", ()))
-    return columns if all(isinstance(name, str) for name in columns) else []
+def _sets(
+    valid: Sequence[Any] | None,
+    eval_set: Sequence[Sequence[Any]] | None,
+    eval_group: Sequence[ArrayLike] | None,
+    eval_qid: Sequence[ArrayLike] | None,
+) -> list[tuple[Any, Any, Any, Any]]:
+    """``(X, y, qid, group)`` of every set of validation queries."""
+    if valid is not None and eval_set is not None:
+        raise ValueError("valid and eval_set: both are validation queries; give one of them")
+    if valid is None and eval_set is None:
+        for name, given in (("eval_group", eval_group), ("eval_qid", eval_qid)):
+            if given is not None:
+                raise ValueError(f"{name}: there is no eval_set whose queries it could say")
+        return []
+    name, several = ("valid", [valid]) if eval_set is None else ("eval_set", [eval_set] if _is_set(eval_set) else eval_set)
+    sets = list(several) if isinstance(several, list | tuple) else [several]
+    if not sets or not all(map(_is_set, sets)):
+        shown = type(sets[0]).__name__ if sets else "an empty list"
+        raise ValueError(f"{name}: {shown} is neither (X, y) nor (X, y, qid)")
+    sets = [(*one, *[None] * (4 - len(one))) for one in sets]
+    for other, of_sets, place in (("eval_qid", eval_qid, 2), ("eval_group", eval_group, 3)):
+        if of_sets is None:
+            continue
+        if not isinstance(of_sets, list | tuple) or len(of_sets) != len(sets):
+            raise ValueError(f"{other}: a list with one entry for each of the {len(sets)} sets of validation queries")
+        sets = [(*one[:place], given, *one[place + 1 :]) for one, given in zip(sets, of_sets, strict=True)]
+    return cast(list[tuple[Any, Any, Any, Any]], sets)
 
 
-def _features(X: Features, names: tuple[str, ...], beside: str) -> tuple[Floats32, tuple[str, ...]]:
-    """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns except `beside`."""
-    if not (columns := _columns(X)):
-        array = _numbers(X, "X")
-        if array.ndim != 2 or not len(array) or (names and array.shape[1] != len(names)):
-            rule = f"{len(names)} features, as in fit" if names else "rows of documents, columns of features"
-            raise ValueError(f"X: shape {array.shape}; expected {rule}")
-        return array, ()
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
-    frame, taken = cast(Frame, X), names or tuple(name for name in columns if name != beside)
-    if not taken or not len(frame):
-        raise ValueError(f"X: {len(frame)} rows and {len(taken)} features: there is nothing to rank by")
-    array = np.empty((len(frame), len(taken)), np.float32)
-    for k, name in enumerate(taken):
-        array[:, k] = _numbers(frame[name], f"column {name!r}")
-    return array, taken
-
-
-def _numbers(values: Features, what: str) -> Floats32:
-    array = np.asarray(values)
-    text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
-    try:
-        if not text:
-            return np.ascontiguousarray(array, np.float32)
-    except (TypeError, ValueError):
-        pass  # reported below
-    raise ValueError(f"{what}: {array.dtype}; features are numbers")
-
-
-def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
-    """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
-    values = np.asarray(qid)
-    if values.shape != (n,):
-        raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
-    numbers: dict[object, int] = {}
-    of_row = np.empty(n, np.int64)
-    for row, value in enumerate(values.tolist()):
-        if value is None or value != value:
-            raise ValueError(f"qid: row {row} has none; every row names its query")
-        of_row[row] = numbers.setdefault(value, len(numbers))
-    return of_row, [query if isinstance(query, bytes) else str(query).encode() for query in numbers]
+def _is_set(given: object) -> bool:
+    """Whether this is ``(X, y)``, ``(X, y, qid)`` or ``(X, y, None, group)``, and no list of them."""
+    return isinstance(given, list | tuple) and 2 <= len(given) <= 4 and not isinstance(given[0], tuple)

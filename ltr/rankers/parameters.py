@@ -52,6 +52,8 @@ FACTOR = Span(0, 1e6, above=True)
 """Learning rates and what else scores are multiplied by."""
 SHARE = Span(0, 1, above=True)
 """Of something, not nothing."""
+PART = Span(0, 1)
+"""Of something, or nothing of it."""
 WEIGHT = Span(0, 1e18, above=True)
 """C, by which a loss is weighed against ‖w‖²."""
 PENALTY = Span(0, 1e18)

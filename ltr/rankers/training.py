@@ -1,9 +1,11 @@
-"""What rankers share while they train: the measure they watch, and the curve they leave."""
+"""What rankers share while they train: the measures they watch, the curve they leave, and whom they tell about it."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ltr.data.plain_function import PlainFunction, numbers_from
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
@@ -20,16 +22,67 @@ class Curve:
     valid: Floats
 
 
-def mean_measure(measure: str, queries: Queries, scores: Floats, conventions: Conventions) -> float:
-    """Mean of a measure over the queries where it is defined.
+@dataclass(frozen=True)
+class Progress:
+    """What callbacks are told after every iteration.
+
+    Attributes:
+        iteration: how many iterations there are now.
+        n_iterations: how many there will be at most.
+        values: by validation set and measure, ``{"valid": {"ndcg@10": 0.41}}``.
+    """
+
+    iteration: int
+    n_iterations: int
+    values: Mapping[str, Mapping[str, float]]
+
+
+Callback = Callable[[Progress], object]
+"""Called after every iteration; where it returns something true, the training ends with what there is."""
+
+
+def checked_callbacks(given: Callback | Sequence[Callback] | None) -> tuple[Callback, ...]:
+    """Callbacks as they are called: several, one or none.
 
     Raises:
-        ValueError: where it is defined on none of them.
+        ValueError: for what cannot be called with a `Progress`, such as another tool's callback.
     """
+    several = given if isinstance(given, list | tuple) else () if given is None else (given,)
+    for one in several:
+        maker = type(one).__module__.split(".")[0]
+        if not callable(one) or maker in ("lightgbm", "xgboost", "catboost"):
+            raise ValueError(
+                f"callbacks: {type(one).__name__} of {maker} is no function of the progress (iteration, n_iterations, values); "
+                "of a ranker, patience=50 stops early, and of an estimator, verbose=print tells"
+            )
+    return tuple(several)
+
+
+def mean_measure(measure: str | PlainFunction, queries: Queries, scores: Floats, conventions: Conventions) -> float:
+    """Mean of a measure over the queries where it is defined.
+
+    Args:
+        measure: a measure's name, or a function of (scores, queries) that gives a number, or one for each query, NaN where it is undefined.
+
+    Raises:
+        ValueError: where it is defined on none of them, or a function gives something else.
+    """
+    if isinstance(measure, PlainFunction):
+        return _own_mean(measure, queries, scores)
     values = query_values(measure, queries, scores, conventions)
     if np.isnan(values).all():
         read = Measure.of(measure)
         raise ValueError(why_undefined(read, queries.source(read.source), conventions))
+    return float(np.nanmean(values))
+
+
+def _own_mean(measure: PlainFunction, queries: Queries, scores: Floats) -> float:
+    expected = f"a number, or one for each of the {queries.n_queries} queries"
+    values = numbers_from(measure.name, measure(scores, queries), expected)
+    if values.shape not in ((), (queries.n_queries,)):
+        raise ValueError(f"{measure.name} gave an array of shape {values.shape}; expected {expected}")
+    if np.isinf(values).any() or np.isnan(values).all():
+        raise ValueError(f"{measure.name} gave {'infinity' if np.isinf(values).any() else 'NaN'}; expected {expected}, finite")
     return float(np.nanmean(values))
 
 

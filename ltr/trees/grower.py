@@ -7,6 +7,9 @@ Newton histograms hold no counts, and the minimum number of documents in a leaf 
 as found, and only where a side is too small is its winning feature counted and searched again with the counts; then it must win against
 the best splits of the other features, and against the other leaves. A gain found without counts is never too low.
 
+Features that may interact: a path that has split by some of them goes on by features of a group that holds them all (XGBoost's rule;
+LightGBM's is the same, but leaves features without a group out).
+
 Monotone features: everything grown below a split stays on its side of the middle between the two values (LightGBM's basic method).
 
 A tree is grown in one place, from a few questions to the documents: maxima, sums of integers and counts. Documents in several parts
@@ -15,7 +18,8 @@ interpreted where they are elsewhere. It is given its questions as functions, wh
 on its own.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -45,7 +49,7 @@ from ltr.trees.binning import BLOCK, MISSING, Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, pieces_of, size_of
 from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves, splitting, start_tree
-from ltr.trees.splits import SEARCH, SplitSearch, best_split, search, search_all, sum_of, value_within
+from ltr.trees.splits import SEARCH, SplitSearch, best_split, narrowed, search, search_all, sum_of, value_within
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class TreeOptions:
         largest_leaf: bound on |leaf| before the learning rate, as the hessian of badly misranked pairs vanishes.
         l2: added to Σ hessian, or to the count, of every leaf in its gain and its value.
         monotone: ``int8 [features]``: the score may only rise with the feature (1), only fall (−1), or do either (0).
+        groups: ``bool [groups, features]``: a path from the root to a leaf splits by features of one group; every feature is in some
+            group. Without any group, by whatever features.
     """
 
     n_leaves: int
@@ -68,6 +74,7 @@ class TreeOptions:
     largest_leaf: float
     l2: float
     monotone: NDArray[np.int8]
+    groups: Bools = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
 
 
 class Nodes(NamedTuple):
@@ -267,29 +274,18 @@ def grow(
 def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | None = None) -> Trees | None:
     """`grow` for documents that may be anywhere; `source` then knows their leaves."""
     allowed = np.ones(source.bins.n_features, np.bool_) if allowed is None else allowed
-    n_documents, largest = source.n_documents, source.largest()
-    coarse = coarse_scale(largest[0], n_documents), coarse_scale(largest[1], n_documents)
-    sizes = source.sizes(coarse)
-    gradient_scale, fine_gradient = fine_scales(coarse[0], sizes[0] + n_documents, 31, 62)
-    hessian_scale, fine_hessian = fine_scales(coarse[1], sizes[1] + n_documents, 32, 62)
+    (gradient_scale, fine_gradient), (hessian_scale, fine_hessian) = _scales(source.n_documents, source.largest(), source.sizes)
     n_rows = source.root((gradient_scale, hessian_scale), options.newton_gain)
     space = SplitSearch(
         source.bins.columns, np.diff(source.bins.starts), source.has_missing, allowed, options.monotone, max(options.min_docs_in_leaf, 1),
-        options.newton_gain, options.l2 * (hessian_scale if options.newton_gain else 1.0),
+        options.newton_gain, options.l2 * (hessian_scale if options.newton_gain else 1.0), options.groups,
     )  # fmt: skip
     nodes, gain, order, documents, bounds = source.grow(n_rows, options.n_leaves, space)
     if len(gain) == 0:
         return None
     totals = source.totals((fine_gradient, fine_hessian), order, nodes)
     unit = (hessian_scale if options.newton_gain else 1.0) / gradient_scale
-    values = np.empty(len(documents))
-    for k in range(len(values)):
-        gradient = int(totals[k, 0]) / fine_gradient
-        weight = int(totals[k, 1]) / fine_hessian if options.newton_leaf else float(documents[k])
-        weight += options.l2
-        size = gradient / weight if weight > 0.0 else 0.0 if gradient == 0.0 else np.copysign(np.inf, gradient)
-        size = min(max(size, bounds[k, 0] * unit), bounds[k, 1] * unit)
-        values[k] = options.learning_rate * min(max(size, -options.largest_leaf), options.largest_leaf)
+    values = _leaf_values(totals, (fine_gradient, fine_hessian), documents, bounds * unit, options)
     return Trees(
         feature=nodes.feature.astype(np.int32),
         threshold=_threshold(source.bins, nodes.feature, nodes.split),
@@ -302,6 +298,51 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
         leaf_starts=np.array([0, len(values)]),
         gain=gain * unit / gradient_scale,
     )
+
+
+def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, n_leaves: int, options: TreeOptions) -> tuple[Floats, Ints]:
+    """What the leaves of a tree would be, had it been grown with its splits on these documents.
+
+    Args:
+        gradients: gradient and hessian, ``float64 [documents]``.
+        leaf: ``int32 [documents]``, where each document falls.
+
+    Returns:
+        Values ``float64 [leaves]``, and how many documents each leaf has, ``int64 [leaves]``.
+    """
+    gradient, hessian = gradients
+    (_, fine_gradient), (_, fine_hessian) = _scales(
+        len(leaf),
+        (largest_of(gradient), largest_of(hessian)),
+        lambda coarse: (size_of(gradient, coarse[0]), size_of(hessian, coarse[1])),
+    )
+    totals = np.zeros((n_leaves, 2), np.int64)
+    for column, (side, scale) in enumerate(((gradient, fine_gradient), (hessian, fine_hessian))):
+        np.add.at(totals[:, column], leaf, np.rint(side * scale).astype(np.int64))
+    documents, anywhere = np.bincount(leaf, minlength=n_leaves), np.tile([-np.inf, np.inf], (n_leaves, 1))
+    return _leaf_values(totals, (fine_gradient, fine_hessian), documents, anywhere, options), documents
+
+
+def _scales(
+    n_documents: int, largest: tuple[float, float], sizes: Callable[[tuple[float, float]], tuple[int, int]]
+) -> tuple[list[float], list[float]]:
+    """Scales of gradient and hessian: of the packed sums, and of those of leaves."""
+    coarse = coarse_scale(largest[0], n_documents), coarse_scale(largest[1], n_documents)
+    gradient, hessian = sizes(coarse)
+    return fine_scales(coarse[0], gradient + n_documents, 31, 62), fine_scales(coarse[1], hessian + n_documents, 32, 62)
+
+
+def _leaf_values(totals: Ints, fine: tuple[float, float], documents: Ints, bounds: Floats, options: TreeOptions) -> Floats:
+    """Values ``float64 [leaves]`` from `GradientSource.totals` by these scales; `bounds` of each, ``float64 [leaves, 2]``."""
+    values = np.empty(len(documents))
+    for k in range(len(values)):
+        gradient = int(totals[k, 0]) / fine[0]
+        weight = int(totals[k, 1]) / fine[1] if options.newton_leaf else float(documents[k])
+        weight += options.l2
+        size = gradient / weight if weight > 0.0 else 0.0 if gradient == 0.0 else np.copysign(np.inf, gradient)
+        size = min(max(size, bounds[k, 0]), bounds[k, 1])
+        values[k] = options.learning_rate * min(max(size, -options.largest_leaf), options.largest_leaf)
+    return values
 
 
 def _threshold(bins: Bins, feature: Ints, split: Ints) -> Floats32:
@@ -405,6 +446,7 @@ def best_first(
     """
     n_leaves, min_docs, monotone = len(histograms), space.min_docs, space.monotone
     any_monotone = bool(monotone.any())
+    open_groups = np.ones((n_leaves, len(space.groups)), np.bool_)
     starts, sizes = np.zeros(n_leaves, np.int64), np.zeros(n_leaves, np.int64)
     owner, on_right = np.full(n_leaves, -1), np.zeros(n_leaves, np.bool_)
     gains, features, splits = np.zeros(n_leaves), np.full(n_leaves, -1), np.full(n_leaves, -1)
@@ -426,7 +468,7 @@ def best_first(
         n_left = split(source, leaf, n_grown, f, splits[leaf], missing_left[leaf])
         if min(n_left, sizes[leaf] - n_left) < min_docs:
             gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = admissible_split(
-                source, in_bins, leaf, histograms[leaf], space, bounds[leaf]
+                source, in_bins, leaf, histograms[leaf], narrowed(space, open_groups[leaf]), bounds[leaf]
             )
             continue
         node_feature[node], node_split[node], node_missing[node] = f, splits[leaf], missing_left[leaf]
@@ -441,6 +483,9 @@ def best_first(
         searched = n_grown + 1 < n_leaves
         subtract(source, leaf, n_grown, left_is_smaller, searched or any_monotone)
         bounds[n_grown, 0], bounds[n_grown, 1] = bounds[leaf, 0], bounds[leaf, 1]
+        for group in range(len(space.groups)):
+            open_groups[leaf, group] = open_groups[leaf, group] and space.groups[group, f]
+            open_groups[n_grown, group] = open_groups[leaf, group]
         if any_monotone and monotone[f] != 0:
             gradient, weight = sum_of(histograms[left])
             other_gradient, other_weight = sum_of(histograms[right])
@@ -451,7 +496,9 @@ def best_first(
         for k in (left, right):
             gains[k] = 0.0
             if searched and sizes[k] >= 2 * min_docs:
-                gains[k], features[k], splits[k], missing_left[k] = best_split(histograms[k], space, bounds[k])
+                gains[k], features[k], splits[k], missing_left[k] = best_split(
+                    histograms[k], narrowed(space, open_groups[k]), bounds[k]
+                )
         n_grown += 1
         node += 1
     from_right, order, number = np.empty(n_grown), np.empty(n_grown, np.int64), np.empty(n_grown, np.int64)

@@ -6,27 +6,31 @@ gradient, and the scores move by its leaves. Trees know nothing of measures; a m
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 
+from ltr.data.plain_function import AnyFunction, PlainFunction
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.lambda_objective import Objective
+from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.rankers.base import Features, Tick, check_data, checked_features
-from ltr.rankers.parameters import FACTOR, PENALTY, SEED, SHARE, Span, whole
-from ltr.rankers.training import Curve, mean_measure
+from ltr.rankers.base import Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
+from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.trees.attribution import importance
+from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.fixed_point import VANISHED
-from ltr.trees.grower import TreeOptions, grow_from
-from ltr.trees.shards import Ask, Shard, ShardLost, Shards
+from ltr.trees.grower import TreeOptions, grow_from, leaves_again
+from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
+from ltr.trees.watch import Watch, is_function, read_stopping
 
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
@@ -41,7 +45,8 @@ class LambdaMART(TreeRanker):
         n_leaves: leaves of a tree at most, 2 and up.
         learning_rate: factor on every leaf.
         min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
-        objective: the terms (default: NDCG, all pairs), or a measure's name for one of it.
+        objective: the terms (default: NDCG, all pairs), or a measure's name for one of it, or a function of (scores, queries) that gives
+            force and curvature (`ltr.objectives.plain_objective`).
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
@@ -53,23 +58,30 @@ class LambdaMART(TreeRanker):
         query_share: share of the training queries that each tree is grown on, a new draw for each.
         feature_share: share of the features that each tree may split by, a new draw for each.
         monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
+        interactions: groups of features, by name: a path from the root to a leaf splits by features of one group only. A feature in none
+            stands alone. Left out, all may meet.
         base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
         seed: of the draws.
         conventions: label rules.
-        stop_on: measure on validation queries whose best iteration is kept; None keeps all trees.
+        stop_on: measure on validation queries whose best iteration is kept; None keeps all trees. Also a function of (scores, queries), of
+            which more is better, or several of both: training stops as soon as one of them, on one set of validation queries, has no new
+            best, and that one's best iteration is kept; that of the first where none stops it (as in LightGBM).
         patience: iterations without a new best before stopping; 0 never stops early.
+        history: what `stop_on` came to on each set of validation queries, ``{"valid": {"ndcg@10": float64 [iterations]}}``, at the
+            iterations of `curve`; not saved.
     """
 
     kind: ClassVar[str] = "lambdamart"
     stepwise: ClassVar[bool] = True
     sharded: ClassVar[bool] = True
     query_weights: ClassVar[bool] = True
+    document_weights: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 500
     n_leaves: int = 31
     learning_rate: float = 0.05
     min_docs_in_leaf: int | None = None
-    objective: Sequence[Term] = (Term(),)
+    objective: Sequence[Term] | PlainFunction | AnyFunction = (Term(),)
     gain: Literal["newton", "least_squares"] = "newton"
     leaf: Literal["newton", "gradient"] = "newton"
     largest_leaf: float = 10.0
@@ -81,26 +93,49 @@ class LambdaMART(TreeRanker):
     query_share: float = 0.8
     feature_share: float = 0.5
     monotone: Mapping[str, int] = field(default_factory=dict)
+    interactions: Sequence[Sequence[str]] = ()
     base: str | None = None
     seed: int = 1
-    stop_on: str | None = "ndcg_10"
+    stop_on: str | PlainFunction | AnyFunction | Sequence[str | PlainFunction | AnyFunction] | None = "ndcg_10"
     patience: int = 50
+    history: Mapping[str, Mapping[str, Floats]] | None = learned(None, compare=False)
     spans: ClassVar[Mapping[str, Span]] = {
         "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": replace(whole(1, 1_000_000_000), or_none=True),
         "largest_leaf": FACTOR, "l2": PENALTY, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
         "patience": whole(0, 1_000_000_000),
     }  # fmt: skip
 
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("n_estimators", "num_iterations", "num_boost_round", "num_trees"), "n_trees"),
+        **dict.fromkeys(("num_leaves", "max_leaves"), "n_leaves"), **dict.fromkeys(("eta", "shrinkage", "shrinkage_rate"), "learning_rate"),
+        **dict.fromkeys(("min_child_samples", "min_data_in_leaf"), "min_docs_in_leaf"), **dict.fromkeys(("reg_lambda", "lambda_l2"), "l2"),
+        **dict.fromkeys(("colsample_bytree", "feature_fraction"), "feature_share"), "max_bin": "max_bins", "max_delta_step": "largest_leaf",
+        **dict.fromkeys(("subsample", "bagging_fraction"), "query_share"), "sigmoid": "sigma", "random_state": "seed",
+        "monotone_constraints": "monotone", "interaction_constraints": "interactions", "lambdarank_norm": "normalise",
+        **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "patience"), **dict.fromkeys(("eval_metric", "metric"), "stop_on"),
+        **dict.fromkeys(("init_score", "base_margin"), "base"),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "objective", terms_of(self.objective, self.n_trees))
+        given = self.objective
+        own = PlainFunction.of(given) if is_function(given) else given
+        terms = own if isinstance(own, PlainFunction) else terms_of(cast(Sequence[Term], own), self.n_trees)
+        object.__setattr__(self, "objective", terms)
+        if isinstance(own, PlainFunction) and self.loss != "ranking":
+            raise ValueError(f"LambdaMART: loss={self.loss!r} is an objective of its own, and so is {own.name}; one of them")
         if not isinstance(self.monotone, Mapping) or not {*self.monotone.values()} <= {-1, 0, 1}:
             raise ValueError(
                 f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
             )
-        if self.stop_on is not None:
-            Measure.maximised(self.stop_on)
-        flat = [name for term in self.objective for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
+        object.__setattr__(self, "stop_on", read_stopping(self.stop_on))
+        groups = self.interactions if isinstance(self.interactions, list | tuple) else (None,)
+        if not all(isinstance(group, list | tuple) and group and all(isinstance(name, str) for name in group) for group in groups):
+            raise ValueError(
+                f"LambdaMART: interactions={self.interactions!r}; it takes groups of feature names, such as [['bm25', 'length'], ['age']]"
+            )
+        object.__setattr__(self, "interactions", tuple(map(tuple, self.interactions)))
+        flat = [name for term in self.terms for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
         if any(self.monotone.values()) and (self.gain == "newton") != (self.leaf == "newton"):
@@ -124,26 +159,62 @@ class LambdaMART(TreeRanker):
 
     def fit(
         self,
-        queries: Queries,
-        valid: Queries | None = None,
+        queries: Queries | Binned,
+        valid: Queries | Sequence[Queries] | None = None,
         tick: Tick | None = None,
         preferences: Preferences | None = None,
         start: "LambdaMART | None" = None,
+        callbacks: Callback | Sequence[Callback] = (),
     ) -> "LambdaMART":
         """A fitted copy of this model.
 
         Args:
+            queries: or `ltr.Binned` ones, for several trainings on the same.
+            valid: to choose the best iteration on; one set of queries, or several, called ``valid_0``, ``valid_1``, ….
             tick: called after every tree; what it raises ends the training.
             preferences: pairs of rows of `queries` to learn from instead of the objective's measures (RankNet on trees, B2).
             start: a fitted model whose trees come first. With the same data and the same parameters, except for more trees, the
                 result is that of never having stopped, byte for byte; with others, the model is adapted to them (B section 7).
+                `n_trees` counts its trees too.
+            callbacks: each called after every tree with the `Progress`; where one returns something true, training ends.
 
         Raises:
             ValueError: for fewer documents than two leaves need, infinite features, an unknown feature, a start on other
-                features, or an objective that does not fit the data.
+                features, an objective that does not fit the data, or bins of another number than `max_bins`.
         """
-        check_data(self, queries, valid)
-        return self._boosted(Shard(self, queries, preferences), valid, tick, start)
+        binned, given = (queries, queries.queries) if isinstance(queries, Binned) else (None, queries)
+        if binned is not None and binned.max_bins != self.max_bins:
+            raise ValueError(
+                f"LambdaMART: max_bins={self.max_bins}, and the queries were binned with {binned.max_bins}; take "
+                f"ltr.Binned(queries, max_bins={self.max_bins})"
+            )
+        several = valid if isinstance(valid, list | tuple) else () if valid is None else (valid,)
+        for one in several or (None,):
+            check_data(self, given, one)
+        if self.terms == () and preferences is not None:
+            raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
+        return self._boosted(Shard(self, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
+
+    def fit_watched(
+        self,
+        queries: Queries,
+        valid: Sequence[Queries] = (),
+        tick: Tick | None = None,
+        callbacks: Sequence[Callback] = (),
+        start: Ranker | None = None,
+    ) -> "LambdaMART":
+        """`fit`, with all of it.
+
+        Raises:
+            ValueError: as `fit`; for a start that is no LambdaMART, or has as many trees as there shall be.
+        """
+        if start is not None and not isinstance(start, LambdaMART):
+            raise ValueError(f"LambdaMART: it goes on from a fitted LambdaMART, not from a {type(start).__name__}")
+        if start is not None and start.ensemble.n_trees >= self.n_trees:
+            raise ValueError(
+                f"LambdaMART: n_trees={self.n_trees} counts the {start.ensemble.n_trees} trees it goes on from; give more than these"
+            )
+        return self.fit(queries, tuple(valid), tick, start=start, callbacks=callbacks)
 
     def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
@@ -162,23 +233,27 @@ class LambdaMART(TreeRanker):
         """`fit` on queries in several parts, which are reached through `ask` (`ltr.trees.shards`): the same model, byte for byte.
 
         Raises:
-            ValueError: as `fit`, and for parts that do not belong together.
+            ValueError: as `fit`, for parts that do not belong together, and for functions, which stay where they are.
             ShardLost: when `ask` raises it; it carries the model of the trees so far.
         """
-        return self._boosted(Shards(self, ask), valid, tick, start)
+        for own in self.functions:
+            raise ValueError(f"LambdaMART: {own.name} is a function, which is not sent to several parts; train it in one")
+        return self._boosted(Shards(self, ask), () if valid is None else (valid,), tick, start)
 
-    def _boosted(self, data: Shard | Shards, valid: Queries | None, tick: Tick | None, start: "LambdaMART | None") -> "LambdaMART":
+    def _boosted(
+        self,
+        data: Shard | Shards,
+        valid: tuple[Queries, ...],
+        tick: Tick | None,
+        start: "LambdaMART | None",
+        callbacks: tuple[Callback, ...] = (),
+    ) -> "LambdaMART":
         least_docs = self._least_docs(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
-        newton = self.leaf == "newton"
-        options = TreeOptions(
-            self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
-            self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
-            np.array([self.monotone.get(name, 0) for name in data.names], np.int8),
-        )  # fmt: skip
-        watch = _Watch(self, data, canonical(valid) if valid is not None else None, begun, start.curve if start else None)
-        trees, judged, remarks = [begun], 1, tuple(saturations(self.objective, self.n_trees))
+        options = self._options(least_docs, data.names)
+        watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None)
+        trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
         try:
             for iteration in range(begun.n_trees, self.n_trees):
                 gradients = data.gradients_at(iteration)
@@ -192,16 +267,66 @@ class LambdaMART(TreeRanker):
                 data.move(tree.value)
                 if tick is not None:
                     tick()
-                if watch.seen(iteration + 1, tree):
+                stopped = watch.seen(iteration + 1, tree)
+                progress = Progress(iteration + 1, self.n_trees, watch.last()) if callbacks else None
+                told = [callback(progress) for callback in callbacks if progress]
+                if stopped or any(told):
                     break
                 judged = len(trees)
         except ShardLost as lost:
             lost.so_far = replace(self, trees=join(trees[:judged]), names=data.names, curve=watch.curve(), remarks=remarks)
             raise
         ensemble = join(trees)
-        kept = ensemble.first(watch.best) if self.stop_on and valid is not None else ensemble
+        kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
         rest = ensemble.between(kept.n_trees, ensemble.n_trees)
-        return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), remarks=remarks)
+        return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), history=watch.history(), remarks=remarks)
+
+    def _options(self, least_docs: int, names: tuple[str, ...]) -> TreeOptions:
+        newton = self.leaf == "newton"
+        return TreeOptions(
+            self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
+            self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
+            np.array([self.monotone.get(name, 0) for name in names], np.int8), self._groups(names),
+        )  # fmt: skip
+
+    def _groups(self, names: tuple[str, ...]) -> Bools:
+        """``bool [groups, features]`` of `interactions`, with a group of its own for every feature that is in none."""
+        if not self.interactions:
+            return np.zeros((0, 0), np.bool_)
+        alone = [(name,) for name in names if not any(name in group for group in self.interactions)]
+        return np.array([[name in group for name in names] for group in (*map(set, self.interactions), *alone)], np.bool_)
+
+    def refit_leaves(self, queries: Queries, keep: float = 0.9) -> "LambdaMART":
+        """The same trees with leaf values from other queries (LightGBM's ``Booster.refit``): tree by tree, from the gradients at the scores
+        of the trees before it, as `fit` would give them to a tree of these splits.
+
+        Args:
+            queries: with the same features; all of them are used, whatever `query_share` says.
+            keep: the share of the old value in each new one (LightGBM's ``decay_rate``), from 0 to 1. A leaf that no document falls into
+                keeps all of it.
+
+        Raises:
+            ValueError: before `fit`, for queries with other features, a share outside 0 to 1, or trees that are monotone in a feature.
+        """
+        check_data(self, queries, None)
+        ensemble = self.ensemble
+        if queries.names != self.names:
+            raise ValueError("LambdaMART.refit_leaves: the queries have other features than the model")
+        if keep not in PART:
+            raise ValueError(f"LambdaMART.refit_leaves: keep={keep!r} is out of range; it is {PART}")
+        if self.why_fixed:
+            raise ValueError(f"LambdaMART.refit_leaves: {self.why_fixed}")
+        queries, options = canonical(queries), self._options(1, self.names)
+        objective, scores = self.objective_over(queries), self.offset(queries.features, queries.names)
+        values = ensemble.value.copy()
+        for k in range(ensemble.n_trees):
+            leaf = ensemble.between(k, k + 1).leaves(queries.features)[:, 0]
+            own = values[ensemble.leaf_starts[k] : ensemble.leaf_starts[k + 1]]
+            found, documents = leaves_again(weighted(objective(scores, k), queries), leaf, len(own), options)
+            own[:] = np.where(documents > 0, keep * own + (1 - keep) * found, own)
+            scores += own[leaf]
+        remarks = (f"leaves refitted to {queries.n_queries} queries, keeping {keep:g} of each",)
+        return replace(self, trees=replace(ensemble, value=values), rest=None, curve=None, history=None, remarks=remarks)
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Numbers of trees, the multiples of `every` and all, and the scores ``float64 [documents]`` of that many."""
@@ -227,14 +352,17 @@ class LambdaMART(TreeRanker):
         """The objective over these queries, or over `preferences` where there are any; `sizes`: see `TwoClassObjective`."""
         if preferences is not None:
             return PreferenceObjective(queries, preferences, self.sigma)
+        if isinstance(self.objective, PlainFunction):
+            return PlainObjective(queries, self.objective)
         if self.loss == "ranking":
-            return Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
-        measure = Measure.of(self.objective[0].measure)
+            return Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
+        measure = Measure.of(self.terms[0].measure)
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
-        unknown = [name for name in (*self.monotone, *([self.base] if self.base else [])) if name not in names]
+        named = (*self.monotone, *(name for group in self.interactions for name in group), *([self.base] if self.base else []))
+        unknown = [name for name in named if name not in names]
         if unknown:
             raise ValueError(f"LambdaMART: no feature {unknown[0]!r} in this data set; it has {', '.join(names[:5])} …")
         if start is None:
@@ -258,18 +386,30 @@ class LambdaMART(TreeRanker):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """The terms of `objective`."""
-        return tuple(self.objective)
+        """The terms of `objective`; none of a function."""
+        return () if isinstance(self.objective, PlainFunction) or callable(self.objective) else tuple(self.objective)
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:
         """The measures of the terms."""
-        return tuple(Measure.of(term.measure) for term in self.objective)
+        return tuple(Measure.of(term.measure) for term in self.terms)
+
+    @property
+    def stopping(self) -> tuple[str | PlainFunction, ...]:
+        """What `stop_on` names, one by one."""
+        several = self.stop_on if isinstance(self.stop_on, tuple) else () if self.stop_on is None else (self.stop_on,)
+        return cast(tuple[str | PlainFunction, ...], several)
+
+    @property
+    def functions(self) -> tuple[PlainFunction, ...]:
+        """Functions of users that it learns from or stops by."""
+        return tuple(own for own in (self.objective, *self.stopping) if isinstance(own, PlainFunction))
 
     @property
     def watched(self) -> Measure | None:
-        """The measure that chooses the number of trees, `stop_on`."""
-        return None if self.stop_on is None else Measure.of(self.stop_on)
+        """The measure that chooses the number of trees, the first of `stop_on`; None where that is a function."""
+        first = self.stopping[0] if self.stopping else None
+        return Measure.of(first) if isinstance(first, str) else None
 
     @property
     def why_fixed(self) -> str | None:
@@ -280,44 +420,3 @@ class LambdaMART(TreeRanker):
     def importances(self) -> dict[str, Floats]:
         """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
-
-
-class _Watch:
-    """The measure along training: on validation queries after every tree, on training queries after every tenth."""
-
-    def __init__(self, model: LambdaMART, data: Shard | Shards, valid: Queries | None, begun: Trees, curve: Curve | None) -> None:
-        self.model, self.data, self.valid = model, data, valid
-        self.rows: list[tuple[int, float, float]] = []
-        self.best, self.best_value = 0, -np.inf
-        if curve is not None:
-            before = curve.iteration <= begun.n_trees
-            columns = (curve.iteration[before].tolist(), curve.train[before].tolist(), curve.valid[before].tolist())
-            self.rows = list(zip(*columns, strict=True))
-        if valid is not None:
-            self.valid_scores = model.offset(valid.features, valid.names) + begun.scores(valid.features)
-            if begun.n_trees and model.stop_on is not None:
-                value = mean_measure(model.stop_on, valid, self.valid_scores, model.conventions)
-                self.best, self.best_value = begun.n_trees, value
-                if self.rows and (self.rows[-1][0], self.rows[-1][2]) == (begun.n_trees, value):
-                    # The curve ends where this begins: the training was interrupted, and its best may be further back.
-                    self.best, _, self.best_value = max(self.rows, key=lambda row: row[2])
-
-    def seen(self, n_trees: int, tree: Trees) -> bool:
-        """Measures the scores after a tree; True when it is time to stop."""
-        measure = self.model.stop_on
-        if measure is None:
-            return False
-        train = self.data.mean(measure) if n_trees % 10 == 0 else np.nan
-        value = np.nan
-        if self.valid is not None:
-            self.valid_scores += tree.scores(self.valid.features)
-            value = mean_measure(measure, self.valid, self.valid_scores, self.model.conventions)
-            if value > self.best_value:
-                self.best, self.best_value = n_trees, value
-        self.rows.append((n_trees, train, value))
-        return self.valid is not None and 0 < self.model.patience <= n_trees - self.best
-
-    def curve(self) -> Curve:
-        """The measure after each tree so far."""
-        iteration, train, valid = zip(*self.rows, strict=True) if self.rows else ((), (), ())
-        return Curve(np.array(iteration, np.int64), np.array(train, np.float64), np.array(valid, np.float64))

@@ -102,17 +102,22 @@ class BinnedDataset:
             ValueError: for more documents than 32 bits can number.
         """
         _numbered(features)
-        binned = apply_bins(features, bins)
+        return cls.from_binned(apply_bins(features, bins), bins, n_leaves, order)
+
+    @classmethod
+    def from_binned(cls, binned: Bytes, bins: Bins, n_leaves: int, order: Ints | None = None) -> "BinnedDataset":
+        """`with_bins` of what is binned already; growing moves the rows of `binned`."""
+        n_documents = binned.shape[1]
         return cls(
             binned,
             bins,
             find_missing(binned, bins),
             histograms=np.empty((n_leaves, bins.n_blocks * BLOCK, N_BINS), np.int64),
             buffers=HistogramBuffers.of(bins, numba.config.NUMBA_NUM_THREADS),
-            row_index=np.arange(len(features), dtype=np.int32) if order is None else order.astype(np.int32),
-            rows=np.empty(len(features), np.int32),
+            row_index=np.arange(n_documents, dtype=np.int32) if order is None else order.astype(np.int32),
+            rows=np.empty(n_documents, np.int32),
             leaf_ranges=np.zeros((2, n_leaves), np.int64),
-            packed=np.empty((2, len(features)), np.int64),
+            packed=np.empty((2, n_documents), np.int64),
         )
 
     def reorder_rows(self, leaf: Ints32) -> None:

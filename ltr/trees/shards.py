@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import Queries, canonical_order, chosen, reordered, without_features
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
 from ltr.metrics.conventions import Conventions
@@ -26,6 +27,7 @@ from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.two_class import classes
 from ltr.rankers.training import mean_measure, query_values
 from ltr.trees import binning
+from ltr.trees.binned import Binned
 from ltr.trees.binning import MISSING, Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.grower import Gradients, GradientSource, Growth, Nodes, best_first
@@ -57,6 +59,11 @@ class Boosted(Protocol):
     @property
     def query_share(self) -> float:
         """Share of the queries that each tree is grown on."""
+        ...
+
+    @property
+    def functions(self) -> tuple[PlainFunction, ...]:
+        """Functions of users that it learns from or stops by."""
         ...
 
     @property
@@ -101,16 +108,19 @@ class Shard:
     Args:
         model: the `ltr.LambdaMART` to be trained.
         queries: brought into canonical order here, but for the features: these stay where they are, and `order` says which row is
-            which document's.
+            which document's. Functions of users are given the features too, in a copy.
         preferences: pairs of rows of `queries`, instead of the model's objective.
+        binned: the same queries, where they are binned already.
     """
 
-    def __init__(self, model: Boosted, queries: Queries, preferences: Preferences | None = None) -> None:
-        self.model = model
+    def __init__(
+        self, model: Boosted, queries: Queries, preferences: Preferences | None = None, binned: Binned | None = None
+    ) -> None:
+        self.model, self.binned = model, binned
         self.features, self.names, self.n_documents = queries.features, queries.names, queries.n_documents
-        self.order = canonical_order(queries)
+        self.order = binned.order if binned else canonical_order(queries)
         self.preferences = preferences and preferences.reordered(self.order)
-        self.queries = reordered(without_features(queries), self.order)
+        self.queries = reordered(queries if model.functions else without_features(queries), self.order)
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
 
     def begin(self, trees: Trees, bins: Bins | None = None, sizes: tuple[int, int] | None = None) -> None:
@@ -121,11 +131,12 @@ class Shard:
         """
         model, queries = self.model, self.queries
         self.objective = model.objective_over(queries, self.preferences, sizes)
-        self.data = (
-            BinnedDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
-            if bins is None
-            else BinnedDataset.with_bins(self.features, bins, model.n_leaves, self.order)
-        )
+        if bins is not None:
+            self.data = BinnedDataset.with_bins(self.features, bins, model.n_leaves, self.order)
+        elif self.binned is not None:
+            self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves, self.order)
+        else:
+            self.data = BinnedDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
         scores = model.offset(self.features, self.names)
         if trees.n_trees:
             scores = scores + trees.scores(self.features)
@@ -138,7 +149,7 @@ class Shard:
         if self.model.query_share < 1:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
             sample = np.repeat(drawn, np.diff(self.queries.offsets))
-        self.gradients = Gradients.by(self.data, self.objective(self.scores, iteration), sample)
+        self.gradients = Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample)
         return self.gradients
 
     def move(self, values: Floats) -> None:
@@ -151,7 +162,7 @@ class Shard:
             self.data.reorder_rows(leaf)
             self.moved = True
 
-    def mean(self, measure: str) -> float:
+    def mean(self, measure: str | PlainFunction) -> float:
         """Mean of a measure at the current scores.
 
         Raises:
@@ -162,6 +173,13 @@ class Shard:
     def answer(self, question: str, *arguments: object) -> object:
         """The answer to one of `ANSWERS`."""
         return ANSWERS[question](self, *arguments)
+
+
+def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats, Floats]:
+    """Gradient and hessian ``float64 [documents]``, each times its document's own weight, as in LightGBM: in sums over a leaf a document
+    counts as if it were there so often, whatever it is paired with."""
+    weights = queries.document_weights
+    return gradients if weights is None else (gradients[0] * weights, gradients[1] * weights)
 
 
 def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None]:
@@ -265,8 +283,9 @@ class Shards:
         """`Shard.move`."""
         self.ask("move", values)
 
-    def mean(self, measure: str) -> float:
+    def mean(self, measure: str | PlainFunction) -> float:
         """`Shard.mean` over the queries of all shards in canonical order, so that it is the same to the last bit."""
+        assert isinstance(measure, str)
         values = np.concatenate(self.ask("values", measure))[self.order]
         if np.isnan(values).all():
             raise ValueError(f"{Measure.of(measure).key} is undefined on every query of all parts")

@@ -105,6 +105,7 @@ class SplitSearch(NamedTuple):
         min_docs: documents in a leaf at least.
         newton: gains are Newton's, and low halves do not count; otherwise least squares.
         l2: added to the weight of every leaf, in packed units.
+        groups: ``bool [groups, features]``, see `ltr.trees.grower.TreeOptions`.
     """
 
     columns: Ints
@@ -115,16 +116,17 @@ class SplitSearch(NamedTuple):
     min_docs: int
     newton: bool
     l2: float
+    groups: Bools
 
 
-SEARCH = record_type(SplitSearch, I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8)
+SEARCH = record_type(SplitSearch, I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8, types.Array(I1, 2, "C"))
 """The type of a `SplitSearch`."""
 
 
 @njit(cache=True, parallel=True)
 def search_all(histogram: Ints, space: SplitSearch, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools) -> None:
     """`search` of every feature of a leaf, without counts; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
-    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2 = space
+    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2, _ = space
     by_count, counted = not newton, len(gains) == 0  # never; as a constant it would have `search` compiled twice
     for f in prange(len(n_edges)):
         gains[f] = 0.0
@@ -133,6 +135,20 @@ def search_all(histogram: Ints, space: SplitSearch, bounds: Floats, gains: Float
             gains[f], splits[f], lefts[f] = search(
                 own, own, counted, n_edges[f], has_missing[f], min_docs, by_count, l2, monotone[f], bounds
             )
+
+
+@njit(cache=True)
+def narrowed(space: SplitSearch, open_groups: Bools) -> SplitSearch:
+    """The search in a leaf that is still in these of the groups, ``bool [groups]``: features of none of them are left out."""
+    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2, groups = space
+    if len(groups) == 0:
+        return space
+    within = np.zeros(len(allowed), np.bool_)
+    for group in range(len(groups)):
+        if open_groups[group]:
+            for f in range(len(allowed)):
+                within[f] |= allowed[f] and groups[group, f]
+    return SplitSearch(columns, n_edges, has_missing, within, monotone, min_docs, newton, l2, groups)
 
 
 @njit(cache=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.rankers.base import Arrays, Features, Ranker, checked_features, learned
+from ltr.rankers.parameters import whole
 from ltr.rankers.surface import Surface
 from ltr.trees.attribution import shapley
 from ltr.trees.ensemble import Trees
@@ -39,6 +40,25 @@ class TreeRanker(Ranker):
         if self.trees is None:
             raise ValueError("this model is not fitted")
         return self.trees
+
+    def first(self, iterations: int) -> Self:
+        """The ranker with its first trees only.
+
+        Raises:
+            ValueError: before `fit`, or for a number that is not from 0 to that of its trees.
+        """
+        n_trees = self.ensemble.n_trees
+        if iterations not in whole(0, n_trees):
+            raise ValueError(f"{self.kind}: no first {iterations!r} trees; it has {n_trees}")
+        return replace(self, trees=self.ensemble.first(iterations), rest=None)
+
+    def predict(self, features: Features, n_trees: int | None = None) -> Floats:
+        """Scores ``float64 [documents]``, higher is better; of the first `n_trees` trees, where that is given.
+
+        Raises:
+            ValueError: as `Ranker.predict`, and as `first`.
+        """
+        return super().predict(features) if n_trees is None else self.first(n_trees).predict(features)
 
     def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats:
         """Scores before the first tree ``float64 [documents]``; `names` are those of ``features float32 [documents, features]``.

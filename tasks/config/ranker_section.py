@@ -42,6 +42,8 @@ def _terms(written: Any) -> Any:
 
 Terms = Annotated[tuple[Term, ...], BeforeValidator(_terms)]
 """An objective; a measure's name stands for a term of it."""
+Stopping = str | tuple[str, ...] | None
+"""Measures that training may be stopped by, without the functions that only Python can name."""
 
 for _section in (Conventions, Schedule, Term):
     add_fields(_section, parameters_from(_section.core), first=True)
@@ -164,6 +166,8 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
     own: dict[str, Any] = {"kind": (Literal.__getitem__(core.kind), ...)}
     if "objective" in given:
         own["objective"] = (Terms, (Term(),))
+    if issubclass(core, ltr.LambdaMART):
+        own |= {"stop_on": (Stopping, "ndcg_10"), "interactions": (tuple[tuple[str, ...], ...], ())}
     if "of" in given:
         members: Any = tuple.__class_getitem__((any_ranker(), ...))
         own["of"] = (Annotated[members, BeforeValidator(_one_or_several), AfterValidator(_only_parameters)], ...)

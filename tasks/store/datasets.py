@@ -38,7 +38,8 @@ def keep_queries(queries: Queries) -> str:
             arrays |= {"position": queries.position}
             arrays |= {"ids": queries.ids} if queries.ids is not None else {}
             arrays |= {"documents": queries.documents} if queries.documents is not None else {}
-            arrays |= {"weights": queries.weights} if queries.weights is not None else {}
+            for kind in ("weights", "document_weights"):
+                arrays |= {kind: given} if (given := getattr(queries, kind)) is not None else {}
             arrays |= {f"source.{source}": values for source, values in queries.sources.items()}
             arrays |= {f"attribute.{attribute}": values for attribute, values in queries.attributes.items()}
             for key, array in arrays.items():

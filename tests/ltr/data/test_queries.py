@@ -33,6 +33,7 @@ def shuffled(queries, seed=0):
         keys=queries.keys[order],
         sources={name: values[rows] for name, values in queries.sources.items()},
         weights=None if queries.weights is None else queries.weights[order],
+        document_weights=None if queries.document_weights is None else queries.document_weights[rows],
     )
 
 

@@ -99,3 +99,14 @@ def test_members_disagree_with_damaged_files(tmp_path):
         type(fitted).restored(fitted.parameters, {**arrays, "deviations": np.array([1.0])}, fitted.names)
     with pytest.raises(ValueError, match="2 positive numbers were expected"):
         type(fitted).restored(fitted.parameters, {**arrays, "deviations": np.array([1.0, -1.0])}, fitted.names)
+
+
+def test_weights_of_documents_reach_members_that_obey_them():
+    queries = make_queries(30)
+    weighted = replace(queries, document_weights=np.linspace(0.2, 3, queries.n_documents))
+    trees = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=3)
+    model = ltr.Average(of=trees, copies=2)
+    assert model.fit(weighted).digest != model.fit(queries).digest
+    assert model.fit(weighted).members[0].digest == trees.fit(weighted).digest
+    with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not obey weights of documents"):
+        ltr.Average(of=(trees, ltr.LeastSquares())).fit(weighted)

@@ -252,6 +252,161 @@ def test_threads_are_limited_while_it_works_and_change_nothing():
         ltr.Estimator(TREES, verbose=1).fit(X, y, qid)
 
 
+SETS = [rows(20, seed=5)[:3], rows(15, seed=6)[:3]]
+
+
+def test_validation_sets_are_given_as_in_lightgbm_and_in_xgboost():
+    X, y, qid, *_ = rows(60)
+    model = replace(TREES, n_trees=20, patience=4)
+    expected = ltr.Estimator(model).fit(X, y, qid, eval_set=SETS)
+    pairs = [(X, y) for X, y, _ in SETS]
+    by_qid = ltr.Estimator(model).fit(X, y, qid, eval_set=pairs, eval_qid=[qid for *_, qid in SETS])
+    assert by_qid.model_.digest == expected.model_.digest
+    assert by_qid.evals_result_ == expected.evals_result_
+    assert list(expected.evals_result_) == ["valid_0", "valid_1"], (
+        "it stopped before the tenth tree, where training queries are measured"
+    )
+    one = ltr.Estimator(model).fit(X, y, qid, eval_set=[SETS[0]])
+    for same in ({"valid": SETS[0]}, {"eval_set": SETS[0]}, {"eval_set": [pairs[0]], "eval_qid": [SETS[0][2]]}):
+        assert ltr.Estimator(model).fit(X, y, qid, **same).evals_result_ == one.evals_result_
+    sorted_rows = [np.argsort(qid, kind="stable") for *_, qid in SETS]
+    grouped = [(X[rows], y[rows]) for (X, y, _), rows in zip(SETS, sorted_rows, strict=True)]
+    sizes = [np.unique(qid, return_counts=True)[1] for *_, qid in SETS]
+    by_group = ltr.Estimator(model).fit(X, y, qid, eval_set=grouped, eval_group=sizes)
+    for name in ("valid_0", "valid_1"):
+        n = min(len(by_group.evals_result_[name]["ndcg@10"]), len(expected.evals_result_[name]["ndcg@10"]))
+        ours, theirs = (one.evals_result_[name]["ndcg@10"][:n] for one in (by_group, expected))
+        assert ours == pytest.approx(theirs, abs=1e-12)
+
+
+def first_is_relevant(scores, queries):
+    return float(
+        np.mean([queries.labels[a:b][scores[a:b].argmax()] > 0 for a, b in zip(queries.offsets, queries.offsets[1:], strict=False)])
+    )
+
+
+def test_eval_metric_is_what_training_stops_by_and_is_in_the_record():
+    X, y, qid, *_ = rows(60)
+    model = replace(TREES, n_trees=20, patience=4)
+    name = f"{first_is_relevant.__module__}.first_is_relevant"
+    fitted = ltr.Estimator(model).fit(X, y, qid, eval_set=SETS, eval_metric=["map", first_is_relevant])
+    assert {key: list(values) for key, values in fitted.evals_result_.items()} == {
+        "valid_0": ["map", name], "valid_1": ["map", name],
+    }  # fmt: skip
+    assert fitted.model_.parameters["stop_on"] == ("map", {"function": name})
+    assert (
+        fitted.model_.digest
+        == replace(model, stop_on=("map", first_is_relevant)).fit(rows(60)[3], [rows(20, seed=5)[3], rows(15, seed=6)[3]]).digest
+    )
+    alone = ltr.Estimator(model).fit(X, y, qid, eval_set=SETS[:1], eval_metric=first_is_relevant)
+    assert list(alone.evals_result_["valid"]) == [name]
+    net = ltr.Estimator(ltr.LambdaRank(epochs=2)).fit(X, y, qid, eval_set=SETS[:1], eval_metric=["map"])
+    assert list(net.evals_result_["valid"]) == ["map"]
+
+
+def test_callbacks_hear_of_every_iteration_and_may_end_it():
+    X, y, qid, *_ = rows(60)
+    told = []
+    fitted = ltr.Estimator(replace(TREES, n_trees=9)).fit(
+        X, y, qid, eval_set=SETS[:1], callbacks=[told.append, lambda now: now.iteration == 4]
+    )
+    assert [now.iteration for now in told] == [1, 2, 3, 4]
+    assert [now.values["valid"]["ndcg@10"] for now in told] == fitted.evals_result_["valid"]["ndcg@10"]
+    del told[:]
+    net = ltr.Estimator(ltr.LambdaRank(epochs=9)).fit(
+        X, y, qid, eval_set=SETS[:1], callbacks=[lambda now: now.iteration == 4, told.append]
+    )
+    assert [now.values for now in told] == [
+        {name: {"ndcg@10": values["ndcg@10"][k]} for name, values in net.evals_result_.items()} for k in range(4)
+    ]
+    shorter = ltr.LambdaRank(epochs=4).fit(rows(60)[3], rows(20, seed=5)[3])
+    assert net.model_.digest == shorter.digest
+    for given in ({"eval_set": SETS}, {"init_model": net}):
+        with pytest.raises(ValueError, match=r"LambdaRank: (several eval_set|an init_model) cannot be given to it"):
+            net.fit(X, y, qid, **given)
+
+
+def test_weights_are_of_documents_or_of_queries_by_their_number():
+    X, y, qid, queries, order = rows()
+    n = queries.n_queries
+    of_query = np.random.default_rng(0).uniform(0.5, 2, n)
+    place = {name: k for k, name in enumerate(np.char.decode(queries.ids).tolist())}
+    appearing = list(dict.fromkeys(qid.tolist()))
+    expected = TREES.fit(replace(queries, weights=of_query)).digest
+    by_query = ltr.Estimator(TREES).fit(X, y, qid, sample_weight=[of_query[place[name]] for name in appearing])
+    by_document = ltr.Estimator(TREES).fit(X, y, qid, sample_weight=np.array([of_query[place[name]] for name in qid.tolist()]))
+    assert by_query.model_.digest == by_document.model_.digest == expected
+    of_document = np.random.default_rng(1).uniform(0, 2, len(y))
+    inverse = np.empty(len(y))
+    inverse[order] = of_document
+    expected = TREES.fit(replace(queries, document_weights=inverse)).digest
+    assert ltr.Estimator(TREES).fit(X, y, qid, sample_weight=of_document).model_.digest == expected
+    net = ltr.LambdaRank(epochs=2)
+    repeated = np.array([of_query[place[name]] for name in qid.tolist()])
+    assert (
+        ltr.Estimator(net).fit(X, y, qid, sample_weight=repeated).model_.digest
+        == net.fit(replace(queries, weights=of_query)).digest
+    )
+    for model, weights, says in (
+        (net, of_document, r"LambdaRank.fit: it does not obey weights of documents"),
+        (ltr.LeastSquares(), of_query, "sample_weight: LeastSquares does not obey weights of queries"),
+        (
+            TREES,
+            of_query[1:],
+            rf"sample_weight: float64 of shape \({n - 1},\); expected a finite number, 0 or more, for each of {len(y)}",
+        ),
+        (TREES, -of_document, "expected a finite number, 0 or more"),
+        (TREES, of_query * 0, "weights: one finite number above 0"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            ltr.Estimator(model).fit(X, y, qid, sample_weight=weights)
+
+
+def test_training_goes_on_from_a_model_and_the_first_trees_score():
+    X, y, qid, *_ = rows()
+    first = ltr.Estimator(TREES).fit(X, y, qid)
+    more = ltr.Estimator(replace(TREES, n_trees=7))
+    other = rows(25, seed=9)
+    for start in (first, first.model_):
+        more.fit(*other[:3], init_model=start)
+        assert more.model_.trees.n_trees == 7
+        assert np.array_equal(more.predict(X, n_trees=3), first.predict(X))
+    assert more.predict(X, n_trees=0).tolist() == [0.0] * len(X)
+    with pytest.raises(ValueError, match="n_trees=3 counts the 3 trees it goes on from; give more than these"):
+        ltr.Estimator(TREES).fit(X, y, qid, init_model=first)
+    with pytest.raises(ValueError, match="it goes on from a fitted LambdaMART, not from a LeastSquares"):
+        more.fit(X, y, qid, init_model=ltr.LeastSquares())
+    with pytest.raises(ValueError, match="no first 8 trees; it has 7"):
+        more.predict(X, n_trees=8)
+    with pytest.raises(ValueError, match="least_squares: its scores are no sum over trees"):
+        ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid).predict(X, n_trees=1)
+
+
+@pytest.mark.parametrize("kind", ["polars", "enum", "pandas"])
+def test_categories_are_places_among_those_of_fit(kind):
+    X, y, qid, *_ = rows()
+    words = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    frame = framed(X, qid).with_columns(bm25=pl.Series(words))
+    if kind == "pandas":
+        import pandas as pd
+
+        frame = frame.to_pandas()
+        frame["bm25"] = pd.Categorical(words, categories=["low", "middle", "high"])
+    else:
+        frame = frame.with_columns(pl.col("bm25").cast(pl.Enum(["low", "middle", "high"]) if kind == "enum" else pl.Categorical))
+    model = ltr.Estimator(replace(TREES, feature_share=1.0)).fit(frame, y)
+    order = model.categories_["bm25"]
+    assert sorted(order) == ["high", "low", "middle"]
+    coded = X.copy()
+    coded[:, 0] = [order.index(word) for word in words]
+    expected = ltr.Estimator(replace(TREES, feature_share=1.0)).fit(framed(coded, qid), y)
+    assert model.model_.digest == expected.model_.digest
+    if kind != "enum":
+        strange = pl.DataFrame({**dict(zip(("pagerank", "length", "age"), X[:, 1:].T, strict=True)), "bm25": ["huge"] * len(X)})
+        coded[:, 0] = np.nan
+        assert np.array_equal(model.predict(strange), expected.predict(coded))
+
+
 # --- what is refused ------------------------------------------------------------------------------------------------------
 
 X2, Y2 = np.ones((2, 3)), [1, 0]
@@ -285,6 +440,7 @@ def test_what_is_no_ranker_measure_or_pair_is_named():
         (ltr.Estimator(ltr.LambdaMART), None, "Estimator: model=.*LambdaMART.* is no ranker, such as"),
         (ltr.Estimator("lambdamart"), None, "model='lambdamart' is no ranker"),
         (ltr.Estimator(TREES, measure="ndgc"), None, "unknown measure 'ndgc'; did you mean ndcg"),
+        (ltr.Estimator(TREES), [], r"valid: list is neither \(X, y\) nor"),
         (ltr.Estimator(TREES), X, r"valid: ndarray is neither \(X, y\) nor \(X, y, qid\)"),
     ):
         with pytest.raises(ValueError, match=says):
@@ -300,3 +456,57 @@ def test_scoring_before_fitting_and_other_widths_are_refused():
         model.predict(X[:, :3])
     with pytest.raises(ValueError, match="fewer errors are better"):
         model.set_params(measure="errors").score(X, y, qid)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"eval_set": []}, r"eval_set: an empty list is neither \(X, y\) nor \(X, y, qid\)"),
+        ({"eval_set": [SETS[0][0]]}, "eval_set: ndarray is neither"),
+        ({"eval_set": [SETS[0]], "valid": SETS[0]}, "valid and eval_set: both are validation queries; give one"),
+        ({"eval_qid": [SETS[0][2]]}, "eval_qid: there is no eval_set whose queries it could say"),
+        ({"eval_set": [SETS[0]], "eval_qid": SETS[0][2]}, "eval_qid: a list with one entry for each of the 1 sets"),
+        ({"eval_set": [SETS[0][:2]]}, "say the query of each row by one of"),
+        ({"eval_metric": ["map", "MAP"]}, "several different ones"),
+    ],
+)
+def test_what_is_wrong_with_validation_sets_is_named(given, says):
+    X, y, qid, *_ = rows()
+    with pytest.raises(ValueError, match=says):
+        ltr.Estimator(TREES).fit(X, y, qid, **given)
+
+
+def test_what_only_trees_know_is_refused_by_others():
+    X, y, qid, *_ = rows()
+    for given, says in (
+        ({"callbacks": [print]}, "LeastSquares: callbacks cannot be given to it; LambdaMART takes them"),
+        ({"eval_set": SETS}, "LeastSquares: several eval_set cannot be given"),
+        ({"init_model": ltr.LeastSquares()}, "LeastSquares: an init_model cannot be given"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            ltr.Estimator(ltr.LeastSquares()).fit(X, y, qid, **given)
+    with pytest.raises(ValueError, match="eval_metric: Column chooses no iteration by a measure"):
+        ltr.Estimator(ltr.Column(feature="f1")).fit(X, y, qid, eval_metric="map")
+
+
+def test_pandas_own_missing_values_sparse_matrices_and_columns_of_labels():
+    pd, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    X, y, qid, *_ = rows()
+    X = np.round(X)
+    X[:, 1] = X[:, 1] > 0
+    plain = X.copy()
+    plain[2, 0] = plain[3, 1] = plain[4, 2] = np.nan
+    frame = pd.DataFrame(X, columns=["bm25", "pagerank", "length", "age"])
+    frame = frame.astype({"bm25": "Int64", "pagerank": "boolean", "length": "Float64"})
+    frame.loc[2, "bm25"] = frame.loc[3, "pagerank"] = frame.loc[4, "length"] = pd.NA
+    expected = ltr.Estimator(TREES).fit(plain, y, qid)
+    labels = pd.Series(y).astype("Int64")
+    for given in (y, y[:, None], labels, labels.to_frame()):
+        model = ltr.Estimator(TREES).fit(frame, given, qid)
+        assert model.model_.digest == ltr.Estimator(TREES).fit(framed(plain, qid), y).model_.digest
+        assert np.array_equal(model.predict(frame), expected.predict(plain))
+    full = ltr.Estimator(TREES).fit(X, y, qid)
+    assert ltr.Estimator(TREES).fit(sparse.csr_matrix(X), y, qid).model_.digest == full.model_.digest
+    assert np.array_equal(full.predict(sparse.csr_matrix(X)), full.predict(X))
+    with pytest.raises(ValueError, match="y: <U4; labels are numbers, 0 and up"):
+        ltr.Estimator(TREES).fit(X, ["good"] * len(y), qid)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.rankers.training import mean_measure
+from ltr.rankers.training import checked_callbacks, mean_measure
 from tests.conftest import make_queries
 
 
@@ -45,3 +45,18 @@ def test_docid_ties_reach_the_training():
     conventions = ltr.Conventions(ties="docid")
     ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3, conventions=conventions).fit(named, named)
     ltr.LambdaRank(epochs=2, conventions=conventions).fit(named)
+
+
+def test_callbacks_are_functions_of_the_progress():
+    def told(now):
+        return None
+
+    assert checked_callbacks(None) == checked_callbacks(()) == ()
+    assert checked_callbacks(told) == checked_callbacks([told]) == (told,)
+    with pytest.raises(ValueError, match="callbacks: str of builtins is no function of the progress"):
+        checked_callbacks("print")
+    lightgbm = pytest.importorskip("lightgbm")
+    with pytest.raises(
+        ValueError, match=r"of lightgbm is no function of the progress .*patience=50 stops early, and of an estimator"
+    ):
+        checked_callbacks([lightgbm.early_stopping(50)])

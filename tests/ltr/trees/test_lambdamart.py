@@ -2,10 +2,12 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -307,3 +309,202 @@ def test_rankings_do_not_depend_on_sigma_even_where_leaves_are_bounded():
     assert not np.array_equal(replace(model, largest_leaf=10.0).fit(queries).predict(queries.features), reference)
     for sigma in (0.25, 2.0):
         assert np.array_equal(sigma * replace(model, sigma=sigma).fit(queries).predict(queries.features), reference)
+
+
+# --- weights of documents -------------------------------------------------------------------------------------------------
+
+
+def test_a_weight_multiplies_a_documents_own_gradient_and_hessian():
+    """As in LightGBM, where leaves of one document each do not depend on weights either."""
+    train = make_queries(40, seed=8)
+    weights = np.random.default_rng(0).uniform(0.2, 3, train.n_documents)
+    model = ltr.LambdaMART(n_trees=1, n_leaves=4, min_docs_in_leaf=5, query_share=1.0, feature_share=1.0, stop_on=None)
+    fitted = model.fit(replace(train, document_weights=weights))
+    gradient, hessian = model.objective_over(train)(np.zeros(train.n_documents), 0)
+    leaf = fitted.trees.leaves(train.features)[:, 0]
+    expected = np.bincount(leaf, weights * gradient) / np.bincount(leaf, weights * hessian)
+    assert fitted.trees.value == pytest.approx(0.05 * expected, rel=1e-6)
+    mixed = shuffled(replace(train, document_weights=weights))
+    assert model.fit(mixed).digest == fitted.digest != model.fit(train).digest
+    assert model.fit(replace(train, document_weights=np.ones(train.n_documents))).digest == model.fit(train).digest
+    assert mixed.digest == replace(train, document_weights=weights).digest != train.digest
+
+
+def test_rankers_without_a_use_for_weights_of_documents_refuse_them():
+    train = make_queries(20, seed=8)
+    weighted = replace(train, document_weights=np.ones(train.n_documents))
+    with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not obey weights of documents; ltr.LambdaMART does"):
+        ltr.LeastSquares().fit(weighted)
+    for wrong in (np.ones(3), np.zeros(train.n_documents), -np.ones(train.n_documents)):
+        with pytest.raises(ValueError, match="document_weights: one finite number, 0 or more"):
+            replace(train, document_weights=wrong)
+
+
+# --- leaves again ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [{}, {"gain": "least_squares", "leaf": "gradient", "l2": 2.0}, {"base": "f2", "sigma": 2.0}])
+def test_leaves_again_on_the_same_queries_are_the_same_bytes(change):
+    train = make_queries(50, seed=1)
+    model = ltr.LambdaMART(**{**SMALL, **change}, stop_on=None).fit(train)
+    again = model.refit_leaves(shuffled(train), keep=0.0)
+    assert again.digest == model.digest
+    assert model.refit_leaves(make_queries(20, seed=2), keep=1.0).digest == model.digest
+
+
+def test_leaves_of_other_queries_keep_the_splits_and_a_share_of_the_old_values():
+    train, other = make_queries(50, seed=1), make_queries(60, seed=9)
+    other = replace(other, labels=4 - other.labels, document_weights=np.linspace(0.5, 2, other.n_documents))
+    model = ltr.LambdaMART(**SMALL, stop_on=None).fit(train)
+    halves = model.refit_leaves(other, keep=0.5)
+    assert np.array_equal(halves.trees.threshold, model.trees.threshold)
+    assert mean(model.refit_leaves(other, keep=0.0), other) > mean(halves, other) > mean(model, other)
+    objective, scores = model.objective_over(other), np.zeros(other.n_documents)
+    for k in range(model.trees.n_trees):
+        tree, found = model.trees.between(k, k + 1), halves.trees.between(k, k + 1)
+        gradient, hessian = (side * other.document_weights for side in objective(scores, k))
+        for leaf in range(len(tree.value)):
+            own = tree.leaves(other.features)[:, 0] == leaf
+            new = 0.05 * np.clip(gradient[own].sum() / hessian[own].sum(), -10, 10) if own.any() else tree.value[leaf]
+            assert found.value[leaf] == pytest.approx(0.5 * tree.value[leaf] + 0.5 * new, rel=1e-6)
+        scores = scores + found.scores(other.features)
+    assert halves.remarks == ("leaves refitted to 60 queries, keeping 0.5 of each",)
+
+
+def towards_labels(scores, queries):
+    """LightGBM's ``regression``."""
+    return queries.labels - scores, np.ones(len(scores))
+
+
+def test_leaves_again_are_lightgbms():
+    lightgbm = pytest.importorskip("lightgbm")
+    train, rng = make_queries(40, n_features=3, seed=4), np.random.default_rng(0)
+    train, other = (replace(train, labels=np.abs(k * train.features[:, 0] + rng.normal(size=train.n_documents))) for k in (1, 2))
+    ours = ltr.LambdaMART(
+        objective=towards_labels, n_trees=5, n_leaves=5, min_docs_in_leaf=10, learning_rate=0.3, query_share=1.0, feature_share=1.0,
+        stop_on=None,
+    ).fit(train)  # fmt: skip
+    settings = {"objective": "regression", "boost_from_average": False, "num_leaves": 5, "min_data_in_leaf": 10, "learning_rate": 0.3,
+                "min_sum_hessian_in_leaf": 0, "min_data_in_bin": 1, "max_bin": 1000, "verbose": -1, "num_threads": 1}  # fmt: skip
+    data = lightgbm.Dataset(train.features.astype(np.float64), train.labels, params=settings)
+    theirs = lightgbm.train(settings, data, 5)
+    assert ours.predict(train.features) == pytest.approx(theirs.predict(train.features), abs=1e-5)
+    again = theirs.refit(other.features.astype(np.float64), other.labels, decay_rate=0.7)
+    expected = again.predict(other.features)
+    assert ours.refit_leaves(other, keep=0.7).predict(other.features) == pytest.approx(expected, abs=1e-5)
+
+
+def test_leaves_that_cannot_be_refitted_are_named():
+    train = make_queries(50, seed=1)
+    model = ltr.LambdaMART(**SMALL).fit(train)
+    for one, keep, says in (
+        (model, 1.5, "keep=1.5 is out of range; it is a number from 0 to 1"),
+        (ltr.LambdaMART(**SMALL, monotone={"f1": 1}).fit(train), 0.5, "leaves that move freely do not stay monotone"),
+        (ltr.LambdaMART(), 0.5, "this model is not fitted"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            one.refit_leaves(train, keep=keep)
+    with pytest.raises(ValueError, match="the queries have other features than the model"):
+        model.refit_leaves(make_queries(20, n_features=3))
+
+
+# --- features that may meet -----------------------------------------------------------------------------------------------
+
+
+def paths(trees):
+    """The set of features on each path from a root to a leaf."""
+    for k in range(trees.n_trees):
+        tree = trees.between(k, k + 1)
+        waiting = [(0, frozenset())]
+        while waiting:
+            node, seen = waiting.pop()
+            if node < 0:
+                yield seen
+                continue
+            seen = seen | {int(tree.feature[node])}
+            waiting += [(int(tree.left[node]), seen), (int(tree.right[node]), seen)]
+
+
+GROUPS = [("f1", "f2"), ("f2", "f3", "f4")]
+
+
+def interacting():
+    """Labels that every product of two of five features explains."""
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(900, 5)).astype(np.float32)
+    value = sum(features[:, a] * features[:, b] for a, b in itertools.combinations(range(5), 2)) + features.sum(axis=1)
+    labels = np.searchsorted(np.quantile(value, [0.5, 0.7, 0.85, 0.95]), value).astype(float)
+    return canonical(Queries(features, labels, np.arange(0, 901, 10)))
+
+
+def test_features_of_different_groups_do_not_meet_on_a_path():
+    train = interacting()
+    settings = {**SMALL, "n_trees": 20, "n_leaves": 12}
+    model = ltr.LambdaMART(**settings, interactions=GROUPS, stop_on=None)
+    fitted = model.fit(train)
+    allowed = [{0, 1}, {1, 2, 3}, {4}]
+    found = [*paths(fitted.trees)]
+    assert all(any(path <= group for group in allowed) for path in found)
+    assert {4} in found, "a feature without a group stands alone"
+    assert any(len(path) == 3 for path in found)
+    free = replace(model, interactions=()).fit(train)
+    assert not all(any(path <= group for group in allowed) for path in paths(free.trees))
+    assert replace(model, interactions=[["f1", "f2", "f3", "f4", "f5"]]).fit(train).digest == free.digest
+    assert model.fit(shuffled(train)).digest == fitted.digest
+
+
+def test_groups_are_those_of_xgboost():
+    """Splits by XGBoost's rule: the same trees on the same gradients, where XGBoost bins exactly and grows best first."""
+    xgboost = pytest.importorskip("xgboost")
+    train = interacting()
+    few = np.round(train.features * 8) / 8
+    train = canonical(Queries(few, train.labels, train.offsets))
+    ours = ltr.LambdaMART(
+        objective=towards_labels, interactions=GROUPS, n_trees=3, n_leaves=8, min_docs_in_leaf=1, learning_rate=0.3, query_share=1.0,
+        feature_share=1.0, largest_leaf=1000.0, stop_on=None,
+    ).fit(train)  # fmt: skip
+    settings = {"objective": "reg:squarederror", "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": 8, "max_depth": 0,
+                "eta": 0.3, "lambda": 0, "min_child_weight": 0, "max_bin": 1000, "base_score": 0.0, "nthread": 1,
+                "interaction_constraints": "[[0, 1], [1, 2, 3]]"}  # fmt: skip
+    theirs = xgboost.train(settings, xgboost.DMatrix(train.features, train.labels), 3)
+    assert ours.predict(train.features) == pytest.approx(theirs.predict(xgboost.DMatrix(train.features)), abs=1e-4)
+
+
+def test_groups_that_are_none_are_named(tmp_path):
+    train = make_queries(30)
+    for groups in ("f1", ["f1", "f2"], [[]], [[1, 2]]):
+        with pytest.raises(ValueError, match=r"interactions=.*; it takes groups of feature names, such as"):
+            ltr.LambdaMART(interactions=groups)
+    with pytest.raises(ValueError, match="no feature 'f9' in this data set"):
+        ltr.LambdaMART(**SMALL, interactions=[["f1", "f9"]]).fit(train)
+    model = ltr.LambdaMART(**SMALL, interactions=GROUPS).fit(train)
+    ltr.save(model, tmp_path)
+    assert ltr.load(tmp_path).interactions == tuple(GROUPS)
+
+
+def test_names_of_other_tools_are_answered_with_ours():
+    for theirs, ours in ltr.LambdaMART.elsewhere.items():
+        assert ours in ltr.LambdaMART().parameters
+        with pytest.raises(TypeError, match=rf"LambdaMART: no parameter '{theirs}'; did you mean {ours}\?"):
+            ltr.LambdaMART(**{theirs: 1})
+    told = set(re.findall(r"\w+", (Path(__file__).parents[3] / "docs" / "coming-from.md").read_text()))
+    synonyms = {"num_iterations", "num_boost_round", "num_trees", "max_leaves", "shrinkage_rate", "min_data_in_leaf", "lambda_l2",
+                "feature_fraction", "early_stopping_round"}  # fmt: skip
+    assert set(ltr.LambdaMART.elsewhere) - synonyms <= told
+
+
+@pytest.mark.parametrize("seed", [4, 5, 6])
+def test_weights_of_documents_are_lightgbms(seed):
+    """Weights near 1, by which LightGBM estimates that a leaf of one document has one."""
+    lightgbm = pytest.importorskip("lightgbm")
+    train, rng = make_queries(40, n_features=3, seed=seed), np.random.default_rng(seed)
+    labels, weights = np.abs(train.features[:, 0] + rng.normal(size=train.n_documents)), rng.uniform(0.7, 1.3, train.n_documents)
+    ours = ltr.LambdaMART(
+        objective=towards_labels, n_trees=4, n_leaves=5, min_docs_in_leaf=1, learning_rate=0.3, query_share=1.0, feature_share=1.0,
+        stop_on=None,
+    ).fit(replace(train, labels=labels, document_weights=weights))  # fmt: skip
+    settings = {"objective": "regression", "boost_from_average": False, "num_leaves": 5, "min_data_in_leaf": 1, "learning_rate": 0.3,
+                "min_sum_hessian_in_leaf": 0, "min_data_in_bin": 1, "max_bin": 1000, "verbose": -1, "num_threads": 1}  # fmt: skip
+    data = lightgbm.Dataset(train.features.astype(np.float64), labels, weight=weights, params=settings)
+    theirs = lightgbm.train(settings, data, 4)
+    assert ours.predict(train.features) == pytest.approx(theirs.predict(train.features), abs=1e-6)

@@ -65,3 +65,17 @@ def test_before_the_fit_and_with_a_broken_base_there_is_no_score():
         features[5, 1] = wrong
         with pytest.raises(ValueError, match="base 'f2' has a missing or infinite value in row 5"):
             fitted.predict(features)
+
+
+def test_the_first_trees_score_alone():
+    queries = make_queries(40, seed=1)
+    model = ltr.LambdaMART(n_trees=6, min_docs_in_leaf=5, stop_on=None).fit(queries)
+    stages = dict(model.stages(queries.features, 1))
+    for n in (1, 4, 6):
+        assert np.array_equal(model.predict(queries.features, n_trees=n), stages[n])
+        assert model.first(n).trees.n_trees == n
+        assert model.first(n).digest == ltr.LambdaMART(n_trees=n, min_docs_in_leaf=5, stop_on=None).fit(queries).digest
+    assert model.predict(queries.features, n_trees=0).tolist() == [0.0] * queries.n_documents
+    for wrong in (7, -1, 2.5):
+        with pytest.raises(ValueError, match=f"lambdamart: no first {wrong} trees; it has 6"):
+            model.predict(queries.features, n_trees=wrong)

@@ -66,3 +66,11 @@ def test_the_members_of_an_average_are_sections_too():
         read_ranker({"kind": "average"})
     with pytest.raises(ValueError, match="'average' found using 'kind' does not match"):
         read_ranker({"kind": "average", "of": {"kind": "average", "of": {"kind": "ranksvm"}}})
+
+
+def test_several_measures_to_stop_by_and_features_that_may_meet():
+    section = SECTIONS["lambdamart"](kind="lambdamart", stop_on=["ndcg_10", "map"], interactions=[["f1", "f2"], ["f3"]])
+    assert section.build() == ltr.LambdaMART(stop_on=("ndcg_10", "map"), interactions=(("f1", "f2"), ("f3",)))
+    assert read_ranker(section.model_dump(mode="json")) == section
+    with pytest.raises(ValueError, match="fewer errors are better"):
+        SECTIONS["lambdamart"](kind="lambdamart", stop_on=["ndcg_10", "errors"])

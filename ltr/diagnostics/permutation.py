@@ -1,0 +1,141 @@
+"""What a measure loses when a feature is shuffled, with intervals.
+
+A feature's values trade places within each query, where a ranking is made; what stays the same within a query cannot lose anything.
+scikit-learn's `permutation_importance` shuffles over all rows, which moves values between queries whose ranges differ, and gives a deviation
+over shuffles of one sample of rows. Here a query's loss is its mean over shuffles, and the interval is Student's over queries: it says what
+other queries of the same kind would show, and holds the luck of the shuffles too. LightGBM and XGBoost count gains of training instead.
+Of 400 samples of 40 generated queries, intervals of 95 % held the loss over 20,000 queries in 92 to 98 %, feature by feature.
+
+Two features that say the same lose little one by one; shuffled together (`features=[("bm25", "bm25_title")]`) they show what both are worth.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltr.data.named import Named
+from ltr.data.queries import Queries, canonical, in_order, mix
+from ltr.kernels.kernel import Floats, Floats32, Ints
+from ltr.metrics.measure import Measure
+from ltr.rankers.base import Ranker
+from ltr.rankers.parameters import SEED, whole
+from ltr.rankers.training import query_values
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class PermutationImportance(Named):
+    """What a measure loses without each feature.
+
+    Attributes:
+        measure: its key, ``ndcg_10``.
+        value: its mean with all features as they are.
+        names: of the features; of several that are shuffled together, joined by ``+``.
+        loss: ``float64 [features]``, the mean loss over queries and shuffles; below 0 the measure gained.
+        low, high: ``float64 [features]``, the ends of each loss's interval.
+        deviation: ``float64 [features]``, standard deviation of the mean loss between shuffles, NaN with a single one: what the luck of
+            one shuffle adds, whose part in `loss` is this over the root of `repetitions`.
+        n_queries: queries where the measure is defined.
+        repetitions, level: as asked.
+    """
+
+    measure: str
+    value: float
+    names: tuple[str, ...]
+    loss: Floats
+    low: Floats
+    high: Floats
+    deviation: Floats
+    n_queries: int
+    repetitions: int
+    level: float
+
+    def __str__(self) -> str:
+        """A line a feature, the greatest loss first."""
+        width = max(map(len, self.names), default=0)
+        lines = [
+            f"{self.names[k]:<{width}}  {self.loss[k]:+.4f}  ({self.low[k]:+.4f} to {self.high[k]:+.4f})"
+            for k in np.argsort(-self.loss, kind="stable").tolist()
+        ]
+        shuffled = f"{self.repetitions} shuffles within each of {self.n_queries} queries, intervals of {self.level:.0%}"
+        return "\n".join((f"{self.measure} {self.value:.4f} loses, {shuffled}:", *lines))
+
+
+def permutation_importance(
+    model: Ranker,
+    queries: Queries,
+    measure: str | Measure = "ndcg_10",
+    features: Sequence[str | Sequence[str]] | None = None,
+    repetitions: int = 5,
+    level: float = 0.95,
+    seed: int = 1,
+) -> PermutationImportance:
+    """How much a ranker owes to each feature on these queries, which it should not have learned from.
+
+    The shuffles are keyed by the seed, the query and the feature: the order of rows and what else is asked change nothing.
+
+    Args:
+        model: a fitted ranker of any kind.
+        measure: what is lost, under the conventions of the ranker.
+        features: names, or groups of names that are shuffled together; left out, each on its own.
+        repetitions: shuffles of each feature.
+        level: of the intervals.
+
+    Raises:
+        ValueError: for an unknown measure or feature, numbers out of range, or a measure that is defined on fewer than two queries; as
+            `Ranker.predict`.
+    """
+    from scipy import stats
+
+    if repetitions not in whole(1) or seed not in SEED or not 0 < level < 1:
+        raise ValueError(
+            f"permutation_importance: repetitions={repetitions}, level={level}, seed={seed}; repetitions are {whole(1)}, "
+            f"a level lies between 0 and 1, and a seed is {SEED}"
+        )
+    read, names = Measure.of(measure), model.names
+    missing = [name for name in names if name not in queries.names]
+    if missing:
+        raise ValueError(f"permutation_importance: the queries have no feature {missing[0]!r}, which the model reads")
+    groups = [(one,) if isinstance(one, str) else tuple(one) for one in (names if features is None else features)]
+    unknown = [name for group in groups for name in group if name not in names]
+    if unknown:
+        raise ValueError(f"permutation_importance: the model reads no feature {unknown[0]!r}; it has {', '.join(names[:5])} …")
+    queries = canonical(in_order(queries, names))
+    before = _values(model, queries, read, queries.features)
+    defined = ~np.isnan(before)
+    if defined.sum() < 2:
+        raise ValueError(f"permutation_importance: {read.key} is defined on {int(defined.sum())} queries; intervals need two")
+    sign = -1.0 if read.definition.fewer_is_better else 1.0
+    losses = np.empty((len(groups), repetitions, int(defined.sum())))
+    for k, group in enumerate(groups):
+        columns = [names.index(name) for name in group]
+        for repetition in range(repetitions):
+            order = _shuffle(queries, (seed, repetition, *columns))
+            mixed = queries.features.copy()
+            mixed[:, columns] = queries.features[order][:, columns]
+            after = _values(model, queries, read, mixed)
+            losses[k, repetition] = sign * (before - after)[defined]
+    by_query = losses.mean(axis=1)
+    error = by_query.std(axis=1, ddof=1) / np.sqrt(by_query.shape[1])
+    loss, reach = by_query.mean(axis=1), error * float(stats.t.ppf((1 + level) / 2, by_query.shape[1] - 1))
+    deviation = losses.mean(axis=2).std(axis=1, ddof=1) if repetitions > 1 else np.full(len(groups), np.nan)
+    return PermutationImportance(
+        read.key, float(before[defined].mean()), tuple("+".join(group) for group in groups), loss, loss - reach, loss + reach,
+        deviation, int(defined.sum()), repetitions, level,
+    )  # fmt: skip
+
+
+def _values(model: Ranker, queries: Queries, measure: Measure, features: Floats32) -> Floats:
+    """The measure of each query, ``float64 [queries]``, with these features in place of its own."""
+    return query_values(str(measure), queries, model.predict(features), model.conventions)
+
+
+def _shuffle(queries: Queries, seeds: tuple[int, ...]) -> Ints:
+    """Rows of every query in random order, ``int64 [documents]``: a query's own by its key and the seeds."""
+    (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
+    sizes = np.diff(queries.offsets)
+    of_query = np.repeat(np.arange(len(sizes)), sizes)
+    place = (np.arange(len(of_query)) - np.repeat(queries.offsets[:-1], sizes)).astype(np.uint64)
+    return np.lexsort((mix(mix(queries.keys ^ salt)[of_query] + place * _STEP), of_query))

@@ -1,0 +1,216 @@
+"""Tables as queries: arrays and frames of rows, of which each says its query, by the names that LightGBM and XGBoost have for that.
+
+A frame has the query in a column, as XGBRanker's does; arrays have it beside them, as ``qid`` with one entry a row, or as ``group``, the
+sizes of queries whose rows are adjacent. LightGBM's ``weight`` has an entry for each row, XGBoost's for each query; the length tells which.
+Categorical columns count as the place of each category, as in both; both also remember the categories, and so does a `Reading`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr.data.letor import key_of
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Floats32, Ints
+from ltr.rankers.base import Features, Frame
+
+
+def queries_from(
+    X: Features,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    query: str = "qid",
+) -> Queries:
+    """The queries of a table, for every ranker's `fit`.
+
+    Args:
+        X: an array ``[documents, features]``, a sparse matrix, or a frame of polars or pandas, whose columns name the features.
+        y: judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
+        qid: the query of each row ``[documents]``, numbers or text; rows of one query need not be adjacent.
+        group: or the sizes of the queries ``int [queries]``, whose rows are adjacent.
+        sample_weight: how much each document counts ``[documents]``, 0 and up, or each query ``[queries]``, above 0 and in the order in which
+            they first appear; see `weighed`.
+        query: or the column of a frame that holds the query of each row, and is no feature.
+
+    Raises:
+        ValueError: for features that are not numbers, shapes that differ, and queries given twice or not at all.
+    """
+    queries = Reading(query, categories=categories_of(X, query)).queries(X, y, qid, group)
+    return queries if sample_weight is None else weighed(queries, sample_weight)
+
+
+def weighed(queries: Queries, sample_weight: ArrayLike) -> Queries:
+    """The queries of a table with a weight for each of its rows, or for each query. Where all documents of every query weigh alike, and
+    something, the weights are the queries'.
+
+    Raises:
+        ValueError: for what are not so many numbers from 0.
+    """
+    given = np.asarray(sample_weight)
+    numbers = given.dtype.kind in "biuf" and given.shape in ((queries.n_documents,), (queries.n_queries,))
+    if not numbers or not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(
+            f"sample_weight: {given.dtype} of shape {given.shape}; expected a finite number, 0 or more, for each of "
+            f"{queries.n_documents} documents, or for each of {queries.n_queries} queries"
+        )
+    weights = given.astype(np.float64)
+    if len(given) == queries.n_queries:
+        return replace(queries, weights=weights)
+    of_rows = weights[queries.position]
+    first = of_rows[queries.offsets[:-1]]
+    alike = (first > 0).all() and np.array_equal(np.repeat(first, np.diff(queries.offsets)), of_rows)
+    return replace(queries, weights=first) if alike else replace(queries, document_weights=of_rows)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the columns of tables are read, so that what is scored is read as what was learned from.
+
+    Attributes:
+        query: column of a frame that holds the query of each row.
+        names: of the features, where they are known; then they are looked for, whatever else there is.
+        categories: of each categorical column, in order; another category is a missing value.
+    """
+
+    query: str
+    names: tuple[str, ...] = ()
+    categories: Mapping[str, Sequence[object]] = field(default_factory=dict)
+
+    def features(self, X: Features) -> tuple[Floats32, tuple[str, ...]]:
+        """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `query`.
+
+        Raises:
+            ValueError: for what are no numbers, missing features, which are named, or another number of them.
+        """
+        columns = columns_of(X)
+        if not columns:
+            array = _numbers(X, "X")
+            if array.ndim != 2 or not len(array) or (self.names and array.shape[1] != len(self.names)):
+                rule = f"{len(self.names)} features, as in fit" if self.names else "rows of documents, columns of features"
+                raise ValueError(f"X: shape {array.shape}; expected {rule}")
+            return array, ()
+        missing = [name for name in self.names if name not in columns]
+        if missing:
+            raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
+        frame, taken = cast(Frame, X), self.names or tuple(name for name in columns if name != self.query)
+        if not taken or not len(frame):
+            raise ValueError(f"X: {len(frame)} rows and {len(taken)} features: there is nothing to rank by")
+        array = np.empty((len(frame), len(taken)), np.float32)
+        for k, name in enumerate(taken):
+            array[:, k] = self._column(frame[name], name)
+        return array, taken
+
+    def _column(self, column: Any, name: str) -> Floats32:
+        if name not in self.categories:
+            return _numbers(column, f"column {name!r}")
+        places: dict[object, float] = {category: float(place) for place, category in enumerate(self.categories[name])}
+        return np.array([places.get(value, np.nan) for value in column.to_list()], np.float32)
+
+    def queries(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> Queries:
+        """The rows as queries, in order of first appearance.
+
+        Raises:
+            ValueError: as `queries_from`.
+        """
+        features, given = self.features(X)
+        labels, n = _labels(y), len(features)
+        if labels.shape != (n,):
+            raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
+        column = cast(Frame, X)[self.query] if self.query in columns_of(X) else None
+        ways = {f"column {self.query!r}": column, "qid": qid, "group": group}
+        used = [name for name, value in ways.items() if value is not None]
+        if len(used) != 1:
+            raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
+        if group is not None:
+            sizes = np.asarray(group)
+            if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
+                raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
+            return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or self.names)
+        of_rows = column if qid is None else qid
+        assert of_rows is not None
+        of_row, ids = _by_appearance(of_rows, n)
+        order = np.argsort(of_row, kind="stable")
+        return Queries(
+            features=features[order],
+            labels=labels[order],
+            offsets=np.append(0, np.cumsum(np.bincount(of_row))),
+            keys=np.array([key_of(query) for query in ids], np.uint64),
+            position=order,
+            names=given or self.names,
+            ids=np.array(ids),
+        )
+
+
+def categories_of(X: Features, query: str) -> dict[str, list[object]]:
+    """The categories of each categorical column of a frame of pandas or polars but `query`, in order."""
+    found = {name: _own_categories(cast(Frame, X)[name]) for name in columns_of(X) if name != query}
+    return {name: categories for name, categories in found.items() if categories is not None}
+
+
+def _own_categories(column: Any) -> list[object] | None:
+    """Those that the column's type has, in its order; of polars' Categorical, whose type has none, those of its rows by the alphabet."""
+    kind = f"{column.dtype}".partition("(")[0].lower()
+    if kind not in ("category", "categorical", "enum"):
+        return None
+    if kind == "categorical":
+        return sorted({value for value in column.to_list() if value is not None})
+    return list(column.dtype.categories)
+
+
+def columns_of(X: Features) -> list[str]:
+    """Columns of a frame; none of an array, or of a frame whose columns are numbered."""
+    columns = list(getattr(X, "columns", ()))
+    return columns if all(isinstance(name, str) for name in columns) else []
+
+
+def _labels(y: ArrayLike) -> Floats:
+    """``float64 [documents]``; of a table with one column, that column."""
+    try:
+        labels = np.asarray(_plain(y), np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y: {np.asarray(y).dtype}; labels are numbers, 0 and up") from None
+    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+def _plain(values: Any) -> Any:
+    """A column of pandas that may hold its own missing value, with NaN in place of that; a sparse matrix with all its numbers; others
+    as they are."""
+    if hasattr(values, "toarray"):
+        return values.toarray()
+    if getattr(values, "dtype", None) is not None and hasattr(values.dtype, "na_value") and f"{values.dtype}".lower() in _NULLABLE:
+        return values.to_numpy(np.float64, na_value=np.nan)
+    return values
+
+
+_NULLABLE = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
+"""Pandas' types of numbers that may be missing, in small letters."""
+
+
+def _numbers(values: Features, what: str) -> Floats32:
+    array = np.asarray(_plain(values))
+    text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
+    try:
+        if not text:
+            return np.ascontiguousarray(array, np.float32)
+    except (TypeError, ValueError):
+        pass  # reported below
+    raise ValueError(f"{what}: {array.dtype}; features are numbers")
+
+
+def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
+    """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
+    values = np.asarray(qid)
+    if values.shape != (n,):
+        raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
+    numbers: dict[object, int] = {}
+    of_row = np.empty(n, np.int64)
+    for row, value in enumerate(values.tolist()):
+        if value is None or value != value:
+            raise ValueError(f"qid: row {row} has none; every row names its query")
+        of_row[row] = numbers.setdefault(value, len(numbers))
+    return of_row, [query if isinstance(query, bytes) else str(query).encode() for query in numbers]

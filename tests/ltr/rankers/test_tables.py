@@ -1,0 +1,47 @@
+"""Tables become the queries that they say, whatever form they have; the estimator's tests hold the rest."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ltr
+from ltr.rankers.tables import Reading, weighed
+from tests.ltr.rankers.test_estimator import TREES, framed, rows
+
+
+def test_arrays_and_frames_are_the_same_queries():
+    X, y, qid, queries, _ = rows()
+    frame = framed(X, qid, queries.names)
+    for given in (ltr.queries_from(X, y, qid), ltr.queries_from(frame, y), ltr.queries_from(frame.to_pandas(), pl.Series(y))):
+        assert given.digest == queries.digest
+        assert np.array_equal(given.labels[np.argsort(given.position)], y)
+    renamed = ltr.queries_from(frame.rename({"qid": "query"}), y, query="query")
+    assert renamed.digest == queries.digest
+    plain = ltr.Queries(queries.features, queries.labels, queries.offsets)
+    by_group = ltr.queries_from(queries.features, queries.labels, group=np.diff(queries.offsets))
+    assert by_group.digest == plain.digest
+
+
+def test_they_train_as_the_estimator_does():
+    X, y, qid, *_ = rows()
+    weights = np.random.default_rng(0).uniform(0, 2, len(y))
+    queries = ltr.queries_from(X, y, qid, sample_weight=weights)
+    assert np.array_equal(queries.document_weights, weights[queries.position])
+    assert TREES.fit(queries).digest == ltr.Estimator(TREES).fit(X, y, qid, sample_weight=weights).model_.digest
+
+
+def test_rows_that_weigh_alike_within_queries_are_weights_of_queries():
+    queries = ltr.queries_from(np.zeros((5, 1)), np.arange(5), qid=[7, 8, 7, 8, 8])
+    assert weighed(queries, [2, 3, 2, 3, 3]).weights.tolist() == [2, 3]
+    assert weighed(queries, [2, 3]).weights.tolist() == [2, 3]
+    assert weighed(queries, [2, 3, 1, 3, 3]).document_weights.tolist() == [2, 1, 3, 3, 3]
+    assert weighed(queries, [2, 0, 2, 0, 0]).document_weights.tolist() == [2, 2, 0, 0, 0]
+
+
+def test_what_is_read_later_is_read_by_name_and_by_category():
+    reading = Reading("qid", ("b", "a"), {"a": ["low", "high"]})
+    features, names = reading.features(pl.DataFrame({"a": ["high", "huge"], "c": [1, 2], "b": [0.5, None]}))
+    assert names == ("b", "a")
+    assert np.array_equal(features, np.array([[0.5, 1], [np.nan, np.nan]], np.float32), equal_nan=True)
+    with pytest.raises(ValueError, match="features missing in the data: b"):
+        reading.features(pl.DataFrame({"a": ["low"]}))

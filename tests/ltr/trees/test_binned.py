@@ -1,0 +1,48 @@
+"""Queries binned once give the models that they give without."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.objectives.preferences import Preferences
+from tests.conftest import make_queries
+from tests.ltr.data.test_queries import shuffled
+
+SMALL = ltr.LambdaMART(n_trees=6, n_leaves=5, min_docs_in_leaf=3)
+
+
+def test_many_trainings_on_binned_queries_give_the_same_bytes(monkeypatch):
+    queries, valid = shuffled(make_queries(60, seed=1)), make_queries(30, seed=2)
+    models = [replace(SMALL, **change) for change in ({}, {"seed": 7}, {"n_leaves": 9, "objective": "map"}, {"loss": "balanced"})]
+    expected = [model.fit(queries, valid).digest for model in models]
+    binned = ltr.Binned(queries)
+    monkeypatch.setattr("ltr.trees.partition.apply_bins", None)  # nothing is binned again
+    assert [model.fit(binned, valid).digest for model in models] == expected
+    assert [model.fit(binned, valid).digest for model in models] == expected, "a training left something behind"
+    assert repr(binned) == f"Binned(queries={queries!r}, max_bins=255)"
+
+
+def test_preferences_are_rows_of_the_queries_given():
+    queries = shuffled(make_queries(40, seed=1))
+    first = queries.offsets[:-1][np.diff(queries.offsets) > 1]
+    preferences = Preferences(first + 1, first)
+    assert SMALL.fit(ltr.Binned(queries), preferences=preferences).digest == SMALL.fit(queries, preferences=preferences).digest
+
+
+def test_other_bins_and_other_things_are_refused():
+    queries = make_queries(20)
+    with pytest.raises(
+        ValueError, match=r"max_bins=63, and the queries were binned with 255; take ltr.Binned\(queries, max_bins=63\)"
+    ):
+        replace(SMALL, max_bins=63).fit(ltr.Binned(queries))
+    assert (
+        replace(SMALL, max_bins=63).fit(ltr.Binned(queries, max_bins=63)).digest == replace(SMALL, max_bins=63).fit(queries).digest
+    )
+    with pytest.raises(ValueError, match=r"Binned: queries is a ndarray; it takes ltr\.Queries"):
+        ltr.Binned(queries.features)
+    with pytest.raises(ValueError, match="max_bins 1 is outside 2–255"):
+        ltr.Binned(queries, max_bins=1)
+    with pytest.raises(TypeError, match="no parameter 'max_bin'; did you mean max_bins"):
+        ltr.Binned(queries, max_bin=3)
