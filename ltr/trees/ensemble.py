@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from ltr.kernels.kernel import (
     Floats32,
     Ints,
     Ints32,
+    Kernel,
     NumbaType,
     Words,
     Words32,
@@ -152,17 +154,26 @@ class Trees:
         return scores
 
     def _score(self, features: Floats32, scores: Floats, infinite: Bools) -> None:
-        nodes = self.feature, self.threshold, self.missing_left, self.left, self.right
-        values = self.value, self.node_starts, self.leaf_starts
+        if self._by_bits is None:
+            nodes = self.feature, self.threshold, self.missing_left, self.left, self.right
+            _predict(features, *nodes, self.value, self.node_starts, self.leaf_starts, scores, infinite)
+        else:
+            predict, walked, score_block = self._by_bits
+            predict(features, walked, score_block, scores, infinite)
+
+    @cached_property
+    def _by_bits(self) -> "tuple[Kernel, Walked, Address] | None":
+        """`_predict_by_bits` and what it takes of these trees, made once; None for trees of more than 64 leaves."""
         largest = np.diff(self.leaf_starts).max(initial=0)
         if largest > 64:
-            _predict(features, *nodes, *values, scores, infinite)
-            return
-        kept = np.empty(len(self.feature), np.uint32) if largest <= 32 else np.empty(len(self.feature), np.uint64)
-        walked = Walked(*_plan(*nodes, self.node_starts, kept), *map(_frozen, values))
+            return None
+        kept = np.empty(len(self.feature), np.uint32 if largest <= 32 else np.uint64)
+        nodes = self.feature, self.threshold, self.missing_left, self.left, self.right
+        plan, values = _plan(*nodes, self.node_starts, kept), (self.value, self.node_starts, self.leaf_starts)
         kind = _WALKED_32 if largest <= 32 else _WALKED_64
         whole = types.void(read_only(F4_2D), kind, I8, F8_1D, I1_1D)
-        ready(_predict_by_bits, whole)(features, walked, address(_score_block, _score_signature(kind)), scores, infinite)
+        score_block = address(_score_block, _score_signature(kind))
+        return ready(_predict_by_bits, whole), Walked(*plan, *map(_frozen, values)), score_block
 
 
 _KINDS = {
