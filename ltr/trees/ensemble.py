@@ -1,7 +1,7 @@
 """An ensemble of regression trees: its arrays, its scores, and which leaf a document falls into."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -93,6 +93,11 @@ class Trees:
             return False
         reads = bool(((self.feature >= 0) & (self.feature < n_features)).all())
         return reads and bool(_in_order(self.left, self.right, self.node_starts))
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """All that these trees are, by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def n_trees(self) -> int:

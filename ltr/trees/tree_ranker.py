@@ -102,7 +102,7 @@ class TreeRanker(Ranker):
         return replace(self, trees=replace(self.ensemble, value=weights.copy()))
 
     def _learned_arrays(self) -> Arrays:
-        return vars(self.trees)
+        return self.ensemble.arrays
 
     def _with_arrays(self, arrays: Arrays) -> Self:
         if self.base_feature is not None and self.base_feature not in self.names:

@@ -145,7 +145,7 @@ def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.D
     if values:
         write_values(folder.values, values, cell.conventions, open_queries(cell.data.test))
     if cell.goes_on and isinstance(fitted, TreeRanker) and fitted.rest is not None:
-        np.savez(folder.rest, allow_pickle=False, **vars(fitted.rest))
+        np.savez(folder.rest, allow_pickle=False, **fitted.rest.arrays)
     if fitted.curve is not None:
         write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
     if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:
