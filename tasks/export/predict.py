@@ -19,7 +19,7 @@ from tasks.data.tables import is_table, reading, scan
 from tasks.data.text import BYTES, read_names, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
-from tasks.store.state import refuse_overwriting, written_whole
+from tasks.store.state import require_output, written_whole
 
 ROWS = 100_000
 """Of a table and of a text that are read at a time."""
@@ -46,7 +46,7 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
     if output.suffix not in FORMATS:
         raise DataError(f"{output}: scores are written as {', '.join(FORMATS)}")
     found = located(path)
-    refuse_overwriting(output, found, *(located(run) for paths in data.runs.values() for run in paths))
+    require_output(output, found, *(located(run) for paths in data.runs.values() for run in paths))
     forms = {name: [form for form in FORMS if column_of(form, name) in model.names] for name in data.runs}
     runs = {name: (read_trec(data.runs[name], RUN), own) for name, own in forms.items() if own}
     joined = {column_of(form, name) for name, own in forms.items() for form in own}
