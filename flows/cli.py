@@ -710,7 +710,9 @@ def _predict(given: argparse.Namespace) -> int:
         from tasks.tracking.lookup import find_model
 
         data = _config_of(given.model, [given.data], given.set).data
-        rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
+        asked = [said.partition("=")[0].removeprefix("data.") for said in given.set]
+        named = [getattr(data, kind) for kind in ("query", "document") if kind in asked]
+        rows = predict(find_model(given.model), Path(given.data), Path(given.output), data, named)
     print(f"{number_of(rows, 'score')}: {given.output}")
     return 0
 

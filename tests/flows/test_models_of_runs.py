@@ -114,6 +114,10 @@ def test_columns_are_remembered_and_overridden(run_id, capsys):
     for command in (["evaluate"], ["export", "--to", "lightgbm", "-o", "m.txt"], ["optimality"], ["explain"], by_language):
         code, _, err = answered(capsys, *command, "--model", model, "--data", "train.csv")
         assert code == 0, err
+    Path("s.csv").unlink()
+    code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv", "--set", "document=id")
+    assert (code, Path("s.csv").exists()) == (1, False)
+    assert "train.csv: no column 'id'; there are: sku, qid" in err
     table().rename({"qid": "session", "grade": "stars"}).write_csv("other.csv")
     code, _, err = answered(capsys, "evaluate", "--model", model, "--data", "other.csv")
     assert code == 1
