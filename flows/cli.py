@@ -55,6 +55,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _natural(written: str) -> int:
+    """A whole number, 0 or more, of an argument."""
+    if not written.isdecimal():
+        raise argparse.ArgumentTypeError(f"{written!r}: a whole number, 0 or more")
+    return int(written)
+
+
+def _not_empty(written: str) -> str:
+    """A text of an argument that says something: an unset variable of a shell says nothing."""
+    if not written.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return written
+
+
 def _describe_error(error: Exception) -> str:
     """An error as its user needs it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
@@ -105,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
     refit = command("refit", _refit, "train what a finished run chose on all its data")
     refit.add_argument("run", metavar="RUN[:RANKER]", help="the best ranker where none is named")
-    refit.add_argument("--register", metavar="NAME", help="add the model to MLflow's registry under this name")
+    refit.add_argument("--register", type=_not_empty, metavar="NAME", help="add the model to MLflow's registry under this name")
     json_line(refit)
     refit.set_defaults(fresh=False, runner=None, record=None)
 
@@ -153,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     clicks.add_argument(
         "--held-out", type=float, default=0.2, metavar="SHARE", help="of the sessions, to judge the models on (default: 0.2)"
     )
-    clicks.add_argument("--seed", type=int, default=1, help="draws the sessions that are held out, by their ids")
+    clicks.add_argument("--seed", type=_natural, default=1, help="draws the sessions that are held out, by their ids")
     json_line(clicks)
 
     offpolicy = command("offpolicy", _offpolicy, "estimate from a session log what new rankers would earn, before they go live")
@@ -174,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
         "--clip", type=float, default=1000.0, metavar="W", help="no page stands for more than so many (default: 1000)"
     )
     offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
-    offpolicy.add_argument("--seed", type=int, default=1, help="draws the halves of the sessions, by their ids")
+    offpolicy.add_argument("--seed", type=_natural, default=1, help="draws the halves of the sessions, by their ids")
     json_line(offpolicy)
 
     interleaving = command("interleave", _interleave, "plan an interleaved comparison of rankers, or analyse one")
@@ -244,8 +258,8 @@ def _parser() -> argparse.ArgumentParser:
     measured_by(optimality, "ndcg_10")
     optimality.add_argument("--epsilon", type=float, default=0.01)
     optimality.add_argument("--delta", type=float, default=0.01)
-    optimality.add_argument("--seed", type=int, default=1)
-    optimality.add_argument("--escape", type=int, default=0, metavar="EPOCHS", help="of a net: train on for so many epochs")
+    optimality.add_argument("--seed", type=_natural, default=1)
+    optimality.add_argument("--escape", type=_natural, default=0, metavar="EPOCHS", help="of a net: train on for so many epochs")
     optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
 
     predict = command("predict", _predict, "score a file with a model")
@@ -426,6 +440,10 @@ def _refit(given: argparse.Namespace) -> int:
 
 def _fuse(given: argparse.Namespace) -> int:
     """A run over the forms of some systems' scores, and its best fusion as a TREC run."""
+    from tasks.records import ConfigError
+
+    if given.way and not given.output:
+        raise ConfigError(f"fuse: --with {given.way} says which ranking is written, and -o where; give both")
     with _working():
         from pathlib import Path
 
@@ -441,10 +459,10 @@ def _fuse(given: argparse.Namespace) -> int:
             config.require_ranker("--with", given.way)
         make_state_folder()
         from tasks.data.ingest import located
-        from tasks.store.state import refuse_overwriting
+        from tasks.store.state import require_output
 
         if given.output:
-            refuse_overwriting(Path(given.output), located(Path(given.qrels)), *(located(Path(path)) for path in runs.values()))
+            require_output(Path(given.output), located(Path(given.qrels)), *(located(Path(path)) for path in runs.values()))
 
     def write(outcome: "RunOutcome") -> Mapping[str, Any]:
         found = {name: value for one in outcome.evidence for name, value in one.numbers().items() if name == "best_single"}
@@ -471,7 +489,7 @@ def _correct(given: argparse.Namespace) -> int:
         from tasks.evidence.machine_labels import corrected_runs
         from tasks.records import printable
 
-        runs = named_runs(given.runs, fewest=1)
+        runs = named_runs(given.runs, fewest=1, command="correct")
         written = fuse_config(runs, given.people, "ndcg_10", 3)
         override_all(written, given.set)
         rules, files = parse(written, "correct").core_conventions, {name: [Path(path)] for name, path in runs.items()}
@@ -555,14 +573,14 @@ def _clicks(given: argparse.Namespace) -> int:
         from tasks.data.click_models import compare_models, fit_model, position_notes, written_models
         from tasks.data.log_pages import log_pages
         from tasks.data.tables import require_writable, write_table
-        from tasks.store.state import refuse_overwriting
+        from tasks.store.state import require_output
 
         log = parse_click_log(given.log, given.model or BEST, given.set)
         if not 0 < given.held_out < 1:
             raise ValueError(f"--held-out {given.held_out}: a share of the sessions between 0 and 1")
         if given.output:
             require_writable(Path(given.output))
-            refuse_overwriting(Path(given.output), Path(given.log))
+            require_output(Path(given.output), Path(given.log))
         read = log_pages(log)
     with _working("fitting click models"):
         compared = compare_models(read, log.prior or None, given.held_out, given.seed)
@@ -692,7 +710,9 @@ def _predict(given: argparse.Namespace) -> int:
         from tasks.tracking.lookup import find_model
 
         data = _config_of(given.model, [given.data], given.set).data
-        rows = predict(find_model(given.model), Path(given.data), Path(given.output), data)
+        asked = [said.partition("=")[0].removeprefix("data.") for said in given.set]
+        named = [getattr(data, kind) for kind in ("query", "document") if kind in asked]
+        rows = predict(find_model(given.model), Path(given.data), Path(given.output), data, named)
     print(f"{number_of(rows, 'score')}: {given.output}")
     return 0
 
@@ -706,10 +726,10 @@ def _export(given: argparse.Namespace) -> int:
 
         from tasks.export.formats import export_to
         from tasks.records import number_of, printable
-        from tasks.store.state import refuse_overwriting
+        from tasks.store.state import require_output
         from tasks.tracking.lookup import find_model
 
-        refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data or ()))
+        require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()))
         done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete, given.engine)
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
@@ -758,6 +778,8 @@ def _explain(given: argparse.Namespace) -> int:
         raise ConfigError("explain: --above, --below and -o are of one --query")
     if given.query is not None and given.segment:
         raise ConfigError("explain: --query, or a --segment of queries")
+    if given.output and not given.output.lower().endswith(".svg"):
+        raise ConfigError(f"explain: -o {given.output}: a drawing is written as .svg")
     model, queries, config = _opened(given)
     with _working("explaining"):
         from pathlib import Path
@@ -765,7 +787,7 @@ def _explain(given: argparse.Namespace) -> int:
         from flows.terminal import show_pair, show_wrong_order
         from tasks.evidence.reasons import pair_of
         from tasks.evidence.wrong_order import summary_of
-        from tasks.store.state import refuse_overwriting
+        from tasks.store.state import require_output
 
         if given.query is None:
             summary = summary_of(model, queries, given.segment, config.data.clicks)
@@ -776,7 +798,7 @@ def _explain(given: argparse.Namespace) -> int:
             show_pair(pair)
             written = pair.as_json()
             if given.output:
-                refuse_overwriting(Path(given.output), Path(given.model), *map(Path, given.data))
+                require_output(Path(given.output), Path(given.model), *map(Path, given.data))
                 Path(given.output).write_text(pair.drawing())
                 print(f"drawing: {given.output}")
     if given.json:
@@ -795,10 +817,10 @@ def _optimality(given: argparse.Namespace) -> int:
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
         from flows.own_server import use_own_server
-        from tasks.store.state import refuse_overwriting
+        from tasks.store.state import require_output
 
         if given.output:
-            refuse_overwriting(Path(given.output), Path(given.model), *config.data.files)
+            require_output(Path(given.output), Path(given.model), *config.data.files)
         measure = (given.measure or ["ndcg_10"])[0]
         with ends_in_time(), owned():
             use_own_server()
@@ -824,15 +846,15 @@ def _compare(given: argparse.Namespace) -> int:
 
         stored = [find_values(run) for run in given.runs]
         table = compare_stored(stored, given.measure, given.margin)
+        cards = scorecards(stored, given.tier, given.margin or 0.0, given.level) if given.tier else []
+        selected = [] if given.measure else [one.select for one in stored if one.select and one.select in table.measures]
+        changed = [] if given.queries is None else changed_queries(stored, [*selected, table.measures[0]][0], given.queries)
     written = table.as_json()
     show_comparison(table)
     if given.tier:
-        cards = scorecards(stored, given.tier, given.margin or 0.0, given.level)
         show_scorecards(cards)
         written["scorecards"] = [asdict(card) for card in cards]
     if given.queries is not None:
-        selected = [] if given.measure else [one.select for one in stored if one.select and one.select in table.measures]
-        changed = changed_queries(stored, [*selected, table.measures[0]][0], given.queries)
         show_changed(changed)
         written["changed"] = [entry.as_json() for entry in changed]
     if given.json:

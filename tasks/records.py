@@ -87,12 +87,14 @@ class Columns:
     Attributes:
         query, document, label: names of a table's columns.
         first_feature: number of the first feature of LETOR text.
+        ignore: patterns of a table's columns that are no features: those that were left out, and attributes of queries.
     """
 
     query: str = "query"
     document: str = "document"
     label: str = "label"
     first_feature: int = 1
+    ignore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,11 @@ def corrected(
         seed: of the parts for cross-fitting.
 
     Raises:
-        ValueError: for shapes that differ, a machine's gain that is missing, or fewer than two sampled documents.
+        ValueError: for shapes that differ, a gain that is infinite, a machine's that is missing, fewer than two sampled documents, or a level
+            that is not between 0 and 1.
     """
+    if not 0 < level < 1:
+        raise ValueError(f"level: {level}; between 0 and 1")
     w, g, f = (np.asarray(array, np.float64) for array in (weights, people, machine))
     kinds = np.unique(f if labels is None else np.asarray(labels, np.float64), return_inverse=True)[1]
     if not (w.ndim == 1 and w.shape == g.shape == f.shape == kinds.shape):
@@ -98,10 +101,12 @@ def corrected(
         )
     if not (np.isfinite(f).all() and np.isfinite(w).all()):
         raise ValueError("corrected: a document has no gain of the machine's, or no weight")
+    if np.isinf(g).any():
+        raise ValueError("corrected: a gain of people's is infinite")
     judged = ~np.isnan(g)
     n, population = int(judged.sum()), len(w)
     if n < 2:
-        raise ValueError(f"corrected: people judged {n} documents; an interval needs two")
+        raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs two")
     everywhere, held_out = _calibrated(g, f, kinds, judged, seed)
     own, matters = w[judged], w != 0
     fitted = _total(own * g[judged], np.column_stack((own * held_out, own)), np.array([w @ everywhere, w.sum()]), population, level)

@@ -14,6 +14,7 @@ from ltr.data.queries import Queries, canonical, chosen, select
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, learned
+from ltr.rankers.column import Column
 from ltr.rankers.parameters import SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 
@@ -24,7 +25,8 @@ class Average(Ranker):
 
     Args:
         of: the rankers, all under the conventions of the average; in a configuration, sections like those of `rankers`.
-        copies: of each of them, with the seeds `seed`, `seed` + 1, …, where they have one.
+        copies: of each of them, with the seeds `seed`, `seed` + 1, …, where they have one; where not, one is trained and counts so often,
+            unless `query_share` draws other queries for each.
         query_share: share of the training queries that each copy learns from, a new draw for each.
         seed: of the first copies.
         members: once fitted, every copy.
@@ -57,13 +59,24 @@ class Average(Ranker):
         """What any of the rankers would refuse.
 
         Raises:
-            ValueError: saying what is wrong with the queries; for weights of queries where one of the rankers has no use for them.
+            ValueError: saying what is wrong with the queries; for weights of queries where one of the rankers has no use for them; for a
+                column with missing values, which have no place on a common scale; for copies that nothing tells apart.
         """
         super().check(queries)
+        if self.copies > 1 and self.query_share == 1 and not any(map(_has_seed, self.of)):
+            kinds = ", ".join(dict.fromkeys(member.kind for member in self.of))
+            raise ValueError(
+                f"average: copies={self.copies} of {kinds}, without a seed, would all be the same; query_share below 1 draws other queries for each"
+            )
         for member in self.of:
             if queries.weights is not None and not member.query_weights:
                 raise ValueError(f"average: {member.kind} does not obey weights of queries")
             member.check(queries)
+            if isinstance(member, Column) and (missing := member.n_missing(queries)):
+                raise ValueError(
+                    f"average: {member.feature!r} is missing for {missing:,} of {queries.n_documents:,} documents, and a column puts these "
+                    "last, which is no number to average; data.run_forms: [min-max] gives such documents of a run 0"
+                )
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A fitted copy.
@@ -72,12 +85,14 @@ class Average(Ranker):
             ValueError: as each of the rankers does.
         """
         check_data(self, queries, valid)
+        self.check(queries)
         queries = canonical(queries)
-        members = [
-            copy.fit(self._drawn(queries, k), valid, tick)
-            for k in range(self.copies)
-            for copy in (_seeded(member, self.seed + k) for member in self.of)
-        ]
+        members: list[Ranker] = []
+        for k in range(self.copies):
+            drawn = self._drawn(queries, k)
+            for place, member in enumerate(self.of):
+                same = k > 0 and drawn is queries and not _has_seed(member)
+                members.append(members[place] if same else _seeded(member, self.seed + k).fit(drawn, valid, tick))
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
         return replace(self, members=tuple(members), deviations=deviations, names=queries.names, remarks=remarks)
@@ -172,9 +187,13 @@ class Average(Ranker):
         return "linear" if self.members and {member.export_form for member in self.members} == {"linear"} else None
 
 
+def _has_seed(member: Ranker) -> bool:
+    return "seed" in member.parameters
+
+
 def _seeded(member: Ranker, seed: int) -> Ranker:
     """The ranker with a seed, if it has any."""
-    changed: Any = {"seed": seed} if "seed" in member.parameters else {}
+    changed: Any = {"seed": seed} if _has_seed(member) else {}
     return replace(member, **changed)
 
 

@@ -486,7 +486,8 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
     """Checks what a ranker is to be fitted to.
 
     Raises:
-        ValueError: for what are no `ltr.Queries`, for none of them, and for validation queries with other features.
+        ValueError: for what are no `ltr.Queries`, for none of them, for weights that the ranker has no use for, and for validation
+            queries with other features.
     """
     for name, given in (("queries", queries), ("valid", valid)):
         if given is None and name == "valid":
@@ -502,6 +503,8 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
             )
     if queries.document_weights is not None and not ranker.document_weights:
         raise ValueError(f"{type(ranker).__name__}.fit: it does not obey weights of documents; ltr.LambdaMART does")
+    if queries.weights is not None and not ranker.query_weights:
+        raise ValueError(f"{type(ranker).__name__}.fit: queries have weights, and {ranker.kind} does not obey them")
     if valid is not None and valid.names != queries.names:
         raise ValueError(
             f"{type(ranker).__name__}.fit: valid has the features {_few(valid.names)}, and queries {_few(queries.names)}"
@@ -527,8 +530,6 @@ def save(model: Ranker, folder: str | Path) -> None:
     if not isinstance(model, Ranker):
         inner = "; of an estimator, save its model_" if hasattr(model, "get_params") else ""
         raise ValueError(f"save: model is {_named(model)}; it takes a fitted ranker{inner}")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     about: dict[str, Json] = {
         "format": FORMAT,
         "kind": model.kind,
@@ -537,6 +538,8 @@ def save(model: Ranker, folder: str | Path) -> None:
         "features": list(model.names),
     }
     arrays = model.arrays
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "model.npz", "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
     (folder / "model.json").write_text(json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n")

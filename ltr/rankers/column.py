@@ -32,6 +32,12 @@ class Column(Ranker):
     feature: str
     descending: bool = True
 
+    def check(self, queries: Queries) -> None:
+        """Raises ValueError where there is no such feature."""
+        super().check(queries)
+        if self.feature not in queries.names:
+            raise ValueError(f"column: no feature {self.feature!r} in this data set; it has {', '.join(queries.names[:5])} …")
+
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """A copy that knows the feature's position; nothing else is used.
 
@@ -39,13 +45,16 @@ class Column(Ranker):
             ValueError: where there is no such feature.
         """
         check_data(self, queries, valid)
-        if self.feature not in queries.names:
-            raise ValueError(f"column: no feature {self.feature!r} in this data set; it has {', '.join(queries.names[:5])} …")
-        missing = int(np.isnan(queries.features[:, queries.names.index(self.feature)]).sum())
+        self.check(queries)
+        missing = self.n_missing(queries)
         remarks = (
             (f"{missing:,} of {queries.n_documents:,} training documents have no {self.feature} and rank last",) if missing else ()
         )
         return replace(self, names=queries.names, remarks=remarks)
+
+    def n_missing(self, queries: Queries) -> int:
+        """How many documents of a data set that has the feature miss it."""
+        return int(np.isnan(queries.features[:, queries.names.index(self.feature)]).sum())
 
     def _scores(self, features: Floats32) -> Floats:
         values = features[:, self.names.index(self.feature)]

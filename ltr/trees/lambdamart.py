@@ -143,6 +143,11 @@ class LambdaMART(TreeRanker):
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
             )
 
+    @property
+    def features_read(self) -> tuple[str, ...]:
+        """The base, and the monotone features."""
+        return (*([self.base] if self.base else []), *self.monotone)
+
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need."""
         super().check(queries)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,7 +98,8 @@ class Data(Strict):
     @property
     def columns(self) -> Columns:
         """What a model remembers of its data's files."""
-        return Columns(self.query, self.document, self.label, self.first_feature)
+        ignore = (*self.ignore, *map(escape, self.attributes))
+        return Columns(self.query, self.document, self.label, self.first_feature, ignore)
 
     @property
     def known(self) -> list[str]:

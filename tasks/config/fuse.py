@@ -27,8 +27,8 @@ WAYS: dict[str, Written] = {
 """Rankers by name; what they learn, they learn from all forms of the scores."""
 
 
-def named_runs(given: Sequence[str], fewest: int = 2) -> dict[str, str]:
-    """Paths by name: of ``NAME=FILE`` the name, of ``FILE`` that of the file without its suffix.
+def named_runs(given: Sequence[str], fewest: int = 2, command: str = "fuse") -> dict[str, str]:
+    """Paths by name: of ``NAME=FILE`` the name, of ``FILE`` that of the file without its suffix; `command`: in whose words they are refused.
 
     Raises:
         ConfigError: for fewer runs than the fewest, two of one name, or one that a ranker of `WAYS` has.
@@ -39,7 +39,7 @@ def named_runs(given: Sequence[str], fewest: int = 2) -> dict[str, str]:
         if not named:
             name, path = re.sub(r"[^\w. -]", "-", Path(one).stem, flags=re.ASCII).lstrip("."), one
         if name in runs or name in WAYS:
-            raise ConfigError(f"fuse: {one}: the name {name!r} is taken; write NAME=FILE to name it otherwise")
+            raise ConfigError(f"{command}: {one}: the name {name!r} is taken; write NAME=FILE to name it otherwise")
         runs[name] = path
     if len(runs) < fewest:
         raise ConfigError(f"fuse: {len(runs)} run; two or more are fused")

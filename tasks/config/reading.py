@@ -1,5 +1,6 @@
 """Configurations from files and the command line, with one clear line for whatever is wrong."""
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,10 +38,20 @@ def _explain(error: ValidationError, where: str) -> ConfigError:
             lines.append(f"{where}: unknown key {path!r}{near(str(fault['loc'][-1]))}")
         elif fault["type"] == "value_error":
             lines.append(f"{where}: {path + ': ' if path else ''}{fault['ctx']['error']}")
+        elif fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
+            lines.append(f"{where}: {path}: {_not_a_kind(fault['ctx'])}")
         else:
             shown = json.dumps(fault["input"], default=str)
             lines.append(f"{where}: {path}: {fault['msg'].lower()} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
     return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def _not_a_kind(found: Mapping[str, Any]) -> str:
+    known = str(found.get("expected_tags", ", ".join(SECTIONS))).replace("'", "")
+    if "tag" not in found:
+        return f"a section names its kind: {known}"
+    likely = difflib.get_close_matches(found["tag"], known.split(", "), n=1)
+    return f"unknown kind {found['tag']!r}; {f'did you mean {likely[0]}? ' if likely else ''}known: {known}"
 
 
 def parse(written: Mapping[str, Any], where: str = "configuration") -> RunConfig:

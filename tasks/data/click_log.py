@@ -16,6 +16,8 @@ from tasks.records import DataError
 
 MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
 """A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""
+PLACE = r"^\s*0*[1-9]\d{0,5}\s*$"
+"""The form of a rank, 1 to 999999."""
 
 
 def implausible(sessions: pl.DataFrame) -> pl.Series:
@@ -47,7 +49,7 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
         order = order.cast(pl.Int64)
     else:
-        _check(
+        require_form(
             log,
             frame,
             log.click,
@@ -57,13 +59,14 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
     rank = pl.lit(1)
     if ranks:
-        _check(log, frame, log.rank, r"^\s*0*[1-9]\d{0,5}\s*$", "the place a result was shown at, 1 to 999999", empty=unplaced)
+        require_form(log, frame, log.rank, PLACE, "the place a result was shown at, 1 to 999999", empty=unplaced)
         rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64, strict=not unplaced)
     text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
 
 
-def _check(log: ClickLog, frame: pl.LazyFrame, column: str, pattern: str, rule: str, empty: bool = True) -> None:
+def require_form(log: ClickLog, frame: pl.LazyFrame, column: str, pattern: str, rule: str, empty: bool = True) -> None:
+    """Raises DataError for a value that is not of the form `pattern`, or missing unless `empty`, with its line and the `rule` in words."""
     fits = pl.col("value").str.contains(pattern).fill_null(empty)
     values = frame.select(pl.col(column).cast(pl.String).alias("value")).with_row_index("row", offset=2)
     wrong = values.filter(~fits).head(1).collect(engine="streaming")

@@ -237,7 +237,11 @@ def _of_table(path: Path, data: Data) -> Rows:
     for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
         if column not in frame.columns:
             near = difflib.get_close_matches(column, frame.columns, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are: {', '.join(frame.columns[:8])}"
+            hint = (
+                f"; did you mean {' or '.join(near)}?"
+                if near
+                else f"; there are: {', '.join(frame.columns[:8])}{' …' if frame.width > 8 else ''}"
+            )
             raise DataError(
                 f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight, data.sources and data.attributes name the columns)"
             )

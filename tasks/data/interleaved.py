@@ -7,7 +7,7 @@ import polars as pl
 
 from ltr.clicks.interleaving import Duel, Sessions, credits, duels
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import open_log
+from tasks.data.click_log import PLACE, open_log, require_form
 from tasks.data.log_pages import plausible
 from tasks.data.tables import reading
 from tasks.records import DataError, number_of
@@ -55,10 +55,10 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
         method: one of `ltr.clicks.interleaving.METHODS`.
 
     Raises:
-        DataError: for columns that are missing, and fewer than two rankers or pages.
+        DataError: for columns that are missing, a rank that is none, and fewer than two rankers or pages.
     """
     frame, page = open_log(log, ranks=True, unplaced=True)
-    columns = frame.collect_schema().names()
+    columns = [name for name in frame.collect_schema().names() if name not in ("_order", "_rank")]
     by_rank = [name for name in columns if name.startswith(RANK_OF)]
     if method == "team-draft" and team not in columns:
         raise DataError(
@@ -69,6 +69,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
             f"{log.log}: {method} needs where each ranker had a result: columns {RANK_OF}A and {RANK_OF}B, of at least two rankers"
         )
     with reading(log.log):
+        frame = _with_places(log, frame, by_rank)
         results = (
             frame.sort("_rank")
             .group_by([*page, log.document])
@@ -77,7 +78,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
                 rank=pl.col("_rank").first(),
                 rows=pl.len(),
                 team=pl.col(team).first().cast(pl.String) if method == "team-draft" else pl.lit(None, pl.String).first(),
-                **{f"of{k}": pl.col(name).first().cast(pl.Int64, strict=False) for k, name in enumerate(by_rank)},
+                **{f"of{k}": pl.col(name).first() for k, name in enumerate(by_rank)},
             )
             .collect(engine="streaming")
         )
@@ -115,3 +116,14 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
         raise DataError(f"{log.log}: {error}") from None
     clicked = results.filter("clicked")["page"].n_unique()
     return Comparison(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes))
+
+
+def _with_places(log: ClickLog, frame: pl.LazyFrame, columns: list[str]) -> pl.LazyFrame:
+    """The log with each ranker's ranks as whole numbers, null where it did not have the result."""
+    schema = frame.collect_schema()
+    for name in columns:
+        value = pl.col(name).fill_nan(None) if schema[name].is_float() else pl.col(name)
+        text = value.cast(pl.String).str.strip_chars().str.replace(r"^(\d+)\.0$", "$1")
+        frame = frame.with_columns(pl.when(text != "").then(text).alias(name))
+        require_form(log, frame, name, PLACE, "where the ranker had the result, 1 to 999999, or nothing")
+    return frame.with_columns(pl.col(columns).cast(pl.Int64))

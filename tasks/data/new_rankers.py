@@ -60,7 +60,8 @@ def read_scores(path: Path) -> pl.DataFrame:
         scores = table.select(pl.col("query", "document").cast(pl.String), score=pl.col("score").cast(pl.Float64, strict=False))
         wrong = scores.with_row_index("row", offset=1).filter(~pl.col("score").is_finite().fill_null(False))
         if wrong.height:
-            raise DataError(f"{path}, row {wrong['row'][0]}: the score is a finite number")
+            row = wrong["row"][0]
+            raise DataError(f"{path}, row {row}: score {str(table['score'][row - 1] or '')[:40]!r}: the score is a finite number")
     scores = scores.with_columns(query=normalised("query"))
     twice = scores.filter(pl.struct("query", "document").is_duplicated())
     if twice.height:
@@ -110,7 +111,7 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int) -> tuple
     """The pages of queries that a ranker has scores of, its rank of each pair, the half of the sessions, and what was left out."""
     asked = scores.join(read.pairs.select("query").unique(), on="query", how="semi")
     if not asked.height:
-        ours, theirs = (", ".join(table["query"].head(3).to_list()) for table in (read.pairs, scores))
+        ours, theirs = (", ".join(table["query"].unique(maintain_order=True).head(3)) for table in (read.pairs, scores))
         raise DataError(f"{name}: no query of the log has a score; queries there: {ours}; here: {theirs}")
     pairs = pl.concat((read.pairs, asked.select("query", "document"))).unique().sort("query", "document").with_row_index("pair")
     number = read.pairs.join(pairs, on=["query", "document"], how="left", maintain_order="left")["pair"].cast(pl.Int64).to_numpy()

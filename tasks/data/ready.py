@@ -145,7 +145,8 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         for point in config.cells(name):
             absent = [feature for feature in point.section.build().features_read if feature not in train.names]
             if absent:
-                raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {', '.join(train.names[:8])} …")
+                few = ", ".join(train.names[:8]) + (" …" if len(train.names) > 8 else "")
+                raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {few}")
     deaf = [name for name, section in config.rankers.items() if not section.core.query_weights]
     if deaf and config.data.weight:
         able = [kind for kind, core in ltr.KINDS.items() if core.query_weights]
@@ -158,7 +159,9 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         missing = np.isnan(queries.features)
         if missing.any():
             which = int(missing.any(axis=0).argmax())
-            way_out = f" ({IMPUTE})" if "impute" in type(config.rankers[complete[0]]).model_fields else ""
+            section = config.rankers[complete[0]]
+            imputing = [one for one in (section, *getattr(section, "of", ())) if "impute" in type(one).model_fields]
+            way_out = f" ({IMPUTE})" if imputing else ""
             raise DataError(
                 f"rankers.{complete[0]} needs complete features; {queries.names[which]!r} is missing for "
                 f"{int(missing[:, which].sum()):,} {role} documents{way_out}"

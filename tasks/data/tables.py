@@ -45,7 +45,7 @@ def scan(path: Path, quoted: bool = True) -> pl.LazyFrame:
     """A table to be read, columns of CSV and TSV as text. Errors of reading it come when it is collected, inside `reading`.
 
     Raises:
-        DataError: as `require_plain`, and for a column that the header of a text names twice.
+        DataError: as `require_plain`, and for a header of a text that names a column twice or is separated otherwise.
     """
     require_plain(path)
     with reading(path):
@@ -53,6 +53,10 @@ def scan(path: Path, quoted: bool = True) -> pl.LazyFrame:
             return pl.scan_parquet(path, glob=False)
         separator = SEPARATORS.get(path.suffix.lower(), "\t")
         header = _header(path, separator) if quoted else []
+        if len(header) == 1 and (marks := [mark for mark in ";\t,|" if mark != separator and mark in header[0]]):
+            raise DataError(
+                f"{path}, line 1: {header[0][:40]!r} is one column: fields of {path.suffix.lower()} are separated by {separator!r}, not {marks[0]!r}"
+            )
         twice = [name for k, name in enumerate(header) if name in header[:k]]
         if twice:
             raise DataError(f"{path}, line 1: column {twice[0]!r} is named twice; rename one")
@@ -67,6 +71,8 @@ def reading(path: Path) -> Iterator[None]:
     except DataError:
         raise
     except (pl.exceptions.PolarsError, OSError) as error:
+        if path.suffix.lower() in SEPARATORS and "more fields" in str(error):
+            _refuse_uneven_lines(path, SEPARATORS[path.suffix.lower()])
         raise DataError(f"{path}: cannot be read as {path.suffix[1:].lower()}: {str(error).splitlines()[0]}") from None
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # of polars, for damaged files
@@ -78,14 +84,14 @@ def read_table(path: Path) -> pl.DataFrame:
     """A table with its columns; of CSV and TSV as text, where nothing stands for a missing value.
 
     Raises:
-        DataError: as `scan`, for a table without rows, a damaged file, and a line with fewer fields than the header.
+        DataError: as `scan`, for a table without rows, a damaged file, and a line with fewer or more fields than the header.
     """
     with reading(path):
         frame = scan(path).collect()
     if frame.height == 0:
         raise DataError(f"{path}: no document in it")
     if path.suffix.lower() in SEPARATORS and frame.to_series(-1).null_count():
-        _refuse_short_lines(path, SEPARATORS[path.suffix.lower()], frame.width)
+        _refuse_uneven_lines(path, SEPARATORS[path.suffix.lower()])
     return frame
 
 
@@ -116,10 +122,12 @@ def _header(path: Path, separator: str) -> list[str]:
         return next(csv.reader(file, delimiter=separator), [])
 
 
-def _refuse_short_lines(path: Path, separator: str, width: int) -> None:
-    """polars fills short lines up; where the last column is never empty there is none."""
+def _refuse_uneven_lines(path: Path, separator: str) -> None:
+    """polars fills short lines up (where the last column is never empty there is none), and does not say where a long one is."""
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file, delimiter=separator)
+        width = len(next(lines, []))
         for fields in lines:
-            if fields and len(fields) < width:
-                raise DataError(f"{path}, line {lines.line_num}: {len(fields)} fields; the header names {width}")
+            if fields and len(fields) != width:
+                said = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+                raise DataError(f"{path}, line {lines.line_num}: {said}; the header names {width}")

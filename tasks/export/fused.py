@@ -19,7 +19,7 @@ from tasks.export.predict import trec_run
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
-from tasks.store.state import refuse_overwriting, written_whole
+from tasks.store.state import require_output, written_whole
 from tasks.store.values import names_of
 
 
@@ -34,7 +34,7 @@ def write_fused(chosen: Sequence[Trained], runs: Mapping[str, Sequence[Path]], o
     Raises:
         DataError: as `read_trec`; for an output that is one of the files that are read.
     """
-    refuse_overwriting(output, *(located(path) for paths in runs.values() for path in paths))
+    require_output(output, *(located(path) for paths in runs.values() for path in paths))
     models = [ltr.load(CellFolder.of(trained.result.key).model) for trained in chosen]
     table = retrieved({name: read_trec(paths, RUN) for name, paths in runs.items()}, models[0].names)
     features = table.drop(PAIR).fill_null(float("nan")).to_numpy().astype(np.float32)

@@ -19,7 +19,7 @@ from tasks.data.tables import is_table, reading, scan
 from tasks.data.text import BYTES, read_names, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
-from tasks.store.state import refuse_overwriting, written_whole
+from tasks.store.state import require_output, written_whole
 
 ROWS = 100_000
 """Of a table and of a text that are read at a time."""
@@ -28,13 +28,14 @@ FORMS: tuple[Form, ...] = get_args(Form)
 FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 
 
-def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
+def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequence[str] = ()) -> int:
     """Scores every row of a file, in its order: columns ``query`` and ``document`` where the file has them, and ``score``. A ``.trec``
     file is a run: ``query Q0 document rank score lambdaflow``, by query and falling score, equal ones as they stand.
 
     Args:
         data: names the columns of tables and the first feature of text; a label is not needed. Features of the names of its `runs` are
             read from them, by query and document id.
+        named: columns that a table must have, because somebody asked for them; others that it has not are left out.
 
     Returns:
         The number of rows.
@@ -46,12 +47,12 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data) -> int:
     if output.suffix not in FORMATS:
         raise DataError(f"{output}: scores are written as {', '.join(FORMATS)}")
     found = located(path)
-    refuse_overwriting(output, found, *(located(run) for paths in data.runs.values() for run in paths))
+    require_output(output, found, *(located(run) for paths in data.runs.values() for run in paths))
     forms = {name: [form for form in FORMS if column_of(form, name) in model.names] for name in data.runs}
     runs = {name: (read_trec(data.runs[name], RUN), own) for name, own in forms.items() if own}
     joined = {column_of(form, name) for name, own in forms.items() for form in own}
     own = tuple(name for name in model.names if name not in joined)
-    parts = _table(own, found, data) if is_table(found) else _text(own, found, data)
+    parts = _table(own, found, data, named) if is_table(found) else _text(own, found, data)
     if runs:
         parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
     scored, before = [], 0
@@ -106,7 +107,9 @@ def _joined(
     return np.column_stack([columns[name] for name in names])
 
 
-def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
+def _table(
+    names: tuple[str, ...], path: Path, data: Data, named: Sequence[str]
+) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of a table, some rows at a time."""
     with reading(path):
         lazy = scan(path)
@@ -118,6 +121,9 @@ def _table(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             missing = sum(other not in columns for other in names)
             raise DataError(f"{path}: the model's feature {name!r} is no column{hint} ({missing} of {len(names)} are missing)")
+    for name in named:
+        if name not in columns:
+            raise DataError(f"{path}: no column {name!r}; there are: {', '.join(columns[:8])}{' …' if len(columns) > 8 else ''}")
     ids = {kind: name for kind, name in (("query", data.query), ("document", data.document)) if name in columns}
     if not (names or ids):
         raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")

@@ -129,7 +129,10 @@ def columns_file(model: Path) -> Path:
 def read_columns(model: Path) -> Columns | None:
     """How the files of a model's data were read; None where its folder does not say."""
     path = columns_file(model)
-    return Columns(**json.loads(path.read_text())) if path.is_file() else None
+    if not path.is_file():
+        return None
+    written = json.loads(path.read_text())
+    return Columns(**{**written, "ignore": tuple(written.get("ignore", ()))})
 
 
 def read_curve(path: Path) -> CurveFile | None:

@@ -111,8 +111,10 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def refuse_overwriting(output: Path, *inputs: Path) -> None:
-    """Raises DataError where a file that is to be written is one of those that are read, under whatever name."""
+def require_output(output: Path, *inputs: Path) -> None:
+    """Raises DataError where a file that is to be written is one of those that are read, under whatever name, or its folder is missing."""
+    if not output.parent.is_dir():
+        raise DataError(f"{output}: there is no folder {output.parent}")
     for path in inputs:
         if output.exists() and path.exists() and output.samefile(path):
             raise DataError(f"{output}: this is {path} itself, which would be overwritten; name another file")

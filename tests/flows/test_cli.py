@@ -197,6 +197,48 @@ def test_interleaving_is_planned_and_analysed(workplace, capsys):
     assert "--method lottery: one of team-draft" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (
+            ["fuse", "a.run", "b.run", "--qrels", "q", "--with", "rrf"],
+            1,
+            "fuse: --with rrf says which ranking is written, and -o where",
+        ),
+        (["fuse", "a.run", "b.run", "--qrels", "q", "-o", "no/f.run"], 1, "no/f.run: there is no folder no"),
+        (
+            ["explain", "--model", "m", "--data", "d", "--query", "q", "-o", "why.png"],
+            1,
+            "-o why.png: a drawing is written as .svg",
+        ),
+        (["correct", "a.run", "b/a.run", "--machine", "m", "--people", "p"], 1, "error: correct: b/a.run: the name 'a' is taken"),
+        (["clicks", "log.csv", "--seed", "-1"], 2, "--seed: '-1': a whole number, 0 or more"),
+        (["offpolicy", "log.csv", "new.csv", "--seed", "x"], 2, "--seed: 'x': a whole number, 0 or more"),
+        (["refit", "RUN", "--register", ""], 2, "--register: it is empty"),
+    ],
+)
+def test_contradictions_and_nonsense_are_refused_at_once(workplace, capsys, arguments, code, said):
+    for name in ("a.run", "b.run", "q"):
+        (workplace / name).write_text("")
+    try:
+        found = main(arguments)
+    except SystemExit as ended:
+        found = ended.code
+    assert found == code
+    assert said in capsys.readouterr().err
+
+
+def test_corrections_need_a_level(workplace, capsys):
+    for name, lines in (("a.run", "q Q0 d{k} 1 {k} a"), ("m", "q 0 d{k} {b}"), ("p", "q 0 d{k} {b}")):
+        (workplace / name).write_text("".join(lines.format(k=k, b=k % 2) + "\n" for k in range(1, 9)))
+    assert main(["correct", "a.run", "--machine", "m", "--people", "p"]) == 0
+    capsys.readouterr()
+    for level in ("2", "0", "nan"):
+        assert main(["correct", "a.run", "--machine", "m", "--people", "p", "--level", level]) == 1
+        said = capsys.readouterr()
+        assert (said.out, said.err.splitlines()[-1]) == ("", f"error: level: {float(level)}; between 0 and 1")
+
+
 def test_control_characters_in_names_do_not_reach_the_terminal(workplace, capsys):
     (workplace / "a.csv").write_text("query,document,label,f\x1b[2J\n1,a,2,0.5\n1,b,0,0.5\n2,c,3,0.5\n2,d,0,0.5\n")
     main(["check", "a.csv"])

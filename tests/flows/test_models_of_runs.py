@@ -22,11 +22,12 @@ def table(seed=0, n=60) -> pl.DataFrame:
     queries = make_queries(n, n_features=3, seed=seed, clicks=False)
     of_query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     features = {name: queries.features[:, k] for k, name in enumerate("abc")}
-    return pl.DataFrame({"qid": [f"q{q}" for q in of_query], "grade": queries.labels, **features}).with_row_index("sku")
+    told = {"language": [["de", "en"][q % 2] for q in of_query], "note[1]": ["red shoes"] * len(of_query)}
+    return pl.DataFrame({"qid": [f"q{q}" for q in of_query], "grade": queries.labels, **features, **told}).with_row_index("sku")
 
 
 CONFIG = """
-data: {files: train.csv, folds: 3, query: qid, label: grade, document: sku}
+data: {files: train.csv, folds: 3, query: qid, label: grade, document: sku, attributes: [language], ignore: ["note*"]}
 rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}}
 measures: [ndcg_10]
 """
@@ -69,6 +70,9 @@ def test_folds_are_models_of_their_own(run_id, capsys):
         code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
         assert code == 1
         assert said in err
+    for wrong in (["--queries", "0"], ["--tier", "ndcg_10"], ["--tier", "ndcg_10", "--tier", "map", "--level", "2"]):
+        code, out, _ = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1", *wrong)
+        assert (code, out) == (1, ""), wrong
     code, _, shown = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1")
     assert (code, "ridge · fold 1" in shown) == (0, True)
 
@@ -97,7 +101,7 @@ def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
 
 
 def read_all(frame):
-    keep_columns = Data(files=["train.csv"], query="qid", label="grade", document="sku")
+    keep_columns = Data(files=["train.csv"], query="qid", label="grade", document="sku", ignore=["note*", "language"])
     return open_queries(ingest.fn([Path("train.csv")], keep_columns).data)
 
 
@@ -106,9 +110,14 @@ def test_columns_are_remembered_and_overridden(run_id, capsys):
     code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv")
     assert (code, err) == (0, "")
     assert pl.read_csv("s.csv").columns == ["query", "document", "score"]
-    for command in (["evaluate"], ["export", "--to", "lightgbm", "-o", "m.txt"], ["optimality"]):
+    by_language = ["explain", "--set", "attributes=[language]", "--segment", "language=de"]
+    for command in (["evaluate"], ["export", "--to", "lightgbm", "-o", "m.txt"], ["optimality"], ["explain"], by_language):
         code, _, err = answered(capsys, *command, "--model", model, "--data", "train.csv")
         assert code == 0, err
+    Path("s.csv").unlink()
+    code, _, err = answered(capsys, "predict", "--model", model, "--data", "train.csv", "-o", "s.csv", "--set", "document=id")
+    assert (code, Path("s.csv").exists()) == (1, False)
+    assert "train.csv: no column 'id'; there are: sku, qid" in err
     table().rename({"qid": "session", "grade": "stars"}).write_csv("other.csv")
     code, _, err = answered(capsys, "evaluate", "--model", model, "--data", "other.csv")
     assert code == 1
@@ -117,7 +126,8 @@ def test_columns_are_remembered_and_overridden(run_id, capsys):
         given = [*("--set", f"{prefix}query=session"), *("--set", f"{prefix}label=stars")]
         assert answered(capsys, "evaluate", "--model", model, "--data", "other.csv", *given)[0] == 0
         assert answered(capsys, "predict", "--model", model, "--data", "other.csv", "-o", "s.csv", *given)[0] == 0
-        assert answered(capsys, "check", "other.csv", *given, "--set", f"{prefix}document=sku")[0] == 0
+        more = ["--set", f"{prefix}document=sku", "--set", f"{prefix}ignore=[language, note*]"]
+        assert answered(capsys, "check", "other.csv", *given, *more)[0] == 0
 
 
 def test_features_are_found_by_name(run_id, capsys):

@@ -77,7 +77,10 @@ def test_few_documents_with_a_weight_are_not_trusted():
     ("change", "says"),
     [
         ({"machine": np.array([1.0, np.nan, 0])}, "a document has no gain of the machine's, or no weight"),
-        ({"people": np.array([1.0, np.nan, np.nan])}, "people judged 1 documents; an interval needs two"),
+        ({"people": np.array([1.0, np.nan, np.nan])}, "people judged 1 document; an interval needs two"),
+        ({"people": np.array([1.0, np.inf, 0])}, "a gain of people's is infinite"),
+        ({"level": 2.0}, "level: 2.0; between 0 and 1"),
+        ({"level": np.nan}, "level: nan; between 0 and 1"),
         ({"weights": np.ones(2)}, r"of shapes \(2,\), \(3,\) and \(3,\)"),
     ],
 )

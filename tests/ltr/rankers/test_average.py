@@ -92,6 +92,33 @@ def test_what_a_member_cannot_learn_from_is_told_before_training():
     assert not ltr.Average([TREES]).needs_complete
 
 
+def test_a_column_with_gaps_has_no_scale():
+    queries = make_queries(20, seed=7)
+    features = queries.features.copy()
+    features[[3, 5], 1] = np.nan
+    gaps = replace(queries, features=features)
+    column = ltr.Column(feature=queries.names[1])
+    with pytest.raises(
+        ValueError, match=rf"'{column.feature}' is missing for 2 of {queries.n_documents} documents.* no number to average"
+    ):
+        ltr.Average([TREES, column]).fit(gaps)
+    with pytest.raises(ValueError, match="column: no feature 'z'"):
+        ltr.Average([ltr.Column(feature="z")]).fit(queries)
+    scores = ltr.Average([column]).fit(queries).predict(queries.features)
+    assert np.array_equal(np.argsort(scores), np.argsort(queries.features[:, 1].astype(float)))
+
+
+def test_copies_without_a_seed_are_trained_once_or_refused():
+    queries = make_queries(20, seed=8)
+    mixed = ltr.Average([TREES, ltr.RankSVM()], copies=3).fit(queries)
+    assert mixed.members[1] is mixed.members[3] is mixed.members[5]
+    assert len({member.digest for member in mixed.members}) == 4
+    with pytest.raises(ValueError, match="copies=2 of ranksvm, least_squares, without a seed, would all be the same"):
+        ltr.Average([ltr.RankSVM(), ltr.LeastSquares()], copies=2).fit(queries)
+    bagged = ltr.Average([ltr.RankSVM()], copies=2, query_share=0.5).fit(queries)
+    assert len({member.digest for member in bagged.members}) == 2
+
+
 def test_members_disagree_with_damaged_files(tmp_path):
     fitted = ltr.Average([TREES], copies=2).fit(make_queries(20, seed=6))
     arrays = fitted.arrays

@@ -239,6 +239,18 @@ def test_changed_bytes_are_refused_or_do_not_matter(tmp_path, model, n):
     assert outcomes(tmp_path, "model.json", n, 3, as_before=False) > 0
 
 
+@pytest.mark.parametrize("core", [core for core in ltr.KINDS.values() if not core.query_weights])
+def test_weights_that_a_ranker_does_not_obey_are_refused(queries, core):
+    with pytest.raises(ValueError, match=rf"queries have weights, and {core.kind} does not obey them"):
+        core().fit(replace(queries, weights=np.ones(queries.n_queries)))
+
+
+def test_what_is_not_fitted_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        ltr.save(ltr.RankSVM(), tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
 def test_repr_is_a_line_of_what_is_not_default(queries):
     model = ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3, objective="map")
     assert repr(ltr.LambdaRank()) == "LambdaRank()"

@@ -27,7 +27,15 @@ def test_a_first_configuration_names_data_and_nothing_else():
     [
         ({"data": {"fils": "a"}}, "unknown key 'data.fils'; did you mean files"),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
-        ({**SHORT, "rankers": {"m": {"kind": "lambdamort"}}}, "rankers.m: input tag 'lambdamort'"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "lambdamort"}}},
+            r"rankers.m: unknown kind 'lambdamort'; did you mean lambdamart\? known: lambdamart, lambdarank",
+        ),
+        ({**SHORT, "rankers": {"m": {"n_trees": 3}}}, "rankers.m: a section names its kind: lambdamart, lambdarank"),
+        (
+            {**SHORT, "rankers": {"m": {"kind": "average", "of": [{"kind": "average", "of": []}]}}},
+            r"rankers.m.of.0: unknown kind 'average'; known: lambdamart.*weighted_fusion$",
+        ),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": "many"}}}, r'n_trees: .*valid integer.*given: "many"'),
         (
             {**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_trees": 0}}},

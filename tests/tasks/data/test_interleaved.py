@@ -55,6 +55,26 @@ def test_places_by_hand(of):
     assert of(frame(), "probabilistic").duels[0].losses == 2
 
 
+@pytest.mark.parametrize("value", ["x", "0", "-2", "1.5", "1e3", "1000000"])
+def test_a_rank_that_is_none_is_refused_and_not_taken_for_nowhere(of, value):
+    rows = [(*row[:6], value if k == 3 else str(row[6])) for k, row in enumerate(ROWS)]
+    with pytest.raises(
+        DataError, match=rf"log.csv, line 5: rank_new '{value}': where the ranker had the result, 1 to 999999, or nothing"
+    ):
+        of(frame(rows), "balanced")
+
+
+def test_ranks_with_gaps_are_read_as_numbers_with_decimals_are(of):
+    rows = [(*row[:6], None if k == 3 else row[6]) for k, row in enumerate(ROWS)]
+    decimals = [(*row[:6], None if row[6] is None else float(row[6])) for row in rows]
+    assert of(frame(decimals), "balanced") == of(frame(rows), "balanced")
+
+
+def test_columns_that_are_not_of_the_file_are_not_named(of):
+    with pytest.raises(DataError, match=r"there are: session, document, rank, click, team, rank_old, rank_new, query$"):
+        of(frame(), team="whose")
+
+
 def test_a_simulated_comparison(of):
     rankings = [np.arange(6), np.array([3, 2, 5, 4, 0, 1])]
     made = shown(rankings, 600, np.linspace(0.6, 0.05, 6), 4, "team-draft", np.random.default_rng(1))

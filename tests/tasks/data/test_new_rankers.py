@@ -63,7 +63,7 @@ def test_queries_without_a_score_are_left_out_and_counted(read):
     (found,), _ = expect(read, {"part": part}, Rules(top=2), ("item-position",))
     n = int((PAGES.query[PAGES.pair[::2]] == 4).sum())
     assert found.notes == (f"part: {n:,} pages of 4,000 are of queries without a score, and are left out",)
-    with pytest.raises(DataError, match="other: no query of the log has a score; queries there: q0, q0, q0; here: z"):
+    with pytest.raises(DataError, match="other: no query of the log has a score; queries there: q0, q1, q2; here: z"):
         expect(read, {"other": pl.DataFrame({"query": ["z"], "document": ["a"], "score": [1.0]})}, Rules())
 
 
@@ -74,7 +74,8 @@ def test_scores_from_files(tmp_path):
     assert read_scores(tmp_path / "a.csv").rows() == [("q 1", "d1", 0.5)]
     for text, said in (
         ("query,document\nq,d\n", "no column 'score'; there are: query, document"),
-        ("query,document,score\nq,d,1\nq,e,high\n", "row 2: the score is a finite number"),
+        ("query,document,score\nq,d,1\nq,e,high\n", "row 2: score 'high': the score is a finite number"),
+        ("query,document,score\nq,d,\n", "row 1: score '': the score is a finite number"),
         ("query,document,score\nq,d,1\nQ,d,2\n", "query 'q' has document 'd' twice"),
     ):
         (tmp_path / "b.csv").write_text(text)

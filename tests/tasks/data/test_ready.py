@@ -50,7 +50,17 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
         ({"measures": ["cndcg_3"]}, "cndcg_3 reads the label source 'click', but the data have: label"),
         ({"conventions": {"max_label": 1}, "measures": ["err"]}, "label 2 is above max_label 1"),
         ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b"),
+        ({"rankers": {"c": {"kind": "lambdamart", "base": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b$"),
+        ({"rankers": {"c": {"kind": "lambdamart", "monotone": {"a": 1, "z": -1}}}}, r"rankers.c: no feature 'z' in the data"),
         ({"rankers": {"c": {"kind": "ranksvm"}}}, "rankers.c needs complete features; 'b' is missing for"),
+        (
+            {"rankers": {"c": {"kind": "average", "of": [{"kind": "ranksvm"}]}}},
+            r"rankers.c needs complete features; 'b' is missing .* \(impute: median",
+        ),
+        (
+            {"rankers": {"c": {"kind": "average", "of": [{"kind": "column", "feature": "b"}]}}},
+            r"rankers.c: average: 'b' is missing for \d+ of 36 documents",
+        ),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
         (
             {"rankers": {"t": {"kind": "lambdamart", "min_docs_in_leaf": 20}}},
