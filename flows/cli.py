@@ -390,7 +390,6 @@ def _start(
         from flows.own_server import use_own_server
         from flows.pipeline import run
         from flows.runners import runner_of
-        from flows.study import StudyPartlyFailedError, study
         from flows.terminal import show, show_lines, show_study
         from tasks.config.run_config import StudyConfig
         from tasks.report.outcome import PartlyFailedError
@@ -409,6 +408,8 @@ def _start(
             patient(opened, (1.0, 2.0, 3.0))()
             use_own_server(server)
         if isinstance(config, StudyConfig):
+            from flows.study import StudyPartlyFailedError, study
+
             try:
                 with _working():
                     of_all = study(config, given.fresh, given.runner)
@@ -442,7 +443,7 @@ def _refit(given: argparse.Namespace) -> int:
         server = begin_own_server()
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
         from tasks.config.reading import from_yaml, parse
-        from tasks.tracking.lookup import find_run
+        from tasks.tracking.runs import find_run
 
         make_state_folder()
         run_id, _, ranker = given.run.partition(":")
@@ -473,7 +474,7 @@ def _fuse(given: argparse.Namespace) -> int:
         if given.way:
             config.require_ranker("--with", given.way)
         make_state_folder()
-        from tasks.data.ingest import located
+        from tasks.data.files import located
         from tasks.store.state import refuse_overwriting
 
         if given.output:
@@ -855,7 +856,7 @@ def _compare(given: argparse.Namespace) -> int:
         from flows.terminal import show_changed, show_comparison, show_scorecards
         from tasks.evidence.segments import changed_queries
         from tasks.evidence.significance import compare_stored, scorecards
-        from tasks.tracking.lookup import find_values
+        from tasks.tracking.runs import find_values
 
         stored = [find_values(run) for run in given.runs]
         table = compare_stored(stored, given.measure, given.margin)

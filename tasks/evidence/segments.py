@@ -38,7 +38,7 @@ from tasks.records import DataError, Trained, number_of
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.values import names_of, read_values
-from tasks.tracking.lookup import Stored
+from tasks.tracking.runs import Stored
 
 MOST_VALUES = 12
 """Different numbers that are segments of their own."""

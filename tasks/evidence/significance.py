@@ -15,7 +15,7 @@ from ltr.metrics import significance
 from ltr.metrics.measure import Measure, fewer_is_better
 from tasks.records import DataError
 from tasks.store.values import pooled, read_basis, read_values
-from tasks.tracking.lookup import Stored
+from tasks.tracking.runs import Stored
 
 
 @dataclass(frozen=True)
