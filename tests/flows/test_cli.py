@@ -58,6 +58,7 @@ def test_commands_import_what_they_use(tmp_path):
     before = "from flows.cli import main; main"
     assert not imported_by(f"{before}(['predict', '--model', 'm', '--data', 'd.txt', '-o', 's.csv'])", tmp_path)
     assert not imported_by(f"{before}(['export', '--model', 'm', '--to', 'linear', '-o', 'w.json'])", tmp_path)
+    assert imported_by("import flows, tasks.evidence, tasks.config.reading", tmp_path) == {"prefect"}
     whole = "import flows; flows.make_state_folder(); import tasks.evidence, flows.pipeline, flows.interruption, flows.terminal"
     assert imported_by(whole, tmp_path) == {"prefect", "mlflow"}
 
