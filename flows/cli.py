@@ -384,7 +384,7 @@ def _start(
     make_state_folder()
     from pathlib import Path
 
-    with _working():
+    with _working("opening MLflow"):
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
         from flows.own_server import use_own_server

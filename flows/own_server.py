@@ -50,14 +50,14 @@ def begin_own_server() -> OwnServer | None:
     """Starts the process of a server that may be used (`use_own_server`), so that both import at the same time; it ends when nobody holds
     it any more. None where settings that are known by now name another."""
     given = {}
-    if os.environ.get("PREFECT_API_URL"):
-        return None
     if "prefect" in sys.modules:
         from prefect.settings import PREFECT_API_URL, get_current_settings
 
         if PREFECT_API_URL.value():
             return None
         given = get_current_settings().to_environment_variables(exclude_unset=True)
+    elif os.environ.get("PREFECT_API_URL"):
+        return None
     # What kinds of blocks there are is known once pages show them (`lambdaflow ui`); finding it out imports Dask, among others.
     ours = dict.fromkeys(
         ("PREFECT_UI_ENABLED", "PREFECT_SERVER_REGISTER_BLOCKS_ON_START", "PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION"), "0"
@@ -215,8 +215,9 @@ async def _find_routes(app: "FastAPI") -> None:
     import httpx
 
     user, _, secret = os.environ["PREFECT_SERVER_API_AUTH_STRING"].partition(":")
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{HOST}") as client:
-        (await client.get("/api/admin/version", auth=(user, secret))).raise_for_status()
+    here = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=here, base_url=f"http://{HOST}") as client:
+        await client.get("/api/admin/version", auth=(user, secret))
 
 
 def _template() -> str:

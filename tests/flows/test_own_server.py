@@ -56,13 +56,16 @@ def answers(address):
 @pytest.mark.usefixtures("prefect_server")
 def test_where_settings_name_a_server_no_other_is_started(workplace, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert begin_own_server() is None
     use_own_server()
     assert "PREFECT_API_URL" not in os.environ
 
 
-def test_where_settings_name_one_none_is_begun(monkeypatch):
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    assert begin_own_server() is None
+def test_where_the_environment_names_one_none_is_begun(tmp_path):
+    code = "from flows.own_server import begin_own_server; print(begin_own_server())"
+    named = own_environment() | {"PREFECT_API_URL": "http://127.0.0.1:1/api"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=named, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "None"
 
 
 def test_one_that_is_begun_touches_nothing_and_ends_where_it_is_not_used(tmp_path):
