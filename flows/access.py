@@ -79,7 +79,7 @@ def require_allowed(config: "RunConfig") -> None:
     Raises:
         ConfigError: naming the first file that is not.
     """
-    from tasks.data.ingest import expanded
+    from tasks.data.files import expanded
 
     roots = [Path.cwd(), expanded(Path("$LAMBDAFLOW_DATA")), *map(Path, filter(None, os.environ.get(ALLOW, "").split(os.pathsep)))]
     for path in _paths(config):

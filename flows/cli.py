@@ -1,7 +1,9 @@
 """``lambdaflow …``: the command line. Heavy imports live inside the subcommands, so that help is instant."""
 
 import argparse
+import atexit
 import errno
+import gc
 import json
 import os
 import sys
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from flows import make_state_folder
 
 if TYPE_CHECKING:
+    from flows.own_server import OwnServer
     from flows.progress import Steps
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig, StudyConfig
@@ -30,6 +33,26 @@ def _working(stage: str = "starting") -> Iterator["Steps"]:
     with steps(stage) as shown:
         tell_compiling()
         yield shown
+
+
+def entry() -> None:
+    """The command as a process of its own. Most of what it imports stays to the end: it is looked through for rubbish rarely, which is a
+    quarter of the time that importing takes, and not taken apart at the end, which takes more than a second."""
+    codes: list[int] = []
+
+    def leave() -> None:
+        if codes:
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            except (OSError, ValueError):
+                os._exit(codes[0] or 1)
+            os._exit(codes[0])
+
+    atexit.register(leave)
+    gc.set_threshold(100_000, 50, 100)
+    codes.append(main())
+    sys.exit(codes[0])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -353,31 +376,34 @@ def _compile() -> None:
 
 def _run(given: argparse.Namespace) -> int:
     with _working():
+        from flows.own_server import begin_own_server
+
+        server = begin_own_server()
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
         from tasks.config.reading import read, read_study
 
         several = None if given.data else read_study(given.config, given.set)
         config = several or read(given.config, given.set, given.data)
-    return _start(given, config)
+    return _start(given, config, server)
 
 
 def _start(
     given: argparse.Namespace,
     config: "RunConfig | StudyConfig",
+    server: "OwnServer | None",
     then: "Callable[[RunOutcome], Mapping[str, Any]] | None" = None,
 ) -> int:
-    """Runs a configuration, or a study, and shows what came of it. `then` sees the outcome of a run, and what it returns is written with
-    it."""
+    """Runs a configuration, or a study, and shows what came of it. `server` was begun for it, and `then` sees the outcome of a run, and
+    what it returns is written with it."""
     make_state_folder()
     from pathlib import Path
 
-    with _working():
+    with _working("opening MLflow"):
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
         from flows.own_server import use_own_server
         from flows.pipeline import run
         from flows.runners import runner_of
-        from flows.study import StudyPartlyFailedError, study
         from flows.terminal import show, show_lines, show_study
         from tasks.config.run_config import StudyConfig
         from tasks.report.outcome import PartlyFailedError
@@ -394,8 +420,10 @@ def _start(
     with ends_in_time(), owned():
         with _working("starting Prefect's server"):
             patient(opened, (1.0, 2.0, 3.0))()
-            use_own_server()
+            use_own_server(server)
         if isinstance(config, StudyConfig):
+            from flows.study import StudyPartlyFailedError, study
+
             try:
                 with _working():
                     of_all = study(config, given.fresh, given.runner)
@@ -424,9 +452,12 @@ def _start(
 def _refit(given: argparse.Namespace) -> int:
     """The run once more, of which everything is found, with one more model."""
     with _working():
+        from flows.own_server import begin_own_server
+
+        server = begin_own_server()
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
         from tasks.config.reading import from_yaml, parse
-        from tasks.tracking.lookup import find_run
+        from tasks.tracking.runs import find_run
 
         make_state_folder()
         run_id, _, ranker = given.run.partition(":")
@@ -435,7 +466,7 @@ def _refit(given: argparse.Namespace) -> int:
         raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
     written = from_yaml(found.download("config.yaml").read_text(), given.run)
     asked = {"rankers": [ranker] if ranker else []} | ({"name": given.register} if given.register else {})
-    return _start(given, parse(written | {"refit": asked}, given.run))
+    return _start(given, parse(written | {"refit": asked}, given.run), server)
 
 
 def _fuse(given: argparse.Namespace) -> int:
@@ -445,6 +476,9 @@ def _fuse(given: argparse.Namespace) -> int:
     if given.way and not given.output:
         raise ConfigError(f"fuse: --with {given.way} says which ranking is written, and -o where; give both")
     with _working():
+        from flows.own_server import begin_own_server
+
+        server = begin_own_server()
         from pathlib import Path
 
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
@@ -458,7 +492,7 @@ def _fuse(given: argparse.Namespace) -> int:
         if given.way:
             config.require_ranker("--with", given.way)
         make_state_folder()
-        from tasks.data.ingest import located
+        from tasks.data.files import located
         from tasks.store.state import require_output
 
         if given.output:
@@ -476,7 +510,7 @@ def _fuse(given: argparse.Namespace) -> int:
         print(f"{given.output}: {queries:,} queries ranked by {way}", file=sys.stderr)
         return {**found, "written": {"run": given.output, "ranker": way}}
 
-    return _start(given, config, write)
+    return _start(given, config, server, write)
 
 
 def _correct(given: argparse.Namespace) -> int:
@@ -808,6 +842,9 @@ def _explain(given: argparse.Namespace) -> int:
 
 def _optimality(given: argparse.Namespace) -> int:
     with _working("optimality"):
+        from flows.own_server import begin_own_server, use_own_server
+
+        server = begin_own_server()
         config = _config_of(given.model, given.data, given.set)
         make_state_folder()
         import shutil
@@ -816,14 +853,13 @@ def _optimality(given: argparse.Namespace) -> int:
         from flows.certify import certify_model
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
-        from flows.own_server import use_own_server
         from tasks.store.state import require_output
 
         if given.output:
             require_output(Path(given.output), Path(given.model), *config.data.files)
         measure = (given.measure or ["ndcg_10"])[0]
         with ends_in_time(), owned():
-            use_own_server()
+            use_own_server(server)
             found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:
         print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
@@ -842,7 +878,7 @@ def _compare(given: argparse.Namespace) -> int:
         from flows.terminal import show_changed, show_comparison, show_scorecards
         from tasks.evidence.segments import changed_queries
         from tasks.evidence.significance import compare_stored, scorecards
-        from tasks.tracking.lookup import find_values
+        from tasks.tracking.runs import find_values
 
         stored = [find_values(run) for run in given.runs]
         table = compare_stored(stored, given.measure, given.margin)
@@ -881,4 +917,4 @@ def _ui(given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

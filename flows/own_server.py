@@ -3,10 +3,15 @@
 It is in a session of its own, so that a signal to the command's group (Ctrl-C) leaves it there until the command has told it how the run
 ended; and it reads from a pipe that the command holds, so that it ends with the command, however that ends. The command opens the port,
 and hands it on open: two commands cannot take the same, and the first request waits until somebody answers.
+
+A server imports for two seconds and the command for three. So it is begun before the command imports anything that takes long
+(`begin_own_server`), and touches nothing until it is told to serve: of a command that is refused nothing is seen. It bears the command's
+signature from the beginning (`flows.owners`), by which the second Ctrl-C finds what is to be ended at once.
 """
 
 import atexit
 import fcntl
+import gc
 import os
 import socket
 import subprocess
@@ -15,40 +20,76 @@ import threading
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.access import HOST, NAMES, OwnPagesOnly, new_password, origins
+from flows.owners import SIGNATURE, signature
+from tasks.store.templates import is_as_kept, keep, take
 
 if TYPE_CHECKING:
     import uvicorn
+    from fastapi import FastAPI
 
 _LAST_WORDS, _INTERRUPTED = 5.0, 0.5
 """Seconds that a server has to write down the last events; of a command that is interrupted, which has told it the end already."""
 
 
-def use_own_server() -> None:
+@dataclass(frozen=True)
+class OwnServer:
+    """A server that is begun: its process, its address and who may ask it."""
+
+    process: subprocess.Popen[bytes]
+    address: str
+    password: str
+
+
+def begin_own_server() -> OwnServer | None:
+    """Starts the process of a server that may be used (`use_own_server`), so that both import at the same time; it ends when nobody holds
+    it any more. None where settings that are known by now name another."""
+    given = {}
+    if "prefect" in sys.modules:
+        from prefect.settings import PREFECT_API_URL, get_current_settings
+
+        if PREFECT_API_URL.value():
+            return None
+        given = get_current_settings().to_environment_variables(exclude_unset=True)
+    elif os.environ.get("PREFECT_API_URL"):
+        return None
+    # What kinds of blocks there are is known once pages show them (`lambdaflow ui`); finding it out imports Dask, among others.
+    ours = dict.fromkeys(
+        ("PREFECT_UI_ENABLED", "PREFECT_SERVER_REGISTER_BLOCKS_ON_START", "PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION"), "0"
+    )
+    password = new_password()
+    with socket.create_server((HOST, 0)) as port:
+        address = f"http://{HOST}:{port.getsockname()[1]}/api"
+        return OwnServer(_begin(port, password, {**given, **ours, "PREFECT__SERVER_EPHEMERAL": "1"}), address, password)
+
+
+def use_own_server(begun: OwnServer | None = None) -> None:
     """Has Prefect talk to a server of this process's own, here and in processes that it starts, unless its settings name one.
 
     Raises:
         OSError: where it does not come up.
     """
-    from prefect.settings import PREFECT_API_URL, get_current_settings
+    from prefect.settings import PREFECT_API_URL
 
     if PREFECT_API_URL.value():
+        if begun:
+            _end(begun.process)
         return
-    password = new_password()
-    with socket.create_server((HOST, 0)) as port:
-        address = f"http://{HOST}:{port.getsockname()[1]}/api"
-        given = get_current_settings().to_environment_variables(exclude_unset=True)
-        server = start(port, password, {**given, "PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"})
-    atexit.register(_end, server)
+    own = begun or begin_own_server()
+    assert own is not None
+    _have_it_serve(own.process)
+    atexit.register(_end, own.process)
     try:
-        wait_for(address, [server])
+        wait_for(own.address, [own.process])
     except OSError as error:
         database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
         raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}") from None
-    ask_at(address, password)
+    ask_at(own.address, own.password)
 
 
 def ask_at(address: str, password: str) -> None:
@@ -62,15 +103,28 @@ def ask_at(address: str, password: str) -> None:
 
 def start(port: socket.socket, password: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A server at an open port, for those who know the password (``user:password``) and for its own pages (`flows.access`)."""
+    server = _begin(port, password, settings)
+    _have_it_serve(server)
+    return server
+
+
+def _begin(port: socket.socket, password: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     ours = {
         "PREFECT_SERVER_API_AUTH_STRING": password,
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": ",".join(origins(port.getsockname()[1])),
-        "PREFECT__SERVER_FINAL": "1",
+        SIGNATURE: signature(),
     }
     return subprocess.Popen(
         [sys.executable, "-m", "flows.own_server", str(port.fileno())],
         env={**os.environ, **settings, **ours}, stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,
     )  # fmt: skip
+
+
+def _have_it_serve(server: subprocess.Popen[bytes]) -> None:
+    assert server.stdin is not None
+    with suppress(BrokenPipeError):  # it has ended, as whoever waits for it will see
+        server.stdin.write(b"!")
+        server.stdin.flush()
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
@@ -103,8 +157,33 @@ def wait_for(address: str, servers: Sequence[subprocess.Popen[bytes]], seconds: 
     raise OSError(f"{address}: no answer within {seconds} s")
 
 
+class _Owner:
+    """What the owner of a server says through its standard input: a byte, that it is to serve; its end, that it is to end."""
+
+    def __init__(self) -> None:
+        self.server: uvicorn.Server | None = None
+        self._wants_it = threading.Event()
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def wait(self) -> None:
+        """Returns when it is to serve."""
+        self._wants_it.wait()
+
+    def _hear(self) -> None:
+        while os.read(0, 1):
+            self._wants_it.set()
+        if self.server is not None:
+            self.server.should_exit = True
+            time.sleep(_LAST_WORDS)
+        os._exit(0)
+
+
 def _serve(descriptor: int) -> None:
     """Serves at an open port until standard input ends. Servers of one folder make its database one after another."""
+    owner = _Owner()
+    gc.disable()  # nearly everything that is imported stays: looking through it again and again is a quarter of the time
+    import asyncio
+
     import uvicorn
     from prefect.server.api.server import create_app
     from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -113,23 +192,57 @@ def _serve(descriptor: int) -> None:
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             with open(Path(os.environ["PREFECT_HOME"]) / ".starting", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
+                new = _prepare_database()
                 await super().startup(sockets)
+                if new:
+                    keep(new, _template())
 
     port = socket.socket(fileno=descriptor)
     app = create_app()
     app.add_middleware(OwnPagesOnly, allowed=origins(port.getsockname()[1]))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=NAMES, www_redirect=False)
-    server = Server(uvicorn.Config(app, log_level="error", lifespan="on"))
-    threading.Thread(target=_end_with_owner, args=(server,), daemon=True).start()
-    server.run(sockets=[port])
+    asyncio.run(_find_routes(app))
+    gc.freeze()
+    gc.enable()
+    owner.wait()
+    owner.server = Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+    owner.server.run(sockets=[port])
+    os._exit(0)  # everything is written; taking apart what was imported takes longer than a second
 
 
-def _end_with_owner(server: "uvicorn.Server") -> None:
-    while os.read(0, 1):
-        pass
-    server.should_exit = True
-    time.sleep(_LAST_WORDS)
-    os._exit(0)
+async def _find_routes(app: "FastAPI") -> None:
+    """Has FastAPI put its table of routes together, as the first request otherwise does while somebody waits for the answer."""
+    import httpx
+
+    user, _, secret = os.environ["PREFECT_SERVER_API_AUTH_STRING"].partition(":")
+    here = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=here, base_url=f"http://{HOST}") as client:
+        await client.get("/api/admin/version", auth=(user, secret))
+
+
+def _template() -> str:
+    import prefect
+
+    return f"prefect-{prefect.__version__}.db"
+
+
+def _prepare_database() -> Path | None:
+    """Where Prefect's database is the folder's own: no migrations where it is as this release of Prefect makes it, as a new one is that is
+    copied from the machine's template. Returns the one that is to be such a template."""
+    from prefect.context import refresh_global_settings_context
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings()
+    path = settings.home / "prefect.db"
+    address = settings.server.database.connection_url
+    if address is None or address.get_secret_value() != f"sqlite+aiosqlite:///{path}":
+        return None
+    new = not path.exists()
+    if (new and take(_template(), path)) or is_as_kept(path, _template()):
+        os.environ["PREFECT_SERVER_DATABASE_MIGRATE_ON_START"] = "0"
+        refresh_global_settings_context()
+        return None
+    return path if new else None
 
 
 if __name__ == "__main__":

@@ -14,24 +14,30 @@ from uuid import uuid4
 
 from tasks.store import state
 
-_SIGNATURE = "LAMBDAFLOW_OWNER"
+SIGNATURE = "LAMBDAFLOW_OWNER"
+"""Variable by which processes inherit their owner."""
 _PROCESSES = Path("/proc")
-_held: dict[Path, tuple[str, int]] = {}
-"""This process as an owner, by folder: its name and the descriptor that holds the lock."""
+_names: dict[Path, str] = {}
+"""What this process is called as an owner, by folder."""
+_held: dict[Path, int] = {}
+"""Descriptors that hold the locks of this process's files."""
+
+
+def signature() -> str:
+    """The name that `owner` will give this process in this folder, where nothing is written yet."""
+    return _names.setdefault(_folder(), f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}")
 
 
 def owner() -> str:
     """This process as an owner; what it starts from now on inherits it."""
-    folder = _folder()
-    name, _ = _held.get(folder, ("", -1))
-    if not (folder / name).is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        name = f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}"
-        held = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    file = _folder() / signature()
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        held = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         fcntl.flock(held, fcntl.LOCK_EX)
-        _held[folder] = name, held
-    os.environ[_SIGNATURE] = name
-    return name
+        _held[file] = held
+    os.environ[SIGNATURE] = file.name
+    return file.name
 
 
 def is_gone(who: str) -> bool:
@@ -65,7 +71,7 @@ def started_by(is_theirs: Callable[[str], bool]) -> Iterator[int]:
             environment = (folder / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        signed = [entry for entry in environment if entry.startswith(_SIGNATURE.encode() + b"=")]
+        signed = [entry for entry in environment if entry.startswith(SIGNATURE.encode() + b"=")]
         if signed and home in environment and int(folder.name) != os.getpid() and is_theirs(signed[0].decode().partition("=")[2]):
             yield int(folder.name)
 

@@ -6,6 +6,7 @@ the same bytes. Workers on other machines need the working directory at the same
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,9 @@ class Runner:
         """What comes of ``flow(config, fresh)`` here."""
         workers = self.workers or config.workers
         at_a_time = 1 if config.parts > 1 else workers
-        return flow.with_options(task_runner=self.make(workers))(config.model_copy(update={"workers": at_a_time}), fresh)
+        here = copy(flow)  # `with_options` draws up the form of a whole configuration once more
+        here.task_runner = self.make(workers)
+        return here(config.model_copy(update={"workers": at_a_time}), fresh)
 
 
 def require_workers(config: RunConfig) -> None:

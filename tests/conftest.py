@@ -15,6 +15,11 @@ import flows  # noqa: F401  (quiet settings, before Prefect is imported)
 from ltr.data.queries import Queries, canonical
 from ltr.metrics.evaluation import evaluate
 
+SERVER = ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING")
+"""By which the environment would name a server that is not the tests' own."""
+for name in SERVER:
+    os.environ.pop(name, None)
+
 JIT = not numba.config.DISABLE_JIT
 LONGEST = (
     "test_pipeline.py",
@@ -58,11 +63,14 @@ def workplace(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory):
-    from prefect.testing.utilities import prefect_test_harness
+def prefect_server():
+    """A server as commands have one, which Prefect's settings name and the environment does not. Prefect's own harness starts one too, with
+    all its services and migrations."""
+    from flows.own_server import use_own_server
 
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
+    use_own_server()
+    for name in SERVER:
+        del os.environ[name]
 
 
 def pytest_collection_modifyitems(items):

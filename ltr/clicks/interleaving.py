@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 
 from ltr.clicks.click_model import sums
 from ltr.kernels.kernel import Array, Floats, Ints
@@ -208,6 +207,8 @@ def duels(credit: Floats, level: float = 0.95) -> list[Duel]:
     Raises:
         ValueError: for fewer than two sessions.
     """
+    from scipy import stats
+
     n, k = credit.shape
     if n < 2:
         raise ValueError(f"{n} session; two or more")
@@ -248,7 +249,9 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
         raise ValueError(f"preference: {preference}; above 0 and at most {1 - ties:g}, the share of sessions that are no tie")
     if rankers < 2:
         raise ValueError(f"rankers: {rankers}; two or more")
+    from scipy.special import ndtri
+
     tests = rankers * (rankers - 1) / 2
-    of_chance = stats.norm.ppf(1 - (1 - level) / tests / 2) * np.sqrt(1 - ties)
-    of_power = stats.norm.ppf(power) * np.sqrt(max(1 - ties - preference**2, 0.0))
+    of_chance = ndtri(1 - (1 - level) / tests / 2) * np.sqrt(1 - ties)
+    of_power = ndtri(power) * np.sqrt(max(1 - ties - preference**2, 0.0))
     return int(np.ceil(((of_chance + of_power) / preference) ** 2))

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from ltr.clicks.click_model import ClickModel, sums
 from ltr.clicks.looks import Looks
@@ -286,6 +285,8 @@ def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> Floats:
 
 
 def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rules: Rules) -> Estimate:
+    from scipy.special import stdtrit
+
     cells = sums(table.cell.ravel(), table.agrees.ravel(), int(table.cell.max()) + 1) > 0
     supported = float((table.wanted & cells[table.cell]).sum() / max(table.wanted.sum(), 1))
     if supported < rules.support:
@@ -303,7 +304,7 @@ def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rul
             f"{estimator}: what the log shows of the new ranker's rank with the fewest pages weighs as much as {effective:.1f} of them, and an "
             f"estimate needs {rules.sessions:g}"
         )
-    width = float(stats.t.ppf(0.5 + rules.level / 2, effective - 1))
+    width = float(stdtrit(effective - 1, 0.5 + rules.level / 2))
     return Estimate(
         estimator,
         value,

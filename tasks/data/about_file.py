@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 
 from tasks.data.feature_logs import read_feature_logs
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.json_lines import SUFFIXES, object_at, objects
 from tasks.data.judgments import is_judgments, read_judgments
 from tasks.data.trec import PAIR

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
-from scipy import stats
 
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
@@ -200,9 +199,16 @@ def _correlations(features: NDArray[np.float32], labels: NDArray[np.float64]) ->
         both = np.isfinite(x)
         x, y = x[both], labels[judged][both]
         if both.sum() >= FEWEST and x.min() < x.max() and y.min() < y.max():
-            ranks = stats.rankdata(x), stats.rankdata(y)
+            ranks = _ranks(x), _ranks(y)
             correlations[k] = max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(*ranks)[0, 1]))
     return correlations
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks from 1, equal values share the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return ranks
 
 
 def _per_query(queries: Queries, values: NDArray[np.float64], reduceat: Callable[..., NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, shown_results
 from tasks.data.clicks import judged_pairs
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries

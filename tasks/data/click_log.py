@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tasks.config.click_labels import CLICKS, ClickLog
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.similar_queries import normalised
 from tasks.data.tables import reading, scan
 from tasks.data.ubi import is_ubi, ubi_log

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from ltr.data.propensities import propensities, ties
 from ltr.data.queries import Queries
@@ -180,6 +179,8 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
             ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table)
         )
         raise DataError(f"{label}: no document of the click log is in the data; query/document there: {theirs}; here: {ours}")
+    from scipy import stats
+
     both = ~np.isnan(clicks) & ~np.isnan(queries.labels)
     facts = ClickFacts(
         impressions=int(joined["impressions"].sum() or 0),

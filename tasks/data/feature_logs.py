@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.json_lines import Json, object_at, objects, text_of
 from tasks.data.trec import PAIR
 from tasks.records import DataError

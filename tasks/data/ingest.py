@@ -5,7 +5,6 @@ together, and that is reported. A second run with the same bytes reads nothing a
 """
 
 import difflib
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +21,9 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data import letor
 from ltr.data.queries import Queries, concatenate, in_order, widen
 from tasks.config.data_section import Data
+from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
-from tasks.data.tables import is_table, read_table, require_plain
+from tasks.data.tables import is_table, numbers, read_table, require_plain
 from tasks.data.text import read_names, text_blocks
 from tasks.records import DataError, Ingested
 from tasks.store.datasets import keep_queries
@@ -50,28 +50,6 @@ class Rows:
     sources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     attributes: Mapping[str, pl.Series] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-
-def expanded(path: Path) -> Path:
-    """A path as it can be opened: environment variables filled in. ``LAMBDAFLOW_DATA``, where public data sets lie, falls
-    back to ``../shared/data``."""
-    text = str(path)
-    if "LAMBDAFLOW_DATA" not in os.environ:
-        text = text.replace("$LAMBDAFLOW_DATA", "../shared/data")
-    return Path(os.path.expandvars(text))
-
-
-def located(path: Path) -> Path:
-    """A path that can be opened (`expanded`).
-
-    Raises:
-        DataError: where there is no such file.
-    """
-    found = expanded(path)
-    if not found.is_file():
-        hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
-        raise DataError(f"{found}: no such file{hint}")
-    return found
 
 
 @task(cache_policy=NO_CACHE, name="ingest", task_run_name="ingest {label}")
@@ -300,31 +278,6 @@ def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[n
     if len(wrong):
         raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
     return labels
-
-
-_MISSING = ["", "NULL", "NA", "nan", "NaN"]
-"""What stands for a missing value in a table of text."""
-
-
-def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0) -> NDArray[np.float64]:
-    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
-    column = frame[name]
-    if column.dtype == pl.String:
-        text = column.str.strip_chars()
-        column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
-        wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
-        if len(wrong):
-            is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
-            ids = f"if these are document ids, set data.document: {name}; " if is_id else ""
-            hint = "" if name in (data.label, *data.sources) else f" ({ids}data.ignore: [{name}] leaves the column out)"
-            raise DataError(
-                f"{path}, row {before + wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
-            )
-    elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
-        raise DataError(
-            f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers (data.ignore: [{name}] leaves a column out)"
-        )
-    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
 def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.json_lines import read_json_file, text_of
 from tasks.data.tables import SEPARATORS, is_table, require_plain
 from tasks.data.trec import PAIR, QRELS, read_trec

@@ -13,7 +13,7 @@ from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ran
 from ltr.clicks.pages import Pages
 from ltr.kernels.kernel import Bools
 from tasks.data.click_models import HELD_OUT, compare_models
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.log_pages import LogPages
 from tasks.data.similar_queries import normalised
 from tasks.data.tables import is_table, read_table, reading

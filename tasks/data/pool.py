@@ -10,7 +10,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.runs import Form
 from tasks.config.data_section import Data
 from tasks.data.feature_logs import read_feature_logs
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.judgments import read_judgments
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError

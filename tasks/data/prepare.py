@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.queries import Queries, keep, row_digests, select
 from tasks.config.data_section import Data
 from tasks.data import clicks
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.trec import attach_runs
 from tasks.records import Prepared, number_of
 from tasks.store.datasets import keep_queries, open_queries

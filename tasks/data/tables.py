@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from tasks.config.data_section import Data
 from tasks.records import DataError
 from tasks.store.state import written_whole
 
@@ -15,6 +18,8 @@ TABLES = {".parquet", *SEPARATORS}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 _SAMPLE = 1 << 20
 """Bytes of a file that are looked at before it is read."""
+_MISSING = ["", "NULL", "NA", "nan", "NaN"]
+"""What stands for a missing value in a table of text."""
 
 
 def is_table(path: Path) -> bool:
@@ -131,3 +136,24 @@ def _refuse_uneven_lines(path: Path, separator: str) -> None:
             if fields and len(fields) != width:
                 said = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
                 raise DataError(f"{path}, line {lines.line_num}: {said}; the header names {width}")
+
+
+def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0) -> NDArray[np.float64]:
+    """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
+    column = frame[name]
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
+        wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
+        if len(wrong):
+            is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
+            ids = f"if these are document ids, set data.document: {name}; " if is_id else ""
+            hint = "" if name in (data.label, *data.sources) else f" ({ids}data.ignore: [{name}] leaves the column out)"
+            raise DataError(
+                f"{path}, row {before + wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
+            )
+    elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise DataError(
+            f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers (data.ignore: [{name}] leaves a column out)"
+        )
+    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy()

@@ -13,7 +13,7 @@ import polars as pl
 
 from ltr.data.queries import Queries
 from ltr.data.runs import Form, column_of, formed
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.records import DataError, number_of
 
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document label"

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
-from scipy import stats
 
 import ltr
 from ltr.kernels.kernel import Floats
-from ltr.metrics.significance import holm, paired_t
+from ltr.metrics.significance import holm, paired_t, student_quantile
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
@@ -149,5 +148,5 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
 
 
 def _interval(mean: float, se: float, n: int, level: float) -> tuple[float, float]:
-    reach = float(stats.t.ppf(0.5 + level / 2, n - 1)) * se
+    reach = student_quantile(0.5 + level / 2, n - 1) * se
     return mean - reach, mean + reach

@@ -7,7 +7,7 @@ margin, and the first that moves has to rise (`ltr.metrics.significance.lexicogr
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from prefect import task
@@ -26,7 +26,9 @@ from tasks.evidence.significance import TierResult, tier_results
 from tasks.records import DataError, Fold, Trained, number_of
 from tasks.store.datasets import open_queries
 from tasks.store.values import read_values, table, values_of
-from tasks.tracking import registry
+
+if TYPE_CHECKING:
+    from tasks.tracking import registry
 from tasks.training.scoring import evaluate
 
 TEMPLATE = """<h2>Champion</h2>
@@ -109,6 +111,8 @@ class Champion(Evidence):
 
     def gather(self, run: Gathering) -> Challenge:
         """The best ranker on the data's own features, held against the champion."""
+        from tasks.tracking import registry
+
         run.progress.begin("champion")
         select = f"valid_{run.config.select_key}"
         own = [trained for trained in run.chosen if trained.ranker in run.config.alone]
@@ -132,6 +136,8 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     Args:
         run_id: of the cell in MLflow.
     """
+    from tasks.tracking import registry
+
     digest = challenger.result.digest
     own = registry.registered(rule.name, run_id, digest)
     champion = registry.version_of(rule.name, registry.CHAMPION)
@@ -155,7 +161,7 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     return found
 
 
-def _held_against(champion: registry.Version, rule: Champion, challenger: Trained, found: Challenge) -> Challenge:
+def _held_against(champion: "registry.Version", rule: Champion, challenger: Trained, found: Challenge) -> Challenge:
     """The comparison on the challenger's test queries, and how its training data differ from the champion's."""
     data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
     queries, version = open_queries(data.test), f"the champion, version {champion.number}"

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from pydantic import Field
-from scipy import stats
 
 import ltr
 from ltr.data.queries import Queries
@@ -334,7 +333,7 @@ def frontier_figure(entry: RankerGuarantee) -> str:
     """The first tier against the last over a ranker's grid: means on validation queries, with the ellipses that hold the true paired
     difference to the baseline at the level, and the margin that must not be crossed."""
     found = entry.frontier
-    radius = np.sqrt(stats.chi2.ppf(found.level, 2))
+    radius = np.sqrt(-2 * np.log(1 - found.level))  # chi² with two degrees of freedom
     angle = np.linspace(0, 2 * np.pi, 121)
     circle = radius * np.array([np.cos(angle), np.sin(angle)])
 

@@ -3,13 +3,15 @@ tags for MLflow, sentences for the terminal, and figures and a section for the p
 
 The pipeline, the page and the terminal go through whatever kinds are registered and know none of them. A new kind is one file: a subclass
 of `Evidence`, a subclass of `Found`, and a call of `register_evidence`.
+
+MLflow takes a second to import, and evidence is part of every configuration: its kinds import what they need of it where they need it.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import jinja2
 
@@ -17,7 +19,9 @@ from tasks.config.run_config import RunConfig
 from tasks.config.section import EvidenceSection
 from tasks.records import Fold, Progress, Trained
 from tasks.store.cells import CellFolder
-from tasks.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    from tasks.tracking.tracker import Tracker
 
 _TEMPLATES = jinja2.Environment(autoescape=True, trim_blocks=True)
 
@@ -43,7 +47,7 @@ class Gathering:
     folds: tuple[Fold, ...]
     cells: tuple[Trained, ...]
     chosen: tuple[Trained, ...]
-    tracker: Tracker
+    tracker: "Tracker"
     progress: Progress
 
     def values_of(self, ranker: str) -> list[str]:

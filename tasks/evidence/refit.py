@@ -23,9 +23,7 @@ from tasks.records import Cell, Fold, Trained, point_title
 from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
-from tasks.tracking import registry
 from tasks.tracking.description import describe_fold, prefect_tags
-from tasks.tracking.tracker import REFIT
 from tasks.training.cell import train
 
 TEMPLATE = """<h2>Trained on all data</h2>
@@ -51,6 +49,8 @@ class Refitted(Found):
     versions: dict[str, str]
 
     def tags(self) -> dict[str, str]:
+        from tasks.tracking.tracker import REFIT
+
         return {REFIT: json.dumps({name: trained.result.key for name, trained in self.models.items()})}
 
     def sentences(self) -> list[str]:
@@ -100,6 +100,8 @@ class Refit(Evidence):
         models = {name: self._refit(run, name, data) for name in self.rankers or [_best(run)]}
         versions = {}
         if self.name:
+            from tasks.tracking import registry
+
             for name, trained in models.items():
                 made = registry.registered(self.name, run.tracker.run_of(trained.result.key), trained.result.digest)
                 versions[name] = f"{made.number} of {self.name}"

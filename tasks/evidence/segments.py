@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -38,7 +38,9 @@ from tasks.records import DataError, Trained, number_of
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.values import names_of, read_values
-from tasks.tracking.lookup import Stored
+
+if TYPE_CHECKING:
+    from tasks.tracking.runs import Stored
 
 MOST_VALUES = 12
 """Different numbers that are segments of their own."""
@@ -412,7 +414,7 @@ def changes(
     return Changes(*about, listed(harmed), listed(helped), len(harmed), len(helped), int((gain == 0).sum()))
 
 
-def changed_queries(stored: Sequence[Stored], measure: str, most: int) -> list[Changes]:
+def changed_queries(stored: Sequence["Stored"], measure: str, most: int) -> list[Changes]:
     """`changes` of every pair of finished runs, the later one against the earlier, from stored values of the same test queries.
 
     Raises:

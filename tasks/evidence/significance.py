@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,9 @@ from ltr.metrics import significance
 from ltr.metrics.measure import Measure, fewer_is_better
 from tasks.records import DataError
 from tasks.store.values import pooled, read_basis, read_values
-from tasks.tracking.lookup import Stored
+
+if TYPE_CHECKING:
+    from tasks.tracking.runs import Stored
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ def _shared(wanted: Sequence[str], runs: Sequence[Sequence[pl.DataFrame]]) -> li
     return list(wanted) or shared
 
 
-def scorecards(stored: Sequence[Stored], tiers: Sequence[str], margin: float, level: float) -> list[Scorecard]:
+def scorecards(stored: Sequence["Stored"], tiers: Sequence[str], margin: float, level: float) -> list[Scorecard]:
     """The graded comparison (`ltr.metrics.significance.lexicographic`) of every pair of finished runs, the later one as the challenger.
 
     Args:
@@ -222,7 +224,7 @@ def scorecards(stored: Sequence[Stored], tiers: Sequence[str], margin: float, le
     return cards
 
 
-def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: float | None = None) -> Standings:
+def compare_stored(stored: Sequence["Stored"], measures: Sequence[str], margin: float | None = None) -> Standings:
     """`standings` of finished runs from their stored values; for each pair a randomisation test and the bootstrap's 95 % interval,
     and with a `margin`, which of the two is not worse than the other by more (``not_worse``, one-sided at 95 %).
 
@@ -245,7 +247,7 @@ def compare_stored(stored: Sequence[Stored], measures: Sequence[str], margin: fl
     return replace(table, pairs=tuple(_more_tests(pair, frames, margin) for pair in table.pairs))
 
 
-def require_one_basis(stored: Sequence[Stored], measures: Sequence[str]) -> None:
+def require_one_basis(stored: Sequence["Stored"], measures: Sequence[str]) -> None:
     """Checks that the values of several runs were taken by the same conventions and from the same labels. Files of 0.1.0 do not say.
 
     Raises:

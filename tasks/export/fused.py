@@ -13,7 +13,7 @@ import polars as pl
 
 import ltr
 from ltr.data.runs import Form, column_of
-from tasks.data.ingest import located
+from tasks.data.files import located
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.export.predict import trec_run
 from tasks.records import Trained

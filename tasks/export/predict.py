@@ -14,8 +14,8 @@ from ltr.data import letor
 from ltr.data.runs import Form, column_of
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
-from tasks.data.ingest import located, numbers
-from tasks.data.tables import is_table, reading, scan
+from tasks.data.files import located
+from tasks.data.tables import is_table, numbers, reading, scan
 from tasks.data.text import BYTES, read_names, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError

@@ -15,11 +15,11 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import ltr
 from tasks.records import DataError, Finding, Fold
 from tasks.store.seal import SEAL, faults, is_whole, sync, write_seal
 
@@ -39,8 +39,11 @@ def digest_of(written: Any) -> str:
     return sha256(json.dumps(written, sort_keys=True, default=str).encode()).hexdigest()
 
 
+@cache
 def core_digest() -> str:
-    """sha256 of the sources of ``ltr/``: a result made by other mathematics is another result."""
+    """sha256 of the sources of ``ltr/``, which this process imports once: a result made by other mathematics is another result."""
+    import ltr
+
     root = Path(ltr.__file__).parent
     hasher = sha256()
     for path in sorted(root.glob("**/*.py")):

@@ -4,6 +4,7 @@ The addresses in the folder's own database are put right when it is opened, befo
 """
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -41,6 +42,16 @@ def follow_move(database: Path, experiment: str) -> Path | None:
                         (new, len(old) + 1, len(old) + 1, f"{old}/"),
                     )
     return was
+
+
+def follow_template(database: Path) -> None:
+    """Makes a copy of a template (`tasks.store.templates`), which knows no experiment but MLflow's own, what MLflow makes in this folder."""
+    now = int(time.time() * 1000)
+    with closing(sqlite3.connect(database)) as store, store:
+        store.execute(
+            "update experiments set artifact_location = ?, creation_time = ?, last_update_time = ?",
+            (str(database.parent.absolute() / "0"), now, now),
+        )
 
 
 def _folder_of(address: str) -> Path | None:

@@ -30,7 +30,8 @@ import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
 from tasks.store.cells import CellFolder, read_curve, read_pairs
 from tasks.store.state import written_whole
-from tasks.tracking.moved import follow_move
+from tasks.store.templates import keep, take
+from tasks.tracking.moved import follow_move, follow_template
 from tasks.tracking.secrets import masked
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
@@ -39,6 +40,7 @@ REFIT = "refit"
 """Tag of a run: keys of the cells that were trained on all data, by ranker."""
 EXPERIMENT = "lambdaflow"
 _STORE = Path("mlruns/mlflow.db")
+_TEMPLATE = f"mlflow-{mlflow.__version__}.db"
 _SERVED = Path(__file__).with_name("served_model.py")
 
 
@@ -59,7 +61,7 @@ def opened() -> tuple[MlflowClient, str]:
     """The store and the id of the project's experiment in it, made where missing.
 
     MLflow makes a database's tables at its first use: one process of this folder at a time gets there, and our own database is made beside
-    its place until it has them all. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where set, otherwise where
+    its place until it has them all, or copied from this machine's template. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where set, otherwise where
     MLflow's server says, or below ``mlruns/`` where there is only a database.
     """
     Path("mlruns").mkdir(exist_ok=True)
@@ -68,7 +70,11 @@ def opened() -> tuple[MlflowClient, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if tracking_uri() == _database(_STORE) and not _STORE.exists():
             with written_whole(_STORE) as partial:
-                MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
+                if take(_TEMPLATE, partial):
+                    follow_template(partial)
+                else:
+                    MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
+                    keep(partial, _TEMPLATE)
         elif tracking_uri() == _database(_STORE) and (was := follow_move(_STORE, EXPERIMENT)):
             print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
         _require_database()

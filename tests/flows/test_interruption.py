@@ -97,6 +97,22 @@ def test_a_signal_ends_a_run_in_seconds_and_closes_it(tmp_path, number, to):
     assert "run the same command again to continue" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.parametrize(("number", "to"), [(signal.SIGINT, os.killpg), (signal.SIGKILL, os.kill)])
+def test_a_signal_while_all_is_still_imported_leaves_nothing(tmp_path, number, to):
+    """Prefect's server is imported by then too, in a process of its own."""
+    process = started(tmp_path)
+    until = time.monotonic() + 60
+    while not at_work_in(tmp_path) and time.monotonic() < until:
+        time.sleep(0.01)
+    to(process.pid, number)
+    began = time.monotonic()
+    assert process.wait(60) == (130 if number == signal.SIGINT else -number)
+    while at_work_in(tmp_path) and time.monotonic() < began + 3 * SECONDS:
+        time.sleep(0.05)
+    assert time.monotonic() - began < SECONDS
+    assert {path.name for path in tmp_path.iterdir()} == {"c.yaml", "log"}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("runner", ["processes=2", "dask=2"])
 def test_workers_end_with_it(tmp_path, runner):

@@ -1,16 +1,19 @@
-"""A command's own Prefect server: ended with its owner, however that ends, and none where settings name one."""
+"""A command's own Prefect server: begun before it is needed, ended with its owner, however that ends, and none where settings name one."""
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
-from flows.own_server import use_own_server
+from flows.own_server import begin_own_server, use_own_server
+from tasks.store.templates import version_of
 from tests.conftest import own_environment
 
 OWNER = """
@@ -23,11 +26,22 @@ print(os.environ["PREFECT_API_URL"], flush=True)
 time.sleep(300)
 """
 
+BEGUN = """
+import time
+from flows.own_server import begin_own_server
+begun = begin_own_server()
+time.sleep(3)
+print(begun.process.poll())
+begun.process.stdin.close()
+print(begun.process.wait(10))
+"""
+
 
 def owner_in(folder):
     folder.mkdir(exist_ok=True)
+    environment = own_environment() | {"XDG_CACHE_HOME": str(folder.parent / "cache")}
     return subprocess.Popen(
-        [sys.executable, "-c", OWNER], cwd=folder, env=own_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", OWNER], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
 
 
@@ -42,11 +56,28 @@ def answers(address):
 @pytest.mark.usefixtures("prefect_server")
 def test_where_settings_name_a_server_no_other_is_started(workplace, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert begin_own_server() is None
     use_own_server()
     assert "PREFECT_API_URL" not in os.environ
 
 
+def test_where_the_environment_names_one_none_is_begun(tmp_path):
+    code = "from flows.own_server import begin_own_server; print(begin_own_server())"
+    named = own_environment() | {"PREFECT_API_URL": "http://127.0.0.1:1/api"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=named, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "None"
+
+
+def test_one_that_is_begun_touches_nothing_and_ends_where_it_is_not_used(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", BEGUN], cwd=tmp_path, env=own_environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["None", "0"], done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_at_once_in_an_empty_folder_both_answer_and_each_ends_with_its_owner(tmp_path):
+    """They leave a template behind, which the next empty folder's database is a copy of."""
     with ThreadPoolExecutor() as pool:
         owners = list(pool.map(owner_in, [tmp_path / "project"] * 2))
     addresses = [owner.stdout.readline().strip() for owner in owners]
@@ -61,3 +92,15 @@ def test_two_at_once_in_an_empty_folder_both_answer_and_each_ends_with_its_owner
     assert answers(addresses[1])
     owners[1].kill()
     owners[1].wait()
+    (template,) = (tmp_path / "cache" / "lambdaflow").iterdir()
+    with closing(sqlite3.connect(template)) as store:
+        assert not store.execute("select * from flow_run").fetchall()
+        store.execute("create table mark (x)")
+    third = owner_in(tmp_path / "another")
+    assert answers(third.stdout.readline().strip())
+    third.kill()
+    third.wait()
+    made = [tmp_path / name / ".lambdaflow" / "prefect" / "prefect.db" for name in ("project", "another")]
+    assert len({version_of(path) for path in (template, *made)}) == 1
+    with closing(sqlite3.connect(made[1])) as store:
+        assert store.execute("select * from mark").fetchall() == []

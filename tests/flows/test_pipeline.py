@@ -26,7 +26,8 @@ from tasks.records import DataError
 from tasks.report.outcome import RunOutcome
 from tasks.report.publish import report_page
 from tasks.store.cells import CellFolder
-from tasks.tracking.lookup import find_model, find_values
+from tasks.tracking.lookup import find_model
+from tasks.tracking.runs import find_values
 from tasks.tracking.tracker import CELL_KEY, EXPERIMENT, PARENT, fluent, tracked, tracking_uri
 from tests.conftest import make_queries
 

@@ -118,18 +118,6 @@ def test_a_wrong_file_is_named(workplace, name, content, says):
     assert not list((workplace / ".lambdaflow").glob("data/*")), "nothing half-written"
 
 
-def test_a_missing_file_says_where_public_data_are_looked_for(workplace, monkeypatch):
-    with pytest.raises(DataError, match=r"none\.txt: no such file"):
-        read(["none.txt"])
-    monkeypatch.delenv("LAMBDAFLOW_DATA", raising=False)
-    with pytest.raises(DataError, match="set LAMBDAFLOW_DATA"):
-        read(["$LAMBDAFLOW_DATA/none.txt"])
-    (workplace / "d").mkdir()
-    (workplace / "d" / "a.txt").write_text(letor())
-    monkeypatch.setenv("LAMBDAFLOW_DATA", str(workplace / "d"))
-    assert read(["$LAMBDAFLOW_DATA/a.txt"])[0].n_queries == 2
-
-
 def test_dropped_features_are_gone_and_unknown_ones_an_error(workplace):
     (workplace / "a.txt").write_text(letor())
     queries, _ = read(["a.txt"], drop=["f1"])

@@ -23,7 +23,7 @@ from tasks.evidence.segments import (
 )
 from tasks.records import DataError
 from tasks.store.datasets import keep_queries
-from tasks.tracking.lookup import Stored
+from tasks.tracking.runs import Stored
 from tests.tasks.evidence.samples import CHANGES, NOBODY, SEGMENT, SEGMENTS
 
 

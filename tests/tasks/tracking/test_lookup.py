@@ -1,11 +1,10 @@
-"""Models and values are found by folder, by run and by the beginning of a run's id; what is not there is said."""
+"""Models are found by folder, file or run; what is not there is said."""
 
 import pytest
 
 import ltr
 from tasks.records import DataError
-from tasks.tracking.lookup import find_model, find_run, find_values
-from tasks.tracking.tracker import Tracker
+from tasks.tracking.lookup import find_model
 from tests.conftest import make_queries
 
 
@@ -15,16 +14,9 @@ def test_a_folder_is_a_model(workplace):
     assert find_model("m", fitted.names).digest == fitted.digest
 
 
-def test_nothing_several_and_unfinished(workplace):
+def test_what_is_not_there_is_said(workplace):
     with pytest.raises(DataError, match="nowhere: no folder with a model and no run of that name"):
         find_model("nowhere", ())
-    runs = [Tracker("x", str(k)).run_id for k in range(20)]
-    first = next(r[0] for r in runs if sum(s[0] == r[0] for s in runs) > 1)
-    with pytest.raises(DataError, match="runs of that name"):
-        find_run(first)
-    assert find_run(runs[0]).id == runs[0]
-    with pytest.raises(DataError, match="has no finished ranker 'x'; it has: none"):
-        find_values(f"{runs[0]}:x")
 
 
 def test_linear_weights_of_a_file(workplace):

@@ -5,7 +5,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
+import mlflow
 import pytest
 import yaml
 
@@ -41,6 +43,25 @@ def test_addresses_follow_the_folder_and_stay_in_place_otherwise(workplace, monk
     assert again.client.get_experiment(again.experiment_id).artifact_location == here
     opened()
     assert not capsys.readouterr().err
+
+
+def test_a_store_that_is_copied_from_the_template_is_as_mlflow_makes_one(tmp_path, monkeypatch):
+    """Up to what names the folder and the time."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = {}
+    for name in ("made", "copied"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        client, experiment = opened()
+        client.create_run(experiment)
+        own = [(one.name, one.artifact_location) for one in client.search_experiments()]
+        assert all(str(tmp_path / name / "mlruns") in location for _, location in own)
+        with closing(sqlite3.connect("mlruns/mlflow.db")) as store:
+            tables = store.execute("select name, sql from sqlite_master order by name").fetchall()
+        made[name] = ([(kind, location.replace(f"/{name}/", "/")) for kind, location in own], tables)
+        assert [path.name for path in (tmp_path / "cache" / "lambdaflow").iterdir()] == [f"mlflow-{mlflow.__version__}.db"]
+    assert made["made"] == made["copied"]
 
 
 def test_artifacts_that_lie_elsewhere_stay_there(workplace, monkeypatch):

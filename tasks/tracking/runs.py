@@ -1,0 +1,99 @@
+"""What a user means by a run: its id or the beginning of it, one ranker of a run, or one of its folds."""
+
+import json
+from dataclasses import dataclass
+
+import ltr
+from tasks.records import DataError
+from tasks.store.cells import CellFolder
+from tasks.tracking.tracker import CELL_KEY, PARENT, REFIT, RUN_KEY, Tracked, tracked
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Per-query test values of one ranker of a finished run, and the key of the measure that the run selected by, where it is known."""
+
+    name: str
+    paths: tuple[str, ...]
+    select: str | None = None
+
+
+def find_cell(reference: str) -> Tracked:
+    """The run of a model: a cell's own, or ``RUN``, ``RUN:RANKER`` or ``RUN:RANKER:FOLD`` (folds from 1) of a whole run: the cell that it
+    chose of that ranker, or of its best one, on that fold; without a fold the one that was trained on all data, where there is one.
+
+    Raises:
+        DataError: where there is none, or one a fold and no fold is named.
+    """
+    run_id, _, rest = reference.partition(":")
+    ranker, _, fold = rest.partition(":")
+    run = find_run(run_id)
+    if RUN_KEY not in run.tags:
+        if rest:
+            raise DataError(f"{reference}: run {run.id[:8]} is one model and has no rankers to choose from")
+        return run
+    ranker, keys = _chosen(reference, run, ranker)
+    refitted: dict[str, str] = json.loads(run.tags.get(REFIT, "{}"))
+    if ranker in refitted and not fold:
+        keys = [refitted[ranker]]
+    if fold and not (fold.isdigit() and 1 <= int(fold) <= len(keys)):
+        raise DataError(f"{reference}: fold {fold!r}; {ranker} has {_folds(len(keys))}")
+    if not fold and len(keys) > 1:
+        raise DataError(
+            f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}, "
+            f"or train it on all data: lambdaflow refit {run.id[:8]}:{ranker}"
+        )
+    key = keys[int(fold or 1) - 1]
+    return next(cell for cell in run.children() if cell.tags.get(CELL_KEY) == key)
+
+
+def key_of(cell: Tracked) -> str:
+    """The key by which the store knows a cell."""
+    return cell.tags[CELL_KEY]
+
+
+def _folds(n: int) -> str:
+    return f"the folds 1 to {n}" if n > 1 else "one fold, 1"
+
+
+def _chosen(reference: str, run: Tracked, ranker: str) -> tuple[str, list[str]]:
+    """A ranker of a whole run, its best one where none is named, and the keys of its chosen cells, by fold."""
+    chosen: dict[str, list[str]] = json.loads(run.tags.get("chosen", "{}"))
+    ranker = ranker or run.tags.get("best", "")
+    if ranker not in chosen:
+        raise DataError(f"{reference}: run {run.id[:8]} has no finished ranker {ranker!r}; it has: {', '.join(chosen) or 'none'}")
+    return ranker, chosen[ranker]
+
+
+def find_values(reference: str) -> Stored:
+    """``RUN`` (a cell, or the best ranker of a run), ``RUN:RANKER`` (over its folds) or ``RUN:RANKER:FOLD``.
+
+    Raises:
+        DataError: where there is no such run, ranker or fold.
+    """
+    run_id, _, ranker = reference.partition(":")
+    run = find_run(run_id)
+    if RUN_KEY not in run.tags or ":" in ranker:
+        cell = find_cell(reference)
+        parent = next((one for one in tracked() if one.id == cell.tags.get(PARENT)), run)
+        return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download("values.parquet")),), _select(parent))
+    ranker, keys = _chosen(reference, run, ranker)
+    by_key = {cell.tags[CELL_KEY]: cell for cell in run.children()}
+    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in keys), _select(run))
+
+
+def _select(run: Tracked) -> str | None:
+    return ltr.Measure.of(run.params["select"]).key if "select" in run.params else None
+
+
+def _values(cells: dict[str, Tracked], key: str) -> str:
+    local = CellFolder.of(key).values
+    return str(local if local.is_file() else cells[key].download("values.parquet"))
+
+
+def find_run(reference: str) -> Tracked:
+    """The one run whose id begins with `reference`."""
+    found = [run for run in tracked() if run.id.startswith(reference)]
+    if len(found) != 1:
+        raise DataError(f"{reference}: {'no folder with a model and no run' if not found else f'{len(found)} runs'} of that name")
+    return found[0]

@@ -1,0 +1,17 @@
+"""Runs and their values are found by the beginning of a run's id; what is not there is said."""
+
+import pytest
+
+from tasks.records import DataError
+from tasks.tracking.runs import find_run, find_values
+from tasks.tracking.tracker import Tracker
+
+
+def test_several_and_unfinished(workplace):
+    runs = [Tracker("x", str(k)).run_id for k in range(20)]
+    first = next(r[0] for r in runs if sum(s[0] == r[0] for s in runs) > 1)
+    with pytest.raises(DataError, match="runs of that name"):
+        find_run(first)
+    assert find_run(runs[0]).id == runs[0]
+    with pytest.raises(DataError, match="has no finished ranker 'x'; it has: none"):
+        find_values(f"{runs[0]}:x")
