@@ -324,7 +324,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--tier", action="append", default=[], metavar="MEASURE", help="several, the most important first: the graded scorecard"
     )
-    compare.add_argument("--level", type=float, default=0.95, help="of the scorecard's one-sided bounds")
+    compare.add_argument("--level", type=float, help="of the scorecard's one-sided bounds (default: 0.95)")
     compare.add_argument(
         "--queries",
         type=int,
@@ -871,6 +871,10 @@ def _optimality(given: argparse.Namespace) -> int:
 
 
 def _compare(given: argparse.Namespace) -> int:
+    from tasks.records import ConfigError
+
+    if given.level is not None and not given.tier:
+        raise ConfigError(f"compare: --level {given.level} is of the scorecard's bounds; --tier MEASURE asks for a scorecard")
     make_state_folder()
     with _working():
         from dataclasses import asdict
@@ -882,7 +886,8 @@ def _compare(given: argparse.Namespace) -> int:
 
         stored = [find_values(run) for run in given.runs]
         table = compare_stored(stored, given.measure, given.margin)
-        cards = scorecards(stored, given.tier, given.margin or 0.0, given.level) if given.tier else []
+        level = 0.95 if given.level is None else given.level
+        cards = scorecards(stored, given.tier, given.margin or 0.0, level) if given.tier else []
         selected = [] if given.measure else [one.select for one in stored if one.select and one.select in table.measures]
         changed = [] if given.queries is None else changed_queries(stored, [*selected, table.measures[0]][0], given.queries)
     written = table.as_json()

@@ -102,8 +102,8 @@ def why_above(model: Ranker, queries: Queries, above: int, below: int, orders: i
     """
     features = queries.features
     for name, row in (("above", above), ("below", below)):
-        if not 0 <= row < len(features):
-            raise ValueError(f"{name}={row} is no row; there are {len(features)}, from 0")
+        if not isinstance(row, int | np.integer) or isinstance(row, bool) or not 0 <= row < len(features):
+            raise ValueError(f"{name}={row!r} is no row; there are {len(features)}, from 0")
     pair = np.ascontiguousarray(features[[above, below]])
     scores = model.predict(pair)
     if not scores[0] > scores[1]:

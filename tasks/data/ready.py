@@ -166,6 +166,7 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
                 f"rankers.{complete[0]} needs complete features; {queries.names[which]!r} is missing for "
                 f"{int(missing[:, which].sum()):,} {role} documents{way_out}"
             )
+    _require_scores(config, folds)
     trained_on = [open_queries(fold.train) for fold in folds]
     for name in config.alone:
         for point in config.cells(name):
@@ -175,3 +176,18 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
                     ranker.check(queries)
                 except ValueError as error:
                     raise DataError(f"rankers.{name}: {error}") from None
+
+
+def _require_scores(config: RunConfig, folds: tuple[Fold, ...]) -> None:
+    """Columns below a ranker that needs complete features have a number for every document."""
+    for name, section in config.rankers.items():
+        bases = [(base, config.rankers[base].build()) for base in section.on if section.build().needs_complete]
+        columns = [(base, ranker) for base, ranker in bases if isinstance(ranker, ltr.Column)]
+        for role, dataset in sorted({(role, one) for fold in folds for role, one in fold.roles.items()} if columns else ()):
+            queries = open_queries(dataset)
+            for base, column in columns:
+                if missing := column.n_missing(queries):
+                    raise DataError(
+                        f"rankers.{name}.on: {column.feature!r} is missing for {missing:,} {role} documents, and {base} puts these last, which "
+                        f"is no number for {section.kind} to learn from; data.run_forms: [min-max] gives such documents of a run 0"
+                    )

@@ -36,7 +36,7 @@ def test_a_wrong_configuration_is_one_line_and_leaves_nothing(tmp_path):
     (tmp_path / "c.yaml").write_text("data: {files: a.txt}\nranker: 1\n")
     done = lambdaflow("run", "c.yaml", cwd=tmp_path)
     assert done.returncode == 1
-    said = [line for line in done.stderr.splitlines() if line != "starting"]
+    said = [line for line in done.stderr.splitlines() if not line.strip().startswith("starting")]
     assert said == ["error: c.yaml: unknown key 'ranker'; did you mean rankers?"]
     assert [p.name for p in tmp_path.iterdir()] == ["c.yaml"]
     assert "Traceback" in lambdaflow("run", "c.yaml", "--debug", cwd=tmp_path).stderr
@@ -235,6 +235,7 @@ def test_interleaving_is_planned_and_analysed(workplace, capsys):
         (["clicks", "log.csv", "--seed", "-1"], 2, "--seed: '-1': a whole number, 0 or more"),
         (["offpolicy", "log.csv", "new.csv", "--seed", "x"], 2, "--seed: 'x': a whole number, 0 or more"),
         (["refit", "RUN", "--register", ""], 2, "--register: it is empty"),
+        (["compare", "a", "b", "--level", "0.9"], 1, "compare: --level 0.9 is of the scorecard's bounds; --tier MEASURE asks"),
     ],
 )
 def test_contradictions_and_nonsense_are_refused_at_once(workplace, capsys, arguments, code, said):

@@ -137,5 +137,7 @@ def test_what_is_no_pair_is_told(models):
         why_above(model, QUERIES, below, above)
     with pytest.raises(ValueError, match="below=-1 is no row; there are"):
         why_above(model, QUERIES, above, -1)
+    with pytest.raises(ValueError, match=r"above=1.5 is no row; there are"):
+        why_above(model, QUERIES, 1.5, below)
     with pytest.raises(ValueError, match="does not stand above"):
         why_above(model, QUERIES, above, above)

@@ -61,6 +61,16 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
             {"rankers": {"c": {"kind": "average", "of": [{"kind": "column", "feature": "b"}]}}},
             r"rankers.c: average: 'b' is missing for \d+ of 36 documents",
         ),
+        (
+            {
+                "rankers": {
+                    "b": {"kind": "column", "feature": "b"},
+                    "a": {"kind": "column", "feature": "a"},
+                    "c": {"kind": "combination", "on": ["a", "b"]},
+                }
+            },
+            r"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b puts these last, which is no number for combination to learn from",
+        ),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
         (
             {"rankers": {"t": {"kind": "lambdamart", "min_docs_in_leaf": 20}}},
