@@ -42,7 +42,11 @@ def folder(prefect_server, tmp_path_factory):
         yield place
 
 
-@pytest.mark.parametrize("page", PAGES)
+SLOW = {"fusion", "cluster", "sweep"}
+"""Pages whose commands take a quarter of a minute and more: for `make test-long`."""
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.long] * (page in SLOW)) for page in PAGES])
 def test_the_commands_of_a_page_do_what_it_says(page, folder, capsys):
     for written in blocks(page, "yaml"):
         name = re.match(r"# (\S+\.yaml)\n", written)

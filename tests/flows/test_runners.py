@@ -98,6 +98,7 @@ def test_a_cluster_that_loses_a_worker_gives_what_threads_give(workplace, expect
             process.wait()
 
 
+@pytest.mark.long
 def test_models_in_parts_are_the_models_of_one_machine(workplace, expected, capsys):
     (workplace / "c.yaml").write_text(yaml.safe_dump({**CONFIG, "parts": 3}))
     assert main(["run", "c.yaml", "--json", "--runner", "dask=2"]) == 0
