@@ -61,7 +61,7 @@ def main() -> None:
     assert len(test) >= max(SIZES)
     queries = ltr.Queries(train.features, train.labels, train.offsets)
     model = ltr.LambdaMART(n_trees=n_trees, n_leaves=LEAVES, stop_on=None).fit(queries)
-    head = ("tool", *(f"{size:,} documents, µs" for size in SIZES), "ns a document and tree")
+    head = ("tool", *(f"µs for {size:,}" for size in SIZES), "ns a document and tree")
     table = Table(
         "predict.requests",
         f"{n_trees} trees of {LEAVES} leaves, {test.shape[1]} features, one thread",
