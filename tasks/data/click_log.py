@@ -47,6 +47,7 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     if columns[log.click].is_float():
         order = order.fill_nan(None)
     if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
+        _require_orders(log, frame.select(order.cast(pl.Float64).alias("value")))
         order = order.cast(pl.Int64)
     else:
         require_form(
@@ -63,6 +64,14 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
         rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64, strict=not unplaced)
     text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
+
+
+def _require_orders(log: ClickLog, values: pl.LazyFrame) -> None:
+    """Raises DataError for the first number that is no order of a click."""
+    value = pl.col("value")
+    wrong = values.with_row_index("row", offset=1).filter((value < 0) | ~value.is_finite() | (value != value.floor())).head(1)
+    for row, number in wrong.collect(engine="streaming").iter_rows():
+        raise DataError(f"{log.log}, row {row}: {log.click} {number:g}: the order of a click, 1 and up, or 0 for none")
 
 
 def require_form(log: ClickLog, frame: pl.LazyFrame, column: str, pattern: str, rule: str, empty: bool = True) -> None:

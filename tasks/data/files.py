@@ -19,9 +19,11 @@ def located(path: Path) -> Path:
     """A path that can be opened (`expanded`).
 
     Raises:
-        DataError: where there is no such file.
+        DataError: where there is no such file, or a folder.
     """
     found = expanded(path)
+    if found.is_dir():
+        raise DataError(f"{found}: this is a folder; name the files in it")
     if not found.is_file():
         hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
         raise DataError(f"{found}: no such file{hint}")

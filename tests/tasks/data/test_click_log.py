@@ -39,3 +39,15 @@ def test_a_missing_column_is_named_with_what_is_near(tmp_path):
     log = ClickLog(log=write(tmp_path / "l.csv", [("s", "q", "a", 0)], ("session", "query", "documnt", "click")))
     with pytest.raises(DataError, match="no column 'document'; did you mean documnt"):
         open_log(log)
+
+
+@pytest.mark.parametrize(("wrong", "shown"), [(-1, "-1"), (0.5, "0.5"), (float("inf"), "inf")])
+def test_a_number_that_is_no_order_of_a_click_is_refused(tmp_path, wrong, shown):
+    """A CSV's is refused by its form; a Parquet column of numbers could be taken for no click."""
+    path = tmp_path / "l.parquet"
+    rows = {"session": ["s", "s", "s"], "query": ["q"] * 3, "document": ["a", "b", "c"], "click": [1.0, None, wrong]}
+    pl.DataFrame(rows).write_parquet(path)
+    with pytest.raises(DataError, match=rf"l\.parquet, row 3: click {shown}: the order of a click, 1 and up, or 0 for none"):
+        open_log(ClickLog(log=path))
+    pl.DataFrame(rows | {"click": [1.0, None, 0.0]}).write_parquet(path)
+    assert open_log(ClickLog(log=path))[0].collect()["_order"].to_list() == [1, 0, 0]
