@@ -179,9 +179,10 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
 
 
 def _require_scores(config: RunConfig, folds: tuple[Fold, ...]) -> None:
-    """Columns below a ranker that needs complete features have a number for every document."""
+    """Columns below a ranker that learns from numbers have one for every document; in a mixture of two, last is last."""
     for name, section in config.rankers.items():
-        bases = [(base, config.rankers[base].build()) for base in section.on if section.build().needs_complete]
+        learns = section.core.n_inputs is None and section.build().needs_complete
+        bases = [(base, config.rankers[base].build()) for base in section.on if learns]
         columns = [(base, ranker) for base, ranker in bases if isinstance(ranker, ltr.Column)]
         for role, dataset in sorted({(role, one) for fold in folds for role, one in fold.roles.items()} if columns else ()):
             queries = open_queries(dataset)

@@ -66,10 +66,10 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
                 "rankers": {
                     "b": {"kind": "column", "feature": "b"},
                     "a": {"kind": "column", "feature": "a"},
-                    "c": {"kind": "combination", "on": ["a", "b"]},
+                    "c": {"kind": "ranksvm", "on": ["a", "b"]},
                 }
             },
-            r"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b puts these last, which is no number for combination to learn from",
+            r"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b puts these last, which is no number for ranksvm to learn from",
         ),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
         (
