@@ -108,15 +108,15 @@ def permutation_importance(
     if defined.sum() < 2:
         raise ValueError(f"permutation_importance: {read.key} is defined on {int(defined.sum())} queries; intervals need two")
     sign = -1.0 if read.definition.fewer_is_better else 1.0
-    losses = np.empty((len(groups), repetitions, int(defined.sum())))
+    losses, mixed = np.empty((len(groups), repetitions, int(defined.sum()))), queries.features.copy()
     for k, group in enumerate(groups):
         columns = [names.index(name) for name in group]
         for repetition in range(repetitions):
             order = _shuffle(queries, (seed, repetition, *columns))
-            mixed = queries.features.copy()
-            mixed[:, columns] = queries.features[order][:, columns]
+            mixed[:, columns] = queries.features[order[:, None], columns]
             after = _values(model, queries, read, mixed)
             losses[k, repetition] = sign * (before - after)[defined]
+        mixed[:, columns] = queries.features[:, columns]
     by_query = losses.mean(axis=1)
     error = by_query.std(axis=1, ddof=1) / np.sqrt(by_query.shape[1])
     loss, reach = by_query.mean(axis=1), error * float(stats.t.ppf((1 + level) / 2, by_query.shape[1] - 1))

@@ -64,8 +64,9 @@ def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:
     """Every mixture of two rankers' scores, ``float64 [documents]`` each and finite.
 
     Raises:
-        ValueError: for a measure that is defined on no query.
+        ValueError: for a score that is not finite, or a measure that is defined on no query.
     """
+    _require_finite(first, second)
     walk = ready(_walk_all, types.Tuple((F8_1D, F8_1D, F8_1D, I8))(F8_1D, *_OF_ALL))
     at, step, sums, defined = walk(
         first[judged.rows], second[judged.rows], judged.offsets, judged.factor, judged.gains, judged.reading
@@ -82,12 +83,22 @@ def mean_of(judged: Judged, scores: Floats) -> float:
     """The mean of the measure for one ranking, ``scores float64 [documents]``.
 
     Raises:
-        ValueError: for a measure that is defined on no query.
+        ValueError: for a score that is not finite, or a measure that is defined on no query.
     """
+    _require_finite(scores)
     total, defined = ready(_sum_of, types.Tuple((F8, I8))(*_OF_ALL))(
         scores[judged.rows], judged.offsets, judged.factor, judged.gains, judged.reading
     )
     return float(judged.mean(np.array(total), defined))
+
+
+def _require_finite(*of_systems: Floats) -> None:
+    """What the kernels take for granted: they would write outside their arrays."""
+    for scores in of_systems:
+        wrong = ~np.isfinite(scores)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(f"score {scores[row]} of document {row}: scores that are mixed must be finite")
 
 
 _OF_ALL = (F8_1D, I8_1D, F8_1D, F8_1D, READING)

@@ -273,8 +273,7 @@ class LambdaMART(TreeRanker):
                 if tick is not None:
                     tick()
                 stopped = watch.seen(iteration + 1, tree)
-                progress = Progress(iteration + 1, self.n_trees, watch.last()) if callbacks else None
-                told = [callback(progress) for callback in callbacks if progress]
+                told = [callback(Progress(iteration + 1, self.n_trees, watch.last())) for callback in callbacks]
                 if stopped or any(told):
                     break
                 judged = len(trees)
@@ -392,7 +391,7 @@ class LambdaMART(TreeRanker):
     @property
     def terms(self) -> tuple[Term, ...]:
         """The terms of `objective`; none of a function."""
-        return () if isinstance(self.objective, PlainFunction) or callable(self.objective) else tuple(self.objective)
+        return () if isinstance(self.objective, PlainFunction) else tuple(cast(Sequence[Term], self.objective))
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:

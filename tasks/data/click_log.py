@@ -47,7 +47,8 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     if columns[log.click].is_float():
         order = order.fill_nan(None)
     if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
-        _require_orders(log, frame.select(order.cast(pl.Float64).alias("value")))
+        if columns[log.click].is_signed_integer() or columns[log.click].is_float():
+            _require_orders(log, frame.select(order.cast(pl.Float64).alias("value")))
         order = order.cast(pl.Int64)
     else:
         require_form(

@@ -61,8 +61,9 @@ def opened() -> tuple[MlflowClient, str]:
     """The store and the id of the project's experiment in it, made where missing.
 
     MLflow makes a database's tables at its first use: one process of this folder at a time gets there, and our own database is made beside
-    its place until it has them all, or copied from this machine's template. Artifacts go to ``LAMBDAFLOW_ARTIFACTS`` (such as ``s3://bucket/folder``) where set, otherwise where
-    MLflow's server says, or below ``mlruns/`` where there is only a database.
+    its place until it has them all, or copied from this machine's template. Artifacts go to ``LAMBDAFLOW_ARTIFACTS``
+    (such as ``s3://bucket/folder``) where set, otherwise where MLflow's server says, or below ``mlruns/`` where
+    there is only a database.
     """
     Path("mlruns").mkdir(exist_ok=True)
     own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()

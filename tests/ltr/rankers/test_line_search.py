@@ -63,3 +63,20 @@ def test_documents_below_a_cutoff_all_the_way_are_left_out_and_nothing_changes()
 def test_an_interval_of_rounding_is_not_the_best_one():
     found = Mixtures(np.array([0.3, 0.3 + 1e-12, 0.9]), np.array([0.1, 0.9, 0.2, 0.2]), (0.0, 0.0), "ndcg_10")
     assert found.best == (0.3 + 1e-12, 0.9, 0.2)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_scores_that_are_not_finite_are_refused(wrong):
+    """The kernels would write outside their arrays."""
+    queries = make_queries(5)
+    scores = np.arange(queries.n_documents, dtype=float)
+    broken = scores.copy()
+    broken[3] = wrong
+    judged = Judged.of(queries, ltr.Measure.of("ndcg_3"), ltr.Conventions())
+    for refused in (
+        lambda: mean_of(judged, broken),
+        lambda: between(judged, scores, broken),
+        lambda: between(judged, broken, scores),
+    ):
+        with pytest.raises(ValueError, match="of document 3: scores that are mixed must be finite"):
+            refused()
