@@ -1,25 +1,37 @@
 """Measures of rankings, query by query, under the conventions of any tool.
 
-`evaluate` checks its arguments, ranks every query once and runs the measures' kernels over all queries in parallel, each writing its
-own cell. `explain` breaks the difference from another tool's number down, rule by rule.
+`evaluate` checks its arguments; its kernel ranks every query once and reads all measures off that ranking, queries in parallel, each
+writing its own cells. `explain` breaks the difference from another tool's number down, rule by rule.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.kernels.kernel import F8_1D, I1, I8, I8_1D, Address, Floats, Ints, address, inner, kernel_at, ready, record_type
+from ltr.kernels.kernel import (
+    F8_1D,
+    F8_2D,
+    I1,
+    I8,
+    I8_1D,
+    Address,
+    Array,
+    Floats,
+    Ints,
+    address,
+    addresses,
+    inner,
+    kernel_at,
+    ready,
+    record_type,
+)
 from ltr.kernels.ranking import RANK, SORT, rank, rank_kernel, sort_falling, sort_kernel
 from ltr.metrics.conventions import PRESETS, Conventions
-from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, value_kernel
-
-_CHUNK = 1 << 18
-"""Documents that are ranked at a time before they are measured: their ranking takes 4 MB."""
+from ltr.metrics.measure import VALUE, Gain, Measure, curve_of, gains_of, value_kernel
 
 
 @inner()
@@ -41,20 +53,6 @@ def tie_groups(scores: Floats, order: Ints, ends: Ints) -> int:
     return groups
 
 
-class Ranking(NamedTuple):
-    """Queries that follow one another, ranked.
-
-    Attributes:
-        order: documents of each query by score, descending, then by tie breaker, ``int64 [documents]``.
-        ends: of the groups of each query that count as tied, if any, from the query's first place on, ``int64 [documents]``.
-        n_groups: how many these are, ``int64 [queries]``; 0: no two scores are tied.
-    """
-
-    order: Ints
-    ends: Ints
-    n_groups: Ints
-
-
 class Sorters(NamedTuple):
     """Addresses of `_rank_query` and of what it is given, `rank` and `sort_falling`."""
 
@@ -64,10 +62,9 @@ class Sorters(NamedTuple):
 
 
 @njit(cache=True)
-def _rank_query(
-    scores: Floats, tie_breaker: Floats, group_ties: bool, first: int, sorters: Sorters, order: Ints, ends: Ints
-) -> int:
-    """`_rank` of one query, whose first document is `first`; returns how many groups count as tied."""
+def _rank_query(scores: Floats, tie_breaker: Floats, group_ties: bool, sorters: Sorters, order: Ints, ends: Ints) -> int:
+    """Ranks one query: writes its documents by score, descending, then by tie breaker, ``int64 [documents]``, and the ends of the groups
+    that count as tied; returns how many these are."""
     n, own, as_given = len(scores), scores, group_ties or _in_order(tie_breaker)
     by_tie_breaker = np.empty(0 if as_given else n, np.int64)
     if not as_given:
@@ -77,45 +74,61 @@ def _rank_query(
         sort_kernel(sorters.sort_falling)(own, by_tie_breaker)
         for k in range(n):
             own[k] = scores[by_tie_breaker[k]]
-    alone = rank_kernel(sorters.rank)(own, order) or not group_ties
-    n_groups = 0 if alone else tie_groups(own, order, ends)
-    for k in range(n):
-        order[k] = first + (order[k] if as_given else by_tie_breaker[order[k]])
+    n_groups = n
+    if rank_kernel(sorters.rank)(own, order) or not group_ties:
+        for k in range(n):
+            ends[k] = k + 1
+    else:
+        n_groups = tie_groups(own, order, ends)
+    if not as_given:
+        for k in range(n):
+            order[k] = by_tie_breaker[order[k]]
     return n_groups
 
 
-_SORTERS, _RANKING = record_type(Sorters, I8, I8, I8), record_type(Ranking, I8_1D, I8_1D, I8_1D)
-_RANK_QUERY = I8(F8_1D, F8_1D, I1, I8, _SORTERS, I8_1D, I8_1D)
+_SORTERS = record_type(Sorters, I8, I8, I8)
+_RANK_QUERY = I8(F8_1D, F8_1D, I1, _SORTERS, I8_1D, I8_1D)
 _rank_query_kernel = kernel_at(_RANK_QUERY)
 
 
-@njit(cache=True, parallel=True)
-def _rank(
-    scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, sorters: Sorters, order: Ints, ends: Ints, n_groups: Ints
-) -> None:
-    """Writes the `Ranking` of queries."""
-    for q in prange(len(offsets) - 1):
-        first, last = offsets[q], offsets[q + 1]
-        a, b = first - offsets[0], last - offsets[0]
-        n_groups[q] = _rank_query_kernel(sorters.of_query)(
-            scores[first:last], tie_breaker[first:last], group_ties, first, sorters, order[a:b], ends[a:b]
-        )
+class Readings(NamedTuple):
+    """Measures as compiled code reads them, those of the same gains beside each other.
+
+    Attributes:
+        gains: ``float64 [kinds of gains, documents]``.
+        kind: of each measure, ``int64 [measures]``.
+        curves, cutoffs: ``float64 [measures, longest query]`` and ``int64 [measures]``.
+        values: addresses of their kernels, ``int64 [measures]``.
+    """
+
+    gains: Floats
+    kind: Ints
+    curves: Floats
+    cutoffs: Ints
+    values: Array
 
 
 @njit(cache=True, parallel=True)
 def _values(
-    gains: Floats, offsets: Ints, ranking: Ranking, singles: Ints, curve: Floats, cutoff: int, value: Address, values: Floats
+    scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, sorters: Sorters, readings: Readings, values: Floats
 ) -> None:
+    """Ranks every query once and writes all its measures, ``float64 [measures, queries]``."""
     for q in prange(len(offsets) - 1):
-        first, last, n_groups = offsets[q] - offsets[0], offsets[q + 1] - offsets[0], ranking.n_groups[q]
-        own, own_ends = np.empty(last - first), ranking.ends[first : first + n_groups] if n_groups else singles[: last - first]
-        for k in range(last - first):
-            own[k] = gains[ranking.order[first + k]]
-        values[q] = value_kernel(value)(own, own_ends, curve, cutoff)
+        first, last = offsets[q], offsets[q + 1]
+        order, ends, own = np.empty(last - first, np.int64), np.empty(last - first, np.int64), np.empty(last - first)
+        n_groups = _rank_query_kernel(sorters.of_query)(
+            scores[first:last], tie_breaker[first:last], group_ties, sorters, order, ends
+        )
+        for m in range(len(readings.kind)):
+            if m == 0 or readings.kind[m] != readings.kind[m - 1]:
+                gains = readings.gains[readings.kind[m], first:last]
+                for k in range(last - first):
+                    own[k] = gains[order[k]]
+            values[m, q] = value_kernel(readings.values[m])(own, ends[:n_groups], readings.curves[m], readings.cutoffs[m])
 
 
-_RANK = types.void(F8_1D, F8_1D, I8_1D, I1, _SORTERS, I8_1D, I8_1D, I8_1D)
-_VALUES = types.void(F8_1D, I8_1D, _RANKING, I8_1D, F8_1D, I8, I8, F8_1D)
+_READINGS = record_type(Readings, F8_2D, I8_1D, F8_2D, I8_1D, I8_1D)
+_VALUES = types.void(F8_1D, F8_1D, I8_1D, I1, _SORTERS, _READINGS, F8_2D)
 
 
 def evaluate(
@@ -193,8 +206,7 @@ def _of_source(
     position: ArrayLike | None,
     documents: NDArray[np.bytes_] | None,
 ) -> dict[str, Floats]:
-    """Measures that read one label source. Queries are ranked and measured chunk by chunk, so that a ranking is still in the
-    processor's cache when it is measured."""
+    """Measures that read one label source."""
     if conventions.unlabelled == "condensed":
         judged = ~np.isnan(labels)
         counts = np.concatenate(([0], np.cumsum(judged)))
@@ -202,22 +214,25 @@ def _of_source(
         position = None if position is None else np.asarray(position)[judged]
         documents = None if documents is None else documents[judged]
     sizes = np.diff(offsets)
-    longest = max(int(sizes.max(initial=0)), 1)
-    gains = [gains_of(measure, labels, conventions) for measure in measures]
-    curves = [curve_of(measure, longest, conventions) for measure in measures]
-    values = np.empty((len(measures), len(sizes)))
     breaker = tie_breaker(conventions.ties, labels, position, documents)
-    cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, offsets[-1], _CHUNK)), len(sizes)))
-    widest = int(np.diff(offsets[cuts]).max(initial=0))
+    kinds: dict[Gain, list[Measure]] = {}
+    for measure in measures:
+        kinds.setdefault(measure.definition.gain, []).append(measure)
+    gains = [gains_of(alike[0], labels, conventions) for alike in kinds.values()]
+    by_kind = [(k, measure) for k, alike in enumerate(kinds.values()) for measure in alike]
+    curves = [curve_of(measure, max(int(sizes.max(initial=0)), 1), conventions) for _, measure in by_kind]
+    readings = Readings(
+        gains[0][None] if len(gains) == 1 else np.array(gains),
+        np.array([k for k, _ in by_kind]),
+        np.array([curve for curve, _ in curves]),
+        np.array([cutoff for _, cutoff in curves]),
+        addresses((measure.definition.value for _, measure in by_kind), VALUE),
+    )
     sorters = Sorters(address(_rank_query, _RANK_QUERY), address(rank, RANK), address(sort_falling, SORT))
-    order, ends, singles = np.empty(widest, np.int64), np.empty(widest, np.int64), np.arange(1, longest + 1)
-    for a, b in pairwise(cuts.tolist()):
-        chunk, ranking = offsets[a : b + 1], Ranking(order, ends, np.empty(b - a, np.int64))
-        ready(_rank, _RANK)(scores, breaker, chunk, conventions.ties == "expected", sorters, *ranking)
-        for k, (measure, (curve, cutoff)) in enumerate(zip(measures, curves, strict=True)):
-            value = address(measure.definition.value, VALUE)
-            ready(_values, _VALUES)(gains[k], chunk, ranking, singles, curve, cutoff, value, values[k, a:b])
-    return {measure.key: _empty_ruled(measure, row, sizes, conventions) for measure, row in zip(measures, values, strict=True)}
+    values = np.empty((len(by_kind), len(sizes)))
+    ready(_values, _VALUES)(scores, breaker, offsets, conventions.ties == "expected", sorters, readings, values)
+    found = {measure: _empty_ruled(measure, row, sizes, conventions) for (_, measure), row in zip(by_kind, values, strict=True)}
+    return {measure.key: found[measure] for measure in measures}
 
 
 def _empty_ruled(measure: Measure, values: Floats, sizes: Ints, conventions: Conventions) -> Floats:
