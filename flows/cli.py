@@ -35,6 +35,17 @@ def _working(stage: str = "starting") -> Iterator["Steps"]:
         yield shown
 
 
+@contextmanager
+def _importing() -> Iterator[None]:
+    """Nearly everything that is imported stays to the end, and is not looked through for rubbish."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def entry() -> None:
     """The command as a process of its own. Most of what it imports stays to the end: it is looked through for rubbish rarely, which is a
     quarter of the time that importing takes, and not taken apart at the end, which takes more than a second."""
@@ -375,7 +386,7 @@ def _compile() -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    with _working():
+    with _working(), _importing():
         from flows.own_server import begin_own_server
 
         server = begin_own_server()
@@ -398,7 +409,7 @@ def _start(
     make_state_folder()
     from pathlib import Path
 
-    with _working("opening MLflow"):
+    with _working("opening MLflow"), _importing():
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
         from flows.own_server import use_own_server
@@ -451,7 +462,7 @@ def _start(
 
 def _refit(given: argparse.Namespace) -> int:
     """The run once more, of which everything is found, with one more model."""
-    with _working():
+    with _working(), _importing():
         from flows.own_server import begin_own_server
 
         server = begin_own_server()
@@ -475,7 +486,7 @@ def _fuse(given: argparse.Namespace) -> int:
 
     if given.way and not given.output:
         raise ConfigError(f"fuse: --with {given.way} says which ranking is written, and -o where; give both")
-    with _working():
+    with _working(), _importing():
         from flows.own_server import begin_own_server
 
         server = begin_own_server()
