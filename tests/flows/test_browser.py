@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+from tasks.tracking.pages import run_page
 from tests.conftest import own_environment
 from tests.flows.test_kill import rows
 from tests.flows.test_neighbours import answering
@@ -58,7 +59,10 @@ def place(chromium, tmp_path_factory):
     command = [*python, "ui", "--mlflow-port", str(mlflow), "--prefect-port", str(prefect)]
     # Headless, nobody can fill in a password: the pages of the run are those of a server without one, over the same database.
     bare = [sys.executable, "-m", "prefect", "server", "start", "--no-services", "--port", str(free)]
-    home = {"PREFECT_HOME": str(folder / ".lambdaflow" / "prefect")}
+    home = {
+        "PREFECT_HOME": str(folder / ".lambdaflow" / "prefect"),
+        "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{free}/api",
+    }
     started = [
         subprocess.Popen(command, cwd=folder, env=own_environment(), **QUIET),
         subprocess.Popen(bare, cwd=folder, env=own_environment() | home, **QUIET),
@@ -109,8 +113,11 @@ def test_runs_their_comparison_and_the_model_in_mlflow(place, seen):
     assert "trees · learning_rate=0.05" in words
     assert "trees · learning_rate=0.1" in words
     assert "<svg" in source
-    words, _ = seen(f"{mlflow}/experiments/{experiment}/runs/{outcome['run_id']}")
+    words, _ = seen(run_page(mlflow.removesuffix("/#"), str(experiment), outcome["run_id"]))
     assert "test_ndcg_10" in words
+    assert "Best on validation NDCG@10" in words
+    assert "Model registry" in words
+    assert "Evaluation runs" not in words, "the view of GenAI applications"
     assert "prefect.flow_run_url" in words
     words, _ = seen(f"{mlflow}/models/search")
     assert "champion" in words
