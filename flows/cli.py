@@ -313,7 +313,7 @@ def _parser() -> argparse.ArgumentParser:
         "--to",
         required=True,
         metavar="FORMAT",
-        help="lightgbm, xgboost, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, xgboost-dump, lightgbm-dump (Vespa) or onnx",
+        help="lightgbm, xgboost, xgboost-ubj, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, xgboost-dump, lightgbm-dump (Vespa) or onnx",
     )
     export.add_argument(
         "--engine",

@@ -22,6 +22,7 @@ from ltr.trees.ensemble import Trees
 from tasks.export.engines import Engine
 from tasks.export.ensembles import Writer, trees_of, whole_score
 from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
+from tasks.export.ubjson import write_ubjson
 from tasks.export.weights import weights_of
 from tasks.records import DataError
 from tasks.store.state import written_whole
@@ -271,6 +272,19 @@ def _xgboost(ranker: ltr.Ranker, name: str, complete: bool) -> str:
     return json.dumps(formats.xgboost_document(whole_score(ranker, "xgboost"), ranker.names), ensure_ascii=False)
 
 
+_XGBOOST_ARRAYS = {
+    **dict.fromkeys(("base_weights", "loss_changes", "split_conditions", "sum_hessian"), "d"),
+    **dict.fromkeys(("left_children", "right_children", "parents", "split_indices", "categories", "categories_nodes"), "l"),
+    **dict.fromkeys(("categories_segments", "categories_sizes"), "L"),
+    **dict.fromkeys(("default_left", "split_type"), "U"),
+}
+"""Types of a tree's arrays in UBJSON, as XGBoost's ``RegTree::SaveModel`` has them: once one is typed, it reads all as these."""
+
+
+def _xgboost_ubj(ranker: ltr.Ranker, name: str, complete: bool) -> bytes:
+    return write_ubjson(formats.xgboost_document(whole_score(ranker, "xgboost-ubj"), ranker.names), _XGBOOST_ARRAYS)
+
+
 def _xgboost_dump(ranker: ltr.Ranker, name: str, complete: bool) -> str:
     return json.dumps(dumps.xgboost_dump(whole_score(ranker, "xgboost-dump"), ranker.names), ensure_ascii=False)
 
@@ -326,6 +340,7 @@ _NET, _WEIGHTS = onnx_writer(net_nodes), {"linear": _linear, "linear net": _line
 FORMATS: dict[str, Format] = {
     "lightgbm": Format("lightgbm.Booster(model_file=…)", {"trees": _lightgbm}, _lightgbm_scores),
     "xgboost": Format("xgboost.Booster(model_file=…)", {"trees": _xgboost}, _xgboost_scores),
+    "xgboost-ubj": Format("xgboost.Booster(model_file='….ubj')", {"trees": _xgboost_ubj}, _xgboost_scores),
     "xgboost-dump": Format("Vespa's xgboost(…), and model/xgboost+json of Elasticsearch and OpenSearch", {"trees": _xgboost_dump}),
     "lightgbm-dump": Format("Vespa's lightgbm(…)", {"trees": _lightgbm_dump}),
     "opensearch": Format(

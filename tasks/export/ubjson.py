@@ -1,4 +1,4 @@
-"""Universal Binary JSON (https://ubjson.org, draft 12), as XGBoost saves models → plain values, as `json.loads` gives them.
+"""Universal Binary JSON (https://ubjson.org, draft 12), as XGBoost saves models ↔ plain values, as `json.loads` gives them.
 
 value   Z | T | F | number | S text | [ items ] | { members }
 items   value … ], or # count value …, or $ type # count numbers …
@@ -6,6 +6,7 @@ text    count bytes; a member is a text and a value; a count is a whole number w
 """
 
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,44 @@ def read_ubjson(content: bytes) -> Any:
     if source.at < len(content):
         raise ValueError(f"byte {source.at}: {len(content) - source.at} bytes behind the end")
     return value
+
+
+def write_ubjson(value: Json, arrays: Mapping[str, str]) -> bytes:
+    """The bytes of a value, with counts before lists as XGBoost writes them.
+
+    Args:
+        arrays: members whose lists are numbers of one type, by name: ``d`` float32, ``D`` float64, ``l`` int32, ``L`` int64, ``U`` uint8.
+    """
+    if value is None or isinstance(value, bool):
+        return next(mark for mark, word in _WORDS.items() if word is value)
+    if isinstance(value, int):
+        kind = next(kind for kind in (b"i", b"I", b"l", b"L") if -(1 << (bits := 8 * _size(kind) - 1)) <= value < 1 << bits)
+        return kind + struct.pack(_NUMBERS[kind], value)
+    if isinstance(value, float):
+        return b"D" + struct.pack(_NUMBERS[b"D"], value)
+    if isinstance(value, str):
+        return b"S" + _text(value)
+    if isinstance(value, Mapping):
+        return b"{" + b"".join(_text(name) + _member(name, own, arrays) for name, own in value.items()) + b"}"
+    return b"[#" + _count(len(value)) + b"".join(write_ubjson(own, arrays) for own in value)
+
+
+def _member(name: str, value: Json, arrays: Mapping[str, str]) -> bytes:
+    if name not in arrays:
+        return write_ubjson(value, arrays)
+    kind = arrays[name].encode()
+    numbers = np.array(value, np.dtype(_NUMBERS[kind]))
+    return b"[$" + kind + b"#" + _count(len(numbers)) + numbers.tobytes()
+
+
+def _size(kind: bytes) -> int:
+    return struct.calcsize(_NUMBERS[kind])
+
+
+def _count(n: int) -> bytes:
+    return b"L" + struct.pack(">q", n)
+
+
+def _text(text: str) -> bytes:
+    written = text.encode()
+    return _count(len(written)) + written

@@ -256,7 +256,7 @@ def _scored(trained: Trained, places: Sequence[int]) -> list[_Scored]:
     found = []
     for place in places:
         rows = slice(*queries.offsets[by_name[place] :][:2].tolist())
-        order = np.argsort(-model.predict(queries.features[rows]), kind="stable")
+        order = np.lexsort((queries.position[rows], -model.predict(queries.features[rows])))
         position = queries.position[rows].tolist()
         if queries.documents is None:
             names = [f"row {row - min(position) + 1}" for row in position]

@@ -160,7 +160,9 @@ def _marked(cell: StudyCell | None) -> str:
 _STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1b2430 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin-bottom: 1.6rem }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid #dfe4ea; text-align: right } th:first-child, td:first-child { text-align: left }
-.p1 { background: #cfe9d5; font-weight: 600 } .p2 { background: #f6efc3 } .p3 { background: #ecdcc8 } sup { color: #22577a }"""
+.p1 { background: #cfe9d5; font-weight: 600 } .p2 { background: #f6efc3 } .p3 { background: #ecdcc8 } sup { color: #22577a }
+@media (prefers-color-scheme: dark) { body { background: #1c1c1c; color: #dfe5ec } th, td { border-color: #363d47 } sup { color: #7fb8dd }
+.p1 { background: #1f4a33 } .p2 { background: #474018 } .p3 { background: #453426 } }"""
 
 
 def write_study(table: StudyTable, title: str, path: Path) -> Path:

@@ -13,6 +13,7 @@ import ltr
 from ltr.trees.ensemble import join
 from tasks.export.formats import export, export_to, verify
 from tasks.export.readers import READERS, read_model
+from tasks.export.ubjson import read_ubjson
 from tasks.export.weights import weights_of
 from tasks.records import DataError
 from tasks.tracking.lookup import find_model
@@ -80,6 +81,23 @@ def test_names_and_shapley_values_come_along(workplace, to):
     else:
         theirs = booster.predict(xgboost.DMatrix(queries.features, feature_names=list(queries.names)), pred_contribs=True)
     assert theirs == pytest.approx(model.explain(queries.features), abs=1e-5)
+
+
+def test_xgboosts_binary_form_is_read_and_written_as_xgboost_does(workplace):
+    queries = replace(data(0.1), names=("alpha", "b", "ß", "d.4"))
+    model = grown(queries)
+    for path, to in (("m.ubj", "xgboost-ubj"), ("m.json", "xgboost")):
+        export(model, path, to)
+        assert verify(model, path, to, queries.features, queries.offsets).reordered == 0
+    in_float32 = json.loads((workplace / "m.json").read_text(), parse_float=lambda text: float(np.float32(text)))
+    assert read_ubjson((workplace / "m.ubj").read_bytes()) == in_float32
+    binary, text = xgboost.Booster(model_file="m.ubj"), xgboost.Booster(model_file="m.json")
+    matrix = xgboost.DMatrix(queries.features, feature_names=list(queries.names))
+    assert np.array_equal(binary.predict(matrix), text.predict(matrix))
+    assert binary.save_raw("ubj") == text.save_raw("ubj")
+    again = find_model("m.ubj", queries.names)
+    assert again.names == queries.names
+    assert again.digest == find_model("m.json", queries.names).digest
 
 
 def test_linear_rankers(workplace):
@@ -156,7 +174,7 @@ def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
         (
             "m",
             "pmml",
-            "unknown format 'pmml'; known: lightgbm, xgboost, xgboost-dump, lightgbm-dump, opensearch, ranklib, solr, linear, onnx",
+            "unknown format 'pmml'; known: lightgbm, xgboost, xgboost-ubj, xgboost-dump, lightgbm-dump, opensearch, ranklib, solr, linear, onnx",
         ),
         (
             "m",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tasks.export.ubjson import read_ubjson
+from tasks.export.ubjson import read_ubjson, write_ubjson
 from tests.mutations import check_sentence
 
 
@@ -47,6 +47,21 @@ def test_what_is_damaged_is_refused_with_the_byte(content, rule):
     with pytest.raises(ValueError, match=rule) as refused:
         read_ubjson(content)
     check_sentence(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        (None, b"Z"), (True, b"T"), (False, b"F"), (-128, b"i\x80"), (128, b"I\x00\x80"), (40_000, b"l\0\0\x9c\x40"),
+        (-(2**31) - 1, b"L\xff\xff\xff\xff\x7f\xff\xff\xff"), (-0.5, b"D\xbf\xe0" + b"\0" * 6),
+        ("é", b"SL" + b"\0" * 7 + "\2é".encode()), ([1, None], b"[#L" + b"\0" * 7 + b"\2i\1Z"), ({}, b"{}"),
+        ({"a": [1.5, math.inf]}, b"{L" + b"\0" * 7 + b"\1a[$d#L" + b"\0" * 7 + b"\2\x3f\xc0\0\0\x7f\x80\0\0}"),
+        ({"b": {"u": []}}, b"{L" + b"\0" * 7 + b"\1b{L" + b"\0" * 7 + b"\1u[$U#L" + b"\0" * 8 + b"}}"),
+    ],
+)  # fmt: skip
+def test_values_are_written_by_hand_and_read_again(value, content):
+    assert write_ubjson(value, {"a": "d", "u": "U"}) == content
+    assert read_ubjson(content) == value
 
 
 def test_any_bytes_are_read_or_refused():
