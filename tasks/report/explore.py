@@ -128,13 +128,14 @@ class Explored:
         rankers, chosen = list(standings.rows), {trained.result.key for trained in outcome.chosen}
         cells = [
             {
+                "row": row,
                 "label": trained.cell.label,
                 "ranker": rankers.index(trained.ranker),
                 "chosen": trained.result.key in chosen,
                 "point": {path: _plain(value) for path, value in trained.cell.point.items()},
                 **{split: [_short(trained.result.metrics.get(f"{split}_{m}")) for m in standings.measures] for split in ("valid", "test")},
             }
-            for trained in outcome.cells
+            for row, trained in enumerate(outcome.cells)
             if trained.ranker in rankers
         ]  # fmt: skip
         told = {
@@ -268,7 +269,8 @@ def _scored(trained: Trained, places: Sequence[int]) -> list[_Scored]:
 
 
 def _curves(cells: Sequence[Trained]) -> list[Mapping[str, Any]]:
-    read = {k: curve for k, trained in enumerate(cells) if (curve := read_curve(CellFolder.of(trained.result.key).curve))}
+    found = {k: read_curve(CellFolder.of(trained.result.key).curve) for k, trained in enumerate(cells)}
+    read = {k: curve for k, curve in found.items() if curve is not None and curve.iteration}
     most = max(8, POINTS // (2 * max(1, len(read))))
 
     def thinned(curve: CurveFile, values: Sequence[float | None]) -> list[tuple[int, float]]:

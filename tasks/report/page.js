@@ -83,10 +83,15 @@
     const step = [1, 2, 5, 10].find((m) => m * power >= rough) * power;
     const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     place.ticks = [];
-    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) place.ticks.push([k * step, (k * step).toFixed(digits)]);
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++)
+      place.ticks.push([k * step, (k * step).toFixed(digits)]);
     return place;
   }
-  const span = (values) => values.reduce(([low, high], v) => (v == null ? [low, high] : [Math.min(low, v), Math.max(high, v)]), [Infinity, -Infinity]);
+  function span(values) {
+    let [low, high] = [Infinity, -Infinity];
+    for (const v of values) if (v != null) [low, high] = [Math.min(low, v), Math.max(high, v)];
+    return low <= high ? [low, high] : [0, 1];
+  }
   const frame = (width, height) => ({ viewBox: `0 0 ${width} ${height}`, width, height, class: "plot", role: "img" });
   const wide = (section) => Math.min(1040, Math.max(360, section.clientWidth));
   function axes(width, height, xs, ys, xlabel, ylabel) {
@@ -102,6 +107,7 @@
       draw("text", { transform: `translate(12 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel));
     return { plot, x, y };
   }
+  const through = (points) => points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
   // The nearest mark within `reach` of the pointer, in the plot's own units.
   function nearest(plot, event, marks, reach) {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(plot.getScreenCTM().inverse());
@@ -126,10 +132,12 @@
       const [own, theirs] = [told.values[state.a][state.measure], told.values[state.b][state.measure]];
       const ends = span([...own, ...theirs]);
       const { plot, x, y } = axes(460, 440, ends, ends, `${data.rankers[state.a]}, ${title}`, data.rankers[state.b]);
-      const marks = place.map((query, k) => ({ query, name: told.names[k], a: own[k], b: theirs[k] })).filter(({ a, b }) => a != null && b != null);
+      const marks = place.map((query, k) => ({ query, name: told.names[k], a: own[k], b: theirs[k] }))
+        .filter(({ a, b }) => a != null && b != null);
       for (const mark of marks) [mark.x, mark.y, mark.gain] = [x(mark.a), y(mark.b), (mark.b - mark.a) * (fewer ? -1 : 1)];
       plot.append(draw("path", { d: `M${x(ends[0])} ${y(ends[0])}L${x(ends[1])} ${y(ends[1])}`, class: "axis dashed" }),
-        ...marks.map((mark) => draw("circle", { cx: mark.x, cy: mark.y, r: 3, class: (rankings.has(mark.query) ? "known " : "") + (mark.query === state.query ? "picked" : ""),
+        ...marks.map((mark) => draw("circle", { cx: mark.x, cy: mark.y, r: 3,
+          class: (rankings.has(mark.query) ? "known " : "") + (mark.query === state.query ? "picked" : ""),
           fill: mark.gain > 0 ? "var(--good)" : mark.gain < 0 ? "var(--bad)" : "var(--soft)" })));
       const words = ({ name, a, b }) => `${name}: ${data.rankers[state.a]} ${number(a)}, ${data.rankers[state.b]} ${number(b)}`;
       plot.addEventListener("pointermove", (event) => { const mark = nearest(plot, event, marks, 14); tell(event, mark && words(mark)); });
@@ -138,13 +146,14 @@
       const count = (sign) => whole(marks.filter(({ gain }) => Math.sign(gain) === sign).length);
       const listed = (sign) => marks.filter((mark) => rankings.has(mark.query) && Math.sign(mark.gain) === sign)
         .sort((a, b) => sign * (b.gain - a.gain)).slice(0, 6)
-        .map((mark) => button(`${mark.name.slice(0, 40)} ${mark.b - mark.a > 0 ? "+" : ""}${(mark.b - mark.a).toFixed(3)}`, () => set("query")(mark.query)));
+        .map(({ query, name, a, b }) => button(`${name.slice(0, 40)} ${b > a ? "+" : ""}${(b - a).toFixed(3)}`, () => set("query")(query)));
       const picked = marks.find((mark) => mark.query === state.query);
       const some = told.at ? ` of ${whole(told.n)}, evenly taken` : "";
       body.replaceChildren(
         make("div", { class: "plots" }, make("figure", {}, plot),
           make("figure", {},
-            make("p", {}, `${data.rankers[state.b]} is better on ${count(1)}, worse on ${count(-1)} and the same on ${count(0)} of ${whole(marks.length)} queries${some}.`),
+            make("p", {}, `${data.rankers[state.b]} is better on ${count(1)}, worse on ${count(-1)} and the same on ${count(0)} of ` +
+              `${whole(marks.length)} queries${some}.`),
             make("div", { class: "tools" }, make("p", {}, "Most harmed ", listed(-1)), make("p", {}, "Most helped ", listed(1))),
             make("p", { class: "soft" }, "A point is a query, above the line where the upright ranker is better. Ringed: a click shows its documents; ▲3 says three ranks higher than beside."),
             picked && make("p", {}, make("b", {}, picked.name), words(picked).slice(picked.name.length)),
@@ -152,7 +161,8 @@
     }
     function sideBySide({ documents, labels, ranks }) {
       const most = Math.max(1, ...labels.map((label) => label ?? 0));
-      const top = (ranker) => documents.map((_, k) => k).sort((a, b) => ranks[ranker][a] - ranks[ranker][b]).filter((k) => ranks[ranker][k] <= 10);
+      const top = (ranker) => documents.map((_, k) => k).filter((k) => ranks[ranker][k] <= 10)
+        .sort((a, b) => ranks[ranker][a] - ranks[ranker][b]);
       const [left, right] = [top(state.a), top(state.b)];
       const cell = (k, ranker, beside) => {
         if (k == null) return make("td");
@@ -173,8 +183,10 @@
     const [names, titles] = [data.rankers, data.measures.map(({ title }) => title)];
     section.append(make("p", { class: "tools" }, choice("Across", names, state.a, set("a")), choice(" up", names, state.b, set("b")),
       choice(" measure", titles, state.measure, set("measure"))), body);
-    const known = place.map((query, k) => [query, told.values[state.b][state.measure][k] - told.values[state.a][state.measure][k]]).filter(([query]) => rankings.has(query));
-    state.query = known.sort((a, b) => (a[1] - b[1]) * (data.measures[state.measure].fewer ? -1 : 1))[0]?.[0] ?? null;
+    const [own, theirs] = [told.values[state.a][state.measure], told.values[state.b][state.measure]];
+    const known = place.map((query, k) => [query, (theirs[k] - own[k]) * (data.measures[state.measure].fewer ? -1 : 1)])
+      .filter(([query]) => rankings.has(query));
+    state.query = known.sort((a, b) => a[1] - b[1])[0]?.[0] ?? null; // the one that the best ranker harms most
     show();
   }
 
@@ -191,14 +203,16 @@
       const shown = own().filter((curve) => state.shown.has(curve));
       const splits = ["train", "valid"].filter((split) => state[split]);
       const [x0, y0] = [0, 1].map((k) => span(shown.flatMap((curve) => splits.flatMap((split) => curve[split].map((point) => point[k])))));
-      const empty = !Number.isFinite(y0[0]);
-      const { plot, x, y } = axes(wide(section), 360, empty ? [0, 1] : x0, empty ? [0, 1] : y0, "iteration", measures[state.measure]);
+      const { plot, x, y } = axes(wide(section), 360, x0, y0, "iteration", measures[state.measure]);
       const marks = [];
       for (const curve of shown) for (const split of splits) {
         const [points, cell] = [curve[split], data.cells[curve.cell]];
-        const line = draw("path", { class: split, stroke: colour(cell.ranker), d: points.map(([at, value], k) => `${k ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("") });
+        const alone = points.length === 1; // what does not go on iteration by iteration
+        const d = through(points.map(([at, value]) => [x(at), y(value)])) + (alone ? "h0" : "");
+        const line = draw("path", { class: alone ? `${split} point` : split, stroke: colour(cell.ranker), d });
         plot.append(line);
-        for (const [at, value] of points) marks.push({ x: x(at), y: y(value), line, text: `${cell.label}, ${split === "train" ? "training" : "validation"}, iteration ${at}: ${number(value)}` });
+        const on = `${cell.label}, ${split === "train" ? "training" : "validation"}`;
+        for (const [at, value] of points) marks.push({ x: x(at), y: y(value), line, text: `${on}, iteration ${at}: ${number(value)}` });
       }
       plot.addEventListener("pointermove", (event) => {
         const mark = nearest(plot, event, marks, 30);
@@ -207,9 +221,13 @@
       });
       plot.addEventListener("pointerleave", (event) => tell(event, ""));
       body.replaceChildren(make("figure", {}, plot), make("div", { class: "boxes tools" },
-        own().toSorted((a, b) => data.cells[b.cell].chosen - data.cells[a.cell].chosen).map((curve) => box(data.cells[curve.cell].label, state.shown.has(curve), (on) => { state.shown[on ? "add" : "delete"](curve); show(); },
-          `--own:${colour(data.cells[curve.cell].ranker)}`))),
-        make("p", { class: "soft legend" }, [...new Set(shown.map(({ cell }) => data.cells[cell].ranker))].map((k) => make("span", { style: `--own:${colour(k)}` }, data.rankers[k]))));
+        own().toSorted((a, b) => data.cells[b.cell].chosen - data.cells[a.cell].chosen).map((curve) => {
+          const { label, ranker } = data.cells[curve.cell];
+          const turn = (on) => { state.shown[on ? "add" : "delete"](curve); show(); };
+          return box(label, state.shown.has(curve), turn, `--own:${colour(ranker)}`);
+        })),
+        make("p", { class: "soft legend" }, [...new Set(shown.map(({ cell }) => data.cells[cell].ranker))]
+          .map((k) => make("span", { style: `--own:${colour(k)}` }, data.rankers[k]))));
     }
     const those = (keep) => () => { state.shown = new Set(data.curves.filter(keep)); show(); };
     section.append(make("p", { class: "tools" }, measures.length > 1 ? choice("Measure", measures, 0, set("measure")) : null,
@@ -220,7 +238,8 @@
 
   // The sweep as parallel coordinates: an axis a parameter, a line a cell, the darker the better.
   function sweep(section) {
-    const swept = data.rankers.map((_, k) => k).filter((k) => data.cells.filter((cell) => cell.ranker === k && Object.keys(cell.point).length).length > 1);
+    const cellsOf = (ranker) => data.cells.filter((cell) => cell.ranker === ranker && Object.keys(cell.point).length);
+    const swept = data.rankers.map((_, k) => k).filter((k) => cellsOf(k).length > 1);
     if (!swept.length) return;
     const state = { ranker: swept[0], measure: data.measure };
     const body = make("div");
@@ -239,25 +258,27 @@
       return { place: (value) => (distinct.length > 1 ? distinct.indexOf(value) / (distinct.length - 1) : 0.5), marks: distinct };
     }
     function show() {
-      const cells = data.cells.filter((cell) => cell.ranker === state.ranker && Object.keys(cell.point).length);
+      const cells = cellsOf(state.ranker);
       const { title, fewer } = data.measures[state.measure];
       const paths = [...new Set(cells.flatMap((cell) => Object.keys(cell.point)))];
       const all = [...paths.map((path) => ({ name: path, of: (cell) => cell.point[path] })),
-        ...["valid", "test"].map((split) => ({ name: `${title}, ${split === "valid" ? "validation" : "test"}`, of: (cell) => cell[split][state.measure] ?? undefined }))];
+        { name: `${title}, validation`, of: (cell) => cell.valid[state.measure] ?? undefined },
+        { name: `${title}, test`, of: (cell) => cell.test[state.measure] ?? undefined }];
       const [width, height] = [Math.max(wide(section), 110 * all.length), 320];
       const gap = (width - 170) / Math.max(1, all.length - 1), y = (share) => height - 24 - share * (height - 70);
       const drawn = all.map((one, k) => ({ ...one, ...axis(cells.map(one.of)), x: 70 + k * gap }));
-      const plot = draw("svg", { ...frame(width, height), class: "plot coordinates", "aria-label": `cells of ${data.rankers[state.ranker]}` });
+      const named = { class: "plot coordinates", "aria-label": `cells of ${data.rankers[state.ranker]}` };
+      const plot = draw("svg", { ...frame(width, height), ...named });
       const [by, marks] = [drawn[drawn.length - 2], []];
       const worth = (cell) => { const value = by.of(cell); return value === undefined ? 0 : fewer ? 1 - by.place(value) : by.place(value); };
       for (const cell of cells.toSorted((a, b) => worth(a) - worth(b))) {
-        const points = drawn.map((one) => [one.x, one.of(cell)]).map(([x, value], k) => value !== undefined && [x, y(drawn[k].place(value))]).filter(Boolean);
-        const line = draw("path", { d: points.map(([x, at], k) => `${k ? "L" : "M"}${x.toFixed(1)} ${at.toFixed(1)}`).join(""), class: cell.chosen ? "cell chosen" : "cell",
-          style: `--share:${worth(cell).toFixed(3)}` });
+        const points = drawn.filter((one) => one.of(cell) !== undefined).map((one) => [one.x, y(one.place(one.of(cell)))]);
+        const line = draw("path", { d: through(points), class: cell.chosen ? "cell chosen" : "cell", style: `--share:${worth(cell).toFixed(3)}` });
         plot.append(line);
         const words = `${cell.label}${cell.chosen ? ", chosen" : ""}: validation ${number(cell.valid[state.measure])}, test ${number(cell.test[state.measure])}`;
         for (let k = 0; k < points.length - 1; k++) for (let share = 0; share <= 1; share += 0.1)
-          marks.push({ x: points[k][0] + share * gap, y: points[k][1] + share * (points[k + 1][1] - points[k][1]), line, text: words, cell });
+          marks.push({ x: points[k][0] + share * (points[k + 1][0] - points[k][0]), y: points[k][1] + share * (points[k + 1][1] - points[k][1]),
+            line, text: words, cell });
       }
       for (const one of drawn) plot.append(draw("line", { x1: one.x, x2: one.x, y1: y(0), y2: y(1), class: "axis" }),
         draw("text", { x: one.x, y: 16, "text-anchor": "middle", class: "name" }, one.name),
@@ -266,7 +287,8 @@
         const mark = nearest(plot, event, marks, 16);
         for (const line of plot.querySelectorAll(".cell")) line.classList.toggle("over", line === mark?.line);
         tell(event, mark && mark.text);
-        for (const row of document.getElementById("cells").rows) row.classList.toggle("same", mark != null && row.dataset.cell === String(data.cells.indexOf(mark.cell)));
+        const over = mark && String(mark.cell.row);
+        for (const row of document.getElementById("cells").rows) row.classList.toggle("same", row.dataset.cell === over);
       });
       plot.addEventListener("pointerleave", (event) => tell(event, ""));
       body.replaceChildren(make("div", { class: "scroll" }, plot));

@@ -122,9 +122,15 @@ def test_what_the_best_ranker_loses_is_told_with_documents(outcome):
 def test_cells_curves_and_settings(outcome):
     told = json.loads(explored(outcome).json())
     assert [cell["chosen"] for cell in told["cells"]] == [True] * 4
+    failed = replace(outcome.cells[0], cell=replace(outcome.cells[0].cell, ranker="failed"))
+    with_failed = json.loads(explored(replace(outcome, cells=(failed, *outcome.cells))).json())
+    assert [cell["row"] for cell in with_failed["cells"]] == [1, 2, 3, 4], "places in the table of the page"
+    assert [curve["cell"] for curve in with_failed["curves"]] == [0, 1, 2, 3], "places among the cells here"
     assert told["cells"][1]["point"] == {"l2": 0.1, "loss": "a<b"}
     assert told["cells"][2]["valid"] == [0.4, 0.4]
     assert told["cells"][2]["test"] == [None, None]
+    CellFolder.of("two1").curve.write_text('{"measure": null, "iteration": [], "train": [], "valid": []}')
+    assert [curve["cell"] for curve in json.loads(explored(outcome).json())["curves"]] == [0, 1, 2]
     assert told["curves"][0] == {"cell": 0, "measure": "NDCG@10", "train": [[1, 0.1], [3, 0.3]], "valid": [[2, 0.25], [3, 0.26]]}
 
 
