@@ -24,6 +24,7 @@ from ltr.kernels.kernel import Bools, Floats, Ints
 from ltr.trees.binning import MISSING, Bins
 from ltr.trees.grower import Gradients, Growth, Nodes
 from ltr.trees.histograms import N_BINS, build
+from ltr.trees.packing import add_sums, packed
 from ltr.trees.partition import splitting
 from ltr.trees.splits import SplitSearch, middle_value, narrowed, search, search_all
 
@@ -112,7 +113,7 @@ class Rounds:
         used, allowed = in_use(self.data.bins), np.flatnonzero(space.allowed)
         groups = space.groups if len(space.groups) else np.zeros((0, len(space.allowed)), np.bool_)
         shares = [allowed[k :: machines.n] for k in range(machines.n)]
-        self.places = [_places(used, space.columns[share], space.columns[share]) for share in shares]
+        self.bins_of = [_places(used, space.columns[share], space.columns[share]) for share in shares]
         self.features = own = shares[machines.place]
         self.own_places = _places(used, space.columns[own], np.arange(len(own)))
         self.space = SplitSearch(
@@ -125,10 +126,9 @@ class Rounds:
         """The tree that `ltr.trees.grower.best_first` grows of the documents of all machines, `n_rows` of them here."""
         self.free = list(range(slots(n_leaves) - 1, 0, -1))
         self.sums[0] = 0
-        histogram = self.data.histograms[0]
-        whole = self._sum_over_machines([np.array([n_rows, histogram[0].sum()])], [0])
-        root = _Leaf(0, 0, 0, 0, int(whole[0]), int(whole[1]), np.array([-np.inf, np.inf]), np.ones(len(self.groups), np.bool_))
-        self.sums[0].ravel()[self.own_places] = whole[2:]
+        (n_documents, total), sums = self._summed(np.array([n_rows, self.data.histograms[0, 0].sum()]), [0])
+        root = _Leaf(0, 0, 0, 0, int(n_documents), int(total), np.array([-np.inf, np.inf]), np.ones(len(self.groups), np.bool_))
+        self.sums[0].ravel()[self.own_places] = sums[0]
         self._search([root])
         while True:
             splits, leaves, candidates = replayed(root, n_leaves)
@@ -140,10 +140,19 @@ class Rounds:
             likely = [leaf for leaf in candidates if not leaf.too_few][:room]
             self._round(likely, [leaf for leaf in candidates if leaf.too_few], to_go > 1)
 
-    def _sum_over_machines(self, head: list[Ints], histograms: list[int]) -> Ints:
-        """The sums of `head`, and of this machine's features of the histograms in these places."""
-        flat = [self.data.histograms[place].ravel() for place in histograms]
-        return _sum(self.machines.exchange([np.concatenate([*head, *(own[places] for own in flat)]) for places in self.places]))
+    def _summed(self, head: Ints, places: list[int]) -> tuple[Ints, Ints]:
+        """The sums over all machines of `head`, and of this machine's features of the histograms in these places, ``int64 [places, bins]``."""
+        which, n_bins = np.array(places, np.int64), len(self.own_places)
+        flat = self.data.histograms.reshape(len(self.data.histograms), -1)
+        received = self.machines.exchange([
+            head if machine == self.machines.place else np.concatenate([head, packed(flat, which, bins)])
+            for machine, bins in enumerate(self.bins_of)
+        ])  # fmt: skip
+        sums = np.array([flat[place, self.bins_of[self.machines.place]] for place in places], np.int64).reshape(len(places), n_bins)
+        for machine, array in enumerate(received):
+            if machine != self.machines.place and sums.size:
+                add_sums(array[len(head) :].view(np.uint64), n_bins, sums.ravel())
+        return _sum([array[: len(head)] for array in received]), sums
 
     def _round(self, likely: list[_Leaf], uncounted: list[_Leaf], searched: bool) -> None:
         """Splits leaves as found and counts where that was refused; if `searched`, finds the best splits of the sides and of the latter."""
@@ -164,12 +173,12 @@ class Rounds:
                 lefts.append(new if left_is_smaller else leaf.own)
                 head[k, 1] = self.data.histograms[lefts[-1], 0].sum()
         counts = [in_bins(self.compiled, leaf.rows, leaf.feature) for leaf in uncounted]
-        summed = self._sum_over_machines([head.ravel(), *counts], lefts)
-        heads, counted, sums = np.split(summed, [head.size, head.size + N_BINS * len(counts)])
+        summed, sums = self._summed(np.concatenate([head.ravel(), *counts]), lefts)
+        heads, counted = summed[: head.size], summed[head.size :]
         new_leaves: list[_Leaf] = []
         for leaf, of_bins in zip(uncounted, counted.reshape(-1, N_BINS), strict=True):
             leaf.counts[leaf.feature], leaf.too_few = of_bins, False
-        of_sides = sums.reshape(len(lefts), -1) if lefts else [None] * len(tried)
+        of_sides = sums if lefts else [None] * len(tried)
         for (leaf, new, _, left_is_smaller), (n_left, total), side in zip(
             tried, heads.reshape(-1, 2).tolist(), of_sides, strict=True
         ):

@@ -87,4 +87,4 @@ def test_a_tree_of_31_leaves_takes_few_rounds_and_little_is_sent():
     assert found.digest == model.fit(train).digest
     histogram = 8 * 20 * 256
     assert len(exchanged) / 6 < 30
-    assert sum(exchanged) / 6 < 0.75 * 31 * histogram
+    assert sum(exchanged) / 6 < 31 / 3 * histogram
