@@ -19,6 +19,7 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from ltr.kernels.kernel import Bools, Floats, Ints
 from ltr.trees.binning import MISSING, Bins
@@ -148,7 +149,9 @@ class Rounds:
             head if machine == self.machines.place else np.concatenate([head, packed(flat, which, bins)])
             for machine, bins in enumerate(self.bins_of)
         ])  # fmt: skip
-        sums = np.array([flat[place, self.bins_of[self.machines.place]] for place in places], np.int64).reshape(len(places), n_bins)
+        sums = np.empty((len(places), n_bins), np.int64)
+        for place, own in zip(places, sums, strict=True):
+            np.take(flat[place], self.bins_of[self.machines.place], out=own, mode="clip")
         for machine, array in enumerate(received):
             if machine != self.machines.place and sums.size:
                 add_sums(array[len(head) :].view(np.uint64), n_bins, sums.ravel())
@@ -188,9 +191,7 @@ class Rounds:
             else:
                 new_leaves += self._divide(leaf, new, left_is_smaller, n_left, total)
                 if side is not None:
-                    self.sums[new] = 0
-                    self.sums[new].ravel()[self.own_places] = side
-                    self.sums[leaf.summed] -= self.sums[new]
+                    _divide_sums(side, self.own_places, self.sums[new].ravel(), self.sums[leaf.summed].ravel())
         self._search([*uncounted, *(new_leaves if searched else [])])
 
     def _build(self, leaf: _Leaf, new: int, left_is_smaller: bool) -> None:
@@ -311,6 +312,15 @@ def _growth(splits: list[_Leaf], leaves: list[_Leaf]) -> Growth:
         np.array([leaf.size for leaf in leaves]),
         np.array([leaf.bounds for leaf in leaves]),
     )
+
+
+@njit(cache=True)
+def _divide_sums(side: Ints, places: Ints, left: Ints, right: Ints) -> None:
+    """Writes the sums of one side, and takes them from those of both; `places`: where they are in flat histograms."""
+    left[:] = 0
+    for k in range(len(places)):
+        left[places[k]] = side[k]
+        right[places[k]] -= side[k]
 
 
 def _places(used: Bools, columns: Ints, stored: Ints) -> Ints:
