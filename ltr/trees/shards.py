@@ -215,6 +215,7 @@ def _begin(shard: Shard, trees: Trees, bins: Bins | None, sizes: tuple[int, int]
 ANSWERS: dict[str, Callable[..., Any]] = {
     "about": _about,
     "few": lambda shard, first, max_bins: binning.few(_block(shard, first), max_bins),
+    "own_quantiles": lambda shard, first, counts, max_bins: binning.own_quantiles(_block(shard, first), counts, max_bins),
     "not_above": lambda shard, first, thresholds: binning.not_above(_block(shard, first), thresholds),
     "next_below": lambda shard, first, values: binning.next_below(_block(shard, first), values),
     "begin": _begin,
