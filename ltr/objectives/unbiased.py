@@ -17,7 +17,8 @@ on from. Here ranks are data, and what was learned after each tree is saved with
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -37,7 +38,7 @@ from ltr.objectives.pair_costs import NEAR
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import Term, pair_groups
 
-Kind = Literal["ipw", "pairwise", "additive"]
+Kind = Literal["ipw", "pairwise", "additive", "auto"]
 MOST_POSITIONS = 1000
 """Ranks that a page may have."""
 LEAST_SHARE = 0.01
@@ -51,11 +52,12 @@ class Unbiased(Named):
     """How position bias is taken out of clicks (`ltr.objectives.unbiased`).
 
     Args:
-        kind: ``ipw``, ``pairwise`` or ``additive``.
+        kind: ``ipw``, ``pairwise`` or ``additive``; ``auto`` is each of them and none, of which judged validation queries choose
+            (`ltr.trees.verdict`).
         positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
         regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
             ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).
-        propensities: of ``ipw`` how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated from documents that were shown at
+        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated from documents that were shown at
             several ranks (`ltr.data.propensities`), a document being what has the same features.
         least: of ``ipw`` the least propensity that is divided by.
 
@@ -68,7 +70,7 @@ class Unbiased(Named):
     regularisation: float | None = None
     propensities: tuple[float, ...] = ()
     least: float = 0.1
-    usual: ClassVar[dict[str, float]] = {"pairwise": 1.0, "additive": 0.01, "ipw": 0.0}
+    usual: ClassVar[dict[str, float]] = {"pairwise": 1.0, "additive": 0.01}
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -78,12 +80,13 @@ class Unbiased(Named):
         given = self.regularisation
         if given is not None and not (isinstance(given, int | float) and 0 <= given <= 1e6):
             raise ValueError(f"unbiased: regularisation={given!r} is out of range; it is a number from 0 to 1e+06")
-        if given is not None and self.kind == "ipw":
-            raise ValueError("unbiased: ipw has no regularisation; `least` bounds its weights")
+        if given is not None and self.kind not in self.usual:
+            why = "`least` bounds its weights" if self.kind == "ipw" else "its ways are taken as they come"
+            raise ValueError(f"unbiased: {self.kind} has no regularisation; {why}")
         if not isinstance(self.least, int | float) or not 0 < self.least <= 1:
             raise ValueError(f"unbiased: least={self.least!r} is out of range; it is a number above 0 to 1")
         object.__setattr__(self, "propensities", tuple(self.propensities))
-        if self.propensities and self.kind != "ipw":
+        if self.propensities and self.kind not in ("ipw", "auto"):
             raise ValueError(f"unbiased: propensities belong to ipw; {self.kind} learns what it needs")
         for rank, value in enumerate(self.propensities, 1):
             if not isinstance(value, int | float) or not 0 < value <= 1:
@@ -123,8 +126,20 @@ class Unbiased(Named):
                 f"unbiased: pairwise weighs pairs of the construction ranknet_weighted with the cost logistic or logistic_near, not "
                 f"{term.construction} with {term.cost}"
             )
-        if self.kind != "additive" and normalise != "none":
+        if self.kind in ("ipw", "pairwise") and normalise != "none":
             raise ValueError(f"unbiased: {self.kind} weighs pages, which normalise={normalise!r} would undo; take none")
+
+    def ways(self, queries: Queries, terms: Sequence[Term], normalise: str) -> "list[Unbiased]":
+        """What ``auto`` tries beside clicks as they are: every kind that this objective and these pages allow."""
+        able = []
+        for kind in get_args(Kind)[:-1]:
+            way = replace(self, kind=kind, propensities=self.propensities if kind == "ipw" else ())
+            with suppress(ValueError):
+                way.check(terms, normalise)
+                if kind == "ipw":
+                    looks(way, queries, terms[0])
+                able.append(way)
+        return able
 
     def shown_at(self, queries: Queries, term: Term) -> Ints:
         """Ranks from 0, ``int64 [documents]``; −1 for documents without a label.

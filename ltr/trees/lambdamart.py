@@ -23,7 +23,7 @@ from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
-from ltr.rankers.training import Callback, Progress, checked_callbacks
+from ltr.rankers.training import Callback, Progress, checked_callbacks, query_values
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
@@ -31,6 +31,7 @@ from ltr.trees.fixed_point import VANISHED
 from ltr.trees.grower import TreeOptions, grow_from, leaves_again
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
+from ltr.trees.verdict import NAIVE, verdict
 from ltr.trees.watch import Watch, is_function, read_stopping
 
 BIASES = "unbiased/biases"
@@ -58,8 +59,8 @@ class LambdaMART(TreeRanker):
         loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: each document on its own is relevant or not, by the
             first term's measure (`ltr.objectives.two_class`).
         sigma, normalise: see `Objective`.
-        unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``);
-            None takes labels as they are.
+        unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
+            or ``auto``, where validation queries choose); None takes labels as they are.
         query_share: share of the training queries that each tree is grown on, a new draw for each.
         feature_share: share of the features that each tree may split by, a new draw for each.
         monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
@@ -212,6 +213,8 @@ class LambdaMART(TreeRanker):
             raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
         if self.unbiased is not None and preferences is not None:
             raise ValueError("LambdaMART: preferences have no positions; leave unbiased out")
+        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+            return self._chosen_way(queries if binned else given, tuple(several), tick, start, checked_callbacks(callbacks))
         learner = replace(self, biases=self._biases_before(start, given))
         return self._boosted(Shard(learner, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
 
@@ -238,7 +241,9 @@ class LambdaMART(TreeRanker):
 
     def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
-        scores would be added in another order."""
+        scores would be added in another order. All of them where ``unbiased: auto`` may choose otherwise of more trees."""
+        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+            return self.fit(queries, valid, tick)
         if begun.rest is not None and self.base is None:
             begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
         return self.fit(queries, valid, tick, start=begun)
@@ -261,6 +266,40 @@ class LambdaMART(TreeRanker):
         if self.unbiased is not None:
             raise ValueError("LambdaMART: unbiased learns of all queries together and not yet of several parts; train it in one")
         return self._boosted(Shards(self, ask), () if valid is None else (valid,), tick, start)
+
+    def _chosen_way(
+        self,
+        queries: Queries | Binned,
+        valid: tuple[Queries, ...],
+        tick: Tick | None,
+        start: "LambdaMART | None",
+        callbacks: tuple[Callback, ...],
+    ) -> "LambdaMART":
+        """`fit` in every way that ``unbiased: auto`` knows, and the one that the first validation queries are ranked best by; of a `start`
+        the way that it was fitted in."""
+        if start is not None:
+            return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
+        auto, binned = Unbiased.of(self.unbiased or ""), queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
+        if not valid:
+            raise ValueError("LambdaMART: unbiased: auto chooses on judged validation queries, and there are none")
+        judged, measure = valid[0], str(self.watched or Measure.of("ndcg_10"))
+        ranks = judged.sources.get(auto.positions)
+        if ranks is not None and (~np.isnan(ranks) & ~np.isnan(judged.labels)).any():
+            raise ValueError(
+                f"LambdaMART: unbiased: auto chooses by judgments, and the validation queries are pages (they have a {auto.positions!r})"
+            )
+        auto.shown_at(binned.queries, self.terms[0])
+        ways: dict[str, Unbiased | None] = {
+            NAIVE: None,
+            **{way.kind: way for way in auto.ways(binned.queries, self.terms, self.normalise)},
+        }
+        fitted = {name: replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks) for name, way in ways.items()}
+        found = verdict(
+            {name: query_values(measure, judged, one.predict(judged.features), self.conventions) for name, one in fitted.items()},
+            Measure.of(measure).key,
+        )
+        kept = fitted[found.kept]
+        return replace(kept, remarks=(found.sentence, *kept.remarks))
 
     def _boosted(
         self,

@@ -228,7 +228,7 @@ def test_parts_are_refused_and_preferences():
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"unbiased": "dla"}, "one of ipw, pairwise, additive"),
+        ({"unbiased": "dla"}, "one of ipw, pairwise, additive, auto"),
         ({"unbiased": 3}, "no ltr.Unbiased"),
         ({"unbiased": "pairwise", "objective": ("ndcg", "map")}, "the objective has 2"),
         ({"unbiased": "pairwise", "normalise": "query"}, "take none"),
