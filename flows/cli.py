@@ -563,7 +563,7 @@ def _check(given: argparse.Namespace) -> int:
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
-@_working()
+@_working("reading")
 def _found(given: argparse.Namespace) -> "list[Finding]":
     """What there is to say of the files."""
     make_state_folder()
