@@ -49,11 +49,13 @@ test-long: $(VENV)/.installed-dev  ## the heavy cases too
 bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/results.md
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/clicks.py
+	NUMBA_NUM_THREADS=1 $(BIN)/python benchmarks/unbiased.py
 	$(BIN)/python benchmarks/measures.py
 	$(BIN)/python benchmarks/nets.py
 	$(BIN)/python benchmarks/optimality.py
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
+	$(BIN)/python benchmarks/time_to_quality.py
 	NUMBA_NUM_THREADS=1 $(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/searches.py

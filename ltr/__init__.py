@@ -33,6 +33,7 @@ from ltr.objectives.effective_pairs import Ledger, ledger
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Schedule, Term
+from ltr.objectives.unbiased import Unbiased
 from ltr.rankers import base
 from ltr.rankers.average import Average
 from ltr.rankers.base import Ranker, save
@@ -98,6 +99,7 @@ __all__ = [
     "SVMmap",
     "Schedule",
     "Term",
+    "Unbiased",
     "WeightedFusion",
     "WhyAbove",
     "certify",

@@ -168,6 +168,46 @@ def simulate_sessions(
     )
 
 
+def clicked_pages(
+    queries: Queries,
+    scores: NDArray[np.float64],
+    per_query: int,
+    looks: NDArray[np.float64],
+    noise: float = 0.1,
+    jitter: float = 0.0,
+    seed: int = 1,
+) -> Queries:
+    """Judged queries as users of the position-based model see them: every page is a query, a click its label, and the source ``position``
+    says where each document was shown, from 1 (ULTRA's simulation of unbiased learning, Ai et al. 2018 section 5).
+
+    Args:
+        scores: ``float64 [documents]`` of the ranker that made the pages, plus a normal draw of standard deviation `jitter` for each page.
+        per_query: pages of each query.
+        looks: how often ranks 1, 2, … are looked at; there are no others on a page.
+        noise: how often what is looked at and judged 0 is clicked; the best label always is.
+    """
+    best = np.exp2(np.nanmax(queries.labels, initial=1.0)) - 1
+    attraction = noise + (1 - noise) * (np.exp2(np.nan_to_num(queries.labels)) - 1) / best
+    rows, ranks, clicks = [], [], []
+    for q in range(queries.n_queries):
+        rng = np.random.default_rng([seed, 7, q])
+        first, last = queries.offsets[q], queries.offsets[q + 1]
+        seen = scores[first:last] + jitter * rng.normal(size=(per_query, last - first))
+        shown = first + np.argsort(-seen, axis=1, kind="stable")[:, : len(looks)]
+        chance = looks[: shown.shape[1]] * attraction[shown]
+        rows.append(shown.ravel())
+        ranks.append(np.tile(np.arange(1.0, shown.shape[1] + 1), per_query))
+        clicks.append((rng.random(shown.shape) < chance).ravel().astype(np.float64))
+    row, position = np.concatenate(rows), np.concatenate(ranks)
+    return Queries(
+        queries.features[row],
+        np.concatenate(clicks),
+        np.append(np.flatnonzero(position == 1), len(row)),
+        sources={"position": position},
+        names=queries.names,
+    )
+
+
 def history(log: Sessions, n_documents: int) -> NDArray[np.float32]:
     """What a log tells of each document, ``float32 [documents, HISTORY]``: log(1 + times shown), clicks and last clicks over times shown,
     and mean rank (0 where it was not shown). A ranker may use the clicks of an earlier time as features (Svore 2011 section 6)."""

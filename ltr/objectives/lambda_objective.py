@@ -38,7 +38,7 @@ from ltr.kernels.kernel import (
 )
 from ltr.kernels.ranking import RANK, by_score, rank, rank_kernel, sort_falling
 from ltr.metrics.conventions import Conventions
-from ltr.metrics.dcg import gain_row
+from ltr.metrics.dcg import dcg_share_prepare, gain_row
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of, prepare_kernel
 from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, Weighting, construction_kernel
 from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, write_pairs
@@ -398,6 +398,29 @@ class Objective:
         offsets, shares, gains, groups, curves, cutoffs = self._static
         other = copy(self)
         other._static = (offsets, shares, gains, np.where(documents, groups, np.nan), curves, cutoffs)
+        if self._quick:
+            other._laid_out = other._lay_out()
+        return other
+
+    def weighing(self, factors: Floats) -> "Objective":
+        """The same objective with the gains of documents times `factors`, ``float64 [documents]``, and not divided by the ideal of their
+        query: a term's NDCG is then a DCG.
+
+        Raises:
+            ValueError: for a measure that is not divided by an ideal DCG.
+        """
+        offsets, shares, gains, groups, curves, cutoffs = self._static
+        for term in self.terms:
+            if Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
+                raise ValueError(f"{term.measure} does not weigh gains; ndcg, jk_ndcg and cndcg do")
+        if len(self.terms) > 1:
+            raise ValueError(f"gains are weighed in an objective of one term, and this one has {len(self.terms)}")
+        weighed, of_query = gains * factors, np.repeat(np.arange(len(shares)), np.diff(offsets))
+        falling = weighed[0][np.lexsort((-weighed[0], of_query))]
+        ranks = np.arange(len(falling)) - offsets[of_query]
+        ideals = np.add.reduceat(falling * curves[0][ranks], offsets[:-1]) if len(falling) else np.zeros(0)
+        other = copy(self)
+        other._static = (offsets, shares * np.where(ideals > 0, ideals, 1.0), weighed, groups, curves, cutoffs)
         if self._quick:
             other._laid_out = other._lay_out()
         return other

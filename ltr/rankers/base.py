@@ -26,6 +26,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.effective_pairs import Ledger
 from ltr.objectives.terms import Term, Written, terms_from
+from ltr.objectives.unbiased import Unbiased
 from ltr.rankers.parameters import Span, check_parameters
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve
@@ -416,6 +417,7 @@ def _kinds(base: type[Any]) -> Iterator[type[Ranker]]:
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "conventions": lambda written: Conventions(**written), "objective": terms_from, "of": _rankers_from,
+    "unbiased": lambda written: written and Unbiased(**written),
 }  # fmt: skip
 """How parameters that are more than plain values are read."""
 

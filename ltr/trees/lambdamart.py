@@ -20,17 +20,21 @@ from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.rankers.base import Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.objectives.unbiased import AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks
+from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
-from ltr.rankers.training import Callback, Progress, checked_callbacks
+from ltr.rankers.training import Callback, Progress, checked_callbacks, query_values
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, leaves_again
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
+from ltr.trees.verdict import NAIVE, verdict
 from ltr.trees.watch import Watch, is_function, read_stopping
 
+BIASES = "unbiased/biases"
+"""Of a saved model: `LambdaMART.biases`."""
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
 
@@ -54,6 +58,8 @@ class LambdaMART(TreeRanker):
         loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: each document on its own is relevant or not, by the
             first term's measure (`ltr.objectives.two_class`).
         sigma, normalise: see `Objective`.
+        unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
+            or ``auto``, where validation queries choose); None takes labels as they are.
         query_share: share of the training queries that each tree is grown on, a new draw for each.
         feature_share: share of the features that each tree may split by, a new draw for each.
         monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
@@ -66,6 +72,8 @@ class LambdaMART(TreeRanker):
             which more is better, or several of both: training stops as soon as one of them, on one set of validation queries, has no new
             best, and that one's best iteration is kept; that of the first where none stops it (as in LightGBM).
         patience: iterations without a new best before stopping; 0 never stops early.
+        biases: what was learned of ranks before each tree, and after the last (`ltr.objectives.unbiased`), ``float64 [trees + 1, sides,
+            ranks]``.
         history: what `stop_on` came to on each set of validation queries, ``{"valid": {"ndcg@10": float64 [iterations]}}``, at the
             iterations of `curve`; not saved.
     """
@@ -89,6 +97,7 @@ class LambdaMART(TreeRanker):
     loss: Literal["ranking", "two_class", "balanced"] = "ranking"
     sigma: float = 1.0
     normalise: Literal["none", "query", "term"] = "none"
+    unbiased: Unbiased | str | None = None
     query_share: float = 0.8
     feature_share: float = 0.5
     monotone: Mapping[str, int] = field(default_factory=dict)
@@ -97,6 +106,7 @@ class LambdaMART(TreeRanker):
     seed: int = 1
     stop_on: str | PlainFunction | AnyFunction | Sequence[str | PlainFunction | AnyFunction] | None = "ndcg_10"
     patience: int = 50
+    biases: Floats | None = learned(None, compare=False)
     history: Mapping[str, Mapping[str, Floats]] | None = learned(None, compare=False)
     spans: ClassVar[Mapping[str, Span]] = {
         "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": replace(whole(1, 1_000_000_000), or_none=True),
@@ -134,6 +144,9 @@ class LambdaMART(TreeRanker):
                 f"LambdaMART: interactions={self.interactions!r}; it takes groups of feature names, such as [['bm25', 'length'], ['age']]"
             )
         object.__setattr__(self, "interactions", tuple(map(tuple, self.interactions)))
+        if self.unbiased is not None:
+            object.__setattr__(self, "unbiased", Unbiased.of(self.unbiased))
+            self._check_unbiased()
         flat = [name for term in self.terms for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
@@ -197,7 +210,12 @@ class LambdaMART(TreeRanker):
             check_data(self, given, one)
         if self.terms == () and preferences is not None:
             raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
-        return self._boosted(Shard(self, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
+        if self.unbiased is not None and preferences is not None:
+            raise ValueError("LambdaMART: preferences have no positions; leave unbiased out")
+        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+            return self._chosen_way(queries if binned else given, tuple(several), tick, start, checked_callbacks(callbacks))
+        learner = replace(self, biases=self._biases_before(start, given))
+        return self._boosted(Shard(learner, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
 
     def fit_watched(
         self,
@@ -222,7 +240,9 @@ class LambdaMART(TreeRanker):
 
     def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
-        scores would be added in another order."""
+        scores would be added in another order. All of them where ``unbiased: auto`` may choose otherwise of more trees."""
+        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+            return self.fit(queries, valid, tick)
         if begun.rest is not None and self.base is None:
             begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
         return self.fit(queries, valid, tick, start=begun)
@@ -242,7 +262,43 @@ class LambdaMART(TreeRanker):
         """
         for own in self.functions:
             raise ValueError(f"LambdaMART: {own.name} is a function, which is not sent to several parts; train it in one")
+        if self.unbiased is not None:
+            raise ValueError("LambdaMART: unbiased learns of all queries together and not yet of several parts; train it in one")
         return self._boosted(Shards(self, ask), () if valid is None else (valid,), tick, start)
+
+    def _chosen_way(
+        self,
+        queries: Queries | Binned,
+        valid: tuple[Queries, ...],
+        tick: Tick | None,
+        start: "LambdaMART | None",
+        callbacks: tuple[Callback, ...],
+    ) -> "LambdaMART":
+        """`fit` in every way that ``unbiased: auto`` knows, and the one that the first validation queries are ranked best by; of a `start`
+        the way that it was fitted in."""
+        if start is not None:
+            return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
+        auto, binned = Unbiased.of(self.unbiased or ""), queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
+        if not valid:
+            raise ValueError("LambdaMART: unbiased: auto chooses on judged validation queries, and there are none")
+        judged, measure = valid[0], str(self.watched or Measure.of("ndcg_10"))
+        ranks = judged.sources.get(auto.positions)
+        if ranks is not None and (~np.isnan(ranks) & ~np.isnan(judged.labels)).any():
+            raise ValueError(
+                f"LambdaMART: unbiased: auto chooses by judgments, and the validation queries are pages (they have a {auto.positions!r})"
+            )
+        auto.shown_at(binned.queries, self.terms[0])
+        ways: dict[str, Unbiased | None] = {
+            NAIVE: None,
+            **{way.kind: way for way in auto.ways(binned.queries, self.terms, self.normalise)},
+        }
+        fitted = {name: replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks) for name, way in ways.items()}
+        found = verdict(
+            {name: query_values(measure, judged, one.predict(judged.features), self.conventions) for name, one in fitted.items()},
+            Measure.of(measure).key,
+        )
+        kept = fitted[found.kept]
+        return replace(kept, remarks=(found.sentence, *kept.remarks))
 
     def _boosted(
         self,
@@ -278,7 +334,19 @@ class LambdaMART(TreeRanker):
         ensemble = join(trees)
         kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
         rest = ensemble.between(kept.n_trees, ensemble.n_trees)
-        return replace(self, trees=kept, rest=rest, names=data.names, curve=watch.curve(), history=watch.history(), remarks=remarks)
+        biases = _learned_biases(data)
+        if biases is not None:
+            remarks = (*remarks, in_words(Unbiased.of(self.unbiased or ""), biases[min(kept.n_trees, len(biases) - 1)]))
+        return replace(
+            self,
+            trees=kept,
+            rest=rest,
+            biases=biases,
+            names=data.names,
+            curve=watch.curve(),
+            history=watch.history(),
+            remarks=remarks,
+        )
 
     def _options(self, least_docs: int, names: tuple[str, ...]) -> TreeOptions:
         newton = self.leaf == "newton"
@@ -316,7 +384,8 @@ class LambdaMART(TreeRanker):
         if self.why_fixed:
             raise ValueError(f"LambdaMART.refit_leaves: {self.why_fixed}")
         queries, options = canonical(queries), self._options(1, self.names)
-        objective, scores = self.objective_over(queries), self.offset(queries.features, queries.names)
+        learner = replace(self, biases=self._biases_before(None, queries))
+        objective, scores = learner.objective_over(queries), self.offset(queries.features, queries.names)
         values = ensemble.value.copy()
         for k in range(ensemble.n_trees):
             leaf = ensemble.between(k, k + 1).leaves(queries.features)[:, 0]
@@ -354,9 +423,39 @@ class LambdaMART(TreeRanker):
         if isinstance(self.objective, PlainFunction):
             return PlainObjective(queries, self.objective)
         if self.loss == "ranking":
-            return Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
+            return self._ranking_objective(queries)
         measure = Measure.of(self.terms[0].measure)
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
+
+    def _ranking_objective(self, queries: Queries) -> ObjectiveFunction:
+        how, term = self.unbiased, self.terms[0]
+        if isinstance(how, Unbiased) and how.kind == "pairwise":
+            return PairwiseObjective(queries, term, how, self.conventions, self.sigma, self.biases)
+        objective = Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
+        if not isinstance(how, Unbiased):
+            return objective
+        if how.kind == "ipw":
+            assert self.biases is not None
+            return InverseObjective(objective, queries, term, how, self.biases[:1])
+        return AdditiveObjective(objective, queries, term, how, self.learning_rate, self.biases)
+
+    def _check_unbiased(self) -> None:
+        if not self.terms or self.loss != "ranking":
+            given = f"loss={self.loss!r}" if self.loss != "ranking" else "a function"
+            raise ValueError(f"LambdaMART: unbiased weighs pairs of an objective's measure; {given} has none")
+        Unbiased.of(self.unbiased or "").check(self.terms, self.normalise)
+
+    def _biases_before(self, start: "LambdaMART | None", queries: Queries) -> Floats | None:
+        """What is known of ranks before the first tree that is to be grown."""
+        how = self.unbiased
+        if not isinstance(how, Unbiased):
+            return None
+        if how.kind == "ipw":
+            return looks(how, queries, self.terms[0])[None, None]
+        before = start.unbiased if start is not None else None
+        if start is None or start.biases is None or not isinstance(before, Unbiased) or before.kind != how.kind:
+            return None
+        return start.biases[: min(start.ensemble.n_trees, self.n_trees) + 1]
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
@@ -369,6 +468,21 @@ class LambdaMART(TreeRanker):
         if start.trees is None or start.names != names or start.base != self.base:
             raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
         return start.trees.first(min(start.trees.n_trees, self.n_trees))
+
+    def _learned_arrays(self) -> Arrays:
+        """The trees, and what was learned of ranks up to the last of them, which scores do not depend on."""
+        known = {} if self.biases is None else {BIASES: self.biases[: self.ensemble.n_trees + 1]}
+        return {**super()._learned_arrays(), **known}
+
+    def _with_arrays(self, arrays: Arrays) -> "LambdaMART":
+        biases = arrays.get(BIASES)
+        sides = 0 if not isinstance(self.unbiased, Unbiased) else 2 if self.unbiased.kind == "pairwise" else 1
+        if biases is not None and (biases.dtype != np.float64 or biases.ndim != 3 or biases.shape[1] != sides or not biases.size):
+            raise ValueError(f"biases of ranks have shape {biases.shape}, and unbiased is {self.unbiased}")
+        if biases is not None and not np.isfinite(biases).all():
+            raise ValueError("a bias of a rank is not finite")
+        trees = {name: array for name, array in arrays.items() if name != BIASES}
+        return replace(super()._with_arrays(trees), biases=biases)
 
     @property
     def base_feature(self) -> str | None:
@@ -419,3 +533,9 @@ class LambdaMART(TreeRanker):
     def importances(self) -> dict[str, Floats]:
         """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
+
+
+def _learned_biases(data: Shard | Shards) -> Floats | None:
+    """What was learned of ranks, where anything was."""
+    objective = data.objective if isinstance(data, Shard) else None
+    return np.array(objective.biases) if isinstance(objective, InverseObjective | PairwiseObjective | AdditiveObjective) else None

@@ -35,6 +35,20 @@ class Term(Section):
     weight: Annotated[float, Field(ge=0, le=1)] | Schedule | None = None
 
 
+class Unbiased(Section):
+    """How position bias is taken out of clicks; see `ltr.Unbiased`."""
+
+    core: ClassVar[type] = ltr.Unbiased
+
+
+def _of_kind(written: Any) -> Any:
+    return {"kind": written} if isinstance(written, str) else written
+
+
+MaybeUnbiased = Annotated[Unbiased | None, BeforeValidator(_of_kind)]
+"""A kind's name stands for it as it comes."""
+
+
 def _terms(written: Any) -> Any:
     terms = several(written)
     return [{"measure": one} if isinstance(one, str) else one for one in terms] if isinstance(terms, list | tuple) else terms
@@ -45,7 +59,7 @@ Terms = Annotated[tuple[Term, ...], BeforeValidator(_terms)]
 Stopping = str | tuple[str, ...] | None
 """Measures that training may be stopped by, without the functions that only Python can name."""
 
-for _section in (Conventions, Schedule, Term):
+for _section in (Conventions, Schedule, Term, Unbiased):
     add_fields(_section, parameters_from(_section.core), first=True)
 
 
@@ -167,7 +181,11 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
     if "objective" in given:
         own["objective"] = (Terms, (Term(),))
     if issubclass(core, ltr.LambdaMART):
-        own |= {"stop_on": (Stopping, "ndcg_10"), "interactions": (tuple[tuple[str, ...], ...], ())}
+        own |= {
+            "stop_on": (Stopping, "ndcg_10"),
+            "interactions": (tuple[tuple[str, ...], ...], ()),
+            "unbiased": (MaybeUnbiased, None),
+        }
     if "of" in given:
         members: Any = tuple.__class_getitem__((any_ranker(), ...))
         own["of"] = (Annotated[members, BeforeValidator(_one_or_several), AfterValidator(_only_parameters)], ...)

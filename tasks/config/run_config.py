@@ -123,6 +123,7 @@ class RunConfig(Strict):
         self._check_sweep()
         self._check_search()
         self._check_stacks()
+        self._check_parts()
         for section in self.evidence:
             section.check(self)
         self._check_expected()
@@ -185,6 +186,11 @@ class RunConfig(Strict):
                     )
             if ranker.core.n_inputs is not None and len(ranker.on) not in (0, ranker.core.n_inputs):
                 raise ValueError(f"rankers.{name}.on: a {ranker.kind} mixes two rankers")
+
+    def _check_parts(self) -> None:
+        for name, ranker in self.rankers.items():
+            if self.parts > 1 and getattr(ranker, "unbiased", None) is not None:
+                raise ValueError(f"parts: {name} is unbiased, which learns of all queries together; take parts: 1")
 
     def _check_expected(self) -> None:
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.data.synthetic import LABEL_SHARES, SIMILAR, Browsing, World, history, simulate_sessions
+from ltr.data.synthetic import LABEL_SHARES, SIMILAR, Browsing, World, clicked_pages, history, simulate_sessions
 
 
 def test_labels_have_their_shares_and_values_their_scale():
@@ -74,3 +74,21 @@ def test_history_counts_what_was_shown_and_clicked():
         shown = max(len(rows), 1)
         want = [np.log1p(len(rows)), (log.click[rows] > 0).sum() / shown, len(last) / shown, log.rank[rows].sum() / shown]
         assert told[d] == pytest.approx(want, abs=1e-6)
+
+
+def test_pages_show_the_best_scored_and_are_clicked_as_users_look():
+    queries, _ = World(n_features=5).queries(20, 6, 1)
+    looks = np.array([1.0, 0.5, 0.25])
+    scores = np.random.default_rng(0).normal(size=queries.n_documents)
+    pages = clicked_pages(queries, scores, 400, looks, noise=0.2)
+    assert pages.n_queries == 20 * 400
+    np.testing.assert_array_equal(pages.sources["position"][:6], [1, 2, 3, 1, 2, 3])
+    top = queries.features[:6][np.argsort(-scores[:6], kind="stable")[:3]]
+    np.testing.assert_array_equal(pages.features[:3], top)
+    attraction = 0.2 + 0.8 * (2**queries.labels - 1) / (2 ** queries.labels.max() - 1)
+    for rank in (1, 2, 3):
+        best = [first + np.argsort(-scores[first : first + 6], kind="stable")[rank - 1] for first in queries.offsets[:-1]]
+        expected = looks[rank - 1] * attraction[best].mean()
+        assert pages.labels[pages.sources["position"] == rank].mean() == pytest.approx(expected, abs=0.02)
+    mixed = clicked_pages(queries, scores, 50, looks, jitter=10.0)
+    assert len(np.unique(mixed.features[mixed.sources["position"] == 1], axis=0)) > 100

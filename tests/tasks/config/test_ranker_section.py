@@ -68,6 +68,17 @@ def test_the_members_of_an_average_are_sections_too():
         read_ranker({"kind": "average", "of": {"kind": "average", "of": {"kind": "ranksvm"}}})
 
 
+def test_ways_to_take_position_bias_out_of_clicks():
+    written = {"kind": "lambdamart", "unbiased": {"kind": "ipw", "propensities": [1, 0.5], "positions": "rank"}}
+    assert read_ranker(written).build() == ltr.LambdaMART(unbiased=ltr.Unbiased("ipw", "rank", propensities=(1, 0.5)))
+    assert read_ranker({"kind": "lambdamart", "unbiased": "pairwise"}).build() == ltr.LambdaMART(unbiased="pairwise")
+    assert read_ranker({"kind": "lambdamart", "unbiased": None}) == read_ranker({"kind": "lambdamart"})
+    assert read_ranker(read_ranker(written).written()) == read_ranker(written)
+    for wrong, rule in (("dla", "unbiased.kind"), ({"kind": "ipw", "regularisation": 1}, "ipw has no regularisation")):
+        with pytest.raises(ValueError, match=rule):
+            read_ranker({"kind": "lambdamart", "unbiased": wrong})
+
+
 def test_several_measures_to_stop_by_and_features_that_may_meet():
     section = SECTIONS["lambdamart"](kind="lambdamart", stop_on=["ndcg_10", "map"], interactions=[["f1", "f2"], ["f3"]])
     assert section.build() == ltr.LambdaMART(stop_on=("ndcg_10", "map"), interactions=(("f1", "f2"), ("f3",)))

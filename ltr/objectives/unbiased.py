@@ -1,0 +1,378 @@
+"""Learning from clicks that depend on where a result was shown: three ways to take the position out of them, behind the one seam.
+
+A page is a query: what was shown, with its click as the label and its rank in a label source of its own. Of documents u and l with gains
+g_u > g_l, shown at ranks p and r:
+
+- ``ipw``: λ's of the estimate Σ c/θ·D of DCG, whose mean over users is that of what attracts them (Joachims, Swaminathan & Schnabel 2017;
+  Agarwal et al. 2019): gains are divided by θ, how often a rank is looked at, not below a least one, times what makes the mean weight of
+  clicks 1. Pages are not divided by their ideal: of a page with one click that would take the weight out again.
+- ``pairwise``: the pair counts 1/(t⁺_p·t⁻_r). Both are learned: after each iteration t⁺_p is what the pairs clicked at p cost, each divided
+  by its t⁻, over the same of the first rank, to the power 1/(1 + regularisation); t⁻ likewise (Hu et al. 2019, eq. 30 and 31).
+- ``additive``: λ's are taken at scores to which a bias b_p of the rank is added; after each iteration b_p makes a step of Newton along the
+  sum of the λ's of what was shown there, times the learning rate, with a penalty on b².
+
+The second is XGBoost's ``lambdarank_unbiased``, the third what LightGBM does where a dataset has positions. As their sources have it, XGBoost takes ranks from the order of rows and the cost of a pair at the negative
+of its difference of scores (log(1 + e^o), where the paper and its authors' program have log(1 + e^−o)); neither keeps what it learned to go
+on from. Here ranks are data, and what was learned after each tree is saved with it.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+from numba import njit, prange
+
+from ltr.data.named import Named
+from ltr.data.propensities import propensities
+from ltr.data.queries import Queries, row_digests
+from ltr.kernels.exponential import exp
+from ltr.kernels.kernel import Address, Floats, Ints, address
+from ltr.kernels.ranking import by_score
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.dcg import dcg_share_prepare
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, Measure, curve_of, gains_of, prepare_kernel, row_kernel
+from ltr.objectives.lambda_objective import Objective
+from ltr.objectives.pair_costs import NEAR
+from ltr.objectives.seam import ObjectiveFunction
+from ltr.objectives.terms import Term, pair_groups
+
+Kind = Literal["ipw", "pairwise", "additive", "auto"]
+MOST_POSITIONS = 1000
+"""Ranks that a page may have."""
+LEAST_SHARE = 0.01
+"""No t⁺ or t⁻ is less: what was shown where next to nothing is known does not count hundredfold."""
+CALM = 0.001
+"""Added to the curvature that a step of Newton divides by, as in LightGBM."""
+
+
+@dataclass(frozen=True)
+class Unbiased(Named):
+    """How position bias is taken out of clicks (`ltr.objectives.unbiased`).
+
+    Args:
+        kind: ``ipw``, ``pairwise`` or ``additive``; ``auto`` is each of them and none, of which judged validation queries choose
+            (`ltr.trees.verdict`).
+        positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
+        regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
+            ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).
+        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated from documents that were shown at
+            several ranks (`ltr.data.propensities`), a document being what has the same features.
+        least: of ``ipw`` the least propensity that is divided by.
+
+    Raises:
+        ValueError: naming the parameter, its value and the rule.
+    """
+
+    kind: Kind
+    positions: str = "position"
+    regularisation: float | None = None
+    propensities: tuple[float, ...] = ()
+    least: float = 0.1
+    usual: ClassVar[dict[str, float]] = {"pairwise": 1.0, "additive": 0.01}
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"unbiased: kind={self.kind!r} is out of range; it is one of {', '.join(get_args(Kind))}")
+        if not isinstance(self.positions, str) or not self.positions:
+            raise ValueError(f"unbiased: positions={self.positions!r}; it names the label source that holds the ranks")
+        given = self.regularisation
+        if given is not None and not (isinstance(given, int | float) and 0 <= given <= 1e6):
+            raise ValueError(f"unbiased: regularisation={given!r} is out of range; it is a number from 0 to 1e+06")
+        if given is not None and self.kind not in self.usual:
+            why = "`least` bounds its weights" if self.kind == "ipw" else "its ways are taken as they come"
+            raise ValueError(f"unbiased: {self.kind} has no regularisation; {why}")
+        if not isinstance(self.least, int | float) or not 0 < self.least <= 1:
+            raise ValueError(f"unbiased: least={self.least!r} is out of range; it is a number above 0 to 1")
+        object.__setattr__(self, "propensities", tuple(self.propensities))
+        if self.propensities and self.kind not in ("ipw", "auto"):
+            raise ValueError(f"unbiased: propensities belong to ipw; {self.kind} learns what it needs")
+        for rank, value in enumerate(self.propensities, 1):
+            if not isinstance(value, int | float) or not 0 < value <= 1:
+                raise ValueError(f"unbiased: the propensity of rank {rank} is {value!r}; it is a number above 0 to 1")
+
+    @staticmethod
+    def of(given: "Unbiased | str") -> "Unbiased":
+        """A kind's name stands for it as it comes.
+
+        Raises:
+            ValueError: for what is neither.
+        """
+        if isinstance(given, Unbiased):
+            return given
+        if not isinstance(given, str):
+            raise ValueError(f"unbiased: {given!r} is no ltr.Unbiased; it is one, a name ({', '.join(get_args(Kind))}) or None")
+        return Unbiased(given)  # type: ignore[arg-type]  # what is no kind is refused there
+
+    @property
+    def strength(self) -> float:
+        """The regularisation, or what is usual."""
+        return self.usual[self.kind] if self.regularisation is None else self.regularisation
+
+    def check(self, terms: Sequence[Term], normalise: str) -> None:
+        """Whether an objective of these terms can be debiased.
+
+        Raises:
+            ValueError: saying why not.
+        """
+        if len(terms) != 1:
+            raise ValueError(f"unbiased: clicks are one term, and the objective has {len(terms)}; debias one at a time")
+        (term,) = terms
+        if self.kind == "ipw" and Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
+            raise ValueError(f"unbiased: ipw weighs gains, which {term.measure} does not have; ndcg, jk_ndcg and cndcg do")
+        if self.kind == "pairwise" and (term.construction != "ranknet_weighted" or not term.cost.startswith("logistic")):
+            raise ValueError(
+                f"unbiased: pairwise weighs pairs of the construction ranknet_weighted with the cost logistic or logistic_near, not "
+                f"{term.construction} with {term.cost}"
+            )
+        if self.kind in ("ipw", "pairwise") and normalise != "none":
+            raise ValueError(f"unbiased: {self.kind} weighs pages, which normalise={normalise!r} would undo; take none")
+
+    def ways(self, queries: Queries, terms: Sequence[Term], normalise: str) -> "list[Unbiased]":
+        """What ``auto`` tries beside clicks as they are: every kind that this objective and these pages allow."""
+        able = []
+        for kind in get_args(Kind)[:-1]:
+            way = replace(self, kind=kind, propensities=self.propensities if kind == "ipw" else ())
+            with suppress(ValueError):
+                way.check(terms, normalise)
+                if kind == "ipw":
+                    looks(way, queries, terms[0])
+                able.append(way)
+        return able
+
+    def shown_at(self, queries: Queries, term: Term) -> Ints:
+        """Ranks from 0, ``int64 [documents]``; −1 for documents without a label.
+
+        Raises:
+            ValueError: for a label without a rank, a rank that is no whole number from 1, or one beyond `MOST_POSITIONS`.
+        """
+        ranks, labels = queries.source(self.positions), queries.source(Measure.of(term.measure).source)
+        wrong = ~np.isnan(labels) & ~((ranks >= 1) & (ranks <= MOST_POSITIONS) & (ranks == np.floor(ranks)))
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[np.argmin(queries.position[wrong])])
+            rule = f"where a document was shown is a whole number from 1 to {MOST_POSITIONS:,}"
+            raise ValueError(f"unbiased: document {queries.position[at]} has the {self.positions} {ranks[at]:g}; {rule}")
+        return np.where(np.isnan(labels), 0.0, ranks).astype(np.int64) - 1
+
+
+def looks(how: Unbiased, queries: Queries, term: Term) -> Floats:
+    """The propensities of ranks that were shown, ``float64 [ranks]``, as given or estimated; not below `Unbiased.least`.
+
+    Raises:
+        ValueError: where they cannot be estimated, or a shown rank has none.
+    """
+    shown_at = how.shown_at(queries, term)
+    n_ranks = int(shown_at.max(initial=0)) + 1
+    given = np.array(how.propensities)
+    if not len(given):
+        shown = shown_at >= 0
+        clicked = (queries.source(Measure.of(term.measure).source) > 0)[shown]
+        _, document = np.unique(row_digests(queries.features)[shown], return_inverse=True)
+        pairs, pair, impressions = np.unique(document * n_ranks + shown_at[shown], return_inverse=True, return_counts=True)
+        clicks = np.bincount(pair, clicked).astype(np.int64)
+        try:
+            given = propensities(pairs // n_ranks, pairs % n_ranks + 1, impressions, clicks)
+        except ValueError as error:
+            raise ValueError(
+                f"unbiased: {error}; give propensities, or take pairwise or additive, which lean on features"
+            ) from None
+        given = np.pad(given, (0, max(n_ranks - len(given), 0)), constant_values=np.nan)
+    if len(given) < n_ranks:
+        raise ValueError(f"unbiased: a document was shown at rank {n_ranks}, and propensities end at rank {len(given)}")
+    found: Floats = np.maximum(np.nan_to_num(given[:n_ranks]), how.least)
+    return found
+
+
+class _Pages(NamedTuple):
+    """All that λ's of pairs on pages are computed from.
+
+    Attributes:
+        offsets, shares: of the queries.
+        gains, groups: ``float64 [documents]``.
+        curve, cutoff: of the measure.
+        near: see `ltr.objectives.dcg_pairs.add_pairs`.
+        prepare, row: addresses of the measure's kernels.
+        upper, lower: ``float64 [documents]``, what a pair is divided by for its upper and for its lower document.
+    """
+
+    offsets: Ints
+    shares: Floats
+    gains: Floats
+    groups: Floats
+    curve: Floats
+    cutoff: int
+    sigma: float
+    near: float
+    prepare: Address
+    row: Address
+    upper: Floats
+    lower: Floats
+
+
+@njit(cache=True, error_model="numpy")
+def page_gradients(q: int, scores: Floats, pages: _Pages, found: Floats) -> None:
+    """Writes ``found [4, documents of q]``: gradients, hessians, and what the pairs cost that each document is the upper one of, each
+    divided as the other document says, and that it is the lower one of."""
+    first, last = pages.offsets[q], pages.offsets[q + 1]
+    gains, groups, n = pages.gains[first:last], pages.groups[first:last], last - first
+    upper, lower = pages.upper[first:last], pages.lower[first:last]
+    order = by_score(scores)
+    aux, change, ranked = np.empty((N_AUX, n + 1)), np.zeros(n), np.empty(n)
+    for r in range(n):
+        ranked[r] = gains[order[r]]
+    found[:] = 0.0
+    measured = prepare_kernel(pages.prepare)(ranked, pages.curve, pages.cutoff, aux)
+    near = pages.near if scores[order[0]] > scores[order[n - 1]] else 0.0
+    for t in range(min(measured, n - 1)):
+        row_kernel(pages.row)(t, ranked, pages.curve, pages.cutoff, aux, change)
+        for b in range(t + 1, n):
+            if ranked[t] == ranked[b] or groups[order[t]] != groups[order[b]]:
+                continue
+            u, l = (order[t], order[b]) if ranked[t] > ranked[b] else (order[b], order[t])
+            o = scores[u] - scores[l]
+            size = pages.shares[q] * change[b] / (near + abs(o) if near > 0.0 else 1.0)
+            e = exp(-abs(pages.sigma * o))
+            share = 1.0 / (1.0 + e)
+            force = size * pages.sigma * share * (e if o > 0.0 else 1.0) / (upper[u] * lower[l])
+            bend = size * pages.sigma * pages.sigma * e * share * share / (upper[u] * lower[l])
+            cost = size * (np.log1p(e) + max(-pages.sigma * o, 0.0))
+            found[0, u] += force
+            found[0, l] -= force
+            found[1, u] += bend
+            found[1, l] += bend
+            found[2, u] += cost / lower[l]
+            found[3, l] += cost / upper[u]
+
+
+@njit(cache=True, parallel=True)
+def _all_pages(scores: Floats, pages: _Pages, found: Floats) -> None:
+    """`page_gradients` of every query: ``found [4, documents]``."""
+    for q in prange(len(pages.offsets) - 1):
+        first, last = pages.offsets[q], pages.offsets[q + 1]
+        page_gradients(q, scores[first:last], pages, found[:, first:last])
+
+
+class PairwiseObjective:
+    """``objective(scores, iteration) → (gradient, hessian)`` over pages, each pair divided by its t⁺ and t⁻.
+
+    Args:
+        begun: t⁺ and t⁻ at each iteration so far, ``float64 [iterations, 2, ranks]``.
+
+    Attributes:
+        biases: as `begun`, with a row more after each iteration.
+    """
+
+    def __init__(
+        self, queries: Queries, term: Term, how: Unbiased, conventions: Conventions, sigma: float, begun: Floats | None = None
+    ) -> None:
+        measure = Measure.of(term.measure)
+        labels = queries.source(measure.source)
+        longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
+        curve, cutoff = curve_of(measure, longest, conventions)
+        self.how, self.shown_at = how, how.shown_at(queries, term)
+        self.biases = [*_widened(begun, int(self.shown_at.max(initial=0)) + 1, 1.0, 2)]
+        gains = gains_of(measure, labels, conventions)
+        ones, definition = np.ones(queries.n_documents), measure.definition
+        self._pages = _Pages(
+            queries.offsets, queries.shares, gains, pair_groups(term, labels, queries.labels), curve, cutoff, float(sigma),
+            NEAR if term.cost == "logistic_near" else 0.0, address(definition.prepare, PREPARE), address(definition.row, ROW), ones, ones,
+        )  # fmt: skip
+
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient."""
+        upper, lower = _at(self.biases, iteration)
+        found = np.empty((4, len(scores)))
+        _all_pages(scores, self._pages._replace(upper=upper[self.shown_at], lower=lower[self.shown_at]), found)
+        self.biases.append(self._learned(found[2:], self.biases[-1]))
+        return found[0].copy(), found[1].copy()
+
+    def _learned(self, costs: Floats, before: Floats) -> Floats:
+        """t⁺ and t⁻ of what the pairs cost, ``float64 [2, documents]``; relative to the first rank that has any, and as they were where
+        no pair costs anything."""
+        shown = self.shown_at >= 0
+        sums = np.array([np.bincount(self.shown_at[shown], own[shown], before.shape[1]) for own in costs])
+        after = before.copy()
+        for side, own in zip(after, sums, strict=True):
+            if (own > 0).any():
+                side[:] = np.maximum((own / own[own > 0][0]) ** (1.0 / (1.0 + self.how.strength)), LEAST_SHARE)
+        return after
+
+
+class InverseObjective:
+    """``objective(scores, iteration) → (gradient, hessian)``: another objective's, with gains divided by propensities.
+
+    Args:
+        inner: whose gains they are.
+        given: propensities, ``float64 [1, 1, ranks]``.
+
+    Attributes:
+        biases: the propensities, once for each iteration so far and once more.
+    """
+
+    def __init__(self, inner: Objective, queries: Queries, term: Term, how: Unbiased, given: Floats) -> None:
+        shown_at = how.shown_at(queries, term)
+        clicked = (queries.source(Measure.of(term.measure).source) > 0) & (shown_at >= 0)
+        weight = 1.0 / given[0, 0, shown_at]
+        self.inner = inner.weighing(weight / weight[clicked].mean() if clicked.any() else weight)
+        self.biases = [given[0]]
+
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        """Gradient and hessian ``float64 [documents]`` at `scores`."""
+        self.biases.append(_at(self.biases, iteration))
+        return self.inner(scores, iteration)
+
+
+class AdditiveObjective:
+    """``objective(scores, iteration) → (gradient, hessian)``: another objective's, at scores to which the biases of ranks are added.
+
+    Args:
+        inner: whose gradients they are.
+        step: of each step of Newton, the trees' learning rate.
+        begun: b at each iteration so far, ``float64 [iterations, 1, ranks]``.
+
+    Attributes:
+        biases: as `begun`, with a row more after each iteration.
+    """
+
+    def __init__(
+        self, inner: ObjectiveFunction, queries: Queries, term: Term, how: Unbiased, step: float, begun: Floats | None = None
+    ) -> None:
+        self.inner, self.how, self.step, self.shown_at = inner, how, step, how.shown_at(queries, term)
+        self.weights = queries.document_weights
+        self.biases = [*_widened(begun, int(self.shown_at.max(initial=0)) + 1, 0.0, 1)]
+
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        """Gradient and hessian ``float64 [documents]`` at `scores`."""
+        (bias,), shown = _at(self.biases, iteration), self.shown_at >= 0
+        gradient, hessian = self.inner(scores + np.where(shown, bias[self.shown_at], 0.0), iteration)
+        weight = 1.0 if self.weights is None else self.weights[shown]
+        slope, bend = (np.bincount(self.shown_at[shown], side[shown] * weight, len(bias)) for side in (gradient, hessian))
+        penalty = self.how.strength * np.bincount(self.shown_at[shown], minlength=len(bias))
+        self.biases.append((bias + self.step * (slope - penalty * bias) / (bend + penalty + CALM))[None])
+        return gradient, hessian
+
+
+def _at(biases: list[Floats], iteration: int) -> Floats:
+    """What was learned before an iteration; it is then the last that is known. Iterations that nothing was learned in change nothing."""
+    biases += [biases[-1]] * (iteration + 1 - len(biases))
+    del biases[iteration + 1 :]
+    return biases[iteration]
+
+
+def _widened(begun: Floats | None, n_ranks: int, start: float, sides: int) -> Floats:
+    """What was learned so far, for so many ranks: those that were not there before are at `start`, as all are at the beginning."""
+    if begun is None:
+        return np.full((1, sides, n_ranks), start)
+    return np.pad(begun, ((0, 0), (0, 0), (0, max(n_ranks - begun.shape[2], 0))), constant_values=start)
+
+
+def in_words(how: Unbiased, bias: Floats) -> str:
+    """What was learned of the first ten ranks, ``bias float64 [sides, ranks]``, as a sentence."""
+    sides = bias[:, :10] - bias[:, :1] if how.kind == "additive" else bias[:, :10]
+    shown = [" ".join(f"{value:.2f}" for value in side) for side in sides]
+    if how.kind == "additive":
+        return f"position bias of ranks 1, 2, … (additive, in scores): {shown[0]}"
+    if how.kind == "ipw":
+        return f"position bias of ranks 1, 2, … (ipw, propensities of at least {how.least:g}): {shown[0]}"
+    return f"position bias of ranks 1, 2, … (pairwise): t+ {shown[0]}; t- {shown[1]}"
