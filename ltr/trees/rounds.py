@@ -32,8 +32,6 @@ from ltr.trees.splits import SplitSearch, middle_value, narrowed, search, search
 LIKELY = 2 / 3
 """The share of the leaves that could be split next that are. Trees of 31 leaves then take 9 rounds and 33 splits; 8 and 41 if all of them
 are, 31 and 31 one by one."""
-
-
 RIVALS = 8
 """Features that are counted at once where the best of them leaves too few documents on a side: the next best often do too."""
 
@@ -168,8 +166,8 @@ class Rounds:
         return _sum([array[:n_head] for array in received]), sums
 
     def _round(self, likely: list[_Leaf], uncounted: list[_Leaf], searched: bool) -> None:
-        """Splits leaves as found and counts where that was refused; if `searched`, finds the best splits of the sides and of the latter."""
-        split, _, in_bins = splitting()
+        """Splits leaves as found, and counts where that was refused; then finds the best splits of the latter and, if `searched`, of the sides."""
+        split, _, _ = splitting()
         ranges, tried, lefts = self.data.leaf_ranges, [], []
         for leaf in likely:
             new = self.free.pop()
@@ -185,19 +183,10 @@ class Rounds:
                 self._build(leaf, new, left_is_smaller)
                 lefts.append(new if left_is_smaller else leaf.own)
                 head[k, 1] = self.data.histograms[lefts[-1], 0].sum()
-        counts: list[list[Ints]] = [[] for _ in range(self.machines.n)]
-        wanted = []
-        for leaf in uncounted:
-            for feature in [feature for feature in leaf.rivals if feature in self.owner and feature not in leaf.counted]:
-                machine, k = self.owner[feature]
-                counts[machine].append(in_bins(self.compiled, leaf.rows, feature))
-                leaf.counted.add(feature)
-                if machine == self.machines.place:
-                    wanted.append((leaf, k))
-            leaf.too_few = False
+        counts, own_counted = self._counts(uncounted)
         summed, sums = self._summed([np.concatenate([head.ravel(), *own]) for own in counts], lefts)
         heads = summed[: head.size]
-        for (leaf, k), of_bins in zip(wanted, summed[head.size :].reshape(-1, N_BINS), strict=True):
+        for (leaf, k), of_bins in zip(own_counted, summed[head.size :].reshape(-1, N_BINS), strict=True):
             leaf.counts[k] = of_bins
         new_leaves: list[_Leaf] = []
         of_sides = sums if lefts else [None] * len(tried)
@@ -217,17 +206,24 @@ class Rounds:
         """The histograms of both sides' rows here: the smaller one's in place `new`, the larger one's in that of the leaf."""
         data, own = self.compiled, self.data.histograms
         start, size = self.data.leaf_ranges[:, leaf.rows if left_is_smaller else new]
-        build(
-            data.words,
-            data.rows[start : start + size],
-            data.packed,
-            data.gathered,
-            data.buffers,
-            data.threads,
-            own[new],
-            own[leaf.own],
-            True,
-        )
+        rows = data.rows[start : start + size]
+        build(data.words, rows, data.packed, data.gathered, data.buffers, data.threads, own[new], own[leaf.own], True)
+
+    def _counts(self, leaves: list[_Leaf]) -> tuple[list[list[Ints]], list[tuple[_Leaf, int]]]:
+        """How many rows here are in each bin of the rivals that were not counted yet, by the machine whose features they are; and which are this
+        machine's: leaves and places of features."""
+        counts: list[list[Ints]] = [[] for _ in range(self.machines.n)]
+        own = []
+        _, _, in_bins = splitting()
+        for leaf in leaves:
+            for feature in [feature for feature in leaf.rivals if feature in self.owner and feature not in leaf.counted]:
+                machine, k = self.owner[feature]
+                counts[machine].append(in_bins(self.compiled, leaf.rows, feature))
+                leaf.counted.add(feature)
+                if machine == self.machines.place:
+                    own.append((leaf, k))
+            leaf.too_few = False
+        return counts, own
 
     def _unite(self, leaf: _Leaf, new: int, built: bool) -> None:
         """Takes back a split."""
