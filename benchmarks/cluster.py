@@ -6,6 +6,7 @@ difference of two trainings, as it tells nothing tree by tree. Processor seconds
 python benchmarks/cluster.py [queries features]
 """
 
+import itertools
 import os
 import sys
 import tempfile
@@ -63,19 +64,16 @@ def in_one(model: ltr.LambdaMART, queries: ltr.Queries) -> tuple[Took, str]:
 
 def in_parts(model: ltr.LambdaMART, name: str, workers: int) -> tuple[Took, str]:
     with on_cluster(workers) as cluster, distributed.Client(cluster) as client:
-        after_first: list[float] = []
-
-        def all_spent() -> float:
-            return spent() + sum(client.run(spent).values())
+        processor: list[float] = []
+        trees = itertools.count(1)
 
         def tick() -> None:
-            if not after_first:
-                after_first.append(all_spent())
+            if next(trees) in (1, TREES):
+                processor.append(spent() + sum(client.run(spent).values()))
 
         fitted, cost = fit_on(client, cut(name, workers), model, tick=tick)
-        processor = (all_spent() - after_first[0]) / (TREES - 1)
         own = [float(np.median(values[1:])) for values in (cost.seconds, cost.moved, cost.exchanges)]
-    return Took(own[0], processor, own[1] / 1e6, own[2]), fitted.digest
+    return Took(own[0], (processor[1] - processor[0]) / (TREES - 1), own[1] / 1e6, own[2]), fitted.digest
 
 
 def lightgbm_in_two(data: Lifelike) -> Took:

@@ -32,6 +32,8 @@ from ltr.trees.splits import SplitSearch, middle_value, narrowed, search, search
 LIKELY = 2 / 3
 """The share of the leaves that could be split next that are. Trees of 31 leaves then take 9 rounds and 33 splits; 8 and 41 if all of them
 are, 31 and 31 one by one."""
+RIVALS = 8
+"""Features that are counted at once where the best of them leaves too few documents on a side: the next best often do too."""
 
 
 class Machines(NamedTuple):
@@ -65,8 +67,9 @@ class _Leaf:
         bounds: of its value, in packed units.
         open_groups: ``bool [groups]``, those of which it may still split by features.
         gain: of its best split, which `feature`, `split` and `missing_left` are; 0 for none.
-        counts: of documents in bins, by feature, where the best split left too few on a side.
-        too_few: the best split is one of these, and was not counted yet.
+        rivals: the features with the best splits, the very best first.
+        too_few: the best split leaves too few documents on a side, and rivals have to be counted before they are searched again.
+        counted: features that were; counts: of documents in bins, for those of them that are this machine's, by their place there.
         sides: left and right, once it is split.
     """
 
@@ -82,8 +85,10 @@ class _Leaf:
     feature: int = -1
     split: int = -1
     missing_left: bool = False
-    counts: dict[int, Ints] = field(default_factory=dict)
+    rivals: list[int] = field(default_factory=list)
     too_few: bool = False
+    counted: set[int] = field(default_factory=set)
+    counts: dict[int, Ints] = field(default_factory=dict)
     sides: tuple["_Leaf", "_Leaf"] | None = None
 
 
@@ -116,6 +121,7 @@ class Rounds:
         shares = [allowed[k :: machines.n] for k in range(machines.n)]
         self.bins_of = [_places(used, space.columns[share], space.columns[share]) for share in shares]
         self.features = own = shares[machines.place]
+        self.owner = {feature: (machine, k) for machine, share in enumerate(shares) for k, feature in enumerate(share.tolist())}
         self.own_places = _places(used, space.columns[own], np.arange(len(own)))
         self.space = SplitSearch(
             np.arange(len(own)), space.n_edges[own], space.has_missing[own], space.allowed[own], space.monotone[own], space.min_docs,
@@ -127,7 +133,8 @@ class Rounds:
         """The tree that `ltr.trees.grower.best_first` grows of the documents of all machines, `n_rows` of them here."""
         self.free = list(range(slots(n_leaves) - 1, 0, -1))
         self.sums[0] = 0
-        (n_documents, total), sums = self._summed(np.array([n_rows, self.data.histograms[0, 0].sum()]), [0])
+        head = np.array([n_rows, self.data.histograms[0, 0].sum()])
+        (n_documents, total), sums = self._summed([head] * self.machines.n, [0])
         root = _Leaf(0, 0, 0, 0, int(n_documents), int(total), np.array([-np.inf, np.inf]), np.ones(len(self.groups), np.bool_))
         self.sums[0].ravel()[self.own_places] = sums[0]
         self._search([root])
@@ -141,25 +148,26 @@ class Rounds:
             likely = [leaf for leaf in candidates if not leaf.too_few][:room]
             self._round(likely, [leaf for leaf in candidates if leaf.too_few], to_go > 1)
 
-    def _summed(self, head: Ints, places: list[int]) -> tuple[Ints, Ints]:
-        """The sums over all machines of `head`, and of this machine's features of the histograms in these places, ``int64 [places, bins]``."""
-        which, n_bins = np.array(places, np.int64), len(self.own_places)
+    def _summed(self, heads: list[Ints], places: list[int]) -> tuple[Ints, Ints]:
+        """The sums over all machines of what is in `heads` for this one, and of its features of the histograms in these places, ``int64
+        [places, bins]``."""
+        which, n_bins, n_head = np.array(places, np.int64), len(self.own_places), len(heads[self.machines.place])
         flat = self.data.histograms.reshape(len(self.data.histograms), -1)
         received = self.machines.exchange([
             head if machine == self.machines.place else np.concatenate([head, packed(flat, which, bins)])
-            for machine, bins in enumerate(self.bins_of)
+            for machine, (head, bins) in enumerate(zip(heads, self.bins_of, strict=True))
         ])  # fmt: skip
         sums = np.empty((len(places), n_bins), np.int64)
         for place, own in zip(places, sums, strict=True):
             np.take(flat[place], self.bins_of[self.machines.place], out=own, mode="clip")
         for machine, array in enumerate(received):
             if machine != self.machines.place and sums.size:
-                add_sums(array[len(head) :].view(np.uint64), n_bins, sums.ravel())
-        return _sum([array[: len(head)] for array in received]), sums
+                add_sums(array[n_head:].view(np.uint64), n_bins, sums.ravel())
+        return _sum([array[:n_head] for array in received]), sums
 
     def _round(self, likely: list[_Leaf], uncounted: list[_Leaf], searched: bool) -> None:
-        """Splits leaves as found and counts where that was refused; if `searched`, finds the best splits of the sides and of the latter."""
-        split, _, in_bins = splitting()
+        """Splits leaves as found, and counts where that was refused; then finds the best splits of the latter and, if `searched`, of the sides."""
+        split, _, _ = splitting()
         ranges, tried, lefts = self.data.leaf_ranges, [], []
         for leaf in likely:
             new = self.free.pop()
@@ -175,12 +183,12 @@ class Rounds:
                 self._build(leaf, new, left_is_smaller)
                 lefts.append(new if left_is_smaller else leaf.own)
                 head[k, 1] = self.data.histograms[lefts[-1], 0].sum()
-        counts = [in_bins(self.compiled, leaf.rows, leaf.feature) for leaf in uncounted]
-        summed, sums = self._summed(np.concatenate([head.ravel(), *counts]), lefts)
-        heads, counted = summed[: head.size], summed[head.size :]
+        counts, own_counted = self._counts(uncounted)
+        summed, sums = self._summed([np.concatenate([head.ravel(), *own]) for own in counts], lefts)
+        heads = summed[: head.size]
+        for (leaf, k), of_bins in zip(own_counted, summed[head.size :].reshape(-1, N_BINS), strict=True):
+            leaf.counts[k] = of_bins
         new_leaves: list[_Leaf] = []
-        for leaf, of_bins in zip(uncounted, counted.reshape(-1, N_BINS), strict=True):
-            leaf.counts[leaf.feature], leaf.too_few = of_bins, False
         of_sides = sums if lefts else [None] * len(tried)
         for (leaf, new, _, left_is_smaller), (n_left, total), side in zip(
             tried, heads.reshape(-1, 2).tolist(), of_sides, strict=True
@@ -198,17 +206,24 @@ class Rounds:
         """The histograms of both sides' rows here: the smaller one's in place `new`, the larger one's in that of the leaf."""
         data, own = self.compiled, self.data.histograms
         start, size = self.data.leaf_ranges[:, leaf.rows if left_is_smaller else new]
-        build(
-            data.words,
-            data.rows[start : start + size],
-            data.packed,
-            data.gathered,
-            data.buffers,
-            data.threads,
-            own[new],
-            own[leaf.own],
-            True,
-        )
+        rows = data.rows[start : start + size]
+        build(data.words, rows, data.packed, data.gathered, data.buffers, data.threads, own[new], own[leaf.own], True)
+
+    def _counts(self, leaves: list[_Leaf]) -> tuple[list[list[Ints]], list[tuple[_Leaf, int]]]:
+        """How many rows here are in each bin of the rivals that were not counted yet, by the machine whose features they are; and which are this
+        machine's: leaves and places of features."""
+        counts: list[list[Ints]] = [[] for _ in range(self.machines.n)]
+        own = []
+        _, _, in_bins = splitting()
+        for leaf in leaves:
+            for feature in [feature for feature in leaf.rivals if feature in self.owner and feature not in leaf.counted]:
+                machine, k = self.owner[feature]
+                counts[machine].append(in_bins(self.compiled, leaf.rows, feature))
+                leaf.counted.add(feature)
+                if machine == self.machines.place:
+                    own.append((leaf, k))
+            leaf.too_few = False
+        return counts, own
 
     def _unite(self, leaf: _Leaf, new: int, built: bool) -> None:
         """Takes back a split."""
@@ -236,30 +251,34 @@ class Rounds:
         if not leaves:
             return
         found = np.array([self._best(leaf) for leaf in leaves]).ravel()
-        of_machines = np.stack(self.machines.exchange([found] * self.machines.n)).reshape(self.machines.n, len(leaves), 4)
-        for leaf, splits in zip(leaves, of_machines.swapaxes(0, 1), strict=True):
-            gains = splits[:, 0].copy().view(np.float64).tolist()
-            gain, feature, split, missing_left = max(
-                ((gain, *split) for gain, split in zip(gains, splits[:, 1:].tolist(), strict=True)),
-                key=lambda found: (found[0], -found[1]),
-            )
-            leaf.gain, leaf.feature, leaf.split, leaf.missing_left = gain, feature, split, bool(missing_left)
+        of_machines = np.stack(self.machines.exchange([found] * self.machines.n)).reshape(self.machines.n, len(leaves), -1)
+        for leaf, of_leaf in zip(leaves, of_machines.swapaxes(0, 1), strict=True):
+            gains, features = of_leaf[:, :RIVALS].copy().view(np.float64), of_leaf[:, RIVALS : 2 * RIVALS]
+            order = np.lexsort((features.ravel(), -gains.ravel()))[:RIVALS]
+            leaf.gain, leaf.rivals = float(gains.ravel()[order[0]]), features.ravel()[order].tolist()
+            leaf.feature = leaf.rivals[0]
+            leaf.split, missing_left = of_leaf[order[0] // RIVALS, 2 * RIVALS :].tolist()
+            leaf.missing_left = bool(missing_left)
 
     def _best(self, leaf: _Leaf) -> Ints:
-        """The best split by this machine's features: the bits of its gain, feature, bin, and whether missing values go left."""
-        n, best = len(self.features), np.zeros(4, np.int64)
+        """The best splits by this machine's features: the bits of their gains, and the features, `RIVALS` each; then of the very best its bin,
+        and whether missing values go left."""
+        n, best = len(self.features), np.zeros(2 * RIVALS + 2, np.int64)
+        best[RIVALS : 2 * RIVALS] = len(self.monotone)
         if n:
             gains, splits, lefts = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.bool_)
             space, sums = narrowed(self.space, leaf.open_groups), self.sums[leaf.summed]
             search_all(sums, space, leaf.bounds, gains, splits, lefts)
-            for feature, counts in leaf.counts.items():
-                for f in np.flatnonzero(self.features == feature):
-                    gains[f], splits[f], lefts[f] = search(
-                        sums[f], counts, True, space.n_edges[f], space.has_missing[f], space.min_docs, not space.newton, space.l2,
-                        space.monotone[f], leaf.bounds,
-                    )  # fmt: skip
-            k = int(np.argmax(gains))
-            best[0], best[1:] = gains.view(np.int64)[k], (self.features[k], splits[k], lefts[k])
+            for f, counts in leaf.counts.items():
+                gains[f], splits[f], lefts[f] = search(
+                    sums[f], counts, True, space.n_edges[f], space.has_missing[f], space.min_docs, not space.newton, space.l2,
+                    space.monotone[f], leaf.bounds,
+                )  # fmt: skip
+            order = np.argsort(-gains, kind="stable")[:RIVALS]
+            order = order[gains[order] > 0.0]
+            if len(order):
+                best[: len(order)], best[RIVALS : RIVALS + len(order)] = gains[order].view(np.int64), self.features[order]
+                best[2 * RIVALS :] = splits[order[0]], lefts[order[0]]
         return best
 
 

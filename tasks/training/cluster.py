@@ -154,11 +154,14 @@ def fit_on(
 
     Raises:
         ShardLost: naming the part whose worker is gone; its `so_far` may be the `start` of another training.
-        ValueError: as `LambdaMART.fit_shards`, and for a cluster without workers.
+        ValueError: as `LambdaMART.fit_shards`, for a cluster without workers, and for one whose connections are encrypted, as those between
+            parts are not.
     """
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if not workers:
         raise ValueError("the cluster has no workers")
+    if encrypted := [address for address in workers if address.startswith("tls://")]:
+        raise ValueError(f"worker {encrypted[0]}: parts send their sums unencrypted, so they take a cluster without TLS")
     opened = partial(
         client.submit, _open, str(state.STATE.absolute().parent), model, actor=True, pure=False, allow_other_workers=True
     )

@@ -110,6 +110,15 @@ def test_a_cluster_without_workers_is_refused(workplace):
         fit_on(client, ["a"], ltr.LambdaMART())
 
 
+def test_a_cluster_that_encrypts_is_refused():
+    class Encrypted:
+        def scheduler_info(self, n_workers):
+            return {"workers": {"tls://10.0.0.7:4411": {"nthreads": 1}}}
+
+    with pytest.raises(ValueError, match=r"worker tls://10\.0\.0\.7:4411: parts send their sums unencrypted"):
+        fit_on(Encrypted(), ["a"], ltr.LambdaMART())
+
+
 def test_a_part_that_never_opened_is_named():
     class Gone:
         def result(self):
