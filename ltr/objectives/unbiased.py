@@ -184,6 +184,14 @@ def looks(how: Unbiased, queries: Queries, term: Term) -> Floats:
     return found
 
 
+def shown_once(how: Unbiased, queries: Queries, term: Term) -> bool:
+    """Whether no document, told by its features, was shown at two ranks: then pages by themselves do not tell documents from ranks."""
+    shown_at = how.shown_at(queries, term)
+    shown = shown_at >= 0
+    documents = row_digests(queries.features)[shown]
+    return len(np.unique(np.column_stack((documents, shown_at[shown].astype(np.uint64))), axis=0)) == len(np.unique(documents))
+
+
 class _Pages(NamedTuple):
     """All that λ's of pairs on pages are computed from.
 
