@@ -26,7 +26,7 @@ from numba import njit, prange
 
 from ltr.data.named import Named
 from ltr.data.propensities import propensities
-from ltr.data.queries import Queries, row_digests
+from ltr.data.queries import Queries, mix, row_digests
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import Address, Floats, Ints, address
 from ltr.kernels.ranking import by_score
@@ -189,7 +189,8 @@ def shown_once(how: Unbiased, queries: Queries, term: Term) -> bool:
     shown_at = how.shown_at(queries, term)
     shown = shown_at >= 0
     documents = row_digests(queries.features)[shown]
-    return len(np.unique(np.column_stack((documents, shown_at[shown].astype(np.uint64))), axis=0)) == len(np.unique(documents))
+    at_ranks = mix(documents ^ mix(shown_at[shown].astype(np.uint64) + np.uint64(1)))
+    return len(np.unique(at_ranks)) == len(np.unique(documents))
 
 
 class _Pages(NamedTuple):
