@@ -19,12 +19,12 @@ BUSY = 2
 OURS = """
 import sys, time
 import ltr
-from benchmarks.trees import LEAVES, MINIMUM, RATE, data
-train = data(int(sys.argv[1]), 1)
-model = ltr.LambdaMART(n_trees=int(sys.argv[2]), n_leaves=LEAVES, learning_rate=RATE, min_docs_in_leaf=MINIMUM, stop_on=None)
-model.fit(data(50, 3))
+from benchmarks.lifelike import lifelike
+train, small = lifelike(int(sys.argv[1])), lifelike(50)
+model = ltr.LambdaMART(n_trees=int(sys.argv[2]), learning_rate=0.1, query_share=1.0, feature_share=1.0)
+model.fit(ltr.Queries(small.features, small.labels, small.offsets))
 started = time.perf_counter()
-model.fit(train)
+model.fit(ltr.Queries(train.features, train.labels, train.offsets))
 print(time.perf_counter() - started)
 """
 LIGHTGBM = """
@@ -33,14 +33,14 @@ import numpy as np
 for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"):
     os.environ.pop(name, None)
 import lightgbm
-from benchmarks.trees import LEAVES, MINIMUM, RATE, data
-train = data(int(sys.argv[1]), 1)
-options = {"objective": "lambdarank", "num_leaves": LEAVES, "learning_rate": RATE, "min_data_in_leaf": MINIMUM, "verbose": -1, "num_threads": 2}
+from benchmarks.lifelike import lifelike
+train = lifelike(int(sys.argv[1]))
+options = {"objective": "lambdarank", "learning_rate": 0.1, "verbose": -1, "num_threads": 2}
 started = time.perf_counter()
 lightgbm.train(options, lightgbm.Dataset(train.features, train.labels, group=np.diff(train.offsets)), int(sys.argv[2]))
 print(time.perf_counter() - started)
 """
-"""Its OpenMP is loaded before the core can say how to wait: it waits as it comes."""
+"""It waits as it comes."""
 
 
 def seconds(code: str, arguments: list[str]) -> float:

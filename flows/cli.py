@@ -469,11 +469,12 @@ def _refit(given: argparse.Namespace) -> int:
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
         from tasks.config.reading import from_yaml, parse
         from tasks.tracking.runs import find_run
+        from tasks.tracking.tracker import CHOSEN
 
         make_state_folder()
         run_id, _, ranker = given.run.partition(":")
         found = find_run(run_id)
-    if "chosen" not in found.tags:
+    if found.noted(CHOSEN) is None:
         raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
     written = from_yaml(found.download("config.yaml").read_text(), given.run)
     asked = {"rankers": [ranker] if ranker else []} | ({"name": given.register} if given.register else {})
@@ -562,7 +563,7 @@ def _check(given: argparse.Namespace) -> int:
     return 1 if any(finding.level == "error" for finding in found) else 0
 
 
-@_working()
+@_working("reading")
 def _found(given: argparse.Namespace) -> "list[Finding]":
     """What there is to say of the files."""
     make_state_folder()

@@ -31,6 +31,7 @@ from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.publish import publish
 from tasks.store.state import core_digest, digest_of
 from tasks.tracking.description import describe_run
+from tasks.tracking.pages import run_page, shown_at
 from tasks.tracking.secrets import without_passwords
 from tasks.tracking.tracker import Tracker
 
@@ -71,6 +72,7 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
                 config,
                 swept.searches,
                 swept.budget,
+                run_page(shown_at(), tracker.experiment_id, tracker.run_id),
             )
             under_way.progress.begin("report")
             publish(outcome, tracker)

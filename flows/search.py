@@ -17,7 +17,7 @@ from tasks.records import Budget, Cell, CellResult, Failure, Fold, Look, Progres
 from tasks.store.budgets import read_budget, write_budget
 from tasks.store.cells import CellFolder, cell_key, read_curve
 from tasks.store.state import core_digest, digest_of
-from tasks.tracking.description import describe_fold, prefect_tags
+from tasks.tracking.description import describe_fold
 from tasks.tracking.tracker import Tracker
 from tasks.training.search import Came, Wanted, Wave, waves
 
@@ -75,7 +75,7 @@ def _note(config: RunConfig, one: "_Search", tracker: Tracker) -> None:
     """Notes in MLflow what will not be trained any further."""
     free = any(type(evidence).choose is not Evidence.choose for evidence in asked_for(config))
     for number in one.decided():
-        trained, tags = one.longest[number], {**prefect_tags(), "trial": str(number)}
+        trained, tags = one.longest[number], {"trial": str(number)}
         whole = free or one.trials[number].whole or one.is_best(number)
         tracker.cell(trained.cell, trained.result, list(describe_fold(trained.cell.data)), tags, whole)
 

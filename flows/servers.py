@@ -16,8 +16,9 @@ from flows.access import ALLOW, HOST, NAMES, kept_password, origins, require_all
 from flows.own_server import ask_at, start, wait_for
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError
+from tasks.tracking.pages import runs_page
 from tasks.tracking.secrets import masked
-from tasks.tracking.tracker import tracking_uri
+from tasks.tracking.tracker import opened, tracking_uri
 
 
 def _interrupt(*_: object) -> None:
@@ -70,6 +71,7 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
         **os.environ,
         "MLFLOW_BACKEND_STORE_URI": tracking_uri(),
     }
+    _, experiment = opened()
     password, where = kept_password()
     pages = {"PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api", "PREFECT__SERVER_WEBSERVER_ONLY": "1"}
     try:
@@ -77,7 +79,7 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
             with _port(prefect_port, "--prefect-port") as port:
                 servers.append(start(port, password, pages))
             servers.append(subprocess.Popen(mlflow, env=environment, stdout=subprocess.DEVNULL, start_new_session=True))
-            print(f"MLflow   http://{HOST}:{mlflow_port}")
+            print(f"MLflow   {runs_page(f'http://{HOST}:{mlflow_port}', experiment)}")
             print(f"Prefect  http://{HOST}:{prefect_port}   (asks for what stands in {where})")
             print("Ctrl-C ends them.", flush=True)
             while all(server.poll() is None for server in servers):

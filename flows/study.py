@@ -68,6 +68,7 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
         if not tracker.was_finished:
             runs = {f"run.{name}": outcome.run_id for name, outcome in outcomes.items()}
             tracker.summary(table.micro_averages(), runs, [(page, page.name)])
+            tracker.note(f"{markdown(table)}\nReport: `{page}`")
         models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}
         done = StudyOutcome(tracker.run_id, models, table, page, tuple(outcomes.values()), failures)
         create_markdown_artifact(

@@ -11,7 +11,7 @@ from tasks.evidence.protocol import values_path
 from tasks.evidence.significance import Standings, standings
 from tasks.records import Budget, Cell, CellResult, ExpectationError, Failure, Fold, Progress, Searched, Trained
 from tasks.store.cells import CellFolder, cell_key
-from tasks.tracking.description import describe_fold, prefect_tags
+from tasks.tracking.description import describe_fold
 from tasks.tracking.tracker import Tracker
 from tasks.training.stack import stack
 
@@ -49,7 +49,7 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
 
     def finished(cell: Cell, result: CellResult) -> None:
         results[id(cell)] = result
-        tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
+        tracker.cell(cell, result, list(describe_fold(cell.data)))
         progress.done(told(cell, result, config.select_of(cell.ranker), result.key in there))
 
     def failed(cell: Cell, error: Exception) -> None:

@@ -63,6 +63,8 @@ def show(outcome: RunOutcome) -> None:
         )
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
+    if outcome.link:
+        console.print(_plain(outcome.link), highlight=False, soft_wrap=True)
 
 
 def show_lines(lines: Sequence[str]) -> None:

@@ -43,15 +43,18 @@ def name_of(path):
     return str(path.relative_to(ROOT))
 
 
+@cache
 def imports(path):
     """Modules that a file imports, each with its node; names imported from a package that are modules themselves count as such."""
+    found = []
     for node in ast.walk(TREES[path]):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node) for alias in node.names)
+            found += [(alias.name, node) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}: relative import"
             inner = [f"{node.module}.{alias.name}" for alias in node.names if file_of(f"{node.module}.{alias.name}")]
-            yield from ((module, node) for module in inner or [node.module])
+            found += [(module, node) for module in inner or [node.module]]
+    return found
 
 
 @cache

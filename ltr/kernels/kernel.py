@@ -7,8 +7,10 @@ arrays, threads take them, and handing one over costs nothing, where numba spend
 a function when it is first needed, `address` says where it is, and `kernel_at` makes what compiled code can call of that.
 """
 
+import gc
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -77,6 +79,18 @@ they do. Called from Python they fail."""
 _COMPILED: dict[tuple[Kernel, NumbaType], Kernel] = {}
 
 
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """What compiling makes lives until it ends; looking through it for rubbish again and again is a tenth of the time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
 def ready(function: Kernel, signature: NumbaType) -> Kernel:
     """`function` compiled for `signature` and for nothing else; with the JIT off, `function` as it is.
 
@@ -86,7 +100,7 @@ def ready(function: Kernel, signature: NumbaType) -> Kernel:
         return function
     if found := _COMPILED.get((function, signature)):
         return found
-    with global_compiler_lock:
+    with global_compiler_lock, _nothing_collected():
         if (function, signature) not in _COMPILED:
             dispatcher: Any = function  # what `njit` made of it, a class of numba's
             given = dispatcher.targetoptions

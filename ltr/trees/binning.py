@@ -131,12 +131,13 @@ Ask = Callable[..., list[Any]]
 
 
 def find_bins_by(ask: Ask, n_features: int, max_bins: int) -> Bins:
-    """`find_bins` over parts that keep their rows: a quantile is found by bisection over the bits of a float, asking each time how many
-    values are not above it. Every feature takes 32 questions of ``max_bins − 1`` numbers, however many rows there are.
+    """`find_bins` over parts that keep their rows: a quantile lies between the lowest and the highest of the parts' own, and is found by
+    bisection over the bits of a float, asking each time how many values are not above it. Every feature takes at most 32 of these
+    questions of ``max_bins − 1`` numbers, however many rows there are, and fewer the more alike parts are.
 
     Args:
-        ask: ``ask("few", first, max_bins)`` → by part `few` of its `sorted_block`; ``ask("not_above", first, thresholds)`` →
-            `not_above`; ``ask("next_below", first, values)`` → `next_below`.
+        ask: ``ask("few", first, max_bins)`` → by part `few` of its `sorted_block`; ``ask("own_quantiles", first, counts, max_bins)`` →
+            `own_quantiles`; ``ask("not_above", first, thresholds)`` → `not_above`; ``ask("next_below", first, values)`` → `next_below`.
     """
     blocks = [_block_edges(ask, first, max_bins) for first in range(0, n_features, BLOCK)]
     columns = [edges for block in blocks for edges in block]
@@ -148,6 +149,16 @@ def few(block: list[Floats32], max_bins: int) -> list[tuple[int, Floats32 | None
     """For each column the number of values, and the distinct ones, or None where there are more than `max_bins` of them."""
     distinct = [_distinct(values) for values in block]
     return [(len(v), d if len(d) <= max_bins else None) for v, d in zip(block, distinct, strict=True)]
+
+
+def own_quantiles(block: list[Floats32], counts: Ints, max_bins: int) -> Floats32:
+    """The values of each column at the ranks of `_quantiles`, of `counts` values in all parts, were this part like the others: ``float32
+    [columns, ranks]``. NaN without values."""
+    found = np.full((len(block), max_bins - 1), np.nan, np.float32)
+    for own, values, n in zip(found, block, counts, strict=True):
+        if len(values):
+            own[:] = values[_quantiles(int(n), max_bins) * len(values) // n]
+    return found
 
 
 def not_above(block: list[Floats32], thresholds: Floats32) -> Ints:
@@ -169,8 +180,8 @@ def _block_edges(ask: Ask, first: int, max_bins: int) -> list[Floats32]:
     many = [k for k, d in enumerate(distinct) if d is None]
     if many:
         ranks = np.array([_quantiles(n, max_bins) for n in counts])
-        low = np.full(ranks.shape, _rising(np.float32(np.finfo(np.float32).min)), np.int64)
-        high = np.full(ranks.shape, _rising(np.float32(np.finfo(np.float32).max)), np.int64)
+        own = np.array(ask("own_quantiles", first, counts, max_bins))
+        low, high = _rising(np.fmin.reduce(own)), _rising(np.fmax.reduce(own))
         while (low < high).any():
             middle = (low + high) // 2
             enough = sum(ask("not_above", first, _float(middle))) > ranks
@@ -194,10 +205,11 @@ def _united(parts: list[Floats32 | None], max_bins: int) -> Floats32 | None:
 _SIGN = 1 << 31
 
 
-def _rising(value: np.float32) -> int:
-    """A float's position among all floats: its bits, with those of negative ones reversed in order."""
-    bits = int(value.view(np.uint32))
-    return bits + _SIGN if bits < _SIGN else 2 * _SIGN - 1 - bits
+def _rising(values: Floats32) -> Ints:
+    """Positions of floats among all floats: their bits, with those of negative ones reversed in order."""
+    bits = values.view(np.uint32).astype(np.int64)
+    positions: Ints = np.where(bits < _SIGN, bits + _SIGN, 2 * _SIGN - 1 - bits)
+    return positions
 
 
 def _float(places: Ints) -> Floats32:

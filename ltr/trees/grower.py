@@ -12,10 +12,9 @@ LightGBM's is the same, but leaves features without a group out).
 
 Monotone features: everything grown below a split stays on its side of the middle between the two values (LightGBM's basic method).
 
-A tree is grown in one place, from a few questions to the documents: maxima, sums of integers and counts. Documents in several parts
-(`ltr.trees.shards`) answer as one. `best_first` is written once for both: compiled where all documents are in this process, and
-interpreted where they are elsewhere. It is given its questions as functions, which compiled code calls by address: each is compiled once,
-on its own.
+A tree follows from a few questions to the documents: maxima, sums of integers and counts. Documents in several parts (`ltr.trees.shards`)
+answer as one, and grow the same tree in another order (`ltr.trees.rounds`). `best_first` is given its questions as functions, which compiled
+code calls by address: each is compiled once, on its own.
 """
 
 from collections.abc import Callable
@@ -49,7 +48,7 @@ from ltr.trees.binning import BLOCK, MISSING, Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, pieces_of, size_of
 from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves, splitting, start_tree
-from ltr.trees.splits import SEARCH, SplitSearch, best_split, narrowed, search, search_all, sum_of, value_within
+from ltr.trees.splits import SEARCH, SplitSearch, best_split, middle_value, narrowed, search, search_all
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,6 @@ class GradientSource(Protocol):
 
     Attributes:
         bins, has_missing: of the features.
-        histograms: ``int64 [leaves, columns, bins]``; `root` and the growing fill them.
     """
 
     @property
@@ -122,11 +120,6 @@ class GradientSource(Protocol):
     @property
     def has_missing(self) -> Bools:
         """``bool [features]``."""
-        ...
-
-    @property
-    def histograms(self) -> Ints:
-        """``int64 [leaves, columns, bins]``."""
         ...
 
     @property
@@ -184,11 +177,6 @@ class Gradients:
         return self.data.has_missing
 
     @property
-    def histograms(self) -> Ints:
-        """``int64 [leaves, columns, bins]``, memory that every tree uses again."""
-        return self.data.histograms
-
-    @property
     def n_documents(self) -> int:
         """All documents, whether or not they are in the sample."""
         return len(self.gradient)
@@ -215,14 +203,14 @@ class Gradients:
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
         """`best_first` over these rows, compiled."""
-        growth: Growth = growing()(self.data.compiled, *splitting(), n_rows, self.histograms[:n_leaves], space)
+        growth: Growth = growing()(self.data.compiled, *splitting(), n_rows, self.data.histograms[:n_leaves], space)
         return growth
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
         """Exact sums of the sample's documents in each leaf, ``int64 [leaves, 2]``; `leaf` is written for all documents."""
         data, of_row = self.data, self.data.scratch
-        starts, sizes = data.leaf_ranges[:, order]
-        n_rows = int(sizes.sum())
+        starts = data.leaf_ranges[0, order]
+        n_rows = len(self.leaf) if self.sample is None else int(self.sample.sum())
         if n_rows < len(of_row):
             of_row[:] = -1
         note_leaves(data.rows[:n_rows], np.append(starts, n_rows), of_row)
@@ -487,10 +475,7 @@ def best_first(
             open_groups[leaf, group] = open_groups[leaf, group] and space.groups[group, f]
             open_groups[n_grown, group] = open_groups[leaf, group]
         if any_monotone and monotone[f] != 0:
-            gradient, weight = sum_of(histograms[left])
-            other_gradient, other_weight = sum_of(histograms[right])
-            value = value_within(gradient, weight + space.l2, bounds[leaf])
-            middle = 0.5 * (value + value_within(other_gradient, other_weight + space.l2, bounds[leaf]))
+            middle = middle_value(histograms[left, 0].sum(), histograms[right, 0].sum(), space.l2, bounds[leaf])
             below, above = (left, right) if monotone[f] > 0 else (right, left)
             bounds[below, 1], bounds[above, 0] = middle, middle
         for k in (left, right):

@@ -27,8 +27,7 @@ from ltr.rankers.training import Callback, Progress, checked_callbacks, query_va
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
-from ltr.trees.fixed_point import VANISHED
-from ltr.trees.grower import TreeOptions, grow_from, leaves_again
+from ltr.trees.grower import TreeOptions, leaves_again
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
 from ltr.trees.verdict import NAIVE, verdict
@@ -323,15 +322,11 @@ class LambdaMART(TreeRanker):
         trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
         try:
             for iteration in range(begun.n_trees, self.n_trees):
-                gradients = data.gradients_at(iteration)
-                tree = grow_from(gradients, options, self._drawn(len(data.names), iteration))
-                if tree is None:
-                    why = "all gradients are zero" if gradients.largest()[0] < VANISHED else "no split is admissible"
-                    remarks = (*remarks, f"stopped after {iteration} tree{'' if iteration == 1 else 's'}: {why}")
+                tree = data.step(iteration, options, self._drawn(len(data.names), iteration))
+                if isinstance(tree, str):
+                    remarks = (*remarks, f"stopped after {iteration} tree{'' if iteration == 1 else 's'}: {tree}")
                     break
-                del gradients
                 trees.append(tree)
-                data.move(tree.value)
                 if tick is not None:
                     tick()
                 stopped = watch.seen(iteration + 1, tree)

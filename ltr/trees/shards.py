@@ -4,15 +4,14 @@ Gradients belong to queries and stay with their documents; shards only send numb
 integers: the largest gradient, the sums that scales follow from, histograms in packed 64-bit integers, counts, leaf sums. So a model
 trained on shards has the digest of the model trained on all queries at once, however they are divided.
 
-    decides: LambdaMART, `grow_from`      ask(question, …)  →      answers: one `Shard` per machine
-             edges, splits, leaf values   ←  a list, one a shard    rows, gradients, scores, histograms
+    one place: edges, when to stop      ask(question, …)  →      one `Shard` per machine: rows, gradients, scores, histograms
+                                        ←  a list, one a shard   every one grows the same tree (`ltr.trees.rounds`): they exchange sums
 
-How questions reach the shards does not matter here: `ask` is a function. In one process it is a loop.
+How questions reach the shards, and arrays other shards, does not matter here: `ask` and `Machines.exchange` are functions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,10 +27,13 @@ from ltr.objectives.two_class import classes
 from ltr.rankers.training import mean_measure, query_values
 from ltr.trees import binning
 from ltr.trees.binned import Binned
-from ltr.trees.binning import MISSING, Bins
+from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
-from ltr.trees.grower import Gradients, GradientSource, Growth, Nodes, best_first
-from ltr.trees.partition import BinnedDataset, splitting
+from ltr.trees.fixed_point import VANISHED
+from ltr.trees.grower import Gradients, GradientSource, Growth, Nodes, TreeOptions, grow_from
+from ltr.trees.histograms import N_BINS
+from ltr.trees.partition import BinnedDataset
+from ltr.trees.rounds import Machines, Rounds, slots
 from ltr.trees.splits import SplitSearch
 
 Ask = binning.Ask
@@ -111,6 +113,9 @@ class Shard:
             which document's. Functions of users are given the features too, in a copy.
         preferences: pairs of rows of `queries`, instead of the model's objective.
         binned: the same queries, where they are binned already.
+
+    Attributes:
+        machines: those of all shards, set before `begin` where there are several.
     """
 
     def __init__(
@@ -122,6 +127,8 @@ class Shard:
         self.preferences = preferences and preferences.reordered(self.order)
         self.queries = reordered(queries if model.functions else without_features(queries), self.order)
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
+        self.machines: Machines | None = None
+        self.whole: Whole | None = None
 
     def begin(self, trees: Trees, bins: Bins | None = None, sizes: tuple[int, int] | None = None) -> None:
         """Bins the features, by their own edges where none are given, and starts from the scores of `trees`.
@@ -132,7 +139,7 @@ class Shard:
         model, queries = self.model, self.queries
         self.objective = model.objective_over(queries, self.preferences, sizes)
         if bins is not None:
-            self.data = BinnedDataset.with_bins(self.features, bins, model.n_leaves, self.order)
+            self.data = BinnedDataset.with_bins(self.features, bins, slots(model.n_leaves), self.order)
         elif self.binned is not None:
             self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves, self.order)
         else:
@@ -142,25 +149,28 @@ class Shard:
             scores = scores + trees.scores(self.features)
         self.scores = scores if self.order is None else scores[self.order]
         self.moved = False
+        self.whole = Whole.of(self.data, self.machines) if self.machines else None
 
-    def gradients_at(self, iteration: int) -> Gradients:
+    def step(self, iteration: int, options: TreeOptions, allowed: Bools | None) -> Trees | str:
+        """Grows the tree of an iteration, one machine or all of them together, and moves the scores along it; or says why there is none."""
+        gradients = self._gradients_at(iteration)
+        source: GradientSource = SummedGradients(gradients, self.whole) if self.whole else gradients
+        tree = grow_from(source, options, allowed)
+        if tree is None:
+            return "all gradients are zero" if source.largest()[0] < VANISHED else "no split is admissible"
+        gradients.move(self.scores, tree.value)
+        if not self.moved:
+            self.data.reorder_rows(gradients.leaf)
+            self.moved = True
+        return tree
+
+    def _gradients_at(self, iteration: int) -> Gradients:
         """The documents with the gradients of an iteration and its draw of queries."""
         sample = None
         if self.model.query_share < 1:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
             sample = np.repeat(drawn, np.diff(self.queries.offsets))
-        self.gradients = Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample)
-        return self.gradients
-
-    def move(self, values: Floats) -> None:
-        """Adds to each score the value of its document's leaf in the tree just grown, and drops that tree's gradients; after the first tree,
-        rows are reordered by its leaves."""
-        self.gradients.move(self.scores, values)
-        leaf = self.gradients.leaf
-        del self.gradients
-        if not self.moved:
-            self.data.reorder_rows(leaf)
-            self.moved = True
+        return Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample)
 
     def mean(self, measure: str | PlainFunction) -> float:
         """Mean of a measure at the current scores.
@@ -197,50 +207,23 @@ def _block(shard: Shard, first: int) -> list[Floats32]:
     return shard.sorted[1]
 
 
-def _begin(shard: Shard, trees: Trees, bins: Bins | None, sizes: tuple[int, int] | None) -> Bools:
+def _begin(shard: Shard, trees: Trees, bins: Bins | None, sizes: tuple[int, int] | None) -> None:
     shard.begin(trees, bins, sizes)
     shard.sorted = (-1, [])
-    return shard.data.has_missing
-
-
-def _root(shard: Shard, scales: tuple[float, float], newton: bool) -> tuple[int, Ints]:
-    return shard.gradients.root(scales, newton), shard.data.histograms[0][in_use(shard.data.bins)]
-
-
-def _subtract(shard: Shard, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> Ints:
-    splitting()[1](shard.data.compiled, leaf, new, left_is_smaller, searched)
-    return shard.data.histograms[new][in_use(shard.data.bins)] if searched else np.zeros(0, np.int64)
 
 
 ANSWERS: dict[str, Callable[..., Any]] = {
     "about": _about,
     "few": lambda shard, first, max_bins: binning.few(_block(shard, first), max_bins),
+    "own_quantiles": lambda shard, first, counts, max_bins: binning.own_quantiles(_block(shard, first), counts, max_bins),
     "not_above": lambda shard, first, thresholds: binning.not_above(_block(shard, first), thresholds),
     "next_below": lambda shard, first, values: binning.next_below(_block(shard, first), values),
     "begin": _begin,
-    "gradients": lambda shard, iteration: shard.gradients_at(iteration).largest(),
-    "sizes": lambda shard, coarse: shard.gradients.sizes(coarse),
-    "root": _root,
-    "split": lambda shard, *arguments: int(splitting()[0](shard.data.compiled, *arguments)),
-    "subtract": _subtract,
-    "in_bins": lambda shard, leaf, feature: splitting()[2](shard.data.compiled, leaf, feature),
-    "totals": lambda shard, scales, order, nodes: shard.gradients.totals(scales, order, Nodes(*nodes)),
-    "move": Shard.move,
+    "step": Shard.step,
     "values": lambda shard, measure: query_values(measure, shard.queries, shard.scores, shard.model.conventions),
 }
-"""How a shard answers each question: by numbers and small arrays, never by rows."""
-
-
-def in_use(bins: Bins) -> Bools:
-    """Which bins of a histogram can be other than zero, ``bool [columns, bins]``; the others are not sent."""
-    k, used = np.arange(MISSING + 1), bins.used[:, None]
-    holds: Bools = (k < used) | ((k == MISSING) & (used > 0))
-    return holds
-
-
-def asking(shards: Sequence[Shard]) -> Ask:
-    """`Ask` over shards of this process."""
-    return lambda question, *arguments: [shard.answer(question, *arguments) for shard in shards]
+"""How a shard answers each question: by numbers and small arrays, never by rows. Shards that begin or step exchange sums meanwhile, so all of
+them have to be at work at once."""
 
 
 class Shards:
@@ -269,19 +252,13 @@ class Shards:
 
     def begin(self, trees: Trees) -> None:
         """`Shard.begin`, by edges of all shards together."""
-        self.bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins)
-        has_missing = np.logical_or.reduce(self.ask("begin", trees, self.bins, self.sizes))
-        used = in_use(self.bins)
-        self.data = has_missing, np.zeros((self.model.n_leaves, *used.shape), np.int64), used
+        bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins)
+        self.ask("begin", trees, bins, self.sizes)
 
-    def gradients_at(self, iteration: int) -> GradientSource:
-        """`Shard.gradients_at`."""
-        gradient, hessian = zip(*self.ask("gradients", iteration), strict=True)
-        return SummedGradients(self.ask, self.bins, *self.data, self.n_documents, (max(gradient), max(hessian)))
-
-    def move(self, values: Floats) -> None:
-        """`Shard.move`."""
-        self.ask("move", values)
+    def step(self, iteration: int, options: TreeOptions, allowed: Bools | None) -> Trees | str:
+        """`Shard.step`, by all shards together."""
+        tree: Trees | str = self.ask("step", iteration, options, allowed)[0]
+        return tree
 
     def mean(self, measure: str | PlainFunction) -> float:
         """`Shard.mean` over the queries of all shards in canonical order, so that it is the same to the last bit."""
@@ -293,62 +270,71 @@ class Shards:
 
 
 @dataclass(frozen=True)
-class SummedGradients:
-    """The `GradientSource` of shards, which also answers the questions of `best_first`: their answers, combined.
+class Whole:
+    """What a shard knows of all of them.
 
     Attributes:
-        ask: how to reach the shards.
-        used: `in_use`.
-        most: largest |gradient| and |hessian|.
+        machines: those of all shards.
+        n_documents: on all machines.
+        has_missing: ``bool [features]``, on any.
+        sums: ``int64 [slots, columns, bins]``, memory for the features that this machine searches.
     """
 
-    ask: Ask
-    bins: Bins
-    has_missing: Bools
-    histograms: Ints
-    used: Bools
+    machines: Machines
     n_documents: int
-    most: tuple[float, float]
+    has_missing: Bools
+    sums: Ints
+
+    @classmethod
+    def of(cls, data: BinnedDataset, machines: Machines) -> "Whole":
+        """What the shards tell each other; `data` are this one's."""
+        documents, *missing = machines.summed(np.array([len(data.rows), *data.has_missing], np.int64))
+        columns = -(-len(data.has_missing) // machines.n)
+        return cls(machines, int(documents), np.array(missing) > 0, np.empty((len(data.histograms), columns, N_BINS), np.int64))
+
+
+@dataclass(frozen=True)
+class SummedGradients:
+    """The `GradientSource` of all shards, on the machine of one: every machine is asked the same, and all answer together."""
+
+    own: Gradients
+    whole: Whole
+
+    @property
+    def bins(self) -> Bins:
+        """Edges of all features."""
+        return self.own.bins
+
+    @property
+    def has_missing(self) -> Bools:
+        """``bool [features]``."""
+        return self.whole.has_missing
+
+    @property
+    def n_documents(self) -> int:
+        """Of all shards."""
+        return self.whole.n_documents
 
     def largest(self) -> tuple[float, float]:
-        """Of all shards; they sent it when they were asked for gradients."""
-        return self.most
+        """The maxima of `Gradients.largest`."""
+        machines, own = self.whole.machines, np.array(self.own.largest())
+        gradient, hessian = np.max([bits.view(np.float64) for bits in machines.exchange([own.view(np.int64)] * machines.n)], axis=0)
+        return float(gradient), float(hessian)
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:
         """The sums of `Gradients.sizes`."""
-        gradient, hessian = zip(*self.ask("sizes", coarse), strict=True)
-        return sum(gradient), sum(hessian)
+        gradient, hessian = self.whole.machines.summed(np.array(self.own.sizes(coarse), np.int64))
+        return int(gradient), int(hessian)
 
     def root(self, scales: tuple[float, float], newton: bool) -> int:
-        """The sum of `Gradients.root`, and of the histograms of leaf 0."""
-        documents, histograms = zip(*self.ask("root", scales, newton), strict=True)
-        self.histograms[0][self.used] = _sum(histograms)
-        return sum(documents)
+        """`Gradients.root`."""
+        return self.own.root(scales, newton)
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
-        """`best_first` over the rows of all shards, interpreted."""
-        own = SummedGradients
-        return best_first(self, own.split, own.subtract, own.in_bins, n_rows, self.histograms[:n_leaves], space)
-
-    def split(self, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> int:
-        """The sum of `split_leaf`."""
-        return sum(self.ask("split", int(leaf), int(new), int(feature), int(split), bool(missing_left)))
-
-    def subtract(self, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
-        """`subtract_sibling`, with the sum of the smaller side's histograms."""
-        smaller = _sum(self.ask("subtract", int(leaf), int(new), bool(left_is_smaller), bool(searched)))
-        if searched:
-            self.histograms[leaf][self.used] -= smaller
-            self.histograms[new][self.used] = smaller
-
-    def in_bins(self, leaf: int, feature: int) -> Ints:
-        """The sum of `leaf_in_bins`."""
-        return _sum(self.ask("in_bins", int(leaf), int(feature)))
+        """`Rounds.grow`."""
+        return Rounds(self.own, self.whole.machines, self.whole.sums, space).grow(n_rows, n_leaves)
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
         """The sum of `Gradients.totals`."""
-        return _sum(self.ask("totals", scales, order, tuple(nodes)))
-
-
-def _sum(arrays: Sequence[Ints]) -> Ints:
-    return reduce(np.add, arrays)
+        own = self.own.totals(scales, order, nodes)
+        return self.whole.machines.summed(own.ravel()).reshape(own.shape)

@@ -163,7 +163,8 @@ def best_split(histogram: Ints, space: SplitSearch, bounds: Floats) -> tuple[flo
 
 
 @njit(cache=True)
-def sum_of(histogram: Ints) -> tuple[float, float]:
-    """Gradient and weight of a leaf, from the histogram of its first column."""
-    total = histogram[0].sum()
-    return float(total >> 32), float(total & LOW)
+def middle_value(left: int, right: int, l2: float, bounds: Floats) -> float:
+    """The middle between the values of two leaves, both within `bounds`, from their packed sums."""
+    value = value_within(float(left >> 32), float(left & LOW) + l2, bounds)
+    middle: float = 0.5 * (value + value_within(float(right >> 32), float(right & LOW) + l2, bounds))
+    return middle

@@ -18,6 +18,8 @@ ALIKE = 0.999
 """A feature whose correlation with a label is at least this encodes it."""
 FEWEST, SAMPLE = 30, 20_000
 """Documents that a correlation needs, and at most looks at."""
+_ROWS = 1 << 16
+"""That are looked at together, where all would fill the memory."""
 LARGEST_LABEL = 30
 """2^label − 1 of larger labels leaves nothing of the others in a sum."""
 FORMULA = re.compile(rb"[=+@\t\r]|-(?![\d.]+$)")
@@ -141,20 +143,18 @@ def _look_at_features(queries: Queries, say: Say) -> None:
     if queries.n_features == 0:
         say("error", "there is no feature")
         return
-    infinite = np.isinf(features).any(axis=0)
+    low, high = np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0)
+    infinite = np.isinf(low) | np.isinf(high)
     if infinite.any():
         row = int(np.flatnonzero(np.isinf(features[:, np.argmax(infinite)]))[0])
         say(
             "error",
             f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {number_of(int(infinite.sum()), 'feature')} in all",
         )
-    missing = np.isnan(features)
+    missing = sum(np.isnan(features[first : first + _ROWS]).sum(axis=0) for first in range(0, len(features), _ROWS))
     if missing.any():
-        say(
-            "note",
-            f"{missing.mean():.1%} of the feature values are missing, in {number_of(int(missing.any(axis=0).sum()), 'feature')}",
-        )
-    low, high = np.fmin.reduce(features, axis=0), np.fmax.reduce(features, axis=0)
+        share = missing.sum() / features.size
+        say("note", f"{share:.1%} of the feature values are missing, in {number_of(int((missing > 0).sum()), 'feature')}")
     constant = ~(low < high)
     if constant.any():
         say("note", f"{number_of(int(constant.sum()), 'constant feature')}: {_names(queries, constant)}")

@@ -27,6 +27,7 @@ from tasks.data.tables import is_table, numbers, read_table, require_plain
 from tasks.data.text import read_names, text_blocks
 from tasks.records import DataError, Ingested
 from tasks.store.datasets import keep_queries
+from tasks.store.large import taken, zeros
 from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
 
@@ -86,7 +87,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     if any(map(is_table, paths)) and len({part.names for part in parts}) > 1:
         raise DataError(f"{', '.join(str(p) for p in paths)}: these tables have different columns")
     try:
-        joined = concatenate(parts)
+        joined = concatenate(parts) if len(parts) > 1 else parts[0]
     except ValueError as error:
         raise DataError(f"{', '.join(str(p) for p in paths)}: {error}") from None
     for path in sidecars:
@@ -139,7 +140,9 @@ def _read(path: Path, data: Data) -> Rows:
 def _of_text(path: Path, data: Data) -> Rows:
     parts, keys, ids, documents = [], [], [], []
     for text, lines in text_blocks(path, data.first_feature):
-        parts.append((lines.features, lines.labels))
+        features = zeros(lines.features.shape, np.float32)
+        features[:] = lines.features
+        parts.append((features, lines.labels))
         if lines.query_keys is not None:
             keys.append(lines.query_keys)
             ids.append(letor.cut(text, lines.query_spans))
@@ -161,7 +164,7 @@ def _joined(parts: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     """Blocks of sparse text below each other, narrower ones ending in zeros."""
     if len(parts) == 1:
         return parts[0]
-    whole = np.zeros((sum(map(len, parts)), max(part.shape[1] for part in parts)), np.float32)
+    whole = zeros((sum(map(len, parts)), max(part.shape[1] for part in parts)), np.float32)
     at = 0
     for part in parts:
         whole[at : at + len(part), : part.shape[1]] = part
@@ -306,13 +309,14 @@ def _regrouped(rows: Rows) -> tuple[Queries, int]:
     """The rows as queries, and how many queries stood in several places."""
     starts = np.flatnonzero(np.concatenate(([True], rows.keys[1:] != rows.keys[:-1])))
     runs = np.unique(rows.keys[starts], return_counts=True)[1]
-    order = np.argsort(rows.keys, kind="stable") if (runs > 1).any() else np.arange(len(rows.keys))
+    apart = (runs > 1).any()
+    order = np.argsort(rows.keys, kind="stable") if apart else np.arange(len(rows.keys))
     keys = rows.keys[order]
     offsets = np.append(np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))), len(keys))
     if len(np.unique(rows.ids)) != len(runs):
         raise DataError("two query ids have the same 64-bit digest; rename one of them")
     queries = Queries(
-        features=rows.features[order],
+        features=taken(rows.features, order) if apart else rows.features,
         labels=rows.labels[order],
         offsets=offsets,
         keys=keys[offsets[:-1]],

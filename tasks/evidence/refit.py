@@ -23,7 +23,7 @@ from tasks.records import Cell, Fold, Trained, point_title
 from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
-from tasks.tracking.description import describe_fold, prefect_tags
+from tasks.tracking.description import describe_fold
 from tasks.training.cell import train
 
 TEMPLATE = """<h2>Trained on all data</h2>
@@ -114,7 +114,7 @@ class Refit(Evidence):
         folds = best_point(own, f"valid_{run.config.select_of(ranker)}")
         cell = refit_cell(folds, data)
         result = train(cell)
-        run.tracker.cell(cell, result, list(describe_fold(cell.data)), prefect_tags())
+        run.tracker.cell(cell, result, list(describe_fold(cell.data)))
         return Trained(cell, result)
 
 

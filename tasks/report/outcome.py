@@ -41,6 +41,7 @@ class RunOutcome:
         failures: what could not be trained, which is not in `config`.
         asked: the configuration as it was, where that is another.
         searches: every draw of rankers that are searched, fold by fold; `budget`: how far they got in their time.
+        link: to the run in MLflow.
     """
 
     config: RunConfig
@@ -55,6 +56,7 @@ class RunOutcome:
     asked: RunConfig | None = None
     searches: tuple[Searched, ...] = ()
     budget: Budget | None = None
+    link: str = ""
 
     def chosen_of(self, ranker: str) -> list[Trained]:
         """The chosen cells of a ranker, fold by fold."""

@@ -1,6 +1,7 @@
 """One page a run, self-contained: who is better and by how much, with what certainty, at an optimum or not, from which data.
 
-The page has a frame of its own (``page.html``) and puts in the sections that the run's evidence brings.
+The page has a frame of its own (``page.html``) and puts in the sections that the run's evidence brings. Its script (``page.js``) makes it one
+to explore; without scripts it says the same in tables and figures.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from tasks.evidence.drawing import heading_of, title_of
 from tasks.evidence.protocol import Column
 from tasks.evidence.significance import Mean, best_mean, marks
 from tasks.records import Finding, Trained
+from tasks.report.explore import explored, page_script
 from tasks.report.figures import (
     curve_figure,
     importance_figure,
@@ -67,6 +69,7 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
     columns = table_columns(outcome)
     conventions = config.conventions.model_dump(mode="json")
     chosen = {trained.cell.label for trained in outcome.chosen}
+    found = explored(outcome)
     return {
         "name": config.name,
         "facts": outcome.facts,
@@ -87,7 +90,13 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "conventions": "Conventions: " + ", ".join(f"{k} {v}" for k, v in conventions.items()) + ".",
         "sections": [Markup(found.section()) for found in outcome.evidence],
         "objectives": objective_figures(objective_shapes(config)),
-        "curves": training_figures(outcome),
+        "best": outcome.best,
+        "best_at": list(standings.rows).index(outcome.best),
+        "lost": found.lost(),
+        "data": Markup(found.json()),
+        "script": Markup(page_script()),
+        "curves": curve_figures(outcome),
+        "figures": training_figures(outcome),
         "searches": search_sentences(outcome),
         "search_figures": list(search_figures(outcome).values()),
         "at_ends": outcome.at_ends,
@@ -104,13 +113,17 @@ def table_columns(outcome: RunOutcome) -> list[Column]:
     return [column for found in outcome.evidence if (column := found.column())]
 
 
+def curve_figures(outcome: RunOutcome) -> list[str]:
+    """Curves of the chosen cells, for readers without scripts."""
+    return [figure for name, folders in outcome.folders.items() if (figure := curve_figure(name, folders))]
+
+
 def training_figures(outcome: RunOutcome) -> list[str]:
-    """Measures against what was swept, curves, effective pairs and importances."""
+    """Measures against what was swept, effective pairs and importances."""
     config, measures = outcome.config, outcome.standings.measures
-    curves = [curve_figure(name, folders) for name, folders in outcome.folders.items()]
     importances = [importance_figure(name, folders) for name, folders in outcome.folders.items()]
     swept = swept_figures(outcome.cells, config.plot_by, measures, config.select_key)
-    drawn = [*swept, *curves, *pairs_figures(outcome.cells, measures), *importances]
+    drawn = [*swept, *pairs_figures(outcome.cells, measures), *importances]
     return [figure for figure in drawn if figure]
 
 

@@ -1,6 +1,8 @@
 """The end of a run: the page, the parent run's numbers in MLflow, and the artifact in Prefect that links them."""
 
+import html
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from prefect.artifacts import create_markdown_artifact
@@ -9,13 +11,11 @@ from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Artifact
 from tasks.evidence.significance import Standings
 from tasks.report.outcome import RunOutcome
-from tasks.report.page import write_plots, write_report
+from tasks.report.page import table_columns, write_plots, write_report
 from tasks.report.searches import search_curves, search_metrics
 from tasks.store import state
-from tasks.tracking.tracker import Tracker
-
-MLFLOW_UI = "http://127.0.0.1:5000"
-"""Where `lambdaflow ui` shows MLflow."""
+from tasks.tracking.pages import run_page, shown_at
+from tasks.tracking.tracker import CHOSEN, DIGEST, REFIT, Tracker
 
 
 def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
@@ -25,15 +25,34 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     found = [artifact for evidence in outcome.evidence for artifact in evidence.artifacts(path.parent)]
     if not tracker.was_finished:
         plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, path.parent / "plots")]
-        tracker.summary(_metrics(outcome), _tags(outcome), [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
+        tags = _tags(outcome)
+        tracker.summary(_metrics(outcome), tags, [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
+        tracker.show_models(best_keys(outcome, tags))
         tracker.lines(search_curves(outcome))
         tracker.text(outcome.config_text, "config.yaml")
-    link = f"{MLFLOW_UI}/#/experiments/{tracker.experiment_id}/runs/{tracker.run_id}"
-    where = f"[Run in MLflow]({link}) · [report]({link}/artifacts/report.html), also in `{path}`"
+    told = description(outcome, path)
+    if not tracker.was_finished:
+        tracker.note(told)
+    report = run_page(shown_at(), tracker.experiment_id, tracker.run_id, path.name)
     name = outcome.config.name
-    markdown = f"# {name}\n\n{outcome.summary}\n\n{markdown_table(outcome.standings)}\n\n{where}\n"
+    markdown = f"# {name}\n\n{told}\n\n[Run in MLflow]({outcome.link}) · [report]({report})\n"
     create_markdown_artifact(key="report", description=f"Report of {name}", markdown=markdown)
     return path
+
+
+def description(outcome: RunOutcome, path: Path) -> str:
+    """A run in Markdown: which ranker is best, the table, what the evidence says, and where the page is."""
+    said = [f"{column.title}: {ranker} {word}" for column in table_columns(outcome) for ranker, word in column.words.items()]
+    said += [sentence.strip() for found in outcome.evidence for sentence in found.sentences()]
+    verdicts = "\n".join(f"- {html.escape(sentence, quote=False)}" for sentence in said)
+    parts = (outcome.summary, markdown_table(outcome.standings), verdicts, f"Report: `{path}`")
+    return "\n\n".join(part for part in parts if part)
+
+
+def best_keys(outcome: RunOutcome, tags: Mapping[str, str]) -> list[str]:
+    """Keys of the best ranker's cells: of the one that was trained on all data where there is one, otherwise one a fold."""
+    refitted = json.loads(tags.get(REFIT, "{}"))
+    return [refitted[outcome.best]] if outcome.best in refitted else outcome.keys[outcome.best]
 
 
 def report_page(outcome: RunOutcome) -> Path:
@@ -49,9 +68,9 @@ def _metrics(outcome: RunOutcome) -> dict[str, float]:
 
 
 def _tags(outcome: RunOutcome) -> dict[str, str]:
-    tags = {"best": outcome.best, "digest": outcome.models[outcome.best].digest, "chosen": json.dumps(outcome.keys)}
+    tags = {"best": outcome.best, DIGEST: outcome.models[outcome.best].digest, CHOSEN: json.dumps(outcome.keys)}
     if outcome.budget:
-        tags["budget"] = json.dumps(vars(outcome.budget))
+        tags["lambdaflow.budget"] = json.dumps(vars(outcome.budget))
     for evidence in outcome.evidence:
         tags |= evidence.tags()
     return tags

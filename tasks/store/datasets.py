@@ -1,15 +1,16 @@
 """Data sets on disk, by content: each array a file, memory-mapped, so that all cells of a sweep and all processes of a machine share one copy."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from ltr.data.queries import Queries, canonical
+from ltr.data.queries import Queries, canonical_order, reordered, without_features
 from tasks.records import DataError
 from tasks.store import state
+from tasks.store.large import taken
 from tasks.store.seal import faults, is_whole
 from tasks.store.state import made_whole, write_json
 
@@ -20,7 +21,10 @@ def keep_queries(queries: Queries) -> str:
     The name covers the original positions and the ids too: two files with the same rows in another order, or of other documents, have
     one content digest and two names, because the ``stable`` tie rule, runs and click logs tell them apart.
     """
-    queries = canonical(queries)
+    order = canonical_order(queries)
+    if order is not None:
+        features = taken(queries.features, order)
+        queries = replace(reordered(without_features(queries), order), features=features, names=queries.names)
     content = queries.digest
     hasher = sha256(content.encode() + queries.position.tobytes())
     for ids in (queries.ids, queries.documents):

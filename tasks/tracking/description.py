@@ -28,7 +28,7 @@ def describe_run(config: RunConfig, folds: tuple[Fold, ...]) -> tuple[Mapping[st
         "folds": len(folds),
         **{f"conventions.{k}": v for k, v in config.conventions.model_dump(mode="json").items()},
     }
-    tags = {"config_digest": config.digest, "core_digest": core_digest(), **prefect_tags()}
+    tags = {"lambdaflow.config": config.digest, "lambdaflow.core": core_digest(), **prefect_tags()}
     if source := commit():
         tags["mlflow.source.git.commit"] = source
     numbered = len(folds) > 1
@@ -45,10 +45,10 @@ def describe_fold(fold: Fold, suffix: str = "") -> Iterable[LoggedDataset]:
 
 
 def prefect_tags() -> dict[str, str]:
-    """Id and page of the Prefect run that is under way; none outside of one."""
+    """Page of the Prefect run that is under way; none outside of one."""
     if not flow_run.id:
         return {}
-    return {"prefect.flow_run_id": str(flow_run.id), "prefect.flow_run_url": f"{PREFECT_UI}/runs/flow-run/{flow_run.id}"}
+    return {"prefect.flow_run_url": f"{PREFECT_UI}/runs/flow-run/{flow_run.id}"}
 
 
 def commit() -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import ltr
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
-from tasks.tracking.tracker import CELL_KEY, PARENT, REFIT, RUN_KEY, Tracked, tracked
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY, Tracked, tracked
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def find_cell(reference: str) -> Tracked:
             raise DataError(f"{reference}: run {run.id[:8]} is one model and has no rankers to choose from")
         return run
     ranker, keys = _chosen(reference, run, ranker)
-    refitted: dict[str, str] = json.loads(run.tags.get(REFIT, "{}"))
+    refitted: dict[str, str] = json.loads(run.noted(REFIT) or "{}")
     if ranker in refitted and not fold:
         keys = [refitted[ranker]]
     if fold and not (fold.isdigit() and 1 <= int(fold) <= len(keys)):
@@ -58,7 +58,7 @@ def _folds(n: int) -> str:
 
 def _chosen(reference: str, run: Tracked, ranker: str) -> tuple[str, list[str]]:
     """A ranker of a whole run, its best one where none is named, and the keys of its chosen cells, by fold."""
-    chosen: dict[str, list[str]] = json.loads(run.tags.get("chosen", "{}"))
+    chosen: dict[str, list[str]] = json.loads(run.noted(CHOSEN) or "{}")
     ranker = ranker or run.tags.get("best", "")
     if ranker not in chosen:
         raise DataError(f"{reference}: run {run.id[:8]} has no finished ranker {ranker!r}; it has: {', '.join(chosen) or 'none'}")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import mlflow
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunStatus, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelOutput, Metric, Param, RunStatus, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from requests import RequestException
@@ -36,8 +36,14 @@ from tasks.tracking.secrets import masked
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 ERROR = "lambdaflow.error"
-REFIT = "refit"
-"""Tag of a run: keys of the cells that were trained on all data, by ranker."""
+CHOSEN, REFIT = "lambdaflow.chosen", "lambdaflow.refit"
+"""Tags of a run, by ranker: keys of the chosen cells, one a fold, and of the cell that was trained on all data."""
+DIGEST = "lambdaflow.digest"
+NOTE = "mlflow.note.content"
+"""What MLflow shows as a run's description."""
+_NOTE_HOLDS = 8000
+NO_TAGS: Mapping[str, str] = {}
+_KIND = {"mlflow.experimentKind": "custom_model_development"}
 EXPERIMENT = "lambdaflow"
 _STORE = Path("mlruns/mlflow.db")
 _TEMPLATE = f"mlflow-{mlflow.__version__}.db"
@@ -103,10 +109,11 @@ def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
     client = MlflowClient(tracking_uri())
     found = client.get_experiment_by_name(EXPERIMENT)
     if found:
+        for key in _KIND.keys() - found.tags.keys():
+            client.set_experiment_tag(found.experiment_id, key, _KIND[key])
         return client, found.experiment_id
-    kind = {"mlflow.experimentKind": "custom_model_development"}
     try:
-        return client, client.create_experiment(EXPERIMENT, artifacts, tags=kind)
+        return client, client.create_experiment(EXPERIMENT, artifacts, tags=_KIND)
     except MlflowException:
         found = client.get_experiment_by_name(EXPERIMENT)
         if found is None:
@@ -209,7 +216,7 @@ class Tracker:
 
     @patient
     def cell(
-        self, cell: Cell, result: CellResult, data: Sequence[LoggedDataset], tags: Mapping[str, str], model: bool = True
+        self, cell: Cell, result: CellResult, data: Sequence[LoggedDataset], tags: Mapping[str, str] = NO_TAGS, model: bool = True
     ) -> str:
         """The child run of a finished cell, with its model or without; made once, found afterwards."""
         found = self._find(CELL_KEY, result.key, self.run_id)
@@ -219,7 +226,7 @@ class Tracker:
             self._discard(found.info.run_id)
         folder = CellFolder.of(result.key)
         params = {"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}
-        own = {"ranker": cell.ranker, "digest": result.digest, "remarks": "; ".join(result.remarks)[:5000]}
+        own = {DIGEST: result.digest, **({"remarks": "; ".join(result.remarks)[:5000]} if result.remarks else {})}
         run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
         try:
             now = int(time.time() * 1000)
@@ -246,7 +253,7 @@ class Tracker:
         found = self._find(CELL_KEY, key, self.run_id)
         if found:
             self._discard(found.info.run_id)
-        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, "ranker": cell.ranker, ERROR: masked(why)[:500]})
+        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, ERROR: masked(why)[:500]})
         self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
         self._end(run_id, RunStatus.FAILED)
 
@@ -285,6 +292,25 @@ class Tracker:
                 self.client.log_artifact(self.run_id, str(path), folder or None)
             else:
                 self.text(path.read_text(), name)
+
+    @patient
+    def note(self, text: str) -> None:
+        """The description of the parent run, Markdown; of a text that is too long for it the lines that fit."""
+        if len(text) > _NOTE_HOLDS:
+            text = f"{text[: _NOTE_HOLDS - 10].rpartition(chr(10))[0]}\n\n…"
+        self.client.set_tag(self.run_id, NOTE, text)
+
+    @patient
+    def show_models(self, keys: Sequence[str]) -> None:
+        """Makes the models of these cells logged models of the parent run too."""
+        noted = {output.model_id for output in self._models(self.run_id)}
+        found = [output.model_id for key in keys for output in self._models(self.run_of(key))]
+        if new := [LoggedModelOutput(model_id, 0) for model_id in dict.fromkeys(found) if model_id not in noted]:
+            self.client.log_outputs(self.run_id, new)
+
+    def _models(self, run_id: str) -> Sequence[LoggedModelOutput]:
+        outputs = self.client.get_run(run_id).outputs
+        return outputs.model_outputs if outputs else ()
 
     @patient
     def lines(self, lines: Mapping[str, Sequence[float]]) -> None:
@@ -352,6 +378,10 @@ class Tracked:
     params: Mapping[str, str]
     client: MlflowClient
 
+    def noted(self, tag: str) -> str | None:
+        """The value of one of our tags, also where 0.1.0 wrote it: by its bare name."""
+        return self.tags.get(tag, self.tags.get(tag.removeprefix("lambdaflow.")))
+
     def children(self) -> list["Tracked"]:
         """The cells of this run."""
         return [run for run in tracked() if run.tags.get(PARENT) == self.id]
@@ -383,7 +413,9 @@ def close_abandoned(is_gone: Callable[[str], bool]) -> None:
 
 @patient
 def tracked() -> list[Tracked]:
-    """Every run of the project, newest first."""
+    """Every run of the project, newest first; looking for them makes nothing."""
+    if not os.environ.get("MLFLOW_TRACKING_URI") and not _STORE.exists():
+        return []
     client, experiment = opened()
     runs, token = [], None
     while True:

@@ -2,32 +2,37 @@
 
 A part is a data set of the store, opened by the worker that holds it; its rows never leave that worker. `ltr.trees.shards` says what is
 asked of parts and why the model is, byte for byte, that of one machine; here is who carries the questions: one actor a part, and
-Dask's scheduler, transport and knowledge of who is alive. Carried by the scheduler, a question takes a little longer than by a client
-with ``direct_to_workers``.
+Dask's scheduler, transport and knowledge of who is alive. A tree is one question; the sums that it is grown from go from part to part
+(`tasks.training.peers`).
 """
 
+import asyncio
+import secrets
 import time
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
 from itertools import cycle
 from typing import Any
 
 import numba
 import numpy as np
-from distributed import Client, Future, KilledWorker, worker_client
+from distributed import Client, Future, KilledWorker, get_worker, worker_client
+from distributed.comm import get_address_host
 from numpy.typing import NDArray
 
 import ltr
 from ltr.data.queries import select
 from ltr.rankers.base import Tick
 from ltr.trees.lambdamart import LambdaMART
-from ltr.trees.shards import Ask, Shard, ShardLost
+from ltr.trees.rounds import Machines
+from ltr.trees.shards import Shard, ShardLost
 from tasks.records import number_of
 from tasks.store import state
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
+from tasks.training.peers import TOKEN_BYTES, Peers
 
 _PATIENCE = 5.0
 """Seconds after which a part that does not answer is looked after."""
@@ -38,33 +43,51 @@ class TreeCosts:
     """What each tree of a training cost; the first one's is that of the bins too.
 
     Attributes:
-        moved: ``int64 [trees]``, bytes of the numbers in questions and answers of all parts, without the transport's own.
-        questions: ``int64 [trees]``, questions; each goes to all parts.
+        moved: ``int64 [trees]``, bytes of the numbers in questions, answers and exchanges of all parts, without the transport's own.
+        exchanges: ``int64 [trees]``, how often parts waited for each other; besides, a tree is a question or two to all of them.
         seconds: ``float64 [trees]``.
     """
 
     moved: NDArray[np.int64]
-    questions: NDArray[np.int64]
+    exchanges: NDArray[np.int64]
     seconds: NDArray[np.float64]
 
     @property
     def remark(self) -> str:
         """The medians in words."""
-        moved, questions, seconds = (float(np.median(values)) for values in (self.moved, self.questions, self.seconds))
-        return f"a tree cost {moved / 1e6:.2f} MB, {questions:.0f} questions and {seconds:.3f} s (medians)"
+        moved, exchanges, seconds = (float(np.median(values)) for values in (self.moved, self.exchanges, self.seconds))
+        return f"a tree cost {moved / 1e6:.2f} MB, {exchanges:.0f} exchanges and {seconds:.3f} s (medians)"
 
 
-@dataclass(frozen=True)
 class ShardOnWorker:
-    """A part on its worker, which answers with the worker's threads."""
+    """A part on its worker, which answers with the worker's threads. Parts wait for each other, so each has a thread of its own beside that
+    of Dask's actors, also where a worker holds several."""
 
-    part: Shard
-    threads: int
+    def __init__(self, part: Shard, threads: int, host: str) -> None:
+        self.part, self.peers = part, Peers(host)
+        self.asked = ThreadPoolExecutor(
+            1, initializer=numba.set_num_threads, initargs=(min(threads, numba.config.NUMBA_NUM_THREADS),)
+        )
 
-    def answer(self, question: str, *arguments: Any) -> Any:
-        """The shard's answer to one of `ltr.trees.shards.ANSWERS`."""
-        numba.set_num_threads(min(self.threads, numba.config.NUMBA_NUM_THREADS))
-        return self.part.answer(question, *arguments)
+    async def answer(self, question: str, *arguments: Any) -> tuple[Any, int, int]:
+        """The shard's answer to one of `ltr.trees.shards.ANSWERS`, bytes that it has sent to others and how often, since it was opened."""
+        return await asyncio.get_running_loop().run_in_executor(self.asked, self._answer, question, arguments)
+
+    async def address(self) -> tuple[str, int]:
+        """Where other parts reach this one."""
+        return self.peers.address
+
+    async def meet(self, place: int, addresses: Sequence[tuple[str, int]], token: bytes) -> None:
+        """Connects it with the parts at these addresses, itself among them at `place`."""
+        self.part.machines = Machines(place, len(addresses), self.peers.exchange)
+        await asyncio.get_running_loop().run_in_executor(self.asked, self.peers.meet, place, addresses, token)
+
+    def _answer(self, question: str, arguments: tuple[Any, ...]) -> tuple[Any, int, int]:
+        try:
+            return self.part.answer(question, *arguments), self.peers.sent_bytes, self.peers.exchanges
+        except BaseException:
+            self.peers.close()
+            raise
 
 
 def cut(name: str, n_parts: int) -> list[str]:
@@ -143,38 +166,82 @@ def fit_on(
         (part, opened(part, workers[place]["nthreads"], workers=[place]))
         for part, place in zip(parts, cycle(sorted(workers)), strict=False)
     ]
-    asked: list[int] = []
     marks = [(0, 0, time.perf_counter())]
 
     def after_tree() -> None:
-        marks.append((sum(asked), len(asked), time.perf_counter()))
+        marks.append((parts_held.moved, parts_held.exchanges, time.perf_counter()))
         if tick is not None:
             tick()
 
     try:
-        ask = _counting_bytes(_ask_actors(held), len(held), asked)
-        fitted = model.fit_shards(ask, open_queries(valid) if valid else None, after_tree, start)
+        parts_held = HeldParts(held)
+        fitted = model.fit_shards(parts_held.ask, open_queries(valid) if valid else None, after_tree, start)
     finally:
         client.cancel([future for _, future in held], force=True)
-    moved, questions, seconds = (np.diff(column) for column in zip(*marks, strict=True))
-    cost = TreeCosts(moved, questions, seconds)
+    moved, exchanges, seconds = (np.diff(column) for column in zip(*marks, strict=True))
+    cost = TreeCosts(moved, exchanges, seconds)
     return (replace(fitted, remarks=(*fitted.remarks, cost.remark)) if len(moved) else fitted), cost
 
 
 def _open(home: str, model: LambdaMART, part: str, threads: int) -> ShardOnWorker:
     state.use_folder(home)
-    return ShardOnWorker(Shard(model, open_queries(part)), threads)
+    return ShardOnWorker(Shard(model, open_queries(part)), threads, get_address_host(get_worker().address))
 
 
-def _ask_actors(held: Sequence[tuple[str, Future]]) -> Ask:
-    """Questions to actors: all parts are at work before the first answer is waited for."""
-    actors = [(part, future, _actor_of(part, future)) for part, future in held]
+class HeldParts:
+    """Parts on workers, connected with each other.
 
-    def ask(question: str, *arguments: Any) -> list[Any]:
-        answers = [(part, future, _question_to(part, actor, question, arguments)) for part, future, actor in actors]
-        return [_answer_of(*answer) for answer in answers]
+    Args:
+        held: names of the parts and their actors.
 
-    return ask
+    Attributes:
+        exchanges: how often the parts have waited for each other.
+
+    Raises:
+        ShardLost: naming a part whose worker is gone, here and when it is asked.
+    """
+
+    def __init__(self, held: Sequence[tuple[str, Future]]) -> None:
+        self.held, self.exchanges = held, 0
+        self.asked = self.exchanged = 0
+        self.actors = [_actor_of(part, future) for part, future in held]
+        addresses, token = self._all("address", [()] * len(held)), secrets.token_bytes(TOKEN_BYTES)
+        self._all("meet", [(place, addresses, token) for place in range(len(held))])
+
+    @property
+    def moved(self) -> int:
+        """Bytes of the numbers in questions, answers and exchanges so far."""
+        return self.asked + self.exchanged
+
+    def ask(self, question: str, *arguments: Any) -> list[Any]:
+        """`ltr.trees.shards.Ask`."""
+        answers, sent, exchanges = zip(*self._all("answer", [(question, *arguments)] * len(self.held)), strict=True)
+        self.asked += len(answers) * _size(arguments) + _size(answers)
+        self.exchanged, self.exchanges = sum(sent), exchanges[0]
+        return list(answers)
+
+    def _all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Calls a method of every actor: all are at work before the first answer is waited for. Where one fails, those that it exchanges sums
+        with fail as well, so its own error is looked for."""
+        calls = [_call(part, actor, method, own) for (part, _), actor, own in zip(self.held, self.actors, arguments, strict=True)]
+        outcomes = [_outcome(future, call) for (_, future), call in zip(self.held, calls, strict=True)]
+        for error in outcomes:
+            if isinstance(error, Exception) and not isinstance(error, OSError):
+                raise error
+        for (part, _), error in zip(self.held, outcomes, strict=True):
+            if isinstance(error, OSError):
+                raise _lost(self._gone() or part) from error
+        return outcomes
+
+    def _gone(self) -> str | None:
+        """The part whose worker is gone, as soon as Dask knows."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            for part, future in self.held:
+                if future.status != "finished":
+                    return part
+            time.sleep(0.05)
+        return None
 
 
 def _actor_of(part: str, future: Future) -> Any:
@@ -184,42 +251,33 @@ def _actor_of(part: str, future: Future) -> Any:
         raise _lost(part) from error
 
 
-def _question_to(part: str, actor: Any, question: str, arguments: tuple[Any, ...]) -> Any:
+def _call(part: str, actor: Any, method: str, arguments: tuple[Any, ...]) -> Any:
     try:
-        return actor.answer(question, *arguments)
+        return getattr(actor, method)(*arguments)
     except RuntimeError as error:
         raise _lost(part) from error
 
 
-def _answer_of(part: str, future: Future, answer: Any) -> Any:
-    """Waits as long as the actor is there: of one that dies while it is asked, Dask may never give an answer."""
+def _outcome(future: Future, call: Any) -> Any:
+    """What a call returned, or its error. Of an actor that dies while it is asked, Dask may never give an answer."""
     while True:
         try:
-            return answer.result(timeout=_PATIENCE)
-        except TimeoutError:
+            return call.result(timeout=_PATIENCE)
+        except TimeoutError as error:
             if future.status != "finished":
-                raise _lost(part) from None
-        except OSError as error:
-            raise _lost(part) from error
+                return error
+        except Exception as error:
+            return error
 
 
 def _lost(part: str) -> ShardLost:
     return ShardLost(f"part {part!r} is lost: its worker does not answer any more")
 
 
-def _counting_bytes(ask: Ask, n_parts: int, sizes: list[int]) -> Ask:
-    """`ask`, with the bytes of every question and its answers noted."""
-
-    def counting(question: str, *arguments: Any) -> list[Any]:
-        answers = ask(question, *arguments)
-        sizes.append(n_parts * _size(arguments) + _size(answers))
-        return answers
-
-    return counting
-
-
 def _size(value: Any) -> int:
-    """Bytes of the numbers in arrays, tuples and lists of them."""
+    """Bytes of the numbers in arrays, and in tuples, lists and records of them."""
     if isinstance(value, np.ndarray):
         return value.nbytes
+    if is_dataclass(value):
+        return _size(list(vars(value).values()))
     return sum(map(_size, value)) if isinstance(value, tuple | list) else 8

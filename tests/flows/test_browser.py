@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+from tasks.tracking.pages import run_page
 from tests.conftest import own_environment
 from tests.flows.test_kill import rows
 from tests.flows.test_neighbours import answering
@@ -58,7 +59,10 @@ def place(chromium, tmp_path_factory):
     command = [*python, "ui", "--mlflow-port", str(mlflow), "--prefect-port", str(prefect)]
     # Headless, nobody can fill in a password: the pages of the run are those of a server without one, over the same database.
     bare = [sys.executable, "-m", "prefect", "server", "start", "--no-services", "--port", str(free)]
-    home = {"PREFECT_HOME": str(folder / ".lambdaflow" / "prefect")}
+    home = {
+        "PREFECT_HOME": str(folder / ".lambdaflow" / "prefect"),
+        "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{free}/api",
+    }
     started = [
         subprocess.Popen(command, cwd=folder, env=own_environment(), **QUIET),
         subprocess.Popen(bare, cwd=folder, env=own_environment() | home, **QUIET),
@@ -109,8 +113,11 @@ def test_runs_their_comparison_and_the_model_in_mlflow(place, seen):
     assert "trees · learning_rate=0.05" in words
     assert "trees · learning_rate=0.1" in words
     assert "<svg" in source
-    words, _ = seen(f"{mlflow}/experiments/{experiment}/runs/{outcome['run_id']}")
+    words, _ = seen(run_page(mlflow.removesuffix("/#"), str(experiment), outcome["run_id"]))
     assert "test_ndcg_10" in words
+    assert "Best on validation NDCG@10" in words
+    assert "Model registry" in words
+    assert "Evaluation runs" not in words, "the view of GenAI applications"
     assert "prefect.flow_run_url" in words
     words, _ = seen(f"{mlflow}/models/search")
     assert "champion" in words
@@ -129,6 +136,56 @@ def test_the_run_and_its_report_in_prefect(place, seen):
     assert "NDCG@10" in words
     assert "Run in MLflow" in words
     assert outcome["run_id"] in source
+
+
+CLICKS = """
+const log = [], say = (...words) => log.push(words.join(" "));
+addEventListener("error", (event) => say("ERROR", event.message));
+const all = (selector) => [...document.querySelectorAll(selector)];
+const first = (table) => [...document.getElementById(table).rows].slice(1).map((row) => row.cells[0].textContent.trim().replace(/\\s+/g, " "));
+const press = (text, k = 0) => all("button").filter((one) => one.textContent === text)[k].click();
+const choose = (select, value) => { select.value = value; select.dispatchEvent(new Event("change")); };
+document.querySelector("#standings th:nth-child(3)").click(); say("falling", first("standings"));
+document.querySelector("#standings th:nth-child(3)").click(); say("rising", first("standings"));
+press("NDCG@10"); say("hidden", all("#standings th").filter((one) => one.hidden).length);
+say("points", all("#queries circle").length, "ringed", all("#queries circle.known").length, "picked", all("#queries circle.picked").length);
+say("ranks", all("#queries table.side tr").length - 1);
+const [across, up, measure] = all("#queries select");
+choose(across, up.value); say("the same", all("#queries p")[1].textContent);
+choose(measure, 1); say("labelled", all("#queries svg text").at(-2).textContent);
+say("curves", all("#curves path.valid").length);
+press("all"); say("all", all("#curves path.valid").length);
+press("none"); say("none", all("#curves path.valid").length);
+document.querySelector("#curves .boxes input").click(); say("one", all("#curves path.valid").length);
+say("cells", all("#sweep path.cell").length, "chosen", all("#sweep path.chosen").length);
+const plot = document.querySelector("#sweep svg"), box = plot.getBoundingClientRect();
+const line = document.querySelector("#sweep path.chosen"), at = line.getPointAtLength(1).matrixTransform(plot.getScreenCTM());
+plot.dispatchEvent(new PointerEvent("pointermove", { clientX: at.x, clientY: at.y }));
+say("tip", document.querySelector(".tip").textContent, "row", all("#cells tr.same").length);
+say("wide", document.documentElement.scrollWidth - document.documentElement.clientWidth);
+say("static", getComputedStyle(document.querySelector(".static")).display);
+document.body.append(Object.assign(document.createElement("pre"), { id: "seen", textContent: log.join("\\n") }));
+"""
+
+
+def test_our_report_is_a_page_to_explore(place, seen, tmp_path):
+    folder, outcome, *_ = place
+    (page,) = folder.glob(".lambdaflow/reports/*/report.html")
+    copy = tmp_path / "clicked.html"
+    copy.write_text(page.read_text().replace("</body>", f"<script>{CLICKS}</script></body>"))
+    _, source = seen(copy.as_uri())
+    told = html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', source, re.S)[1]).splitlines()
+    means = {name: model["metrics"]["test_map"] for name, model in outcome["models"].items()}
+    rows = [f"{'ab'[name == 'trees']} {name}" for name in sorted(means, key=means.get)]
+    assert told[:2] == [f"falling {','.join(rows[::-1])}", f"rising {','.join(rows)}"]
+    assert told[2] == "hidden 1"
+    assert re.fullmatch(r"points 30 ringed ([1-9]|10) picked 1", told[3])
+    assert told[4] == "ranks 10"
+    assert re.fullmatch("the same .* is better on 0, worse on 0 and the same on 30 of 30 queries.", told[5])
+    assert told[6] == "labelled trees, MAP"
+    assert told[7:12] == ["curves 2", "all 3", "none 0", "one 1", "cells 2 chosen 1"]
+    assert re.fullmatch(r"tip trees · learning_rate=0\.\d+, chosen: validation 0\.\d{4}, test 0\.\d{4} row 1", told[12])
+    assert told[13:] == ["wide 0", "static none"]
 
 
 def test_our_report_has_its_tables_and_figures(place, seen):

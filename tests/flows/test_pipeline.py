@@ -1,5 +1,6 @@
 """The main flow end to end on small generated data, under Prefect's own server and a real MLflow store."""
 
+import html
 import itertools
 import json
 import re
@@ -24,11 +25,11 @@ from tasks.evidence.protocol import evidence_of
 from tasks.evidence.significance import compare_stored, scorecards
 from tasks.records import DataError
 from tasks.report.outcome import RunOutcome
-from tasks.report.publish import report_page
+from tasks.report.publish import markdown_table, report_page
 from tasks.store.cells import CellFolder
 from tasks.tracking.lookup import find_model
-from tasks.tracking.runs import find_values
-from tasks.tracking.tracker import CELL_KEY, EXPERIMENT, PARENT, fluent, tracked, tracking_uri
+from tasks.tracking.runs import find_cell, find_values
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, DIGEST, EXPERIMENT, PARENT, fluent, tracked, tracking_uri
 from tests.conftest import make_queries
 
 CONFIG = {
@@ -94,7 +95,17 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     assert parent.info.status == "FINISHED"
     assert parent.data.metrics["test_ndcg_10"] == pytest.approx(best.metrics["test_ndcg_10"])
     assert best.metrics["valid_ndcg_10"] == max(m.metrics["valid_ndcg_10"] for m in outcome.models.values())
-    assert parent.data.tags["prefect.flow_run_id"]
+    assert parent.data.tags["prefect.flow_run_url"]
+    described = parent.data.tags["mlflow.note.content"]
+    assert markdown_table(outcome.standings) in described
+    assert f"Report: `{report_page(outcome)}`" in described
+    for sentence in (sentence for one in outcome.evidence for sentence in one.sentences()):
+        assert html.unescape(described).count(f"- {sentence.strip()}") == 1
+    (shown,) = parent.outputs.model_outputs
+    assert client.get_logged_model(shown.model_id).source_run_id == find_cell(outcome.run_id).id
+    ours = {tag for tag in parent.data.tags if not tag.startswith(("mlflow.", "lambdaflow."))}
+    assert ours == {"best", "prefect.flow_run_url", *(tag for one in outcome.evidence for tag in one.tags())}
+    assert outcome.link.endswith(f"/runs/{outcome.run_id}?workflowType=machine_learning")
     assert {a.path for a in client.list_artifacts(outcome.run_id)} == {
         "report.html",
         "config.yaml",
@@ -272,13 +283,13 @@ def test_models_are_found_by_run_even_without_their_cell_folder(finished):
     _, runs = children(finished[1])
     outcome = finished[1]
     best = find_model(outcome.run_id)
-    assert best.digest == MlflowClient(tracking_uri()).get_run(outcome.run_id).data.tags["digest"]
+    assert best.digest == MlflowClient(tracking_uri()).get_run(outcome.run_id).data.tags[DIGEST]
     cell = runs[0]
     folder = CellFolder.of(cell.data.tags[CELL_KEY]).path
     moved = folder.with_name("moved")
     folder.rename(moved)
     try:
-        assert find_model(cell.info.run_id[:12]).digest == cell.data.tags["digest"]
+        assert find_model(cell.info.run_id[:12]).digest == cell.data.tags[DIGEST]
     finally:
         moved.rename(folder)
 
@@ -316,7 +327,7 @@ def test_evaluate_gives_the_runs_number_and_explains_another_tools(finished, cap
 def test_optimality_of_a_stored_net(finished, capsys):
     run_id = finished[1].run_id
     _, runs = children(finished[1])
-    linear = next(r for r in runs if r.data.tags["ranker"] == "linear").info.run_id
+    linear = next(r for r in runs if r.data.params["ranker"] == "linear").info.run_id
     (folder,) = Path(".lambdaflow/generated").iterdir()
     command = ["optimality", "--data", str(folder / "train.parquet"), "--epsilon", "0.1", "--delta", "0.1", "--measure", "ndcg"]
     assert main([*command, "--model", linear, "-o", "page.html", "--json"]) == 0
@@ -351,7 +362,7 @@ def test_rankers_on_the_scores_of_others(prefect_server, workplace):
     }  # fmt: skip
     outcome = run(parse({"name": "stack", "data": CONFIG["data"], "rankers": rankers, "measures": ["ndcg_3"], "seed": 3}))
     _, runs = children(outcome)
-    cells = {child.data.tags["ranker"]: child for child in runs}
+    cells = {child.data.params["ranker"]: child for child in runs}
     stacked, mixed = (find_model(cells[name].info.run_id, None) for name in ("stacked", "mixed"))
     assert stacked.names == ("trees", "linear")
     assert mixed.names == ("linear", "trees")
@@ -507,7 +518,7 @@ measures: [ndcg_10]
     assert "Report: " in err
     run = MlflowClient(tracking_uri()).get_run(written["run_id"])
     assert run.info.status == "FAILED"
-    assert json.loads(run.data.tags["chosen"]).keys() == {"good"}
+    assert json.loads(run.data.tags[CHOSEN]).keys() == {"good"}
     page = next(workplace.glob(".lambdaflow/reports/*/report.html")).read_text()
     assert "no such inverse" in page
     monkeypatch.setattr(LeastSquares, "learn", learn)

@@ -67,7 +67,7 @@ def test_both_pages_answer_and_a_signal_ends_them(workplace, ending):
     command = [sys.executable, "-m", "flows.cli", "ui", "--mlflow-port", str(ports[0]), "--prefect-port", str(ports[1])]
     ui = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     try:
-        assert f"127.0.0.1:{ports[0]}" in ui.stdout.readline()
+        assert f"127.0.0.1:{ports[0]}/#/experiments/1/runs?workflowType=machine_learning" in ui.stdout.readline()
         assert str(workplace / "prefect" / "password") in ui.stdout.readline()
         assert answers(f"http://127.0.0.1:{ports[0]}/health")
         assert answers(f"http://127.0.0.1:{ports[1]}/api/health")

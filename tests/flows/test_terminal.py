@@ -77,7 +77,10 @@ def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
     assert "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %." in " ".join(text.split())
     assert "Best on validation NDCG@10: trees." in text
     assert "Report: .lambdaflow/reports/small-01234567/report.html" in text
-    assert "lambdaflow ui   (run 01234567)" in text
+    assert text.rstrip().endswith("lambdaflow ui   (run 01234567)")
+    link = f"http://127.0.0.1:5000/#/experiments/1/runs/{outcome.run_id}{'0' * 60}"
+    show(replace(outcome, link=link))
+    assert printed(capsys).endswith(f"(run 01234567)\n{link}\n"), "one line, for whoever clicks on it"
 
 
 def test_an_undefined_mean_is_a_dash(outcome, capsys):

@@ -177,7 +177,7 @@ def test_going_on_grows_no_tree_twice(base, tmp_path, monkeypatch):
     assert part.trees.n_trees < 8, "some trees were left out"
     assert part.trees.n_trees + part.rest.n_trees == 8
     grown = []
-    monkeypatch.setattr("ltr.trees.lambdamart.grow_from", lambda *of: (grown.append(1), grow_from(*of))[1])
+    monkeypatch.setattr("ltr.trees.shards.grow_from", lambda *of: (grown.append(1), grow_from(*of))[1])
     for begun, n_grown in ((part, SMALL["n_trees"] - 8), (replace(part, rest=None), SMALL["n_trees"] - part.trees.n_trees)):
         grown.clear()
         resumed = whole.go_on(begun, train, valid)

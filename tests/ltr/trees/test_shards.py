@@ -1,6 +1,8 @@
 """Queries in several parts: the same edges, the same model as of all of them at once, and what is refused."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ import pytest
 import ltr
 from ltr.data.queries import Queries, canonical, select
 from ltr.objectives.terms import Term
-from ltr.trees import binning
-from ltr.trees.shards import Shard, ShardLost, asking
+from ltr.trees import binning, rounds
+from ltr.trees.rounds import Machines
+from ltr.trees.shards import Shard, ShardLost
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
 
@@ -23,6 +26,8 @@ MODELS = {
     "stopping": {"n_trees": 40, "learning_rate": 0.7, "patience": 4},
     "gradient": {"gain": "least_squares", "leaf": "gradient"},
     "monotone": {"monotone": {"f1": 1, "f2": -1}, "max_bins": 16},
+    "interactions": {"interactions": [["f1", "f2"], ["f2", "f3", "f9"]], "n_leaves": 12, "l2": 0.5},
+    "large": {"n_leaves": 40, "min_docs_in_leaf": 2, "n_trees": 6},
     "two classes": {"loss": "two_class"},
     "balanced": {"loss": "balanced", "objective": (Term("map"),)},
     "from a base": {"base": "f3", "min_docs_in_leaf": 25},
@@ -53,6 +58,47 @@ def parts_of(model, queries, n):
     return [Shard(model, part) for part in split(queries, n)]
 
 
+def asking(shards, exchanged=None):
+    """`Ask` over shards of this process, each with a thread, that meet to exchange arrays; `exchanged` notes the bytes that the first one sends."""
+    n, meeting = len(shards), Barrier(len(shards))
+    boxes = [[None] * n for _ in range(n)]
+
+    def machine(place):
+        def exchange(sent):
+            for to, array in enumerate(sent):
+                assert array.dtype == np.int64
+                boxes[to][place] = array.copy()
+            if place == 0 and exchanged is not None:
+                exchanged.append(sum(array.nbytes for array in sent[1:]))
+            meeting.wait()
+            received = list(boxes[place])
+            meeting.wait()
+            return received
+
+        return Machines(place, n, exchange)
+
+    for place, shard in enumerate(shards):
+        shard.machines = machine(place)
+
+    def answer(shard, question, arguments):
+        try:
+            return shard.answer(question, *arguments)
+        except BaseException as error:
+            meeting.abort()
+            return error
+
+    def ask(question, *arguments):
+        with ThreadPoolExecutor(n) as threads:
+            answers = list(threads.map(lambda shard: answer(shard, question, arguments), shards))
+        meeting.reset()
+        failed = [error for error in answers if isinstance(error, BaseException)]
+        for error in sorted(failed, key=lambda error: isinstance(error, BrokenBarrierError)):
+            raise error
+        return answers
+
+    return ask
+
+
 @pytest.mark.parametrize("max_bins", [2, 16, 255])
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_edges_of_parts_are_those_of_the_whole(n, max_bins):
@@ -64,8 +110,14 @@ def test_edges_of_parts_are_those_of_the_whole(n, max_bins):
     features[:, 8] = rng.integers(-150, 150, len(features))
     features[:, 9] = rng.choice([-1e-45, 0.0, -0.0, 1e-45, 3e38, -3e38], len(features)).astype(np.float32)
     queries = replace(queries, features=features)
-    asked = asking(parts_of(ltr.LambdaMART(), queries, n))
-    whole, found = binning.find_bins(features, max_bins), binning.find_bins_by(asked, features.shape[1], max_bins)
+    answers, asked = asking(parts_of(ltr.LambdaMART(), queries, n)), []
+
+    def ask(question, *arguments):
+        asked.append(question)
+        return answers(question, *arguments)
+
+    whole, found = binning.find_bins(features, max_bins), binning.find_bins_by(ask, features.shape[1], max_bins)
+    assert asked.count("not_above") <= (0 if n == 1 else 32 * 2)
     assert found.starts.tolist() == whole.starts.tolist()
     assert found.edges.tobytes() == whole.edges.tobytes()
 
@@ -90,23 +142,19 @@ def test_one_digest_for_any_parts(name, n):
     assert everything.trees.n_trees == whole.n_trees
 
 
-def test_the_minimum_of_documents_is_counted_over_all_parts():
+def test_the_minimum_of_documents_is_counted_over_all_parts(monkeypatch):
     """Hessian apart from counts: sides that look large enough are not, and features are counted before they win."""
     train = data()
     weights = np.where(np.arange(train.n_queries) < 30, 1e-3, 1.0)
     train = replace(train, weights=weights)
     model = ltr.LambdaMART(n_trees=5, n_leaves=16, min_docs_in_leaf=40, stop_on=None)
-    asked = []
-    answers = asking(parts_of(model, train, 3))
-
-    def ask(question, *arguments):
-        asked.append(question)
-        return answers(question, *arguments)
-
-    found = model.fit_shards(ask)
+    counted = []
+    split, subtract, in_bins = rounds.splitting()
+    monkeypatch.setattr(rounds, "splitting", lambda: (split, subtract, lambda *of: (counted.append(1), in_bins(*of))[1]))
+    found = model.fit_shards(asking(parts_of(model, train, 3)))
     assert found.digest == model.fit(train).digest
     assert found.trees.documents.min() >= 40
-    assert "in_bins" in asked
+    assert counted
 
 
 def test_nothing_to_learn_stops_with_the_same_word():
@@ -121,17 +169,17 @@ def test_nothing_to_learn_stops_with_the_same_word():
 def test_a_lost_part_leaves_the_trees_so_far_to_go_on_from():
     train, valid = data(), data(30, seed=2)
     model = ltr.LambdaMART(**SMALL)
-    answers, moves = asking(parts_of(model, train, 2)), []
+    answers, steps = asking(parts_of(model, train, 2)), []
 
     def ask(question, *arguments):
-        moves.extend([question] * (question == "move"))
-        if len(moves) == 4:
+        steps.extend([question] * (question == "step"))
+        if len(steps) == 4:
             raise ShardLost("part 1 is lost")
         return answers(question, *arguments)
 
     with pytest.raises(ShardLost) as lost:
         model.fit_shards(ask, valid)
-    assert lost.value.so_far.trees.n_trees == 3  # the fourth was not judged
+    assert lost.value.so_far.trees.n_trees == 3
     resumed = model.fit_shards(asking(parts_of(model, train, 4)), valid, start=lost.value.so_far)
     assert resumed.digest == model.fit(train, valid).digest
 

@@ -1,6 +1,8 @@
 """Files of every kind become the same data set, once; a wrong one is named with file, place, value and rule."""
 
 import os
+import tracemalloc
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,7 @@ from tasks.data import ingest as module
 from tasks.data.ingest import ingest
 from tasks.data.text import text_blocks
 from tasks.records import DataError
+from tasks.store import large, state
 from tasks.store.datasets import open_queries
 
 ROWS = [
@@ -337,3 +340,25 @@ def test_equal_names_in_two_folders_are_other_queries(workplace):
     assert read_as == [b"x/one/rank.txt:1", b"y/one/rank.txt:1", b"two/rank.txt:1"]
     assert read(["x/one/rank.txt"])[0].ids[0] == b"rank.txt:1"
     assert read(["x/one/rank.txt", "y/one/rank.txt"])[0].n_queries == 2
+
+
+def test_a_text_is_read_in_less_memory_than_its_features_take(workplace, monkeypatch):
+    """Queries of which half stand apart, so that rows are brought together, and then in canonical order."""
+    monkeypatch.setattr(large, "SMALL", 1 << 16)
+    monkeypatch.setattr(large, "_BYTES_AT_A_TIME", 1 << 18)
+    monkeypatch.setattr(module, "text_blocks", partial(text_blocks, size=1 << 18))
+    line = " ".join(f"{feature}:{feature % 10}" for feature in range(1, 501))
+    with open("long.txt", "w") as file:
+        for row in range(6_000):
+            file.write(f"{row % 3} qid:{row % 3_000 // 10} {line} 501:{row}\n")
+    read(["long.txt"])  # which compiles what there is to compile
+    (state.STATE / "recipes").rename("forgotten")
+    tracemalloc.start()
+    try:
+        found, _ = read(["long.txt"])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.features.shape == (6_000, 501)
+    assert np.array_equal(np.sort(found.features[:, 500]), np.arange(6_000))
+    assert peak < found.features.nbytes

@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 from tasks.evidence.significance import Mean, Standing, Standings
-from tasks.report.publish import _metrics, _tags, markdown_table, report_page
+from tasks.report.publish import _metrics, _tags, best_keys, description, markdown_table, report_page
+from tasks.tracking.tracker import REFIT
 from tests.tasks.evidence.samples import CERTIFICATES, CHALLENGE, GUARANTEES
 from tests.tasks.report.test_outcome import outcome  # noqa: F401  (a fixture)
 
@@ -17,11 +19,24 @@ def test_the_parent_run_has_the_best_rankers_numbers_and_every_rankers_means(out
     assert _metrics(made) == {**made.models["a"].metrics, "a/test_map": 0.5}
     tags = _tags(made)
     assert tags["best"] == "a"
-    assert json.loads(tags["chosen"]) == made.keys
+    assert json.loads(tags["lambdaflow.chosen"]) == made.keys
     assert tags["champion"] == "search 2: better"
     assert tags["guarantee.graded"] == "yes"
     assert tags["optimality.linear"] == "optimum"
     assert str(report_page(made)).endswith("reports/r-01234567/report.html")
+
+
+def test_the_description_has_table_verdicts_and_page(outcome):  # noqa: F811
+    told = description(replace(outcome, standings=TABLE, evidence=(CERTIFICATES, CHALLENGE)), Path("p/report.html"))
+    assert told.startswith("Best on validation MAP: a.\n\n| ranker | MAP |")
+    assert "\n- optimum of NDCG: linear optimum\n- graded, version 2" in told
+    assert "better than the champion, version 1\n\nReport: `p/report.html`" in told
+
+
+def test_the_best_model_is_the_one_of_all_data_or_one_a_fold(outcome):  # noqa: F811
+    assert best_keys(outcome, {}) == ["a0", "a1"]
+    assert best_keys(outcome, {REFIT: json.dumps({"b": "rb"})}) == ["a0", "a1"]
+    assert best_keys(outcome, {REFIT: json.dumps({"a": "ra"})}) == ["ra"]
 
 
 def test_the_table_in_markdown():

@@ -19,7 +19,7 @@ def test_data_sets_by_role_and_fold(workplace):
     assert json.loads(entries[0].source) == {"store": name}
     params, tags, data = describe_run(parse({"data": {"files": "x"}, "conventions": {"threshold": 1}}), (fold, fold))
     assert (params["folds"], params["conventions.threshold"], params["rankers"]) == (2, 1.0, "lambdamart, linear")
-    assert {"config_digest", "core_digest"} <= set(tags)
+    assert {"lambdaflow.config", "lambdaflow.core"} <= set(tags)
     assert [entry.name for entry in data][:4] == ["train 1", "valid 1", "test 1", "train 2"]
     assert [entry.name for entry in describe_run(parse({"data": {"files": "x"}}), (fold,))[2]] == ["train", "valid", "test"]
 

@@ -17,6 +17,7 @@ def test_a_folder_is_a_model(workplace):
 def test_what_is_not_there_is_said(workplace):
     with pytest.raises(DataError, match="nowhere: no folder with a model and no run of that name"):
         find_model("nowhere", ())
+    assert not (workplace / "mlruns").exists()
 
 
 def test_linear_weights_of_a_file(workplace):

@@ -15,7 +15,7 @@ import ltr
 from tasks.records import Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder
 from tasks.store.values import table
-from tasks.tracking.tracker import Tracker, TrackingError, tracking_uri
+from tasks.tracking.tracker import CHOSEN, Tracked, Tracker, TrackingError, tracking_uri
 from tests.conftest import make_queries
 
 DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
@@ -44,6 +44,33 @@ def test_a_run_is_found_by_its_key_and_a_fresh_one_is_another(cell):
     assert Tracker("x", "key").run_id == first.run_id
     assert Tracker("x", "key", fresh=True).run_id != first.run_id
     assert Tracker("x", "other").run_id != first.run_id
+
+
+def test_an_experiment_that_was_there_before_is_of_the_training_kind_too(workplace):
+    first = MlflowClient(tracking_uri())
+    experiment = first.create_experiment("lambdaflow")
+    Tracker("x", "key")
+    assert first.get_experiment(experiment).tags["mlflow.experimentKind"] == "custom_model_development"
+
+
+def test_the_parent_shows_the_models_of_cells_once_and_a_note_that_fits(cell):
+    tracker = Tracker("x", "key")
+    child = tracker.cell(*cell)
+    for _ in range(2):
+        tracker.show_models(["k1"])
+    (shown,) = tracker.client.get_run(tracker.run_id).outputs.model_outputs
+    (logged,) = tracker.client.get_run(child).outputs.model_outputs
+    assert shown.model_id == logged.model_id
+    tracker.note("| a |\n" * 2000)
+    note = tracker.client.get_run(tracker.run_id).data.tags["mlflow.note.content"]
+    assert 7900 < len(note) <= 8000
+    assert note.endswith("| a |\n\n…")
+
+
+def test_tags_of_0_1_0_are_read_by_their_bare_names():
+    assert Tracked("id", "x", {"chosen": "{}"}, {}, None).noted(CHOSEN) == "{}"
+    assert Tracked("id", "x", {CHOSEN: "1", "chosen": "0"}, {}, None).noted(CHOSEN) == "1"
+    assert Tracked("id", "x", {}, {}, None).noted(CHOSEN) is None
 
 
 def test_a_finished_cell_is_logged_once_and_a_half_made_one_again(cell):

@@ -1,0 +1,44 @@
+"""Arrays that may be larger than the memory: their numbers are in files without a name, from which the system takes pages as it needs them.
+
+numpy's `memmap` over a temporary file would do but for a full disk, which ends the process at some later write: the room is asked for first.
+"""
+
+import os
+import tempfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tasks.store import state
+
+SMALL = 1 << 22
+"""Bytes up to which an array is kept in memory."""
+_BYTES_AT_A_TIME = 1 << 24
+
+
+def zeros(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
+    """As `numpy.zeros`, in a file below the state folder where it is larger than `SMALL`; the file ends with the array.
+
+    Raises:
+        OSError: where the disk has no room for it.
+    """
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    if size <= SMALL:
+        return np.zeros(shape, kind)
+    state.STATE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=state.STATE) as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)  # macOS
+        return np.memmap(file, kind, "r+", shape=shape)
+
+
+def taken(rows: NDArray[Any], order: NDArray[np.intp]) -> NDArray[Any]:
+    """``rows[order]``, in a file where it is large, a few rows at a time."""
+    found = zeros((len(order), *rows.shape[1:]), rows.dtype)
+    step = max(_BYTES_AT_A_TIME * len(rows) // max(rows.nbytes, 1), 1)
+    for first in range(0, len(order), step):
+        found[first : first + step] = rows[order[first : first + step]]
+    return found
