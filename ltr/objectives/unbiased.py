@@ -26,7 +26,7 @@ from numba import njit, prange
 
 from ltr.data.named import Named
 from ltr.data.propensities import propensities
-from ltr.data.queries import Queries, row_digests
+from ltr.data.queries import Queries, mix, row_digests
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import Address, Floats, Ints, address
 from ltr.kernels.ranking import by_score
@@ -182,6 +182,15 @@ def looks(how: Unbiased, queries: Queries, term: Term) -> Floats:
         raise ValueError(f"unbiased: a document was shown at rank {n_ranks}, and propensities end at rank {len(given)}")
     found: Floats = np.maximum(np.nan_to_num(given[:n_ranks]), how.least)
     return found
+
+
+def shown_once(how: Unbiased, queries: Queries, term: Term) -> bool:
+    """Whether no document, told by its features, was shown at two ranks: then pages by themselves do not tell documents from ranks."""
+    shown_at = how.shown_at(queries, term)
+    shown = shown_at >= 0
+    documents = row_digests(queries.features)[shown]
+    at_ranks = mix(documents ^ mix(shown_at[shown].astype(np.uint64) + np.uint64(1)))
+    return len(np.unique(at_ranks)) == len(np.unique(documents))
 
 
 class _Pages(NamedTuple):

@@ -20,7 +20,7 @@ from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.objectives.unbiased import AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks
+from ltr.objectives.unbiased import AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Callback, Progress, checked_callbacks, query_values
@@ -35,6 +35,8 @@ from ltr.trees.watch import Watch, is_function, read_stopping
 
 BIASES = "unbiased/biases"
 """Of a saved model: `LambdaMART.biases`."""
+ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
+"""What is said of pages that show every document at one rank only."""
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
 
@@ -215,7 +217,11 @@ class LambdaMART(TreeRanker):
         if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
             return self._chosen_way(queries if binned else given, tuple(several), tick, start, checked_callbacks(callbacks))
         learner = replace(self, biases=self._biases_before(start, given))
-        return self._boosted(Shard(learner, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
+        shard = Shard(learner, given, preferences, binned)
+        fitted = self._boosted(shard, tuple(several), tick, start, checked_callbacks(callbacks))
+        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind != "ipw" and shown_once(self.unbiased, given, self.terms[0]):
+            return replace(fitted, remarks=(*fitted.remarks, ONLY_FEATURES))
+        return fitted
 
     def fit_watched(
         self,

@@ -14,7 +14,7 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import LEAST_SHARE, AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks
-from ltr.trees.shards import Shard, asking
+from ltr.trees.lambdamart import ONLY_FEATURES
 from tests.conftest import JIT
 from tests.ltr.data.test_queries import shuffled
 
@@ -220,7 +220,7 @@ def test_parts_are_refused_and_preferences():
     queries = pages(n_queries=8, per_query=2)
     model = ltr.LambdaMART(**SMALL, unbiased="pairwise")
     with pytest.raises(ValueError, match="not yet of several parts"):
-        model.fit_shards(asking([Shard(model, queries)]))
+        model.fit_shards(lambda question, *arguments: [])
     with pytest.raises(ValueError, match="preferences have no positions"):
         model.fit(queries, preferences=Preferences([0], [1]))
 
@@ -279,6 +279,18 @@ def test_a_document_that_was_not_shown_has_no_part_in_it():
         gradient, _ = model.objective_over(hidden)(np.zeros(hidden.n_documents), 0)
         assert gradient[7] == 0
         assert model.fit(hidden).biases is not None
+
+
+def test_it_is_said_where_features_alone_tell_documents_from_ranks():
+    fixed, mixed = (pages(jitter=jitter, n_queries=8, per_query=2) for jitter in (0.0, 1.0))
+    for kind in ("pairwise", "additive"):
+        model = ltr.LambdaMART(**{**SMALL, "min_docs_in_leaf": 5, "n_trees": 2}, unbiased=kind)
+        assert model.fit(fixed).remarks[-1] == ONLY_FEATURES
+        assert ONLY_FEATURES not in model.fit(mixed).remarks
+    assert (
+        ONLY_FEATURES
+        not in ltr.LambdaMART(**SMALL, n_trees=2, unbiased=ltr.Unbiased("ipw", propensities=tuple(LOOKS))).fit(fixed).remarks
+    )
 
 
 def test_propensities_that_cannot_be_known():
