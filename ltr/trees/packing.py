@@ -47,7 +47,7 @@ def _bits(words: Words, at: np.uint64, width: np.uint64) -> np.uint64:
 
 @njit(cache=True)
 def _write(histograms: Ints, which: Ints, places: Ints, words: Words) -> np.int64:
-    """Writes what `packed` returns to zeros, and one word of zeros behind it; returns how many words these are."""
+    """Writes what `packed` returns to zeros, with a word or two of zeros behind it; returns how many words these are."""
     at = np.uint64(0)
     high, low, width = np.zeros(_RUN, np.uint64), np.zeros(_RUN, np.uint64), np.uint64(_WIDTH)
     for histogram in which:
@@ -65,7 +65,7 @@ def _write(histograms: Ints, which: Ints, places: Ints, words: Words) -> np.int6
             at = _append(words, at, of_high | (of_low << width), width + width)
             for k in range(n):
                 at = _append(words, at, low[k] | (high[k] << of_low), of_low + of_high)
-    return np.int64((at + np.uint64(63)) >> np.uint64(6)) + np.int64(1)
+    return np.int64(at >> np.uint64(6)) + np.int64(2)
 
 
 def packed(histograms: Ints, which: Ints, places: Ints) -> Ints:
