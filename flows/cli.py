@@ -42,7 +42,6 @@ def _importing() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()
         gc.enable()
 
 

@@ -219,43 +219,45 @@ class Tracker:
         self, cell: Cell, result: CellResult, data: Sequence[LoggedDataset], tags: Mapping[str, str] = NO_TAGS, model: bool = True
     ) -> str:
         """The child run of a finished cell, with its model or without; made once, found afterwards."""
-        found = self._find(CELL_KEY, result.key, self.run_id)
-        if found and found.info.status == "FINISHED":
-            return found.info.run_id
-        if found:
-            self._discard(found.info.run_id)
-        folder = CellFolder.of(result.key)
-        params = {"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}
-        own = {DIGEST: result.digest, **({"remarks": "; ".join(result.remarks)[:5000]} if result.remarks else {})}
-        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
-        try:
-            now = int(time.time() * 1000)
-            metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
-            metrics.append(Metric("train_seconds", result.seconds, now, 0))
-            lines = _curve(folder, now) + _pairs(folder, now)
-            self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=_params(params))
-            self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
-            for path in (folder.pairs, folder.importance, folder.values):
-                if path.is_file():
-                    self.client.log_artifact(run_id, str(path))
-            if model:
-                self._log_model(run_id, folder.model)
-        except BaseException:
-            with suppress(MlflowException, OSError, OperationalError):
-                self._end(run_id, RunStatus.FAILED)
-            raise
-        self._end(run_id, RunStatus.FINISHED)
-        return run_id
+        with _alone_with(result.key):
+            found = self._find(CELL_KEY, result.key, self.run_id)
+            if found and found.info.status == "FINISHED":
+                return found.info.run_id
+            if found:
+                self._discard(found.info.run_id)
+            folder = CellFolder.of(result.key)
+            params = {"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}
+            own = {DIGEST: result.digest, **({"remarks": "; ".join(result.remarks)[:5000]} if result.remarks else {})}
+            run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
+            try:
+                now = int(time.time() * 1000)
+                metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
+                metrics.append(Metric("train_seconds", result.seconds, now, 0))
+                lines = _curve(folder, now) + _pairs(folder, now)
+                self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=_params(params))
+                self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
+                for path in (folder.pairs, folder.importance, folder.values):
+                    if path.is_file():
+                        self.client.log_artifact(run_id, str(path))
+                if model:
+                    self._log_model(run_id, folder.model)
+            except BaseException:
+                with suppress(MlflowException, OSError, OperationalError):
+                    self._end(run_id, RunStatus.FAILED)
+                raise
+            self._end(run_id, RunStatus.FINISHED)
+            return run_id
 
     @patient
     def failed_cell(self, cell: Cell, key: str, why: str) -> None:
         """The child run of a cell that could not be trained, with the reason; a later one takes its place."""
-        found = self._find(CELL_KEY, key, self.run_id)
-        if found:
-            self._discard(found.info.run_id)
-        run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, ERROR: masked(why)[:500]})
-        self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
-        self._end(run_id, RunStatus.FAILED)
+        with _alone_with(key):
+            found = self._find(CELL_KEY, key, self.run_id)
+            if found:
+                self._discard(found.info.run_id)
+            run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, ERROR: masked(why)[:500]})
+            self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
+            self._end(run_id, RunStatus.FAILED)
 
     def run_of(self, key: str) -> str:
         """The run of a cell."""
@@ -327,6 +329,15 @@ class Tracker:
             path = Path(folder) / name
             path.write_text(text)
             self.client.log_artifact(self.run_id, str(path))
+
+
+@contextmanager
+def _alone_with(key: str) -> Iterator[None]:
+    """Commands that go on with the same run at the same time write a cell one after another: the second finds what the first wrote, and does
+    not take it for something half-made."""
+    with open(f"mlruns/.cells-{key[0]}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _is_interruption(error: BaseException) -> bool:

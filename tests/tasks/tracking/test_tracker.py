@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -103,6 +104,14 @@ def test_a_cell_that_cannot_be_logged_is_failed_not_running(cell, monkeypatch):
         tracker.cell(*cell)
     assert [r.info.run_id for r in runs("RUNNING")] == [tracker.run_id]
     assert len(runs("FAILED")) == 1
+
+
+def test_two_commands_that_write_the_same_cell_at_once_write_it_once(cell):
+    trackers = [Tracker("x", "key") for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda tracker: tracker.cell(*cell), trackers)
+    assert first == second
+    assert [run.info.run_id for run in runs("FINISHED")] == [first]
 
 
 def test_the_environment_chooses_the_server(workplace, monkeypatch):
