@@ -33,29 +33,35 @@ def _gain_sum(gains: Floats, ends: Ints, curve: Floats) -> float:
 
 
 _LEVELS = 12
+_BITS_OF_INFINITY = np.float64(np.inf).view(np.int64)
+
+
+@inner()
+def _float_of(bits: int) -> float:
+    """The float that has these bits."""
+    found: float = np.int64(bits).view(np.float64)
+    return found
 
 
 @inner()
 def _ideal(gains: Floats, curve: Floats) -> float:
     """Σ gain · curve of the best ranking. Labels have few levels, so the highest remaining gain is found level by level; only a query
     with many different gains is sorted. Floats ≥ 0 are ordered as their bits are, and the maximum of integers runs in vector lanes."""
-    bits = gains.view(np.int64)
-    level = np.array([np.inf])
-    highest = level.view(np.int64)
+    bits, above = gains.view(np.int64), _BITS_OF_INFINITY
     total, rank = 0.0, np.int64(0)
     for _ in range(_LEVELS):
         if rank == len(gains) or curve[rank] == 0.0:
             return total
-        above, found, count = highest[0], np.int64(0), np.int32(0)
+        found, count = np.int64(0), np.int32(0)
         for k in range(np.uint64(len(bits))):
             found = max(found, bits[k] if bits[k] < above else np.int64(0))
         if found == 0:
             return total
         for k in range(np.uint64(len(bits))):
             count += np.int32(1) if bits[k] == found else np.int32(0)
-        highest[0] = found
+        above, level = found, _float_of(found)
         for k in range(rank, rank + count):
-            total += level[0] * curve[k]
+            total += level * curve[k]
         rank += count
     order = np.empty(len(gains), np.int64)
     sort_falling(gains, order)

@@ -33,6 +33,9 @@ from ltr.kernels.ranking import RANK, SORT, rank, rank_kernel, sort_falling, sor
 from ltr.metrics.conventions import PRESETS, Conventions
 from ltr.metrics.measure import VALUE, Gain, Measure, curve_of, gains_of, value_kernel
 
+_BLOCKS = 64
+"""Of queries that follow one another, among which threads share the work."""
+
 
 @inner()
 def _in_order(values: Floats) -> bool:
@@ -64,7 +67,7 @@ class Sorters(NamedTuple):
 @njit(cache=True)
 def _rank_query(scores: Floats, tie_breaker: Floats, group_ties: bool, sorters: Sorters, order: Ints, ends: Ints) -> int:
     """Ranks one query: writes its documents by score, descending, then by tie breaker, ``int64 [documents]``, and the ends of the groups
-    that count as tied; returns how many these are."""
+    that count as tied; returns how many these are, 0 where no two scores are tied."""
     n, own, as_given = len(scores), scores, group_ties or _in_order(tie_breaker)
     by_tie_breaker = np.empty(0 if as_given else n, np.int64)
     if not as_given:
@@ -74,12 +77,8 @@ def _rank_query(scores: Floats, tie_breaker: Floats, group_ties: bool, sorters: 
         sort_kernel(sorters.sort_falling)(own, by_tie_breaker)
         for k in range(n):
             own[k] = scores[by_tie_breaker[k]]
-    n_groups = n
-    if rank_kernel(sorters.rank)(own, order) or not group_ties:
-        for k in range(n):
-            ends[k] = k + 1
-    else:
-        n_groups = tie_groups(own, order, ends)
+    alone = rank_kernel(sorters.rank)(own, order) or not group_ties
+    n_groups = 0 if alone else tie_groups(own, order, ends)
     if not as_given:
         for k in range(n):
             order[k] = by_tie_breaker[order[k]]
@@ -112,19 +111,29 @@ class Readings(NamedTuple):
 def _values(
     scores: Floats, tie_breaker: Floats, offsets: Ints, group_ties: bool, sorters: Sorters, readings: Readings, values: Floats
 ) -> None:
-    """Ranks every query once and writes all its measures, ``float64 [measures, queries]``."""
-    for q in prange(len(offsets) - 1):
-        first, last = offsets[q], offsets[q + 1]
-        order, ends, own = np.empty(last - first, np.int64), np.empty(last - first, np.int64), np.empty(last - first)
-        n_groups = _rank_query_kernel(sorters.of_query)(
-            scores[first:last], tie_breaker[first:last], group_ties, sorters, order, ends
-        )
-        for m in range(len(readings.kind)):
-            if m == 0 or readings.kind[m] != readings.kind[m - 1]:
-                gains = readings.gains[readings.kind[m], first:last]
-                for k in range(last - first):
-                    own[k] = gains[order[k]]
-            values[m, q] = value_kernel(readings.values[m])(own, ends[:n_groups], readings.curves[m], readings.cutoffs[m])
+    """Ranks every query once and writes all its measures, ``float64 [measures, queries]``. What a query needs besides, the others of its
+    block use again."""
+    n_queries = len(offsets) - 1
+    for block in prange(_BLOCKS):
+        begin, end, longest = n_queries * block // _BLOCKS, n_queries * (block + 1) // _BLOCKS, np.int64(0)
+        for q in range(begin, end):
+            longest = max(longest, offsets[q + 1] - offsets[q])
+        order, ends, gains = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest)
+        singles = np.empty(longest, np.int64)
+        for k in range(longest):
+            singles[k] = k + 1
+        for q in range(begin, end):
+            first, n = offsets[q], offsets[q + 1] - offsets[q]
+            n_groups = _rank_query_kernel(sorters.of_query)(
+                scores[first : first + n], tie_breaker[first : first + n], group_ties, sorters, order[:n], ends[:n]
+            )
+            own_ends = ends[:n_groups] if n_groups else singles[:n]
+            for m in range(len(readings.kind)):
+                if m == 0 or readings.kind[m] != readings.kind[m - 1]:
+                    of_kind = readings.gains[readings.kind[m]]
+                    for k in range(n):
+                        gains[k] = of_kind[first + order[k]]
+                values[m, q] = value_kernel(readings.values[m])(gains[:n], own_ends, readings.curves[m], readings.cutoffs[m])
 
 
 _READINGS = record_type(Readings, F8_2D, I8_1D, F8_2D, I8_1D, I8_1D)
