@@ -12,6 +12,7 @@ import numpy as np
 
 from ltr.data.plain_function import AnyFunction, PlainFunction
 from ltr.data.queries import Queries, canonical
+from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.lambda_objective import Objective
@@ -85,6 +86,7 @@ class LambdaMART(TreeRanker):
     sharded: ClassVar[bool] = True
     query_weights: ClassVar[bool] = True
     document_weights: ClassVar[bool] = True
+    sparse_features: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 500
     n_leaves: int = 31
@@ -285,7 +287,7 @@ class LambdaMART(TreeRanker):
         the way that it was fitted in."""
         if start is not None:
             return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
-        auto, binned = self._way, queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
+        auto, given = self._way, queries.queries if isinstance(queries, Binned) else queries
         assert auto is not None
         if not valid:
             raise ValueError("LambdaMART: unbiased: auto chooses on judged validation queries, and there are none")
@@ -295,11 +297,12 @@ class LambdaMART(TreeRanker):
             raise ValueError(
                 f"LambdaMART: unbiased: auto chooses by judgments, and the validation queries are pages (they have a {auto.positions!r})"
             )
-        auto.shown_at(binned.queries, self.terms[0])
+        auto.shown_at(given, self.terms[0])
         ways: dict[str, Unbiased | None] = {
             NAIVE: None,
-            **{way.kind: way for way in auto.ways(binned.queries, self.terms, self.normalise)},
+            **{way.kind: way for way in auto.ways(given, self.terms, self.normalise)},
         }
+        binned = queries if isinstance(queries, Binned) or is_sparse(given.features) else Binned(queries, self.max_bins)
         fitted = {name: replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks) for name, way in ways.items()}
         found = verdict(
             {name: query_values(measure, judged, one.predict(judged.features), self.conventions) for name, one in fitted.items()},
