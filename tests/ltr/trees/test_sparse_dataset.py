@@ -129,6 +129,11 @@ def test_the_rest_of_a_ranker_reads_sparse_features_too():
     assert model.refit_leaves(sparse).digest == model.refit_leaves(dense).digest
     assert np.array_equal(model.attributions(sparse.features), model.attributions(dense.features))
     assert np.array_equal(model.ensemble.leaves(sparse.features), model.ensemble.leaves(dense.features))
+    lower, upper = np.argsort(model.predict(dense.features[:20]))[[0, -1]].tolist()
+    said = [repr(ltr.why_above(model, queries, upper, lower).reasons) for queries in (sparse, dense)]
+    assert said[0] == said[1]
+    losses = [ltr.permutation_importance(model, queries, "ndcg", repetitions=1).loss for queries in (sparse, dense)]
+    assert np.array_equal(*losses)
     estimator = ltr.Estimator(ltr.LambdaMART(n_trees=4, n_leaves=6, stop_on=None))
     qid = np.repeat(np.arange(60), 20)
     fitted = estimator.fit(sparse.features, dense.labels, qid)
