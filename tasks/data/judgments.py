@@ -29,10 +29,11 @@ Row = tuple[int, str, str, str]
 """Line, query, document and rating, as they are written; a rating may be empty."""
 
 _QUERY, _DOCUMENT, _RATING = (
-    {"query", "querytext", "userquery", "keywords"},
-    {"docid", "documentid", "document", "doc", "id"},
-    {"rating", "grade", "judgement", "judgment", "label", "score"},
+    ("query", "querytext", "userquery", "keywords"),
+    ("docid", "documentid", "document", "doc", "id"),
+    ("rating", "grade", "judgement", "judgment", "label", "score"),
 )
+"""What columns are called, the likelier name first: an ``id`` beside a ``docid`` is that of the row."""
 _HEADER = re.compile(r"#\s*qid:(\S+?):\s*(.*?)(?:\*([\d.]+))?\s*$")
 _GRADED = re.compile(r"(\S+)\s+qid:(\S+?)\s+#\s*(\S+)")
 
@@ -154,7 +155,7 @@ def _of_quepid(path: Path) -> Iterator[Row]:
         plain = [re.sub(r"[^a-z]", "", name.lower()) for name in header]
         places = []
         for what, names in (("query", _QUERY), ("document", _DOCUMENT), ("rating", _RATING)):
-            found = [k for k, name in enumerate(plain) if name in names]
+            found = [plain.index(name) for name in names if name in plain]
             if not found:
                 raise DataError(
                     f"{path}, line 1: no column for the {what}; there are: {', '.join(header[:8])} (Quepid writes query,docid,rating)"

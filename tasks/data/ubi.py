@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def _time(where: str, written: Any) -> float:
         if isinstance(written, str) and not written.strip().isdigit():
             moment = datetime.fromisoformat(written.strip())
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        if isinstance(written, bool):
+        if isinstance(written, bool) or not isfinite(float(written)):
             raise ValueError
         return float(written) / 1000
     except (ValueError, TypeError, OverflowError):

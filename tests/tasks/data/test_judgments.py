@@ -37,6 +37,11 @@ def test_trec_judgments_are_read_as_before(workplace):
     assert read_judgments([workplace / "qrels"])[0].rows() == [("1", "a", 2.0), ("1", "b", -1.0)]
 
 
+def test_the_number_of_a_row_is_no_document(workplace):
+    (workplace / "q.csv").write_text("id,score,query,docid,rating\n7555,9,rambo,1370,3\n1370,8,rambo,7555,0\n")
+    assert read_judgments([workplace / "q.csv"])[0].rows() == [("rambo", "1370", 3.0), ("rambo", "7555", 0.0)]
+
+
 def test_missing_and_repeated_ratings_are_counted(workplace):
     (workplace / "q.csv").write_text("query,docid,rating\na,1,2\na,2,\na,1,2\n")
     table, notes = read_judgments([workplace / "q.csv"])

@@ -87,6 +87,8 @@ def test_clicks_are_counted_as_those_of_any_log(log):
     [
         (event("click", "1", "a", 0, "yesterday"), 'timestamp "yesterday": a time is ISO 8601, or milliseconds since 1970'),
         (event("click", "1", "a", 0, True), "timestamp true: a time is"),
+        (event("click", "1", "a", 0, float("nan")), "timestamp NaN: a time is"),
+        (event("click", "1", "a", 0, float("inf")), "timestamp Infinity: a time is"),
         (event("click", "1", "a", -1, 1), "position.ordinal -1: a place is a whole number, 0 or more"),
         (event("click", "1", "a", "first", 1), 'position.ordinal "first": a place is'),
         ({"query": "tv"}, "a line of UBI has an action_name, or a query_id and a user_query"),
