@@ -25,16 +25,16 @@ from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
 from tasks.data.tables import is_table, numbers, read_table, require_plain
 from tasks.data.text import read_names, text_blocks
-from tasks.records import DataError, Ingested
+from tasks.records import DataError, Ingested, number_of
 from tasks.store.datasets import keep_queries
 from tasks.store.large import taken, zeros
 from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
 
 _READER = 3
+"""Raised when the readers change what they make of the same bytes."""
 _WHOLE = 1 << 24
 """Whole numbers up to this one are features without loss."""
-"""Raised when the readers change what they make of the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,9 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         queries, apart = _regrouped(rows)
         parts.append(without(queries, data.drop))
         split += apart
-    if any(map(is_table, paths)) and len({part.names for part in parts}) > 1:
-        raise DataError(f"{', '.join(str(p) for p in paths)}: these tables have different columns")
+    if any(map(is_table, paths)):
+        parts = _of_one_order(paths, parts)
+    _refuse_shared(paths, parts)
     try:
         joined = concatenate(parts) if len(parts) > 1 else parts[0]
     except ValueError as error:
@@ -96,6 +97,40 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     name = keep_queries(joined)
     remember(recipe, Noted((name,), split_queries=split, notes=tuple(notes)))
     return Ingested(name, split, read=True, notes=tuple(notes))
+
+
+def _of_one_order(paths: Sequence[Path], parts: Sequence[Queries]) -> list[Queries]:
+    """The data sets of several tables with the features of the first one, in its order.
+
+    Raises:
+        DataError: for a feature that one of them has and the first one has not, or the other way round.
+    """
+    names = parts[0].names
+    for path, part in zip(paths, parts, strict=True):
+        for lacking, other, missing in (
+            (path, paths[0], [name for name in names if name not in part.names]),
+            (paths[0], path, [name for name in part.names if name not in names]),
+        ):
+            if missing:
+                raise DataError(
+                    f"{lacking}: no column {missing[0]!r}, which {other} has ({number_of(len(missing), 'such column')}); tables of one data set "
+                    "have the same features"
+                )
+    return [in_order(part, names) for part in parts]
+
+
+def _refuse_shared(paths: Sequence[Path], parts: Sequence[Queries]) -> None:
+    """Raises DataError for a query that stands in two files: its documents could not be told from another query's of that id."""
+    keys = np.concatenate([part.keys for part in parts])
+    order = np.argsort(keys, kind="stable")
+    again = order[1:][keys[order[1:]] == keys[order[:-1]]]
+    if not len(again):
+        return
+    later = int(again.min())
+    earlier = int(np.flatnonzero(keys == keys[later])[0])
+    file = np.repeat(np.arange(len(parts)), [part.n_queries for part in parts])
+    query = np.concatenate([part.ids for part in parts if part.ids is not None])[later].decode("utf-8", "replace")
+    raise DataError(f"{paths[file[later]]}: query {query!r} is in {paths[file[earlier]]} too; the rows of a query are in one file")
 
 
 @contextmanager
@@ -201,7 +236,7 @@ def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
     if sidecar is None:
         raise DataError(f"{path}: no line has a qid and there is no {path.name}.query (or .group) with the sizes of the queries")
     sizes = []
-    for number, line in enumerate(sidecar.read_text().split("\n"), 1):
+    for number, line in enumerate(sidecar.read_text("utf-8-sig", errors="replace").split("\n"), 1):
         if line.strip():
             if not re.fullmatch(r"0*[1-9][0-9]{0,8}", line.strip()):
                 raise DataError(

@@ -75,8 +75,22 @@ def test_several_files_are_one_data_set_of_the_widest(workplace):
     queries, _ = read(["a.txt", "b.txt"])
     assert (queries.n_queries, queries.n_features) == (2, 4)
     (workplace / "c.txt").write_text("1 qid:1 4:1\n0 qid:1 1:1\n")
-    with pytest.raises(DataError, match="a query is in two of the parts"):
+    with pytest.raises(DataError, match=r"^c\.txt: query '1' is in a\.txt too; the rows of a query are in one file$"):
         read(["a.txt", "c.txt"])
+
+
+def test_tables_of_one_data_set_name_the_same_features_in_any_order(workplace):
+    (workplace / "a.csv").write_text("query,label,f,g\n1,1,2,3\n1,0,4,5\n")
+    (workplace / "b.csv").write_text("g,query,f,label\n6,2,7,1\n8,2,9,0\n")
+    queries, _ = read(["a.csv", "b.csv"])
+    assert queries.names == ("f", "g")
+    assert sorted(queries.features.tolist()) == [[2, 3], [4, 5], [7, 6], [9, 8]]
+    (workplace / "c.csv").write_text("query,label,f,h\n3,1,2,3\n")
+    with pytest.raises(DataError, match=r"^c\.csv: no column 'g', which a\.csv has \(1 such column\); tables of one data set"):
+        read(["a.csv", "b.csv", "c.csv"])
+    (workplace / "d.csv").write_text("query,label,f,g,h\n3,1,2,3,4\n")
+    with pytest.raises(DataError, match=r"^a\.csv: no column 'h', which d\.csv has"):
+        read(["a.csv", "d.csv"])
 
 
 def test_group_sizes_beside_a_text_without_qid(workplace):
@@ -91,6 +105,9 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
         read(["rank.train"])
     sizes.write_text("2\nx\n")
     with pytest.raises(DataError, match=r"line 2: 'x'"):
+        read(["rank.train"])
+    sizes.write_bytes(b"2\n\xff3\n")
+    with pytest.raises(DataError, match=r"rank\.train\.query, line 2: '\ufffd3': each line is the number"):
         read(["rank.train"])
 
 
@@ -159,7 +176,7 @@ def test_a_text_column_that_may_be_the_document_id_is_named(workplace):
         read(["a.csv"])
     (workplace / "b.csv").write_text("query,label,f\n2,1,2\n")
     (workplace / "c.csv").write_text("query,label,g\n1,1,2\n")
-    with pytest.raises(DataError, match="different columns"):
+    with pytest.raises(DataError, match=r"c\.csv: no column 'f', which b\.csv has"):
         read(["b.csv", "c.csv"])
 
 
