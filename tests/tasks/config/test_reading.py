@@ -47,6 +47,10 @@ def test_a_first_configuration_names_data_and_nothing_else():
         ),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "objective": [{"weight": 2}]}}}, "weight"),
         ({**SHORT, "sweep": {"learnin_rate": [1]}}, "no ranker has a parameter 'learnin_rate'; did you mean learning_rate"),
+        (
+            {**SHORT, "sweep": {"cost": ["sigmoid"]}},
+            r"sweep.cost: no ranker has a parameter 'cost'; did you mean objective.0.cost\?",
+        ),
         ({**SHORT, "sweep": {"learning_rate": [0.1, -1]}}, "learning_rate=-1"),
         (
             {**SHORT, "rankers": {"m": {"kind": "lambdamart", "sweep": {"objective.3.weight": [0.1]}}}},
