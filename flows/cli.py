@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from flows import make_state_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from flows.own_server import OwnServer
     from flows.progress import Steps
     from ltr import Queries, Ranker
@@ -408,6 +410,11 @@ def _start(
     make_state_folder()
     from pathlib import Path
 
+    from tasks.config.run_config import StudyConfig
+    from tasks.data.files import require_files
+
+    if not isinstance(config, StudyConfig):
+        require_files(config.data)
     with _working("opening MLflow"), _importing():
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
@@ -415,7 +422,6 @@ def _start(
         from flows.pipeline import run
         from flows.runners import runner_of
         from flows.terminal import show, show_lines, show_study
-        from tasks.config.run_config import StudyConfig
         from tasks.report.outcome import PartlyFailedError
         from tasks.report.results_file import keep_results, read_results
         from tasks.tracking.description import commit
@@ -589,7 +595,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
         try:
             found += check_log.fn(data.clicks, [one.data for one in read.values()])
         except DataError as error:
-            found.append(Finding("error", data.clicks.log.name, str(error).removeprefix(f"{data.clicks.log}: ")))
+            found.append(Finding("error", data.clicks.log.name, _without_file(error, data.clicks.log)))
             data = data.model_copy(update={"clicks": None})
     seen: dict[str, Queries] = {}
     for file, ingested in read.items():
@@ -597,7 +603,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
         try:
             made = prepare.fn(ingested.data, data, file)
         except DataError as error:
-            found.append(Finding("error", file, str(error).removeprefix(f"{file}: ")))
+            found.append(Finding("error", file, _without_file(error, file)))
         queries = open_queries(made.data)
         found += [Finding("warning", file, note) for note in ingested.notes]
         found += [Finding("note", file, note) for note in made.notes]
@@ -606,6 +612,11 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
     return found
+
+
+def _without_file(error: Exception, file: "Path | str") -> str:
+    """What is wrong with a file that is named in front of it already."""
+    return str(error).removeprefix(f"{file}: ").removeprefix(f"{file}, ")
 
 
 def _clicks(given: argparse.Namespace) -> int:
@@ -864,8 +875,10 @@ def _optimality(given: argparse.Namespace) -> int:
         from flows.certify import certify_model
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
+        from tasks.data.files import require_files
         from tasks.store.state import require_output
 
+        require_files(config.data)
         if given.output:
             require_output(Path(given.output), Path(given.model), *config.data.files)
         measure = (given.measure or ["ndcg_10"])[0]

@@ -65,6 +65,7 @@ def test_commands_import_what_they_use(tmp_path):
 
 def test_runner_forms(workplace, capsys):
     (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
+    (workplace / "a.txt").touch()
     assert main(["run", "c.yaml", "--runner", "rocket"]) == 1
     assert "--runner rocket: threads[=N], processes[=N]" in capsys.readouterr().err
 
@@ -215,6 +216,24 @@ def test_interleaving_is_planned_and_analysed(workplace, capsys):
     assert "no column 'team'" in capsys.readouterr().err
     assert main(["interleave", "analyse", "pages.csv", "--method", "lottery"]) == 1
     assert "--method lottery: one of team-draft" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (["fuse", "a.run", "b.run", "--qrels", "none.txt"], "none.txt"),
+        (["fuse", "a.run", "none.run", "--qrels", "q"], "none.run"),
+        (["run", "c.yaml"], "none.parquet"),
+        (["optimality", "--model", "q", "--data", "none.txt"], "none.txt"),
+    ],
+)
+def test_a_file_is_missed_before_a_server_is_asked_for(workplace, capsys, monkeypatch, arguments, missing):
+    (workplace / "c.yaml").write_text("data: {files: q, clicks: {log: none.parquet}}")
+    for name in ("a.run", "b.run", "q"):
+        (workplace / name).write_text("")
+    monkeypatch.setattr("flows.own_server.use_own_server", lambda begun: pytest.fail("a server was asked for"))
+    assert main(arguments) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {missing}: no such file"
 
 
 @pytest.mark.parametrize(
