@@ -588,7 +588,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     override_all(written, given.set)
     config = parse(written, "check")
     data, rules = config.data, config.core_conventions
-    told = {file: about_file(Path(file)) for file in given.files}
+    told = {file: about_file(Path(file), data.label) for file in given.files}
     found: list[Finding] = [finding for own in told.values() for finding in own or ()]
     read = {file: ingest.fn([Path(file)], data, file) for file, own in told.items() if own is None}
     if data.clicks and read:
@@ -743,7 +743,7 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from pathlib import Path
 
     make_state_folder()
-    from tasks.data.ingest import ingest, read_for
+    from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
@@ -753,7 +753,9 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     read = ingest.fn(files, config.data)
     queries = open_queries(prepare.fn(read.data, config.data).data)
     model = find_model(given.model, queries.names)
-    return model, read_for(model.names, queries, files), config
+    read_by = read_for(model.names, queries, files)
+    require_scores(model, read_by, files)
+    return model, read_by, config
 
 
 def _predict(given: argparse.Namespace) -> int:

@@ -122,6 +122,11 @@ class Data(Strict):
     def _one_each_is_a_list(cls, value: Any) -> Any:
         return {name: cls._one_is_a_list(paths) for name, paths in value.items()} if isinstance(value, Mapping) else value
 
+    @field_validator("clicks", mode="before")
+    @classmethod
+    def _a_log_is_enough(cls, value: Any) -> Any:
+        return {"log": value} if isinstance(value, str | Path) else value
+
     @model_validator(mode="after")
     def _check(self) -> "Data":
         ways = {"train": self.train, "parts": self.parts, "files": self.files, "qrels": self.qrels, "generate": self.generate}

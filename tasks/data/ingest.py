@@ -20,6 +20,7 @@ from prefect.cache_policies import NO_CACHE
 
 from ltr.data import letor
 from ltr.data.queries import Queries, concatenate, in_order, widen
+from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
@@ -31,7 +32,9 @@ from tasks.store.large import taken, zeros
 from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
 
-_READER = 3
+CLICK = "click"
+"""The label source that cndcg reads."""
+_READER = 4
 """Raised when the readers change what they make of the same bytes."""
 _WHOLE = 1 << 24
 """Whole numbers up to this one are features without loss."""
@@ -267,7 +270,8 @@ def _of_table(path: Path, data: Data) -> Rows:
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
     features = np.empty((frame.height, len(names)), np.float32)
-    notes = []
+    idle = [pattern for pattern in data.ignore if not any(fnmatchcase(name, pattern) for name in frame.columns)]
+    notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern in idle]
     for k, name in enumerate(names):
         exact = numbers(path, frame, name, data)
         features[:, k] = exact
@@ -315,6 +319,11 @@ def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[n
     wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
     if len(wrong):
         raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
+    if name == CLICK and name in data.sources and (more := np.flatnonzero(labels > 1)).size:
+        raise DataError(
+            f"{path}, row {more[0] + 1}: {name} {labels[more[0]]:g}: a click label is a share from 0 to 1 (1 clicked, 0 not); counts go by "
+            "another name"
+        )
     return labels
 
 
@@ -395,6 +404,25 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
             f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"
         )
     return in_order(widen(queries, (*queries.names, *missing)), names)
+
+
+def require_scores(model: Ranker, queries: Queries, paths: Sequence[Path]) -> None:
+    """Looks at documents that miss a feature, or have an infinite one, before a model is asked about all of them.
+
+    Raises:
+        DataError: naming files, query, document and feature, for one that the model has no score for.
+    """
+    incomplete = np.flatnonzero(~np.isfinite(queries.features).all(axis=1))
+    if not len(incomplete):
+        return
+    try:
+        model.predict(queries.features[incomplete])
+    except UndefinedScoreError as error:
+        row = incomplete[error.row]
+        query = int(np.searchsorted(queries.offsets, row, side="right")) - 1
+        named = [("query", queries.ids, query), ("document", queries.documents, row)]
+        told = "".join(f", {kind} {ids[at].decode('utf-8', 'replace')!r}" for kind, ids, at in named if ids is not None)
+        raise DataError(f"{', '.join(map(str, paths))}{told}: {error.why}") from None
 
 
 def without(queries: Queries, drop: Collection[str]) -> Queries:

@@ -21,7 +21,7 @@ import polars as pl
 
 from tasks.data.files import located
 from tasks.data.json_lines import read_json_file, text_of
-from tasks.data.tables import SEPARATORS, is_table, require_plain
+from tasks.data.tables import SEPARATORS, header_of, is_table, require_plain
 from tasks.data.trec import PAIR, QRELS, read_trec
 from tasks.records import DataError, number_of
 
@@ -64,8 +64,12 @@ def read_judgments(paths: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
     return joined, notes
 
 
-def is_judgments(path: Path) -> bool:
-    """Whether a file holds judgments of another form than TREC's, which needs more than a name to be told from a run or a data set."""
+def is_judgments(path: Path, label: str = "label") -> bool:
+    """Whether a file holds judgments of another form than TREC's, which needs more than a name to be told from a run or a data set; a table
+    does where it has Quepid's columns and none of the name `label`."""
+    if path.suffix.lower() in SEPARATORS:
+        header = header_of(path)
+        return label not in header and {"docid", "rating"} <= set(map(_plain, header))
     return not is_table(path) and _reader(path) is not None
 
 
@@ -147,12 +151,17 @@ def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)[:60]
 
 
+def _plain(name: str) -> str:
+    """A column's name without capitals, spaces and marks."""
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
 def _of_quepid(path: Path) -> Iterator[Row]:
     require_plain(path)
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
         header = next(lines, [])
-        plain = [re.sub(r"[^a-z]", "", name.lower()) for name in header]
+        plain = [_plain(name) for name in header]
         places = []
         for what, names in (("query", _QUERY), ("document", _DOCUMENT), ("rating", _RATING)):
             found = [plain.index(name) for name in names if name in plain]

@@ -3,14 +3,16 @@
 import os
 import tracemalloc
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import ltr
 from tasks.config.data_section import Data
 from tasks.data import ingest as module
-from tasks.data.ingest import ingest
+from tasks.data.ingest import ingest, require_scores
 from tasks.data.text import text_blocks
 from tasks.records import DataError
 from tasks.store import large, state
@@ -379,3 +381,34 @@ def test_a_text_is_read_in_less_memory_than_its_features_take(workplace, monkeyp
     assert found.features.shape == (6_000, 501)
     assert np.array_equal(np.sort(found.features[:, 500]), np.arange(6_000))
     assert peak < found.features.nbytes
+
+
+def test_a_click_label_is_a_share(workplace):
+    for name, clicks in (("a.csv", (0.25, 1)), ("b.csv", (0, 2)), ("c.csv", (0, -1))):
+        rows = "".join(f"1,{k},2,{click}\n" for k, click in enumerate(clicks))
+        (workplace / name).write_text(f"query,label,f,click\n{rows}")
+    assert sorted(read(["a.csv"], sources=["click"])[0].sources["click"].tolist()) == [0.25, 1]
+    with pytest.raises(DataError, match=r"^b\.csv, row 2: click 2: a click label is a share from 0 to 1"):
+        read(["b.csv"], sources=["click"])
+    with pytest.raises(DataError, match=r"^c\.csv, row 2: click -1: a label is a finite number, 0 or more"):
+        read(["c.csv"], sources=["click"])
+    assert read(["b.csv"], label="click")[0].labels.max() == 2
+
+
+def test_a_column_to_be_ignored_that_is_not_there_is_told(workplace):
+    (workplace / "a.csv").write_text("query,label,shop_id,f\n1,1,7,2\n1,0,8,3\n")
+    read_now = ingest.fn([Path("a.csv")], Data(files=["a.csv"], ignore=["shop_*", "sit"]))
+    assert read_now.notes == ("a.csv: data.ignore: no column is named 'sit'",)
+    assert open_queries(read_now.data).names == ("f",)
+
+
+def test_a_document_without_a_score_is_named_by_its_ids(workplace):
+    (workplace / "a.csv").write_text("query,document,label,f,g\nx,d1,1,1,2\nx,d2,0,3,4\ny,d3,2,5,6\ny,d4,0,7,\n")
+    queries, _ = read(["a.csv"])
+    trees = ltr.LambdaMART(n_trees=2, n_leaves=2, min_docs_in_leaf=1).fit(queries)
+    require_scores(trees, queries, [Path("a.csv")])
+    weights = ltr.LeastSquares.of_weights({"f": 1.0, "g": 2.0}, ("f", "g"))
+    with pytest.raises(
+        DataError, match=r"^a\.csv, query 'y', document 'd4': feature 'g' is missing, and least_squares has no score"
+    ):
+        require_scores(weights, queries, [Path("a.csv")])
