@@ -70,6 +70,8 @@ def entry() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code: 0 done, 1 failed or refused by the data, 2 wrong usage."""
     given = _parser().parse_args(arguments)
+    if progress := sys.modules.get("flows.progress"):
+        progress.Steps.last_word = None  # that was an earlier command of this process
     try:
         return given.command(given)
     except KeyboardInterrupt:
@@ -745,6 +747,7 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     make_state_folder()
     from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
+    from tasks.records import printable
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
@@ -753,6 +756,8 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     read = ingest.fn(files, config.data)
     queries = open_queries(prepare.fn(read.data, config.data).data)
     model = find_model(given.model, queries.names)
+    for remark in model.remarks[1:] if Path(given.model).is_file() else ():
+        print(printable(remark), file=sys.stderr)
     read_by = read_for(model.names, queries, files)
     require_scores(model, read_by, files)
     return model, read_by, config

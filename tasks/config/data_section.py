@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -13,6 +13,9 @@ from ltr.data.synthetic import LABEL_SHARES
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
 from tasks.records import Columns, number_of
+
+Count = Annotated[int, Field(ge=1)]
+"""Of what there is at least one."""
 
 
 class Generate(Strict):
@@ -25,7 +28,7 @@ class Generate(Strict):
     document was shown and clicked, and at which rank.
     """
 
-    queries: tuple[int, int, int] = (1000, 500, 1000)
+    queries: tuple[Count, Count, Count] = (1000, 500, 1000)
     documents: int = Field(50, ge=2)
     features: int = Field(300, ge=2)
     noise: float = Field(0.3, ge=0)
@@ -185,4 +188,8 @@ class Data(Strict):
             raise ValueError("attributes: generated data have no column beside features; name the data by files")
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
+        columns = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]
+        for name in columns:
+            if columns.count(name) > 1:
+                raise ValueError(f"two of query, document, label and weight are the column {name!r}: each has its own")
         return self

@@ -89,7 +89,7 @@ class RunConfig(Strict):
     rankers: dict[str, RankerSection] = Field(default_factory=_default_rankers, min_length=1)
     sweep: Grid = {}
     select: str = "ndcg_10"
-    measures: Measures = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
+    measures: Measures = Field(["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"], min_length=1)
     conventions: Conventions = Conventions()
     budget: Budget = None
     plot_by: str | None = None

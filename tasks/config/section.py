@@ -12,9 +12,9 @@ from pydantic.fields import FieldInfo
 
 
 class Strict(BaseModel):
-    """A part of a configuration: frozen, unknown keys refused."""
+    """A part of a configuration: frozen, unknown keys refused, numbers finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Section(Strict):

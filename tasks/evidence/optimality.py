@@ -156,7 +156,7 @@ class Optimality(Evidence):
     rankers: list[str] = []
     epsilon: float = Field(0.01, gt=0, lt=1)
     delta: float = Field(0.01, gt=0, lt=1)
-    steps: tuple[Annotated[float, Field(gt=0, le=1)], ...] = NEAR
+    steps: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)] = NEAR
     absolute: bool = False
     fine: bool = False
     one_at_a_time: bool = False
