@@ -935,19 +935,21 @@ def _compare(given: argparse.Namespace) -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
-    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-    from tasks.config.reading import read
+    with _working():
+        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+        from tasks.config.reading import read
 
-    config = read(given.config, given.set)
-    make_state_folder()
-    from flows.servers import serve_schedule
+        config = read(given.config, given.set)
+        make_state_folder()
+        from flows.servers import serve_schedule
 
     return serve_schedule(config, given.cron, given.prefect_port, given.allow)
 
 
 def _ui(given: argparse.Namespace) -> int:
     make_state_folder()
-    from flows.servers import serve_pages
+    with _working():
+        from flows.servers import serve_pages
 
     return serve_pages(given.mlflow_port, given.prefect_port)
 
