@@ -119,6 +119,16 @@ class SplitSearch(NamedTuple):
     groups: Bools
 
 
+class Nodes(NamedTuple):
+    """Splits of one tree by feature and bin, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
+
+    feature: Ints
+    split: Ints
+    missing_left: Bools
+    left: Ints
+    right: Ints
+
+
 SEARCH = record_type(SplitSearch, I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8, types.Array(I1, 2, "C"))
 """The type of a `SplitSearch`."""
 
