@@ -522,11 +522,12 @@ def _fuse(given: argparse.Namespace) -> int:
         if not given.output:
             return found
         from tasks.export.fused import write_fused
+        from tasks.records import number_of
 
         fusions = [name for name in outcome.config.rankers if name not in runs]
         way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[f"valid_{outcome.config.select_key}"])
         queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output))
-        print(f"{given.output}: {queries:,} queries ranked by {way}", file=sys.stderr)
+        print(f"{given.output}: {number_of(queries, 'query')} ranked by {way}", file=sys.stderr)
         return {**found, "written": {"run": given.output, "ranker": way}}
 
     return _start(given, config, server, write)

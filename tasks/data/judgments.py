@@ -120,9 +120,9 @@ def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:
     if not seen:
         raise DataError(f"{path}: no judgment in it")
     repeated -= len(seen)
-    counts = {"documents without a rating: left out": unrated, "ratings repeat one before: left out": repeated}
+    counts = ((unrated, "document", "without a rating: left out"), (repeated, "rating", "given before: left out"))
     notes = [f"{path.name}: {number_of(len({query for query, _ in seen}), 'query')}, {number_of(len(seen), 'judgment')}"]
-    notes += [f"{path.name}: {count:,} {what}" for what, count in counts.items() if count]
+    notes += [f"{path.name}: {number_of(count, noun)} {what}" for count, noun, what in counts if count]
     columns = {"query": [q for q, _ in seen], "document": [d for _, d in seen], "label": list(seen.values())}
     return pl.DataFrame(columns, schema={"query": pl.String, "document": pl.String, "label": pl.Float64}), notes
 
