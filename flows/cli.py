@@ -99,6 +99,13 @@ def _natural(written: str) -> int:
     return int(written)
 
 
+def _port(written: str) -> int:
+    """A port of an argument."""
+    if not written.isdecimal() or not 1 <= int(written) <= 65_535:
+        raise argparse.ArgumentTypeError(f"{written!r}: a port is a whole number from 1 to 65,535")
+    return int(written)
+
+
 def _not_empty(written: str) -> str:
     """A text of an argument that says something: an unset variable of a shell says nothing."""
     if not written.strip():
@@ -354,7 +361,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     settable(serve, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
     serve.add_argument(
-        "--prefect-port", type=int, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
+        "--prefect-port", type=_port, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
     )
 
     serve.add_argument(
@@ -368,8 +375,8 @@ def _parser() -> argparse.ArgumentParser:
     command("warm", _warm, "compile the core, once per machine; the first run does it otherwise")
 
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
-    ui.add_argument("--mlflow-port", type=int, default=5000)
-    ui.add_argument("--prefect-port", type=int, default=4200)
+    ui.add_argument("--mlflow-port", type=_port, default=5000)
+    ui.add_argument("--prefect-port", type=_port, default=4200)
     return parser
 
 
