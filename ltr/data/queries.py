@@ -131,8 +131,13 @@ class Queries(Named):
         for name, said in self.attributes.items():
             if said.shape != (self.n_queries,):
                 raise ValueError(f"attribute {name!r}: shape {said.shape}, expected ({self.n_queries},)")
-        if (self.labels < 0).any() or np.isinf(self.labels).any():
-            raise ValueError("labels: a label is a finite number, 0 or more, or NaN for none")
+        for name, given in (("labels", self.labels), *((f"source {name!r}", values) for name, values in self.sources.items())):
+            wrong = (given < 0) | np.isinf(given)
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise ValueError(
+                    f"{name}: {given[row]:g} of document {row}; a label is a finite number, 0 or more, or NaN for none"
+                )
 
     def __repr__(self) -> str:
         """How much there is of everything, in a line."""

@@ -486,15 +486,29 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
         missing = [name for name in names if name not in list(columns)]
         if missing:
             raise ValueError(f"features missing in the data: {_few(missing)}")
-        features = cast(Frame, features)[list(names)].to_numpy()
+        frame = cast(Frame, features)[list(names)]
+        features = frame.to_numpy()
     try:
         array = np.ascontiguousarray(features, np.float32)
     except (TypeError, ValueError):
+        if columns is not None and (text := [name for name in names if not _is_numeric(frame[name])]):
+            raise ValueError(
+                f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
+            ) from None
         meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
         raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None
     if array.ndim != 2 or array.shape[1] != len(names):
         raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
     return array
+
+
+def _is_numeric(column: ArrayLike) -> bool:
+    """Whether all of a frame's column can be numbers."""
+    try:
+        np.asarray(column, np.float32)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def checked_sparse(features: object, names: tuple[str, ...]) -> SparseFeatures:

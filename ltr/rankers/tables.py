@@ -166,7 +166,13 @@ def _own_categories(column: Any) -> list[object] | None:
 
 
 def columns_of(X: Features) -> list[str]:
-    """Columns of a frame; none of an array, or of a frame whose columns are numbered."""
+    """Columns of a frame; none of an array, or of a frame whose columns are numbered.
+
+    Raises:
+        ValueError: for a lazy frame.
+    """
+    if hasattr(X, "collect") and not hasattr(X, "__len__"):
+        raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
     columns = list(getattr(X, "columns", ()))
     return columns if all(isinstance(name, str) for name in columns) else []
 

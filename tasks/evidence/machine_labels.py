@@ -45,6 +45,8 @@ class CorrectedRun:
         told = f"{name}: {shown}   {alone}   machine alone {found.machine:.4f}"
         if not found.trusted:
             return f"{told}   (only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
+        if found.foretold and found.sampled < found.documents:
+            return f"{told}   (people agree with the machine on every sampled pair that matters to it, which says nothing of how far it may be off elsewhere)"
         if self.against and not self.settled and found.value:
             needed = found.needed(abs(found.value))
             return f"{told}   not settled; about {number_of(needed, 'label')} of people would, if the difference is what it seems"
