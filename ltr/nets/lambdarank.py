@@ -20,11 +20,13 @@ from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8, I8_1D, Array, Floats
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
+from ltr.objectives.debiased import Debiased, debiased
 from ltr.objectives.effective_pairs import Ledger, ledger
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import QueryObjective
 from ltr.objectives.terms import Term, saturations, terms_of
+from ltr.objectives.unbiased import ONLY_FEATURES, InverseObjective, Unbiased, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
@@ -32,6 +34,8 @@ from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, m
 
 AT_REST = 0.001
 """By how much the training measure may rise on after the epoch that was kept."""
+STEP = 0.1
+"""Of additive biases of ranks, once an epoch."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class State:
         rate: learning rate; `epoch`: epochs done; `restarts`: of them with new random weights.
         before: training measure of the last epoch; `best_value`, `best_epoch`, `flat_value`, `flat_since`: of the recipe.
         rows: ``float64 [epochs, 3]``: epoch, training and validation measure.
+        biases: what was learned of ranks before each epoch so far and after the last (`ltr.objectives.unbiased`), ``float64 [epochs + 1, sides,
+            ranks]``; of no ranks where position bias is not taken out.
     """
 
     weights: Weights
@@ -56,23 +62,30 @@ class State:
     flat_value: float = -np.inf
     flat_since: int = 0
     rows: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    biases: Floats = field(default_factory=lambda: np.empty((1, 1, 0)))
 
     @property
     def arrays(self) -> dict[str, Array]:
         """The whole state by name; weights of the best epoch are called ``best_…``."""
         both = {f"best_{name}": array for name, array in self.best.arrays.items()} | self.weights.arrays
-        return {**both, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
+        learned = {"biases": self.biases} if self.biases.size else {}
+        return {**both, **learned, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, Array], hidden: int) -> Self:
         """The state of these `arrays`, for a net with this number of hidden units.
 
         Raises:
-            ValueError: for weights of other shapes.
+            ValueError: for weights of other shapes, or biases that are not finite.
         """
         best = {name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")}
         numbers = {name: arrays[name].item() for name in _NUMBERS}
-        return cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
+        state = cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
+        if (biases := arrays.get("biases")) is None:
+            return state
+        if biases.dtype != np.float64 or biases.ndim != 3 or not biases.size or not np.isfinite(biases).all():
+            raise ValueError(f"biases of ranks that are not finite numbers [epochs, sides, ranks], but of shape {biases.shape}")
+        return replace(state, biases=biases)
 
 
 _NUMBERS = ("rate", "epoch", "restarts", "before", "best_value", "best_epoch", "flat_value", "flat_since")
@@ -91,6 +104,8 @@ class LambdaRank(Ranker):
         shrink, shrink_probability: where training accuracy falls, the rate is multiplied by `shrink` with this probability (D: 0.8,
             30 %).
         objective, sigma, normalise, conventions: see `Objective`; an objective may be a measure's name.
+        unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
+            ``dla``); what is learned of ranks is learned after every epoch. None takes labels as they are.
         stop_on: the measure by which an epoch is the best, validation is flat and training accuracy falls.
         keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is where to expect a local
             optimum.
@@ -115,6 +130,7 @@ class LambdaRank(Ranker):
     objective: Sequence[Term] = (Term(),)
     sigma: float = 1.0
     normalise: Literal["none", "query", "term"] = "none"
+    unbiased: Unbiased | str | None = None
     stop_on: str = "ndcg_10"
     keep: Literal["valid", "train"] = "valid"
     keep_epochs: tuple[int, ...] = ()
@@ -136,6 +152,16 @@ class LambdaRank(Ranker):
         if not all(epoch in whole(1) for epoch in self.keep_epochs):
             raise ValueError(f"LambdaRank: keep_epochs={self.keep_epochs!r} is out of range; each is {whole(1)}")
         Measure.maximised(self.stop_on)
+        if self.unbiased is not None:
+            how = Unbiased.of(self.unbiased)
+            object.__setattr__(self, "unbiased", how)
+            if how.kind == "auto":
+                raise ValueError(
+                    "LambdaRank: unbiased: auto chooses among trees (kind: lambdamart); take ipw, pairwise, additive or dla"
+                )
+            how.check(self.terms, self.normalise)
+            if how.kind == "dla" and self.count_pairs:
+                raise ValueError(f"LambdaRank: count_pairs={self.count_pairs}, and dla learns from no pairs; take 0")
 
     def fit(
         self,
@@ -161,17 +187,16 @@ class LambdaRank(Ranker):
         """
         check_data(self, queries, valid)
         callbacks = checked_callbacks(callbacks)
+        if self.unbiased is not None and preferences is not None:
+            raise ValueError("LambdaRank: preferences have no positions; leave unbiased out")
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
         scaling = _scaling(queries.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
-        objective: QueryObjective = (
-            PreferenceObjective(queries, preferences, self.sigma)
-            if preferences is not None
-            else Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
-        )
         state = self._start(queries.n_features, start)
+        objective = self._objective(queries, preferences, state)
+        ranks = objective if isinstance(objective, Debiased) else None
         states, pairs = {}, []
         for epoch in range(state.epoch, self.epochs):
             rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
@@ -188,7 +213,13 @@ class LambdaRank(Ranker):
             )
             if tick is not None:
                 tick()
+            if ranks is not None:
+                if self.update == "query" and not isinstance(ranks, InverseObjective):
+                    ranks(scores, epoch)
+                state = replace(state, biases=np.array(ranks.biases))
             state = self._after(state, weights, train, value, rng)
+            if ranks is not None:
+                ranks.biases[:] = state.biases
             if epoch + 1 in self.keep_epochs:
                 states[epoch + 1] = state
             if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
@@ -205,6 +236,10 @@ class LambdaRank(Ranker):
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
             remarks += (f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}",)
         remarks += tuple(saturations(self.objective, self.epochs))
+        if isinstance(self.unbiased, Unbiased) and state.biases.size:
+            remarks += (in_words(self.unbiased, state.biases[min(state.best_epoch, len(state.biases) - 1)]),)
+            if self.unbiased.kind != "ipw" and shown_once(self.unbiased, queries, self.terms[0]):
+                remarks += (ONLY_FEATURES,)
         return replace(
             self,
             weights=state.best,
@@ -241,6 +276,20 @@ class LambdaRank(Ranker):
         kept = {epoch: state for epoch, state in begun.states.items() if epoch in self.keep_epochs}
         return replace(fitted, states={**kept, **fitted.states})
 
+    def _objective(self, queries: Queries, preferences: Preferences | None, state: State) -> QueryObjective:
+        """What is learned from, of canonical queries, from this state on."""
+        if preferences is not None:
+            return PreferenceObjective(queries, preferences, self.sigma)
+        plain, how = Objective(queries, self.objective, self.conventions, self.sigma, self.normalise), self.unbiased
+        if not isinstance(how, Unbiased):
+            return plain
+        begun = state.biases if state.biases.size else None
+        if begun is not None and begun.shape[1] != how.sides:
+            raise ValueError(f"LambdaRank: the state learned {begun.shape[1]} numbers of a rank, and {how.kind} learns {how.sides}")
+        if how.kind == "ipw":
+            begun = looks(how, queries, self.terms[0])[None, None]
+        return debiased(plain, how, self.conventions, STEP, begun)
+
     def _start(self, n_features: int, start: State | Weights | None) -> State:
         if isinstance(start, State) and start.epoch > self.epochs:
             raise ValueError(f"LambdaRank: the state is of epoch {start.epoch}, beyond epochs={self.epochs}")
@@ -270,7 +319,7 @@ class LambdaRank(Ranker):
             restarts = state.restarts + 1
             fresh = self._random(weights.inner.shape[1], restarts)
             after = replace(after, weights=fresh, restarts=restarts, rate=self.learning_rate, before=-np.inf, flat_since=epoch)
-            after = replace(after, flat_value=-np.inf)
+            after = replace(after, flat_value=-np.inf, biases=np.concatenate((after.biases[:-1], after.biases[:1])))
         return after
 
     def epoch(
@@ -335,6 +384,9 @@ class LambdaRank(Ranker):
         weights, width = Weights.restored(arrays, self.hidden), len(self.names)
         if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
             raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
+        sides = self.unbiased.sides if isinstance(self.unbiased, Unbiased) else 1
+        if any(state.biases.shape[1] != sides for state in states.values()):
+            raise ValueError(f"biases of ranks whose shape does not go with unbiased={self.unbiased}")
         scaling = arrays["scaling"]
         if scaling.dtype != np.float64 or not np.isfinite(scaling).all() or not (scaling[1] > 0).all():
             raise ValueError("a scaling that is not finite means and deviations above 0")
@@ -347,7 +399,7 @@ class LambdaRank(Ranker):
     def escape(self, queries: Queries, measure: str, iterations: int, conventions: Conventions) -> tuple[float, float] | None:
         """Tries the net's learning rate, a tenth and a hundredth of it: close to an optimum the first would only jump away."""
         onwards = replace(
-            self, objective=(Term(measure),), stop_on=measure, epochs=iterations, keep="train", flat_epochs=0, keep_epochs=(),
+            self, objective=(Term(measure),), unbiased=None, stop_on=measure, epochs=iterations, keep="train", flat_epochs=0, keep_epochs=(),
             conventions=conventions,
         )  # fmt: skip
         rates = [self.learning_rate * share for share in (1.0, 0.1, 0.01)]
@@ -385,6 +437,13 @@ class LambdaRank(Ranker):
                     return start, epoch
                 start, best, since = epoch, -np.inf, epoch
         return start, len(rows)
+
+    @property
+    def biases(self) -> Floats | None:
+        """What was learned of ranks before each epoch, and after the last (`ltr.objectives.unbiased`), ``float64 [epochs + 1, sides, ranks]``;
+        of ``ipw`` the propensities."""
+        last = self.states[max(self.states)] if self.states else None
+        return last.biases if last is not None and last.biases.size else None
 
     @property
     def best_iteration(self) -> int | None:

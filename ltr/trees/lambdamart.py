@@ -14,13 +14,14 @@ from ltr.data.plain_function import AnyFunction, PlainFunction
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
+from ltr.objectives.debiased import Debiased, debiased
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.objectives.unbiased import AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks, shown_once
+from ltr.objectives.unbiased import ONLY_FEATURES, Kind, Unbiased, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Callback, Progress, checked_callbacks, query_values
@@ -35,8 +36,8 @@ from ltr.trees.watch import Watch, is_function, read_stopping
 
 BIASES = "unbiased/biases"
 """Of a saved model: `LambdaMART.biases`."""
-ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
-"""What is said of pages that show every document at one rank only."""
+WAYS: tuple[Kind, ...] = ("ipw", "pairwise", "additive")
+"""To take position bias out of clicks."""
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
 
@@ -296,7 +297,7 @@ class LambdaMART(TreeRanker):
         auto.shown_at(binned.queries, self.terms[0])
         ways: dict[str, Unbiased | None] = {
             NAIVE: None,
-            **{way.kind: way for way in auto.ways(binned.queries, self.terms, self.normalise)},
+            **{way.kind: way for way in auto.ways(binned.queries, self.terms, self.normalise, WAYS)},
         }
         fitted = {name: replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks) for name, way in ways.items()}
         found = verdict(
@@ -434,22 +435,21 @@ class LambdaMART(TreeRanker):
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
     def _ranking_objective(self, queries: Queries) -> ObjectiveFunction:
-        how, term = self.unbiased, self.terms[0]
-        if isinstance(how, Unbiased) and how.kind == "pairwise":
-            return PairwiseObjective(queries, term, how, self.conventions, self.sigma, self.biases)
         objective = Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
-        if not isinstance(how, Unbiased):
+        if not isinstance(self.unbiased, Unbiased):
             return objective
-        if how.kind == "ipw":
-            assert self.biases is not None
-            return InverseObjective(objective, queries, term, how, self.biases[:1])
-        return AdditiveObjective(objective, queries, term, how, self.learning_rate, self.biases)
+        return debiased(objective, self.unbiased, self.conventions, self.learning_rate, self.biases)
 
     def _check_unbiased(self) -> None:
         if not self.terms or self.loss != "ranking":
             given = f"loss={self.loss!r}" if self.loss != "ranking" else "a function"
             raise ValueError(f"LambdaMART: unbiased weighs pairs of an objective's measure; {given} has none")
-        Unbiased.of(self.unbiased or "").check(self.terms, self.normalise)
+        how = Unbiased.of(self.unbiased or "")
+        if how.kind not in (*WAYS, "auto"):
+            raise ValueError(
+                f"LambdaMART: unbiased: {how.kind} learns together with a net (kind: lambdarank); take {', '.join(WAYS)} or auto"
+            )
+        how.check(self.terms, self.normalise)
 
     def _biases_before(self, start: "LambdaMART | None", queries: Queries) -> Floats | None:
         """What is known of ranks before the first tree that is to be grown."""
@@ -482,7 +482,7 @@ class LambdaMART(TreeRanker):
 
     def _with_arrays(self, arrays: Arrays) -> "LambdaMART":
         biases = arrays.get(BIASES)
-        sides = 0 if not isinstance(self.unbiased, Unbiased) else 2 if self.unbiased.kind == "pairwise" else 1
+        sides = self.unbiased.sides if isinstance(self.unbiased, Unbiased) else 0
         if biases is not None and (biases.dtype != np.float64 or biases.ndim != 3 or biases.shape[1] != sides or not biases.size):
             raise ValueError(f"biases of ranks have shape {biases.shape}, and unbiased is {self.unbiased}")
         if biases is not None and not np.isfinite(biases).all():
@@ -544,4 +544,4 @@ class LambdaMART(TreeRanker):
 def _learned_biases(data: Shard | Shards) -> Floats | None:
     """What was learned of ranks, where anything was."""
     objective = data.objective if isinstance(data, Shard) else None
-    return np.array(objective.biases) if isinstance(objective, InverseObjective | PairwiseObjective | AdditiveObjective) else None
+    return np.array(objective.biases) if isinstance(objective, Debiased) else None
