@@ -159,6 +159,10 @@ class LambdaRank(Ranker):
                 raise ValueError(
                     "LambdaRank: unbiased: auto chooses among trees (kind: lambdamart); take ipw, pairwise, additive or dla"
                 )
+            if how.estimate == "regression_em":
+                raise ValueError(
+                    "LambdaRank: estimate=regression_em grows trees (kind: lambdamart); give propensities, or take dla"
+                )
             how.check(self.terms, self.normalise)
             if how.kind == "dla" and self.count_pairs:
                 raise ValueError(f"LambdaRank: count_pairs={self.count_pairs}, and dla learns from no pairs; take 0")

@@ -41,6 +41,7 @@ from ltr.objectives.seam import QueryObjective, gradients_kernel, gradients_sign
 from ltr.objectives.terms import Term, pair_groups
 
 Kind = Literal["ipw", "pairwise", "additive", "dla", "auto"]
+Estimate = Literal["interventions", "regression_em"]
 MOST_POSITIONS = 1000
 """Ranks that a page may have."""
 ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
@@ -61,8 +62,10 @@ class Unbiased(Named):
         positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
         regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
             ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).
-        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated from documents that were shown at
-            several ranks (`ltr.data.propensities`), a document being what has the same features.
+        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated, as `estimate` says.
+        estimate: ``interventions``: from documents that were shown at several ranks (`ltr.data.propensities`), a document being what has the
+            same features; ``regression_em``, of trees: from documents whose features are alike (`ltr.trees.regression_em`), also
+            where each was shown at one rank only.
         least: of ``ipw`` and ``dla`` the least propensity that is divided by; of ``dla`` also the least relevance, beside the first result's.
 
     Raises:
@@ -74,6 +77,7 @@ class Unbiased(Named):
     regularisation: float | None = None
     propensities: tuple[float, ...] = ()
     least: float = 0.1
+    estimate: Estimate = "interventions"
     usual: ClassVar[dict[str, float]] = {"pairwise": 1.0, "additive": 0.01}
 
     def __post_init__(self) -> None:
@@ -92,6 +96,11 @@ class Unbiased(Named):
         object.__setattr__(self, "propensities", tuple(self.propensities))
         if self.propensities and self.kind not in ("ipw", "auto"):
             raise ValueError(f"unbiased: propensities belong to ipw; {self.kind} learns what it needs")
+        if self.estimate not in get_args(Estimate):
+            raise ValueError(f"unbiased: estimate={self.estimate!r} is out of range; it is one of {', '.join(get_args(Estimate))}")
+        if self.estimate != "interventions" and (self.propensities or self.kind not in ("ipw", "auto")):
+            why = "propensities are given" if self.propensities else f"{self.kind} learns what it needs"
+            raise ValueError(f"unbiased: estimate={self.estimate!r} is how ipw finds propensities, and {why}; leave one out")
         for rank, value in enumerate(self.propensities, 1):
             if not isinstance(value, int | float) or not 0 < value <= 1:
                 raise ValueError(f"unbiased: the propensity of rank {rank} is {value!r}; it is a number above 0 to 1")
@@ -148,10 +157,10 @@ class Unbiased(Named):
         """What ``auto`` tries beside clicks as they are: those of `kinds` that this objective and these pages allow."""
         able = []
         for kind in kinds:
-            way = replace(self, kind=kind, propensities=self.propensities if kind == "ipw" else ())
             with suppress(ValueError):
+                way = replace(self, kind=kind) if kind == "ipw" else Unbiased(kind, self.positions, least=self.least)
                 way.check(terms, normalise)
-                if kind == "ipw":
+                if kind == "ipw" and self.estimate == "interventions":
                     looks(way, queries, terms[0])
                 able.append(way)
         return able
@@ -190,7 +199,7 @@ def looks(how: Unbiased, queries: Queries, term: Term) -> Floats:
             given = propensities(pairs // n_ranks, pairs % n_ranks + 1, impressions, clicks)
         except ValueError as error:
             raise ValueError(
-                f"unbiased: {error}; give propensities, or take pairwise or additive, which lean on features"
+                f"unbiased: {error}; give propensities, or lean on features: pairwise, additive, or trees with estimate=regression_em"
             ) from None
         given = np.pad(given, (0, max(n_ranks - len(given), 0)), constant_values=np.nan)
     if len(given) < n_ranks:
@@ -464,7 +473,8 @@ def in_words(how: Unbiased, bias: Floats) -> str:
     if how.kind == "additive":
         return f"position bias of ranks 1, 2, … (additive, in scores): {shown[0]}"
     if how.kind == "ipw":
-        return f"position bias of ranks 1, 2, … (ipw, propensities of at least {how.least:g}): {shown[0]}"
+        by = " by regression_em" if how.estimate == "regression_em" else ""
+        return f"position bias of ranks 1, 2, … (ipw, propensities{by} of at least {how.least:g}): {shown[0]}"
     if how.kind == "dla":
         return f"position bias of ranks 1, 2, … (dla, propensities beside the first rank's): {shown[0]}"
     return f"position bias of ranks 1, 2, … (pairwise): t+ {shown[0]}; t- {shown[1]}"

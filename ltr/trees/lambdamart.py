@@ -29,6 +29,7 @@ from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, leaves_again
+from ltr.trees.regression_em import TREES, RegressionEM
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
 from ltr.trees.verdict import NAIVE, verdict
@@ -457,11 +458,19 @@ class LambdaMART(TreeRanker):
         if not isinstance(how, Unbiased):
             return None
         if how.kind == "ipw":
-            return looks(how, queries, self.terms[0])[None, None]
+            return self._looks(how, queries)[None, None]
         before = start.unbiased if start is not None else None
         if start is None or start.biases is None or not isinstance(before, Unbiased) or before.kind != how.kind:
             return None
         return start.biases[: min(start.ensemble.n_trees, self.n_trees) + 1]
+
+    def _looks(self, how: Unbiased, queries: Queries) -> Floats:
+        """Propensities of ranks, ``float64 [ranks]``; where `how` asks for it other trees find them."""
+        if how.estimate == "regression_em":
+            estimate = RegressionEM(how, self.terms[0])
+            LambdaMART(**TREES, objective=estimate).fit(queries)
+            how = estimate.found
+        return looks(how, queries, self.terms[0])
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""

@@ -260,6 +260,9 @@ def test_rankers_that_cannot_be_debiased(given, rule):
         ({"kind": "additive", "propensities": (1.0,)}, "additive learns what it needs"),
         ({"kind": "ipw", "propensities": (1.0, 0.0)}, "propensity of rank 2 is 0.0"),
         ({"kind": "ipw", "least": 0.0}, "least=0.0 is out of range"),
+        ({"kind": "ipw", "estimate": "em"}, "estimate='em' is out of range; it is one of interventions, regression_em"),
+        ({"kind": "ipw", "estimate": "regression_em", "propensities": (1.0,)}, "propensities are given; leave one out"),
+        ({"kind": "pairwise", "estimate": "regression_em"}, "pairwise learns what it needs; leave one out"),
         ({"kind": "ipw", "positions": ""}, "names the label source"),
     ],
 )  # fmt: skip
