@@ -26,14 +26,17 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import QueryObjective
 from ltr.objectives.terms import Term, saturations, terms_of
-from ltr.objectives.unbiased import ONLY_FEATURES, InverseObjective, Unbiased, in_words, looks, shown_once
+from ltr.objectives.unbiased import ONLY_FEATURES, InverseObjective, Kind, Unbiased, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, mean_measure
 
 AT_REST = 0.001
 """By how much the training measure may rise on after the epoch that was kept."""
+WAYS: tuple[Kind, ...] = ("ipw", "pairwise", "additive", "dla")
+"""To take position bias out of clicks."""
 STEP = 0.1
 """Of additive biases of ranks, once an epoch."""
 
@@ -105,7 +108,8 @@ class LambdaRank(Ranker):
             30 %).
         objective, sigma, normalise, conventions: see `Objective`; an objective may be a measure's name.
         unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
-            ``dla``); what is learned of ranks is learned after every epoch. None takes labels as they are.
+            ``dla``, or ``auto``, where validation queries choose); what is learned of ranks is learned after every epoch. None takes labels as
+            they are.
         stop_on: the measure by which an epoch is the best, validation is flat and training accuracy falls.
         keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is where to expect a local
             optimum.
@@ -155,10 +159,6 @@ class LambdaRank(Ranker):
         if self.unbiased is not None:
             how = Unbiased.of(self.unbiased)
             object.__setattr__(self, "unbiased", how)
-            if how.kind == "auto":
-                raise ValueError(
-                    "LambdaRank: unbiased: auto chooses among trees (kind: lambdamart); take ipw, pairwise, additive or dla"
-                )
             if how.estimate == "regression_em":
                 raise ValueError(
                     "LambdaRank: estimate=regression_em grows trees (kind: lambdamart); give propensities, or take dla"
@@ -193,6 +193,10 @@ class LambdaRank(Ranker):
         callbacks = checked_callbacks(callbacks)
         if self.unbiased is not None and preferences is not None:
             raise ValueError("LambdaRank: preferences have no positions; leave unbiased out")
+        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+            if start is not None:
+                raise ValueError("LambdaRank: unbiased: auto begins anew; to go on, take the way that it kept")
+            return self._chosen_way(self.unbiased, queries, valid, tick, callbacks)
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
@@ -273,12 +277,27 @@ class LambdaRank(Ranker):
         return self.fit(queries, valid[0] if valid else None, tick, callbacks=callbacks)
 
     def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
-        """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts."""
-        if self.count_pairs or not begun.states:
+        """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts, and
+        where ``unbiased: auto`` may choose otherwise."""
+        if self.count_pairs or not begun.states or (isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto"):
             return self.fit(queries, valid, tick)
         fitted = self.fit(queries, valid, tick, start=begun.states[max(begun.states)])
         kept = {epoch: state for epoch, state in begun.states.items() if epoch in self.keep_epochs}
         return replace(fitted, states={**kept, **fitted.states})
+
+    def _chosen_way(
+        self, how: Unbiased, queries: Queries, valid: Queries | None, tick: Tick | None, callbacks: tuple[Callback, ...]
+    ) -> Self:
+        """`fit` in every way that ``unbiased: auto`` knows, and the one that validation queries choose."""
+        ways = WAYS[:-1] if self.count_pairs else WAYS
+        auto = Auto(how, self.terms, self.normalise, self.conventions, str(self.watched), ways)
+        return chosen_way(
+            auto,
+            queries,
+            valid,
+            lambda way: looks(way, queries, self.terms[0]),
+            lambda way: replace(self, unbiased=way).fit(queries, valid, tick, callbacks=callbacks),
+        )
 
     def _objective(self, queries: Queries, preferences: Preferences | None, state: State) -> QueryObjective:
         """What is learned from, of canonical queries, from this state on."""

@@ -57,8 +57,8 @@ class Unbiased(Named):
     """How position bias is taken out of clicks (`ltr.objectives.unbiased`).
 
     Args:
-        kind: ``ipw``, ``pairwise`` or ``additive``; of nets also ``dla``; ``auto`` is each of them and none, of which judged validation
-            queries choose (`ltr.trees.verdict`).
+        kind: ``ipw``, ``pairwise`` or ``additive``; of nets also ``dla``; ``auto`` is each of them and none, of which validation queries choose
+            (`ltr.rankers.chosen_way`).
         positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
         regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
             ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).

@@ -23,8 +23,9 @@ from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import ONLY_FEATURES, Kind, Unbiased, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
-from ltr.rankers.training import Callback, Progress, checked_callbacks, query_values
+from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
@@ -32,7 +33,6 @@ from ltr.trees.grower import TreeOptions, leaves_again
 from ltr.trees.regression_em import TREES, RegressionEM
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
-from ltr.trees.verdict import NAIVE, verdict
 from ltr.trees.watch import Watch, is_function, read_stopping
 
 BIASES = "unbiased/biases"
@@ -282,31 +282,18 @@ class LambdaMART(TreeRanker):
         start: "LambdaMART | None",
         callbacks: tuple[Callback, ...],
     ) -> "LambdaMART":
-        """`fit` in every way that ``unbiased: auto`` knows, and the one that the first validation queries are ranked best by; of a `start`
-        the way that it was fitted in."""
+        """`fit` in every way that ``unbiased: auto`` knows, and the one that the first validation queries choose; of a `start` the way that it
+        was fitted in."""
         if start is not None:
             return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
-        auto, binned = Unbiased.of(self.unbiased or ""), queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
-        if not valid:
-            raise ValueError("LambdaMART: unbiased: auto chooses on judged validation queries, and there are none")
-        judged, measure = valid[0], str(self.watched or Measure.of("ndcg_10"))
-        ranks = judged.sources.get(auto.positions)
-        if ranks is not None and (~np.isnan(ranks) & ~np.isnan(judged.labels)).any():
-            raise ValueError(
-                f"LambdaMART: unbiased: auto chooses by judgments, and the validation queries are pages (they have a {auto.positions!r})"
-            )
-        auto.shown_at(binned.queries, self.terms[0])
-        ways: dict[str, Unbiased | None] = {
-            NAIVE: None,
-            **{way.kind: way for way in auto.ways(binned.queries, self.terms, self.normalise, WAYS)},
-        }
-        fitted = {name: replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks) for name, way in ways.items()}
-        found = verdict(
-            {name: query_values(measure, judged, one.predict(judged.features), self.conventions) for name, one in fitted.items()},
-            Measure.of(measure).key,
-        )
-        kept = fitted[found.kept]
-        return replace(kept, remarks=(found.sentence, *kept.remarks))
+        binned = queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
+        measure = str(self.watched or Measure.of("ndcg_10"))
+        auto = Auto(Unbiased.of(self.unbiased or ""), self.terms, self.normalise, self.conventions, measure, WAYS)
+
+        def fit(way: Unbiased | None) -> LambdaMART:
+            return replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks)
+
+        return chosen_way(auto, binned.queries, valid[0] if valid else None, lambda how: self._looks(how, binned.queries), fit)
 
     def _boosted(
         self,

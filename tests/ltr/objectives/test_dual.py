@@ -180,7 +180,6 @@ def test_states_and_biases_that_do_not_go_together():
         ({"normalise": "query"}, "dla weighs pages"),
         ({"count_pairs": 3}, "dla learns from no pairs"),
         ({"unbiased": Unbiased("ipw", estimate="regression_em")}, "grows trees .*give propensities, or take dla"),
-        ({"unbiased": "auto"}, "auto chooses among trees"),
         ({"unbiased": Unbiased("pairwise"), "normalise": "term"}, "take none"),
     ],
 )  # fmt: skip
