@@ -10,7 +10,7 @@ Features are standardised by means and deviations of the training data, which ar
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, cast
 
 import numpy as np
 from numba import types
@@ -193,10 +193,10 @@ class LambdaRank(Ranker):
         callbacks = checked_callbacks(callbacks)
         if self.unbiased is not None and preferences is not None:
             raise ValueError("LambdaRank: preferences have no positions; leave unbiased out")
-        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+        if self._way and self._way.kind == "auto":
             if start is not None:
                 raise ValueError("LambdaRank: unbiased: auto begins anew; to go on, take the way that it kept")
-            return self._chosen_way(self.unbiased, queries, valid, tick, callbacks)
+            return self._chosen_way(self._way, queries, valid, tick, callbacks)
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
@@ -244,9 +244,9 @@ class LambdaRank(Ranker):
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
             remarks += (f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}",)
         remarks += tuple(saturations(self.objective, self.epochs))
-        if isinstance(self.unbiased, Unbiased) and state.biases.size:
-            remarks += (in_words(self.unbiased, state.biases[min(state.best_epoch, len(state.biases) - 1)]),)
-            if self.unbiased.kind != "ipw" and shown_once(self.unbiased, queries, self.terms[0]):
+        if self._way and state.biases.size:
+            remarks += (in_words(self._way, state.biases[min(state.best_epoch, len(state.biases) - 1)]),)
+            if self._way.kind != "ipw" and shown_once(self._way, queries, self.terms[0]):
                 remarks += (ONLY_FEATURES,)
         return replace(
             self,
@@ -279,7 +279,7 @@ class LambdaRank(Ranker):
     def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts, and
         where ``unbiased: auto`` may choose otherwise."""
-        if self.count_pairs or not begun.states or (isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto"):
+        if self.count_pairs or not begun.states or (self._way and self._way.kind == "auto"):
             return self.fit(queries, valid, tick)
         fitted = self.fit(queries, valid, tick, start=begun.states[max(begun.states)])
         kept = {epoch: state for epoch, state in begun.states.items() if epoch in self.keep_epochs}
@@ -299,12 +299,17 @@ class LambdaRank(Ranker):
             lambda way: replace(self, unbiased=way).fit(queries, valid, tick, callbacks=callbacks),
         )
 
+    @property
+    def _way(self) -> Unbiased | None:
+        """`unbiased`, which has been read."""
+        return cast(Unbiased | None, self.unbiased)
+
     def _objective(self, queries: Queries, preferences: Preferences | None, state: State) -> QueryObjective:
         """What is learned from, of canonical queries, from this state on."""
         if preferences is not None:
             return PreferenceObjective(queries, preferences, self.sigma)
-        plain, how = Objective(queries, self.objective, self.conventions, self.sigma, self.normalise), self.unbiased
-        if not isinstance(how, Unbiased):
+        plain, how = Objective(queries, self.objective, self.conventions, self.sigma, self.normalise), self._way
+        if how is None:
             return plain
         begun = state.biases if state.biases.size else None
         if begun is not None and begun.shape[1] != how.sides:
@@ -407,7 +412,7 @@ class LambdaRank(Ranker):
         weights, width = Weights.restored(arrays, self.hidden), len(self.names)
         if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
             raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
-        sides = self.unbiased.sides if isinstance(self.unbiased, Unbiased) else 1
+        sides = self._way.sides if self._way else 1
         if any(state.biases.shape[1] != sides for state in states.values()):
             raise ValueError(f"biases of ranks whose shape does not go with unbiased={self.unbiased}")
         scaling = arrays["scaling"]
