@@ -26,7 +26,7 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import QueryObjective
 from ltr.objectives.terms import Term, saturations, terms_of
-from ltr.objectives.unbiased import ONLY_FEATURES, InverseObjective, Kind, Unbiased, in_words, looks, shown_once
+from ltr.objectives.unbiased import ONLY_FEATURES, InverseObjective, Kind, Unbiased, by_rank, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
@@ -472,6 +472,13 @@ class LambdaRank(Ranker):
         of ``ipw`` the propensities."""
         last = self.states[max(self.states)] if self.states else None
         return last.biases if last is not None and last.biases.size else None
+
+    @property
+    def position_bias(self) -> dict[str, Floats]:
+        """As it was at the epoch that was kept."""
+        if self._way is None or self.biases is None or self.best_iteration is None:
+            return {}
+        return by_rank(self._way, self.biases[min(self.best_iteration, len(self.biases) - 1)])
 
     @property
     def best_iteration(self) -> int | None:

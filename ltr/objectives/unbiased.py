@@ -468,10 +468,17 @@ def widened(begun: Floats | None, n_ranks: int, start: float, sides: int) -> Flo
     return np.pad(begun, ((0, 0), (0, 0), (0, max(n_ranks - begun.shape[2], 0))), constant_values=start)
 
 
+def by_rank(how: Unbiased, bias: Floats) -> dict[str, Floats]:
+    """What was learned of ranks 1, 2, …, ``bias float64 [sides, ranks]``, by what it is: ``propensity``, ``t_plus`` and ``t_minus``, or ``bias``, in
+    scores beside the first rank's; each ``float64 [ranks]``."""
+    if how.kind == "additive":
+        return {"bias": bias[0] - bias[0, 0]}
+    return dict(zip(("t_plus", "t_minus") if how.kind == "pairwise" else ("propensity",), bias, strict=True))
+
+
 def in_words(how: Unbiased, bias: Floats) -> str:
     """What was learned of the first ten ranks, ``bias float64 [sides, ranks]``, as a sentence."""
-    sides = bias[:, :10] - bias[:, :1] if how.kind == "additive" else bias[:, :10]
-    shown = [" ".join(f"{value:.2f}" for value in side) for side in sides]
+    shown = [" ".join(f"{value:.2f}" for value in side[:10]) for side in by_rank(how, bias).values()]
     if how.kind == "additive":
         return f"position bias of ranks 1, 2, … (additive, in scores): {shown[0]}"
     if how.kind == "ipw":

@@ -21,7 +21,7 @@ from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.objectives.unbiased import ONLY_FEATURES, Kind, Unbiased, in_words, looks, shown_once
+from ltr.objectives.unbiased import ONLY_FEATURES, Kind, Unbiased, by_rank, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
@@ -535,6 +535,13 @@ class LambdaMART(TreeRanker):
     def why_fixed(self) -> str | None:
         """Leaves of trees that are monotone in a feature have to stay in their order."""
         return "leaves that move freely do not stay monotone in a feature" if any(self.monotone.values()) else None
+
+    @property
+    def position_bias(self) -> dict[str, Floats]:
+        """As it was at the last tree that is kept."""
+        if self._way is None or self.biases is None:
+            return {}
+        return by_rank(self._way, self.biases[min(self.ensemble.n_trees, len(self.biases) - 1)])
 
     @property
     def importances(self) -> dict[str, Floats]:

@@ -104,6 +104,19 @@ def test_a_log_that_cannot_tell_keeps_clicks_as_they_are(ranker):
     assert "by clicks and not by judgments" in known.remarks[0]
 
 
+@pytest.mark.parametrize("ranker", [ltr.LambdaMART(**SMALL, n_trees=3), ltr.LambdaRank(**NET)], ids=["trees", "net"])
+def test_what_was_learned_of_ranks_has_names(ranker):
+    queries = pages(n_queries=30, per_query=3)
+    assert ranker.fit(queries).position_bias == {}
+    for way, names in (("ipw", {"propensity"}), ("pairwise", {"t_plus", "t_minus"}), ("additive", {"bias"})):
+        model = replace(ranker, unbiased=way).fit(queries)
+        assert set(model.position_bias) == names
+        for line in model.position_bias.values():
+            assert line.shape == (8,)
+            assert f"{line[1]:.2f} {line[2]:.2f}" in model.remarks[-1]
+    assert model.position_bias["bias"][0] == 0
+
+
 def test_a_net_that_goes_on_has_chosen_already():
     queries = pages(n_queries=30, per_query=3)
     net = ltr.LambdaRank(**{**NET, "epochs": 2})
