@@ -176,7 +176,8 @@ class LambdaRank(Ranker):
         preferences: Preferences | None = None,
         callbacks: Callback | Sequence[Callback] = (),
     ) -> Self:
-        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best.
+        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best; of `unbiased` nets the last
+        one is, as it is with ``keep: train``: what clicks say with their bias is what they are not to learn.
 
         Args:
             queries, valid: the data.
@@ -205,6 +206,7 @@ class LambdaRank(Ranker):
         state = self._start(queries.n_features, start)
         objective = self._objective(queries, preferences, state)
         ranks = objective if isinstance(objective, Debiased) else None
+        by_last = ranks is not None and (valid is queries or self.keep == "train")
         states, pairs = {}, []
         for epoch in range(state.epoch, self.epochs):
             rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
@@ -225,7 +227,8 @@ class LambdaRank(Ranker):
                 if self.update == "query" and not isinstance(ranks, InverseObjective):
                     ranks(scores, epoch)
                 state = replace(state, biases=np.array(ranks.biases))
-            state = self._after(state, weights, train, value, rng)
+            judged = epoch + 1 if by_last else train if self.keep == "train" else value
+            state = self._after(state, weights, (train, value, judged), rng)
             if ranks is not None:
                 ranks.biases[:] = state.biases
             if epoch + 1 in self.keep_epochs:
@@ -241,6 +244,8 @@ class LambdaRank(Ranker):
         remarks: tuple[str, ...] = (
             f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}",
         )
+        if by_last:
+            remarks = (f"last epoch ({state.epoch}) kept: clicks with position bias do not say which is best",)
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
             remarks += (f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}",)
         remarks += tuple(saturations(self.objective, self.epochs))
@@ -332,9 +337,10 @@ class LambdaRank(Ranker):
     def _random(self, n_features: int, restarts: int) -> Weights:
         return random_weights(n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
 
-    def _after(self, state: State, weights: Weights, train: float, value: float, rng: np.random.Generator) -> State:
-        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat."""
-        epoch, judged = state.epoch + 1, train if self.keep == "train" else value
+    def _after(self, state: State, weights: Weights, found: tuple[float, float, float], rng: np.random.Generator) -> State:
+        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat. What was `found` are the
+        measure on training and on validation queries, and by what the epoch is judged."""
+        epoch, (train, value, judged) = state.epoch + 1, found
         rows = np.vstack((state.rows, (epoch, train, value)))
         after = replace(state, weights=weights, epoch=epoch, before=train, rows=rows)
         if judged > state.best_value:
@@ -442,7 +448,7 @@ class LambdaRank(Ranker):
         if not self.states or not (last := self.states[max(self.states)]).epoch:
             return None
         needed, kept, name = self.flat_epochs or 50, last.best_epoch, Measure.of(self.stop_on).key
-        start, end = self._run_around(kept, last.rows)
+        start, end = self._run_around(kept, last.rows) if last.restarts else (0, len(last.rows))
         end = min(end, kept + needed)
         train = last.rows[:end, 1]
         if (rise := float(train[kept - 1 :].max() - train[kept - 1])) > AT_REST:

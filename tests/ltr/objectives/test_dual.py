@@ -142,6 +142,18 @@ def test_a_restart_begins_with_ranks_that_are_alike():
     assert len(rows) == len(model.biases) - 1
 
 
+def test_without_other_queries_the_last_epoch_is_kept():
+    queries = pages(n_queries=20, per_query=3)
+    net = ltr.LambdaRank(**FEW, unbiased="pairwise")
+    for model in (net.fit(queries), replace(net, keep="train").fit(queries, judged(2))):
+        assert (model.best_iteration, model.states[6].restarts) == (6, 0)
+        assert np.array_equal(model.weights.flat, model.states[6].weights.flat)
+        assert model.remarks[0] == "last epoch (6) kept: clicks with position bias do not say which is best"
+    resumed = replace(net, epochs=8).go_on(net.fit(queries), queries)
+    assert resumed.digest == replace(net, epochs=8).fit(queries).digest
+    assert ltr.LambdaRank(**FEW).fit(queries).remarks[0].startswith("best epoch")
+
+
 def test_it_is_said_where_features_alone_tell_documents_from_ranks():
     fixed, mixed = (pages(jitter=jitter, n_queries=8, per_query=2) for jitter in (0.0, 1.0))
     net = ltr.LambdaRank(epochs=2, unbiased="dla")
