@@ -338,8 +338,8 @@ class LambdaRank(Ranker):
         return random_weights(n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
 
     def _after(self, state: State, weights: Weights, found: tuple[float, float, float], rng: np.random.Generator) -> State:
-        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat. What was `found` are the
-        measure on training and on validation queries, and by what the epoch is judged."""
+        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat. What was
+        `found` are the measure on training and on validation queries, and by what the epoch is judged."""
         epoch, (train, value, judged) = state.epoch + 1, found
         rows = np.vstack((state.rows, (epoch, train, value)))
         after = replace(state, weights=weights, epoch=epoch, before=train, rows=rows)
@@ -418,8 +418,8 @@ class LambdaRank(Ranker):
         weights, width = Weights.restored(arrays, self.hidden), len(self.names)
         if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
             raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
-        sides = self._way.sides if self._way else 1
-        if any(state.biases.shape[1] != sides for state in states.values()):
+        sides = self._way.sides if self._way else 0
+        if any(state.biases.size and state.biases.shape[1] != sides for state in states.values()):
             raise ValueError(f"biases of ranks whose shape does not go with unbiased={self.unbiased}")
         scaling = arrays["scaling"]
         if scaling.dtype != np.float64 or not np.isfinite(scaling).all() or not (scaling[1] > 0).all():

@@ -469,8 +469,8 @@ def widened(begun: Floats | None, n_ranks: int, start: float, sides: int) -> Flo
 
 
 def by_rank(how: Unbiased, bias: Floats) -> dict[str, Floats]:
-    """What was learned of ranks 1, 2, …, ``bias float64 [sides, ranks]``, by what it is: ``propensity``, ``t_plus`` and ``t_minus``, or ``bias``, in
-    scores beside the first rank's; each ``float64 [ranks]``."""
+    """What was learned of ranks 1, 2, …, ``bias float64 [sides, ranks]``, by what it is: ``propensity``, ``t_plus`` and ``t_minus``, or
+    ``bias``, in scores beside the first rank's; each ``float64 [ranks]``."""
     if how.kind == "additive":
         return {"bias": bias[0] - bias[0, 0]}
     return dict(zip(("t_plus", "t_minus") if how.kind == "pairwise" else ("propensity",), bias, strict=True))

@@ -2,7 +2,8 @@
 
 Two questions are asked of each way to train, on validation pages: how well its scores foretell clicks beside the rank that they were shown
 at (`ltr.clicks.scored_looks`, fitted to one half of the queries, asked of the other, and the other way round), and how many clicks a page
-would draw in its order (`ltr.clicks.off_policy.reordered`), for which the log has to tell how often ranks are looked at. Pages that share a document are of one query; queries are what differs at random.
+would draw in its order (`ltr.clicks.off_policy.reordered`), for which the log has to tell how often ranks are looked at. Pages that share
+a document are of one query; queries are what differs at random.
 """
 
 from collections.abc import Mapping
@@ -58,7 +59,8 @@ class PageVerdict:
         self._looks = np.append(looks, np.full(max(self._pages.n_ranks - len(looks), 0), looks[-1]))
 
     def likelihood(self, scores: Floats) -> Floats:
-        """Of clicks on pages that were held out, nats a page, mean of each query, ``float64 [queries]``; `scores` in the order of `queries`."""
+        """Of clicks on pages that were held out, nats a page, mean of each query, ``float64 [queries]``; `scores` in the order of
+        `queries`."""
         own = scores[self._order]
         own = (own - own.mean()) / max(float(own.std()), 1e-12)
         rows, found = np.repeat(self._half, np.diff(self._pages.offsets)), np.empty(self._pages.n_pages)
@@ -75,8 +77,8 @@ class PageVerdict:
         return np.bincount(self._query, values) / np.bincount(self._query)
 
     def verdict(self, scores: Mapping[str, Floats]) -> Verdict:
-        """A way is kept that foretells held-out clicks better than `NAIVE` by more than a standard error, and would draw more of them: of several the
-        one that foretells them best; otherwise `NAIVE`.
+        """A way is kept that foretells held-out clicks better than `NAIVE` by more than a standard error, and would draw more of them: of
+        several the one that foretells them best; otherwise `NAIVE`.
 
         Args:
             scores: by way ``float64 [documents]`` in the order of `queries`; `NAIVE` among them.

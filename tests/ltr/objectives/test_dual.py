@@ -174,6 +174,11 @@ def test_states_and_biases_that_do_not_go_together():
     model = ltr.LambdaRank(**FEW, unbiased="dla").fit(queries)
     with pytest.raises(ValueError, match="the state learned 1 numbers of a rank, and pairwise learns 2"):
         ltr.LambdaRank(**FEW, unbiased="pairwise").fit(queries, start=model.states[6])
+    plain = ltr.LambdaRank(**FEW)
+    with pytest.raises(ValueError, match="shape does not go with unbiased=None"):
+        ltr.LambdaRank.restored(plain.parameters, model.arrays, model.names)
+    unborn = ltr.LambdaRank(epochs=0, unbiased="pairwise").fit(queries)
+    assert unborn.restored(unborn.parameters, unborn.arrays, unborn.names).biases is None
     for biases, rule in (
         (np.ones((3, 2, 8)), "shape does not go with"),
         (np.full((3, 1, 8), np.nan), "not finite"),
