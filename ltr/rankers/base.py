@@ -370,6 +370,12 @@ class Ranker(Named, ABC):
         return {}
 
     @property
+    def position_bias(self) -> dict[str, Floats]:
+        """What it learned of ranks from clicks, ``float64 [ranks]`` from the first, by the name of each number that it learned of a rank
+        (`ltr.objectives.unbiased.by_rank`); empty where it took labels as they are."""
+        return {}
+
+    @property
     def arrays(self) -> Arrays:
         """What it learned, by name.
 
