@@ -571,6 +571,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
     from tasks.data.about_file import about_file
+    from tasks.data.calibrated import calibrated
     from tasks.data.check import findings, shared_queries
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
@@ -591,16 +592,23 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
         except DataError as error:
             found.append(Finding("error", data.clicks.log.name, str(error).removeprefix(f"{data.clicks.log}: ")))
             data = data.model_copy(update={"clicks": None})
-    seen: dict[str, Queries] = {}
+    made = {file: Prepared(ingested.data) for file, ingested in read.items()}
     for file, ingested in read.items():
-        made = Prepared(ingested.data)
         try:
-            made = prepare.fn(ingested.data, data, file)
+            made[file] = prepare.fn(ingested.data, data, file)
         except DataError as error:
             found.append(Finding("error", file, str(error).removeprefix(f"{file}: ")))
-        queries = open_queries(made.data)
+    sets = {file: one.data for file, one in made.items()}
+    try:
+        sets, said = calibrated(sets, data, rules)
+        found += [Finding("note", "calibrate", note) for note in said]
+    except DataError as error:
+        found.append(Finding("error", "calibrate", str(error).removeprefix("data.calibrate: ")))
+    seen: dict[str, Queries] = {}
+    for file, ingested in read.items():
+        queries = open_queries(sets[file])
         found += [Finding("warning", file, note) for note in ingested.notes]
-        found += [Finding("note", file, note) for note in made.notes]
+        found += [Finding("note", file, note) for note in made[file].notes]
         found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
@@ -732,6 +740,7 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from pathlib import Path
 
     make_state_folder()
+    from tasks.data.calibrated import calibrated
     from tasks.data.ingest import ingest, read_for
     from tasks.data.prepare import prepare
     from tasks.store.datasets import open_queries
@@ -740,7 +749,8 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     config = _config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
     read = ingest.fn(files, config.data)
-    queries = open_queries(prepare.fn(read.data, config.data).data)
+    prepared = prepare.fn(read.data, config.data).data
+    queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names)
     return model, read_for(model.names, queries, files), config
 

@@ -14,6 +14,7 @@ from ltr.linear.linear_ranker import IMPUTE
 from ltr.metrics.measure import why_undefined
 from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
+from tasks.data.calibrated import calibrated
 from tasks.data.check import check, refuse, shared_queries
 from tasks.data.check_log import check_log
 from tasks.data.folds import fit_together, rotate, split, validation_cut
@@ -42,14 +43,14 @@ def ready_data(config: RunConfig) -> Ready:
     """
     data, findings = _sources(config)
     groups = _groups(data)
-    sets: dict[str, str] = {}
-    for label, paths in groups.items():
-        read = ingest(paths, data, label)
-        prepared = prepare(read.data, data, label)
-        sets[label] = prepared.data
-        findings += check(prepared.data, read.split_queries, label, config.core_conventions)
-        findings += [Finding("warning", label, note) for note in read.notes]
-        findings += [Finding("note", label, note) for note in prepared.notes]
+    read = {label: ingest(paths, data, label) for label, paths in groups.items()}
+    prepared = {label: prepare(one.data, data, label) for label, one in read.items()}
+    sets, said = calibrated({label: one.data for label, one in prepared.items()}, data, config.core_conventions)
+    findings += [Finding("note", "calibrate", note) for note in said]
+    for label, name in sets.items():
+        findings += check(name, read[label].split_queries, label, config.core_conventions)
+        findings += [Finding("warning", label, note) for note in read[label].notes]
+        findings += [Finding("note", label, note) for note in prepared[label].notes]
     if data.clicks:
         findings += check_log(data.clicks, list(sets.values()))
     for (earlier, one), (later, other) in combinations(sets.items(), 2):
