@@ -312,13 +312,14 @@ def _parser() -> argparse.ArgumentParser:
         "--to",
         required=True,
         metavar="FORMAT",
-        help="lightgbm, xgboost, xgboost-ubj, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, xgboost-dump, lightgbm-dump (Vespa) or onnx",
+        help="lightgbm, xgboost, xgboost-ubj, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, elastic (Elasticsearch's own), xgboost-dump, lightgbm-dump (Vespa) or onnx",
     )
     export.add_argument(
         "--engine",
         metavar="ENGINE",
-        help="what is to open it: opensearch-2.19 (its version), vespa or solr; refused where it would score otherwise",
+        help="what is to open it: opensearch-2.19 or elasticsearch-8.15 (its version), vespa or solr; refused where it would score otherwise",
     )
+    export.add_argument("--extractors", metavar="FILE.json", help="for elastic: the query that each feature is the score of")
     export.add_argument("-o", "--output", required=True, metavar="FILE")
     export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
     settable(export, "a key of the configuration, such as label=grade (data.label=grade is the same)")
@@ -784,8 +785,10 @@ def _export(given: argparse.Namespace) -> int:
         from tasks.store.state import require_output
         from tasks.tracking.lookup import find_model
 
-        require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()))
-        done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete, given.engine)
+        extractors = Path(given.extractors) if given.extractors else None
+        require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()), *([extractors] if extractors else ()))
+        found_model = model or find_model(given.model)
+        done = export_to(found_model, given.output, given.to, queries, given.complete, given.engine, extractors)
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:
