@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from tasks.data.ir_collections import PREFIX, collection_file
 from tasks.records import DataError
 
 
@@ -16,11 +17,13 @@ def expanded(path: Path) -> Path:
 
 
 def located(path: Path) -> Path:
-    """A path that can be opened (`expanded`).
+    """A path that can be opened (`expanded`); of ``ir_datasets:NAME`` the file that the collection was written to.
 
     Raises:
-        DataError: where there is no such file, or a folder.
+        DataError: where there is no such file, or a folder; as `collection_file`.
     """
+    if str(path).startswith(PREFIX):
+        return collection_file(str(path))
     found = expanded(path)
     if found.is_dir():
         raise DataError(f"{found}: this is a folder; name the files in it")
