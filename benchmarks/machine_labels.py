@@ -153,8 +153,8 @@ def main() -> None:
         shown = "; ".join(f"of people's {k} {', '.join(f'{p:.2f}' for p in row)}" for k, row in enumerate(confused[0]))
         table.note(
             f"Means over five folds and {n_seeds} seeds. In brackets how far NDCG@10 is from that of the machine's labels with people's in place of "
-            "those that they judged, ± the standard error over test queries, each with its mean over the seeds. "
-            + (f"The machine says 0, 1, 2: {shown}." if len(confused) == 1 else "")
+            "those that they judged, ± the standard error over test queries, each with its mean over the seeds."
+            + (f" The machine says 0, 1, 2: {shown}." if len(confused) == 1 else "")
         )
         table.record()
 

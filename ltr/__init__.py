@@ -22,6 +22,7 @@ from ltr.linear.adarank import AdaRank
 from ltr.linear.conditional import ConditionalModel
 from ltr.linear.least_squares import LeastSquares
 from ltr.linear.listwise import Listwise
+from ltr.linear.query_fusion import QueryFusion
 from ltr.linear.ranksvm import RankSVM
 from ltr.linear.svmmap import SVMmap
 from ltr.metrics.conventions import Conventions
@@ -51,7 +52,7 @@ KINDS: dict[str, type[Ranker]] = {
     ranker.kind: ranker
     for ranker in (
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
-        Fusion, WeightedFusion,
+        Fusion, QueryFusion, WeightedFusion,
         Average,
     )
 }  # fmt: skip
@@ -93,6 +94,7 @@ __all__ = [
     "Polished",
     "Preferences",
     "Queries",
+    "QueryFusion",
     "RankBoost",
     "RankSVM",
     "Ranker",
