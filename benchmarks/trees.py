@@ -32,11 +32,13 @@ THREADS = len(os.sched_getaffinity(0))
 PARTS = ("fit", "construct", "memory")
 
 Options = Mapping[str, Any]
-Contestant = Callable[[Lifelike, int, Options], tuple[Callable[[], Any], Callable[[], Any]]]
-"""Of a data set, a number of trees and options: what only bins, and what fits from raw arrays and returns a function that predicts."""
+Timed = tuple[Callable[[], Any], Callable[[], Any]]
+"""What only bins, and what fits from raw arrays and returns a function that predicts."""
+Contestant = Callable[[Lifelike, int, Options], Timed]
+"""Of a data set, a number of trees and options."""
 
 
-def ours(data: Lifelike, n_trees: int, options: Options) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def ours(data: Lifelike, n_trees: int, options: Options) -> Timed:
     import ltr
 
     def queries() -> ltr.Queries:
@@ -46,7 +48,7 @@ def ours(data: Lifelike, n_trees: int, options: Options) -> tuple[Callable[[], A
     return lambda: ltr.Binned(queries()), lambda: model.fit(queries()).predict
 
 
-def lightgbm(data: Lifelike, n_trees: int, options: Options) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def lightgbm(data: Lifelike, n_trees: int, options: Options) -> Timed:
     import lightgbm
 
     given = {
@@ -64,7 +66,7 @@ def lightgbm(data: Lifelike, n_trees: int, options: Options) -> tuple[Callable[[
     return construct, lambda: lightgbm.train(given, construct(), n_trees).predict
 
 
-def xgboost(data: Lifelike, n_trees: int, options: Options) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def xgboost(data: Lifelike, n_trees: int, options: Options) -> Timed:
     import xgboost
 
     given = {
@@ -78,7 +80,7 @@ def xgboost(data: Lifelike, n_trees: int, options: Options) -> tuple[Callable[[]
     return construct, lambda: xgboost.train(given, construct(), n_trees).inplace_predict
 
 
-def catboost(data: Lifelike, n_trees: int, options: Options) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def catboost(data: Lifelike, n_trees: int, options: Options) -> Timed:
     import catboost
 
     of_query = np.repeat(np.arange(len(data.offsets) - 1), np.diff(data.offsets))

@@ -90,7 +90,7 @@ def _rankers(outcome: RunOutcome) -> Table:
     title = f"{_plain(outcome.config.name)}: test queries{f', {outcome.config.cut}' if outcome.config.cut else ''}"
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     table.add_column("measure" if turned else "ranker")
-    for column in named.values() if turned else map(title_of, measures):
+    for column in named.values() if turned else (title_of(measure).replace(":", "\n:") for measure in measures):
         table.add_column(column, justify="right")
     if turned:
         for measure in measures:

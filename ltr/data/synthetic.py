@@ -124,6 +124,13 @@ class Browsing:
     noise: float = 0.05
 
 
+def attraction(users: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How often those who look at a document want it, by what they value in it (``float64 [documents]`` both): the logistic of
+    3·(value − 1)."""
+    wanted: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-3.0 * (users - 1.0)))
+    return wanted
+
+
 def simulate_sessions(
     offsets: NDArray[np.int64],
     judged: NDArray[np.float64],
@@ -135,8 +142,7 @@ def simulate_sessions(
     """Search sessions over a judged data set.
 
     The old ranker orders by the judged label plus noise that differs a little from session to session. A user examines rank r
-    with probability r^−bias and clicks with probability noise + (1 − 2·noise)·attraction, the attraction of a document being
-    the logistic of 3·(user value − 1) (`Browsing`).
+    with probability r^−bias and clicks with probability noise + (1 − 2·noise)·attraction (`Browsing`, `attraction`).
 
     Args:
         offsets: ``[queries + 1]``.
@@ -148,8 +154,7 @@ def simulate_sessions(
     """
     browsing = browsing or Browsing()
     noise = browsing.noise
-    attraction = 1.0 / (1.0 + np.exp(-3.0 * (users - 1.0)))
-    parts = []
+    attractive, parts = attraction(users), []
     for q in range(len(offsets) - 1):
         rng = np.random.default_rng([seed, 6, q])
         first, last = offsets[q], offsets[q + 1]
@@ -157,7 +162,7 @@ def simulate_sessions(
         old = judged[first:last] + 1.5 * rng.normal(size=last - first)
         order = np.argsort(-(old + 0.7 * rng.normal(size=(per_query, last - first))), axis=1)[:, :size]
         examined = rng.random((per_query, size)) < np.arange(1.0, size + 1.0) ** -browsing.bias
-        clicks = examined & (rng.random((per_query, size)) < noise + (1 - 2 * noise) * attraction[first + order])
+        clicks = examined & (rng.random((per_query, size)) < noise + (1 - 2 * noise) * attractive[first + order])
         parts.append((np.full(order.size, q), first + order.ravel(), (np.cumsum(clicks, axis=1) * clicks).ravel(), size))
     return Sessions(
         session=np.concatenate([k * per_query + np.repeat(np.arange(per_query), size) for k, (*_, size) in enumerate(parts)]),

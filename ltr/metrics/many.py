@@ -11,7 +11,7 @@ from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, I1, I8, Address, Floats, Ints, Kernel, address, record_type
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
-from ltr.metrics.dcg import steady
+from ltr.metrics.dcg import gain_mean_value, steady
 from ltr.metrics.evaluation import short_factors, tie_breaker, tie_groups
 from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, value_kernel, why_undefined
 
@@ -24,6 +24,7 @@ class Reading(NamedTuple):
         value: address of its kernel.
         in_expectation: whether equal scores count as tied, and not in the order given.
         cut: whether only ranks above the cutoff matter.
+        additive: whether it is Σ gain · curve, so that documents that trade places change it by what they bring themselves.
     """
 
     curve: Floats
@@ -31,9 +32,10 @@ class Reading(NamedTuple):
     value: Address
     in_expectation: bool
     cut: bool
+    additive: bool
 
 
-READING = record_type(Reading, F8_1D, I8, I8, I1, I1)
+READING = record_type(Reading, F8_1D, I8, I8, I1, I1, I1)
 """The type of a `Reading`."""
 
 
@@ -93,7 +95,7 @@ class Judged:
     def reading(self) -> Reading:
         """How compiled code reads the measure."""
         in_expectation, cut = self.conventions.ties == "expected", self.measure.cutoff is not None
-        return Reading(self.curve, self.cutoff, address(self.value, VALUE), in_expectation, cut)
+        return Reading(self.curve, self.cutoff, address(self.value, VALUE), in_expectation, cut, self.value is gain_mean_value)
 
     def mean(self, total: Floats, defined: int) -> Floats:
         """Means of rankings from the sums over `defined` queries, as the conventions count the others.

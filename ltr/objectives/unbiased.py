@@ -11,9 +11,10 @@ g_u > g_l, shown at ranks p and r:
 - ``additive``: λ's are taken at scores to which a bias b_p of the rank is added; after each iteration b_p makes a step of Newton along the
   sum of the λ's of what was shown there, times the learning rate, with a penalty on b².
 
-The second is XGBoost's ``lambdarank_unbiased``, the third what LightGBM does where a dataset has positions. As their sources have it, XGBoost takes ranks from the order of rows and the cost of a pair at the negative
-of its difference of scores (log(1 + e^o), where the paper and its authors' program have log(1 + e^−o)); neither keeps what it learned to go
-on from. Here ranks are data, and what was learned after each tree is saved with it.
+The second is XGBoost's ``lambdarank_unbiased``, the third what LightGBM does where a dataset has positions. As their sources have it,
+XGBoost takes ranks from the order of rows and the cost of a pair at the negative of its difference of scores (log(1 + e^o), where the paper
+and its authors' program have log(1 + e^−o)); neither keeps what it learned to go on from. Here ranks are data, and what was learned after
+each tree is saved with it.
 """
 
 from collections.abc import Sequence
@@ -57,8 +58,8 @@ class Unbiased(Named):
         positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
         regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
             ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).
-        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated from documents that were shown at
-            several ranks (`ltr.data.propensities`), a document being what has the same features.
+        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated from
+            documents that were shown at several ranks (`ltr.data.propensities`), a document being what has the same features.
         least: of ``ipw`` the least propensity that is divided by.
 
     Raises:

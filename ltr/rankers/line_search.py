@@ -3,8 +3,9 @@
 The scores (1 − α)·a + α·b change their order only where two documents of a query cross, at α = d_a/(d_a − d_b) for score differences
 d_a and d_b of opposite sign. Between two crossings no measure changes, so its mean over the queries is a step function of α with
 finitely many steps. A sweep goes from crossing to crossing, as along the lines of an arrangement (Bentley & Ottmann 1979): only the
-documents that meet there change places, and the measure is taken again only where that changed a gain above its cutoff. Of a measure
-with a cutoff k, documents with k others that are above them all the way never matter and are not crossed at all. Powell's method and
+documents that meet there change places, and the measure is taken again only where that changed a gain above its cutoff; a sum over ranks,
+such as NDCG, changes by what these documents bring. Of a measure with a cutoff k, documents with k others that are above them all the way
+never matter and are not crossed at all. Powell's method and
 RankLib's coordinate ascent (Metzler & Croft 2007) try some points of such a line and may miss the best step between them.
 """
 
@@ -14,7 +15,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import ArrayLike
 
-from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, ready
+from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, Ints32, inner, ready
 from ltr.kernels.ranking import by_score
 from ltr.metrics.evaluation import tie_groups
 from ltr.metrics.many import READING, Judged, Reading, value_at
@@ -22,6 +23,8 @@ from ltr.metrics.measure import fewer_is_better, value_kernel
 
 _TOGETHER = 1e-12
 """Crossings no further apart than this are one: three documents that meet in a point are found to within rounding."""
+_AFRESH = 1024
+"""Changes of a sum after which it is taken again as a whole, so that rounding does not add up."""
 _NARROW = 1e-9
 """Intervals shorter than this are left out where there are others: scores in there differ by little more than rounding."""
 
@@ -216,18 +219,22 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
                 for k in range(size[u]):
                     ranked[filled + k] = own[begin[u] + k]
                 filled += size[u]
-    grouped = units < n
+    grouped, mean = units < n, np.empty(units)
+    for u in range(units):
+        mean[u] = own[begin[u] : begin[u] + size[u]].mean()
     groups = _ends(place, size, units, filled, ends)
     times, above, below = _crossings(a, b, alive)
-    alphas, values, found = np.empty(len(times)), np.empty(len(times) + 1), 0
+    alphas, values, found, added = np.empty(len(times)), np.empty(len(times) + 1), 0, 0
     values[0] = value(ranked, ends[:groups], curve, cutoff)
     k = 0
     while k < len(times):
-        start = k
+        start, change = k, 0.0
         while k < len(times) and times[k] - times[start] <= _TOGETHER:
             u, v = above[k], below[k]
+            change -= _brings(u, place, size, mean, curve) + _brings(v, place, size, mean, curve)
             place[u] += size[v]
             place[v] -= size[u]
+            change += _brings(u, place, size, mean, curve) + _brings(v, place, size, mean, curve)
             k += 1
         changed = False
         for j in range(start, k):
@@ -236,15 +243,26 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
                     position, gain = place[u] + i, own[begin[u] + i]
                     changed |= ranked[position] != gain and (position < cutoff or not reading.cut)
                     ranked[position] = gain
-        if grouped:
-            groups = _ends(place, size, units, filled, ends)
         if changed or grouped:
-            now = value(ranked, ends[:groups], curve, cutoff)
+            added = added + 1 if reading.additive else 0
+            now = values[found] + change
+            if added % _AFRESH == 0:
+                groups = _ends(place, size, units, filled, ends) if grouped else groups
+                now = value(ranked, ends[:groups], curve, cutoff)
             if now != values[found]:
                 alphas[found] = times[start]
                 found += 1
                 values[found] = now
     return alphas[:found].copy(), values[: found + 1].copy(), at_first, at_second
+
+
+@inner()
+def _brings(u: int, place: Ints, size: Ints, mean: Floats, curve: Floats) -> float:
+    """What a unit adds to Σ gain · curve where it stands."""
+    total = 0.0
+    for rank in range(place[u], place[u] + size[u]):
+        total += mean[u] * curve[rank]
+    return total
 
 
 @njit(cache=True)
@@ -300,13 +318,13 @@ def _ends(place: Ints, size: Ints, units: int, filled: int, ends: Ints) -> int:
 
 
 @njit(cache=True)
-def _crossings(a: Floats, b: Floats, alive: Ints) -> tuple[Floats, Ints, Ints]:
+def _crossings(a: Floats, b: Floats, alive: Ints) -> tuple[Floats, Ints32, Ints32]:
     """The α in (0, 1) at which two units change places, rising, and which is above before and which after."""
     n = 0
     for i in range(len(alive)):
         for j in range(i + 1, len(alive)):
             n += 1 if b[alive[i]] < b[alive[j]] else 0
-    times, above, below = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    times, above, below = np.empty(n), np.empty(n, np.int32), np.empty(n, np.int32)
     n = 0
     for i in range(len(alive)):
         for j in range(i + 1, len(alive)):

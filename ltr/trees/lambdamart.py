@@ -147,8 +147,9 @@ class LambdaMART(TreeRanker):
             )
         object.__setattr__(self, "interactions", tuple(map(tuple, self.interactions)))
         if self.unbiased is not None:
-            object.__setattr__(self, "unbiased", Unbiased.of(self.unbiased))
-            self._check_unbiased()
+            way = Unbiased.of(self.unbiased)
+            object.__setattr__(self, "unbiased", way)
+            self._check_unbiased(way)
         flat = [name for term in self.terms for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
@@ -214,12 +215,12 @@ class LambdaMART(TreeRanker):
             raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
         if self.unbiased is not None and preferences is not None:
             raise ValueError("LambdaMART: preferences have no positions; leave unbiased out")
-        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+        if self._way and self._way.kind == "auto":
             return self._chosen_way(queries if binned else given, tuple(several), tick, start, checked_callbacks(callbacks))
         learner = replace(self, biases=self._biases_before(start, given))
         shard = Shard(learner, given, preferences, binned)
         fitted = self._boosted(shard, tuple(several), tick, start, checked_callbacks(callbacks))
-        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind != "ipw" and shown_once(self.unbiased, given, self.terms[0]):
+        if self._way and self._way.kind != "ipw" and shown_once(self._way, given, self.terms[0]):
             return replace(fitted, remarks=(*fitted.remarks, ONLY_FEATURES))
         return fitted
 
@@ -247,7 +248,7 @@ class LambdaMART(TreeRanker):
     def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
         scores would be added in another order. All of them where ``unbiased: auto`` may choose otherwise of more trees."""
-        if isinstance(self.unbiased, Unbiased) and self.unbiased.kind == "auto":
+        if self._way and self._way.kind == "auto":
             return self.fit(queries, valid, tick)
         if begun.rest is not None and self.base is None:
             begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
@@ -284,7 +285,8 @@ class LambdaMART(TreeRanker):
         the way that it was fitted in."""
         if start is not None:
             return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
-        auto, binned = Unbiased.of(self.unbiased or ""), queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
+        auto, binned = self._way, queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
+        assert auto is not None
         if not valid:
             raise ValueError("LambdaMART: unbiased: auto chooses on judged validation queries, and there are none")
         judged, measure = valid[0], str(self.watched or Measure.of("ndcg_10"))
@@ -341,8 +343,8 @@ class LambdaMART(TreeRanker):
         kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
         rest = ensemble.between(kept.n_trees, ensemble.n_trees)
         biases = _learned_biases(data)
-        if biases is not None:
-            remarks = (*remarks, in_words(Unbiased.of(self.unbiased or ""), biases[min(kept.n_trees, len(biases) - 1)]))
+        if self._way and biases is not None:
+            remarks = (*remarks, in_words(self._way, biases[min(kept.n_trees, len(biases) - 1)]))
         return replace(
             self,
             trees=kept,
@@ -434,32 +436,36 @@ class LambdaMART(TreeRanker):
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
     def _ranking_objective(self, queries: Queries) -> ObjectiveFunction:
-        how, term = self.unbiased, self.terms[0]
-        if isinstance(how, Unbiased) and how.kind == "pairwise":
+        how, term = self._way, self.terms[0]
+        if how and how.kind == "pairwise":
             return PairwiseObjective(queries, term, how, self.conventions, self.sigma, self.biases)
         objective = Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
-        if not isinstance(how, Unbiased):
+        if how is None:
             return objective
         if how.kind == "ipw":
             assert self.biases is not None
             return InverseObjective(objective, queries, term, how, self.biases[:1])
         return AdditiveObjective(objective, queries, term, how, self.learning_rate, self.biases)
 
-    def _check_unbiased(self) -> None:
+    @property
+    def _way(self) -> Unbiased | None:
+        """`unbiased`, which has been read."""
+        return cast(Unbiased | None, self.unbiased)
+
+    def _check_unbiased(self, way: Unbiased) -> None:
         if not self.terms or self.loss != "ranking":
             given = f"loss={self.loss!r}" if self.loss != "ranking" else "a function"
             raise ValueError(f"LambdaMART: unbiased weighs pairs of an objective's measure; {given} has none")
-        Unbiased.of(self.unbiased or "").check(self.terms, self.normalise)
+        way.check(self.terms, self.normalise)
 
     def _biases_before(self, start: "LambdaMART | None", queries: Queries) -> Floats | None:
         """What is known of ranks before the first tree that is to be grown."""
-        how = self.unbiased
-        if not isinstance(how, Unbiased):
+        how = self._way
+        if how is None:
             return None
         if how.kind == "ipw":
             return looks(how, queries, self.terms[0])[None, None]
-        before = start.unbiased if start is not None else None
-        if start is None or start.biases is None or not isinstance(before, Unbiased) or before.kind != how.kind:
+        if start is None or start.biases is None or start._way is None or start._way.kind != how.kind:
             return None
         return start.biases[: min(start.ensemble.n_trees, self.n_trees) + 1]
 
@@ -482,7 +488,7 @@ class LambdaMART(TreeRanker):
 
     def _with_arrays(self, arrays: Arrays) -> "LambdaMART":
         biases = arrays.get(BIASES)
-        sides = 0 if not isinstance(self.unbiased, Unbiased) else 2 if self.unbiased.kind == "pairwise" else 1
+        sides = 0 if self._way is None else 2 if self._way.kind == "pairwise" else 1
         if biases is not None and (biases.dtype != np.float64 or biases.ndim != 3 or biases.shape[1] != sides or not biases.size):
             raise ValueError(f"biases of ranks have shape {biases.shape}, and unbiased is {self.unbiased}")
         if biases is not None and not np.isfinite(biases).all():

@@ -20,10 +20,10 @@ class Generate(Strict):
     """Artificial data with simulated sessions (`ltr.data.synthetic`): training, validation and test queries.
 
     What judges and users value is a polynomial in `active` variables: features, or sums of `mixed` features each; `shares` are those of
-    labels 0–4. Every query has so many
-    `sessions`, and so many of a `similar` query: one more word, the same results, users who value them a little differently; the label
-    ``click`` comes of the first, `more` names further ones. Of as many sessions of an `earlier` time features are made: how often a
-    document was shown and clicked, and at which rank.
+    labels 0–4. Every query has so many `sessions`, and so many of a `similar` query: one more word, the same results, users who value them a
+    little differently; the label ``click`` comes of the first, `more` names further ones. Of as many sessions of an `earlier` time features
+    are made: how often a document was shown and clicked, and at which rank. With `attraction` there is a label source of that name: how often
+    users who look at a document want it, which no log shows.
     """
 
     queries: tuple[int, int, int] = (1000, 500, 1000)
@@ -33,6 +33,7 @@ class Generate(Strict):
     sessions: int = Field(20, ge=1)
     similar: int = Field(0, ge=0)
     earlier: int = Field(0, ge=0)
+    attraction: bool = False
     active: int = Field(5, ge=1)
     mixed: int = Field(1, ge=1)
     shares: tuple[float, float, float, float, float] = LABEL_SHARES

@@ -7,13 +7,14 @@ import polars as pl
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.data.synthetic import HISTORY, World, history, simulate_sessions
+from ltr.data.synthetic import HISTORY, World, attraction, history, simulate_sessions
 from tasks.config.click_labels import ClickLog
 from tasks.config.data_section import Data, Generate
 from tasks.store import state
 from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, made_whole
 
+ATTRACTION = "attraction"
 EARLIER = 1000
 """By which the seed of an earlier time's sessions is ahead."""
 
@@ -29,7 +30,7 @@ def generate(config: Generate, scale: float = 1.0) -> Data:
             _write(partial, config, sizes)
     log = ClickLog(log=folder / "sessions.parquet", text="text", more=config.more)
     tables = {role: [folder / f"{role}.parquet"] for role in ("train", "valid", "test")}
-    return Data(**tables, clicks=log)
+    return Data(**tables, clicks=log, sources=[ATTRACTION] if config.attraction else [])
 
 
 def _write(folder: Path, config: Generate, sizes: tuple[int, ...]) -> None:
@@ -46,6 +47,8 @@ def _write(folder: Path, config: Generate, sizes: tuple[int, ...]) -> None:
             "document": pl.Series([f"{query_ids[q]}-{k}" for q in range(size) for k in range(config.documents)]),
             "label": pl.Series(queries.labels.astype(np.int8)),
         })  # fmt: skip
+        if config.attraction:
+            names = names.with_columns(pl.Series(ATTRACTION, attraction(users)))
         features = pl.DataFrame(queries.features, schema=list(queries.names))
         if config.earlier:
             before = simulate_sessions(queries.offsets, queries.labels, users, config.earlier, seed=config.seed + stream + EARLIER)

@@ -32,9 +32,9 @@ from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
 
 _READER = 3
+"""Raised when the readers change what they make of the same bytes."""
 _WHOLE = 1 << 24
 """Whole numbers up to this one are features without loss."""
-"""Raised when the readers change what they make of the same bytes."""
 
 
 @dataclass(frozen=True)

@@ -225,28 +225,31 @@ class Tracker:
                 return found.info.run_id
             if found:
                 self._discard(found.info.run_id)
-            folder = CellFolder.of(result.key)
-            params = {"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}
             own = {DIGEST: result.digest, **({"remarks": "; ".join(result.remarks)[:5000]} if result.remarks else {})}
             run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
             try:
-                now = int(time.time() * 1000)
-                metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
-                metrics.append(Metric("train_seconds", result.seconds, now, 0))
-                lines = _curve(folder, now) + _pairs(folder, now)
-                self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=_params(params))
-                self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
-                for path in (folder.pairs, folder.importance, folder.values):
-                    if path.is_file():
-                        self.client.log_artifact(run_id, str(path))
+                self._log_cell(run_id, cell, result, data)
                 if model:
-                    self._log_model(run_id, folder.model)
+                    self._log_model(run_id, CellFolder.of(result.key).model)
             except BaseException:
                 with suppress(MlflowException, OSError, OperationalError):
                     self._end(run_id, RunStatus.FAILED)
                 raise
             self._end(run_id, RunStatus.FINISHED)
             return run_id
+
+    def _log_cell(self, run_id: str, cell: Cell, result: CellResult, data: Sequence[LoggedDataset]) -> None:
+        """A finished cell's numbers, parameters, data sets and files."""
+        folder, now = CellFolder.of(result.key), int(time.time() * 1000)
+        metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
+        metrics.append(Metric("train_seconds", result.seconds, now, 0))
+        lines = _curve(folder, now) + _pairs(folder, now)
+        params = _params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section})
+        self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=params)
+        self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
+        for path in (folder.pairs, folder.importance, folder.values):
+            if path.is_file():
+                self.client.log_artifact(run_id, str(path))
 
     @patient
     def failed_cell(self, cell: Cell, key: str, why: str) -> None:

@@ -176,7 +176,8 @@ SLOWER = {**CONFIG, "rankers": {"linear": {**CONFIG["rankers"]["linear"], "epoch
 
 
 def kill_while_training(folder, seconds, seed):
-    """Starts the run, kills its process alone at a random moment of the `seconds` from the beginning of training on; finished cells."""
+    """Starts the run and kills its process alone at a random moment of the `seconds` from the beginning of training on: whether it was
+    still at work, and the cells that were finished."""
     run = subprocess.Popen(COMMAND, cwd=folder, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         if line.startswith(("training", "found")):
@@ -187,26 +188,31 @@ def kill_while_training(folder, seconds, seed):
         run.send_signal(signal.SIGKILL)
     run.wait(30)
     run.stderr.close()
-    return finished_cells(folder)
+    return run.returncode == -signal.SIGKILL, finished_cells(folder)
+
+
+KILLS_A_FOLDER = 4
 
 
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
 def test_a_thousand_kills_between_and_inside_cells(tmp_path):
-    """A folder for every two kills; counts go to standard output. One kill, in `test_sigkill_after_a_cell`, stays in the normal suite."""
+    """A folder for every four kills, each in what the ones before left to be trained; counts go to standard output. One kill, in
+    `test_sigkill_after_a_cell`, stays in the normal suite."""
     whole = prepared(tmp_path / "whole", SLOWER)
     uninterrupted = finish(whole)
     seconds = sum(json.loads(path.read_text())["seconds"] for path in finished_cells(whole))
-    moments = []
-    for second in range(500):
-        folder, before = prepared(tmp_path / "run", SLOWER), {}
-        for seed in (2 * second, 2 * second + 1):
-            before = kill_while_training(folder, seconds, seed)
-            moments.append(len(before))
+    finished, folders = [], 0
+    while len(finished) < 1000:
+        folder, before, folders = prepared(tmp_path / "run", SLOWER), {}, folders + 1
+        for kill in range(KILLS_A_FOLDER):
+            left = 1 - len(before) / len(uninterrupted[1])
+            killed, before = kill_while_training(folder, seconds * left, folders * KILLS_A_FOLDER + kill)
+            finished += [len(before)] * killed
         assert_as_if_nothing_had_happened(folder, uninterrupted, before)
         shutil.rmtree(folder)
-        print({cells: moments.count(cells) for cells in sorted(set(moments))}, "kills by finished cells", flush=True)
-    assert sum(cells < 4 for cells in moments) >= 500
+        print(len(finished), "kills, by finished cells", {n: finished.count(n) for n in sorted({*finished})}, flush=True)
+    assert sum(cells < len(uninterrupted[1]) for cells in finished) >= 500
 
 
 @pytest.mark.long

@@ -60,6 +60,20 @@ def test_documents_below_a_cutoff_all_the_way_are_left_out_and_nothing_changes()
         assert found.values[np.searchsorted(found.alphas, alpha)] == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_sum_over_ranks_is_followed_through_many_thousand_crossings(tied):
+    rng = np.random.default_rng(2)
+    labels, offsets = rng.integers(0, 5, 400).astype(np.float64), np.array([0, 1, 400])
+    a, b = rng.normal(size=(2, 400)) + 0.3 * labels
+    if tied:
+        a[100:150], b[100:150] = a[50:100], b[50:100]
+    found = between(Judged.of_labels(labels, offsets, ltr.Measure.of("ndcg"), ltr.Conventions()), a, b)
+    assert len(found.alphas) > 10_000
+    for alpha in np.linspace(0.0013, 0.9987, 200):
+        value = np.nanmean(ltr.evaluate(labels, mix_scores(a, b, alpha), offsets, ["ndcg"])["ndcg"])
+        assert found.values[np.searchsorted(found.alphas, alpha)] == pytest.approx(value, abs=1e-12)
+
+
 def test_an_interval_of_rounding_is_not_the_best_one():
     found = Mixtures(np.array([0.3, 0.3 + 1e-12, 0.9]), np.array([0.1, 0.9, 0.2, 0.2]), (0.0, 0.0), "ndcg_10")
     assert found.best == (0.3 + 1e-12, 0.9, 0.2)

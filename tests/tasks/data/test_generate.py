@@ -1,5 +1,6 @@
 """Generated files go through the same door as a user's own."""
 
+import numpy as np
 import polars as pl
 import pytest
 from pydantic import ValidationError
@@ -43,6 +44,16 @@ def test_clicks_of_an_earlier_time_are_features(workplace):
     assert added == list(HISTORY)
     assert table.select(without.columns).equals(without)
     assert 0 < table["clicks_before"].mean() < 1
+
+
+def test_how_much_users_want_each_document_is_a_label_source(workplace):
+    data = generate.fn(SMALL.model_copy(update={"attraction": True, "sessions": 2000}))
+    queries = open_queries(prepare.fn(ingest.fn(data.train, data).data, data).data)
+    wanted, clicks = queries.sources["attraction"], queries.sources["click"]
+    assert ((wanted > 0) & (wanted < 1)).all()
+    assert "attraction" not in queries.names
+    shown = ~np.isnan(clicks)
+    assert np.corrcoef(wanted[shown], clicks[shown])[0, 1] > 0.5
 
 
 def test_worlds_that_cannot_be():
