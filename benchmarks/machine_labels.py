@@ -22,8 +22,7 @@ import ltr
 from benchmarks.defaults import FOLDER, RULES, Folds, folds, ids, parts_of
 from benchmarks.results import Table
 from ltr.data.queries import Queries
-from ltr.metrics.calibration import calibrate, confidence, expected_gains
-from ltr.metrics.gains import graded, label_worth
+from ltr.metrics.calibration import calibrate, expected_labels
 
 SHARES, SEEDS = (0.05, 0.1, 0.2), 5
 COARSE = np.array([0, 1, 1, 2, 2])
@@ -81,11 +80,10 @@ def ways(parts: list[Drawn], share: float, grouped: bool) -> dict[str, list[Quer
     known: dict[str, Mapping[str, NDArray[np.str_]]] = {EXPECTED: {}, **({BY_KIND: attributes} if grouped else {})}
     for name, by in known.items():
         confusion = calibrate(np.concatenate(people), np.concatenate([part.machine for part in parts]), by)
-        gains = graded(confusion.people, RULES)
         for part, own, mixed in zip(parts, people, found[MIXED], strict=True):
-            mean, variance = expected_gains(confusion.of(part.machine, {"kind": part.kind.astype(str)}), gains)
-            made = replace(part.queries, labels=np.where(np.isnan(own), label_worth(mean, RULES), own))
-            weights = np.where(np.isnan(own), confidence(variance, confusion, gains), 1.0)
+            labels, sure = expected_labels(confusion, confusion.of(part.machine, {"kind": part.kind.astype(str)}), RULES)
+            made = replace(part.queries, labels=np.where(np.isnan(own), labels, own))
+            weights = np.where(np.isnan(own), sure, 1.0)
             found.setdefault(name, []).append(made)
             found.setdefault(WEIGHED(name), []).append(replace(made, document_weights=weights))
             if name == EXPECTED:

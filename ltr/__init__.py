@@ -25,6 +25,7 @@ from ltr.linear.listwise import Listwise
 from ltr.linear.query_fusion import QueryFusion
 from ltr.linear.ranksvm import RankSVM
 from ltr.linear.svmmap import SVMmap
+from ltr.metrics.calibration import Confusion, calibrate, expected_labels
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import MEASURES, Measure
@@ -77,6 +78,7 @@ __all__ = [
     "Column",
     "Combination",
     "ConditionalModel",
+    "Confusion",
     "Conventions",
     "Corrected",
     "Estimator",
@@ -104,10 +106,12 @@ __all__ = [
     "Unbiased",
     "WeightedFusion",
     "WhyAbove",
+    "calibrate",
     "certify",
     "combine",
     "corrected",
     "evaluate",
+    "expected_labels",
     "ledger",
     "load",
     "mix_scores",

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.kernels.kernel import Floats, Ints
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.gains import graded, label_worth
 
 PARTS = 10
 """Into which the judged documents are cut to choose by."""
@@ -124,8 +126,8 @@ def calibrate(
     shares = smoothed(whole, plain)[None]
     if chosen.by:
         of_group = np.array([chosen.groups.get(name, 0) for name in groupings[chosen.by][judged].tolist()])
-        own = np.array([_counted(kinds[of_group == k], levels[of_group == k], sizes) for k in range(1, len(chosen.groups) + 1)])
-        shares = np.concatenate((shares, drawn_to(own, shares[0], chosen.group)))
+        own = _counted(kinds + of_group * sizes[0], levels, ((len(chosen.groups) + 1) * sizes[0], sizes[1])).reshape(-1, *sizes)
+        shares = np.concatenate((shares, drawn_to(own[1:], shares[0], chosen.group)))
     return Confusion(labels[0], labels[1], shares, _at_large(whole), chosen.by, chosen.groups, plain, chosen.group, n, likelihood)
 
 
@@ -146,6 +148,18 @@ def confidence(variance: Floats, confusion: Confusion, gains: Floats) -> Floats:
     overall = expected_gains(confusion.at_large[None], gains)[1][0]
     weights: Floats = 1.0 / (1.0 + variance / overall) if overall > 0 else np.ones(len(variance))
     return weights
+
+
+def expected_labels(confusion: Confusion, shares: Floats, conventions: Conventions) -> tuple[Floats, Floats]:
+    """The labels that are worth the expected gain, and how much each document counts (`confidence`); ``float64 [documents]`` each.
+
+    Args:
+        shares: what people would say of the documents (`Confusion.of`).
+        conventions: which say what a label gains.
+    """
+    gains = graded(confusion.people, conventions)
+    mean, variance = expected_gains(shares, gains)
+    return label_worth(mean, conventions), confidence(variance, confusion, gains)
 
 
 def smoothed(counts: Floats, plain: float) -> Floats:
@@ -203,13 +217,12 @@ def _grouped(name: str, values: NDArray[np.str_], table: tuple[Ints, Ints, Ints]
     names = [value for value in np.unique(values).tolist() if value]
     groups = {value: k for k, value in enumerate(names, 1)}
     of_group = np.array([groups.get(value, 0) for value in values.tolist()])
-    cell = (of_group * sizes[0] + kinds) * sizes[1] + levels
-    shape = (len(names) + 1, *sizes)
-    whole = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+    row, flat = of_group * sizes[0] + kinds, ((len(names) + 1) * sizes[0], sizes[1])
+    whole = _counted(row, levels, flat)
     found = dict.fromkeys(STRENGTHS, 0.0)
     for k in range(part.max() + 1):
         held = part == k
-        left = whole - np.bincount(cell[held], minlength=whole.size).reshape(shape)
+        left = (whole - _counted(row[held], levels[held], flat)).reshape(-1, *sizes)
         everyone = smoothed(left.sum(axis=0), plain)
         left[0] = 0.0  # of queries whose group is not known all are asked
         for strength in STRENGTHS:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr.data.queries import Queries
-from ltr.metrics.calibration import Confusion, calibrate, confidence, expected_gains
-from ltr.metrics.gains import graded, label_worth
+from ltr.metrics.calibration import Confusion, calibrate, expected_labels
 from tasks.config.calibrate import Calibrate
 from tasks.config.data_section import Data
 from tasks.data.files import located
@@ -103,16 +102,13 @@ def _expected(queries: Queries, asked: Calibrate, confusion: Confusion, conventi
     """The data set with the labels that are worth the expected gain, what people said where they judged."""
     people, has = queries.sources[asked.people], ~np.isnan(queries.labels)
     shares = confusion.of(queries.labels[has], {name: _attribute(queries, name)[has] for name in asked.by})
-    gains = graded(confusion.people, conventions)
-    mean, variance = expected_gains(shares, gains)
     labels, weights = np.full(queries.n_documents, np.nan), np.ones(queries.n_documents)
-    labels[has] = label_worth(mean, conventions)
+    labels[has], weights[has] = expected_labels(confusion, shares, conventions)
     judged = ~np.isnan(people)
     labels[judged] = people[judged]
     made = replace(queries, labels=labels, sources={**queries.sources, "machine": queries.labels})
     if not asked.weights:
         return made
-    weights[has] = confidence(variance, confusion, gains)
     weights[judged] = 1.0
     return replace(made, document_weights=weights)
 
@@ -123,7 +119,7 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
         np.concatenate([getter(queries) for queries in sets]) for getter in (lambda q: q.sources[asked.people], lambda q: q.labels)
     )
     alike = float((people == machine)[~np.isnan(people) & ~np.isnan(machine)].mean())
-    worth = label_worth(expected_gains(confusion.shares[0], graded(confusion.people, conventions))[0], conventions)
+    worth = expected_labels(confusion, confusion.shares[0], conventions)[0]
     shown = ", ".join(f"{m:g} → {w:.2f}" for m, w in zip(confusion.machine[:_SHOWN], worth, strict=False))
     told = [
         f"people judged {number_of(confusion.judged, 'document')} of {number_of(int((~np.isnan(machine)).sum()), 'label')} of the machine's, "

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ltr.metrics.calibration import STRENGTHS, _parts, calibrate, confidence, expected_gains
+from ltr.metrics.calibration import STRENGTHS, _parts, calibrate, confidence, expected_gains, expected_labels
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.gains import graded, label_worth
 
@@ -114,6 +114,18 @@ def test_expected_gains_are_not_gains_of_expected_labels():
         np.testing.assert_allclose(mean, expected)
         np.testing.assert_allclose(variance, [0.5 * ((gains - expected[0]) ** 2)[[0, 2]].sum(), 0.0])
         np.testing.assert_allclose(graded(label_worth(mean, rules), rules), mean)
+
+
+def test_labels_and_weights_together():
+    people, machine, _, _ = drawn([HARSH], 0.5)
+    found, rules = calibrate(people, machine), Conventions()
+    labels, weights = expected_labels(found, found.of(machine, {}), rules)
+    gains = graded(found.people, rules)
+    for m in range(3):
+        row = found.shares[0, m]
+        assert labels[machine == m] == pytest.approx(np.log2(1 + row @ gains))
+        variance = row @ (gains - row @ gains) ** 2
+        assert weights[machine == m] == pytest.approx(confidence(np.array([variance]), found, gains)[0])
 
 
 def test_sure_gains_count_wholly_and_unknown_ones_half():
