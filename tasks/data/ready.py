@@ -148,12 +148,21 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             if absent:
                 few = ", ".join(train.names[:8]) + (" …" if len(train.names) > 8 else "")
                 raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {few}")
-    deaf = [name for name, section in config.rankers.items() if not section.core.query_weights]
-    if deaf and config.data.weight:
-        able = [kind for kind, core in ltr.KINDS.items() if core.query_weights]
-        raise DataError(
-            f"data.weight: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh queries; these do: {', '.join(able)}"
-        )
+    weighed = {
+        "data.weight": ("queries", "query_weights", config.data.weight is not None),
+        "data.calibrate.weights": (
+            "documents",
+            "document_weights",
+            config.data.calibrate is not None and config.data.calibrate.weights,
+        ),
+    }
+    for key, (what, trait, asked) in weighed.items():
+        deaf = [name for name, section in config.rankers.items() if asked and not getattr(section.core, trait)]
+        if deaf:
+            able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
+            raise DataError(
+                f"{key}: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh {what}; these do: {', '.join(able)}"
+            )
     complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]
     for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):
         queries = open_queries(dataset)

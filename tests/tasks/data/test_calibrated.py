@@ -10,7 +10,7 @@ from ltr.metrics.calibration import calibrate, expected_gains
 from ltr.metrics.gains import graded, label_worth
 from tasks.config.reading import parse
 from tasks.data.calibrated import calibrated
-from tasks.data.ready import ready_data
+from tasks.data.ready import ready_data, require_sources
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
 
@@ -86,6 +86,15 @@ def test_groups_that_differ_are_taken_and_sure_labels_count_more(folder):
     assert len(np.unique(found["label"][~judged])) == 6
     assert (found["weight"][judged] == 1).all()
     assert (found["weight"][~judged] < 1).all()
+
+
+def test_weights_are_for_rankers_that_obey_them(folder):
+    asked = {**BY_COLUMN, "calibrate": {"source": "grade", "weights": True}}
+    config = parse({"data": asked, "rankers": {"a": {"kind": "column", "feature": "a"}, "net": {"kind": "lambdarank"}}})
+    with pytest.raises(
+        DataError, match=r"data.calibrate.weights: rankers.net \(lambdarank\) does not weigh documents; these do: lambdamart, "
+    ):
+        require_sources(config, ready_data(config).folds)
 
 
 def test_several_sets_share_one_confusion_and_are_found_again(folder):
