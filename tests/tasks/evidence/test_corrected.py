@@ -1,5 +1,7 @@
 """Rankers of a run as people would judge them: against all of people's labels, in a whole run, and what is refused."""
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
@@ -13,6 +15,7 @@ from tasks.store.datasets import open_queries
 
 
 def written(share, n_queries=60, seed=0):
+    """Writes a machine's labels and people's of a share; returns people's of everything."""
     rng = np.random.default_rng(seed)
     n = 20 * n_queries
     people = rng.choice(3, n, p=[0.6, 0.3, 0.1])
@@ -21,6 +24,7 @@ def written(share, n_queries=60, seed=0):
         "query": [f"q{k // 20}" for k in range(n)], "document": [f"d{k}" for k in range(n)], "label": machine,
         "grade": [int(y) if rng.random() < share else None for y in people], "good": people + rng.normal(size=n), "poor": people + 5 * rng.normal(size=n),
     }).write_csv("judged.csv")  # fmt: skip
+    return people
 
 
 CONFIG = {
@@ -33,18 +37,18 @@ CONFIG = {
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_run_says_what_people_would(workplace):
-    written(0.4)
+    people = written(0.4)
     outcome = run(parse(CONFIG))
     found = next(one for one in outcome.evidence if isinstance(one, AsPeopleWould))
     assert [(row.run, row.against) for row in found.rows] == [("good", None), ("poor", None), ("poor", "good")]
-    table = pl.read_csv("judged.csv")
+    table = pl.read_csv("judged.csv").with_columns(people=people)
     for row in found.rows[:2]:
-        machine = []
-        for _, own in table.group_by("query"):
-            top = own.sort(row.run, descending=True).head(5)["label"].to_numpy()
-            machine.append((top / np.log2(np.arange(2, 7))).sum())
-        assert row.found.machine == pytest.approx(np.mean(machine))
-        assert row.found.interval[0] < row.found.value < row.found.machine
+        dcg = {"label": [], "people": []}
+        for (_, own), (labels, values) in itertools.product(table.group_by("query"), dcg.items()):
+            top = own.sort(row.run, descending=True).head(5)[labels].to_numpy()
+            values.append((top / np.log2(np.arange(2, 7))).sum())
+        assert row.found.machine == pytest.approx(np.mean(dcg["label"]))
+        assert row.found.interval[0] < np.mean(dcg["people"]) < row.found.interval[1] < row.found.machine
     assert found.rows[2].settled
     tests = [open_queries(fold.test) for fold in outcome.folds]
     judged = sum((~np.isnan(queries.sources["grade"])).sum() for queries in tests)
