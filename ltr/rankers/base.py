@@ -106,7 +106,7 @@ class Ranker(Named, ABC):
         certified: it gets a certificate of local optimality unless other rankers are named.
         has_weights: it has weights that can be moved, without which there is no certificate.
         query_weights: it obeys `ltr.Queries.weights`, or learns nothing that they could change.
-        document_weights: it obeys `ltr.Queries.document_weights`; the others refuse them.
+        document_weights: it obeys `ltr.Queries.document_weights`, or learns nothing that they could change; the others refuse them.
         sparse_features: it learns from features of scipy.sparse as they are; the others refuse them.
         sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
