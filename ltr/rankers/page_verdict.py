@@ -13,7 +13,7 @@ import numpy as np
 from ltr.clicks import scored_looks
 from ltr.clicks.off_policy import reordered
 from ltr.clicks.pages import Pages
-from ltr.data.queries import Queries, canonical, chosen, row_digests
+from ltr.data.queries import Queries, canonical, chosen
 from ltr.kernels.kernel import Bools, Floats, Ints, Words
 from ltr.metrics.measure import Measure
 from ltr.metrics.significance import Comparison, holm, paired_t
@@ -49,7 +49,7 @@ class PageVerdict:
         self._order = order[place[order] >= 0]
         place, page = place[self._order], page[self._order]
         clicked = (self.queries.source(Measure.of(term.measure).source) > 0)[self._order]
-        digests, document = np.unique(row_digests(self.queries.features)[self._order], return_inverse=True)
+        digests, document = np.unique(self.queries.row_digests[self._order], return_inverse=True)
         _, page = np.unique(page, return_inverse=True)
         query, self._half = _of_documents(page, document, digests)
         self._pages = Pages(np.append(np.flatnonzero(np.diff(page, prepend=-1)), len(page)), document, place + 1, clicked, query)

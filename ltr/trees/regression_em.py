@@ -4,8 +4,9 @@ what attracts (Wang et al. 2018, "regression-based EM").
 The position-based model, P(click) = θ_k·γ(x), where γ = 1/(1 + e^−F(x)) is a function of the features, so that documents that are alike
 and were shown at different ranks tell these apart. Given θ and γ, what was not clicked attracted with the probability
 r = (1 − θ)γ/(1 − θγ), what was clicked with r = 1. A round is one tree along Σ r·log γ + (1 − r)·log(1 − γ), whose gradient r − γ is also
-that of the clicks' own likelihood, after steps of Newton of each θ_k along that. Wang et al. draw labels by r and grow a forest on them in every round, ULTRA moves a net along one
-batch of drawn labels; here nothing is drawn. What features do not tell of relevance is taken for the rank's.
+that of the clicks' own likelihood, after steps of Newton of each θ_k along that. Wang et al. draw labels by r and grow a forest on them in
+every round, ULTRA moves a net along one batch of drawn labels; here nothing is drawn. What features do not tell of relevance is taken for the
+rank's.
 """
 
 from collections.abc import Mapping
