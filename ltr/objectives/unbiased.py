@@ -29,7 +29,7 @@ from numba import njit, prange
 
 from ltr.data.named import Named
 from ltr.data.propensities import propensities
-from ltr.data.queries import Queries, mix, row_digests
+from ltr.data.queries import Queries, mix
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Address, Floats, Ints, NumbaType, address, record_type
 from ltr.kernels.ranking import by_score
@@ -194,7 +194,7 @@ def looks(how: Unbiased, queries: Queries, term: Term) -> Floats:
     if not len(given):
         shown = shown_at >= 0
         clicked = (queries.source(Measure.of(term.measure).source) > 0)[shown]
-        _, document = np.unique(row_digests(queries.features)[shown], return_inverse=True)
+        _, document = np.unique(queries.row_digests[shown], return_inverse=True)
         pairs, pair, impressions = np.unique(document * n_ranks + shown_at[shown], return_inverse=True, return_counts=True)
         clicks = np.bincount(pair, clicked).astype(np.int64)
         try:
@@ -214,7 +214,7 @@ def shown_once(how: Unbiased, queries: Queries, term: Term) -> bool:
     """Whether no document, told by its features, was shown at two ranks: then pages by themselves do not tell documents from ranks."""
     shown_at = how.shown_at(queries, term)
     shown = shown_at >= 0
-    documents = row_digests(queries.features)[shown]
+    documents = queries.row_digests[shown]
     at_ranks = mix(documents ^ mix(shown_at[shown].astype(np.uint64) + np.uint64(1)))
     return len(np.unique(at_ranks)) == len(np.unique(documents))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ltr.data.plain_function import AnyFunction, PlainFunction
 from ltr.data.queries import Queries, canonical
+from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.debiased import Debiased, debiased
@@ -87,6 +88,7 @@ class LambdaMART(TreeRanker):
     sharded: ClassVar[bool] = True
     query_weights: ClassVar[bool] = True
     document_weights: ClassVar[bool] = True
+    sparse_features: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 500
     n_leaves: int = 31
@@ -287,7 +289,8 @@ class LambdaMART(TreeRanker):
         was fitted in."""
         if start is not None:
             return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
-        binned = queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
+        given = queries.queries if isinstance(queries, Binned) else queries
+        binned = queries if isinstance(queries, Binned) or is_sparse(given.features) else Binned(queries, self.max_bins)
         measure = str(self.watched or Measure.of("ndcg_10"))
         assert self._way is not None
         auto = Auto(self._way, self.terms, self.normalise, self.conventions, measure, WAYS)
@@ -295,7 +298,7 @@ class LambdaMART(TreeRanker):
         def fit(way: Unbiased | None) -> LambdaMART:
             return replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks)
 
-        return chosen_way(auto, binned.queries, valid[0] if valid else None, lambda how: self._looks(how, binned.queries), fit)
+        return chosen_way(auto, given, valid[0] if valid else None, lambda how: self._looks(how, given), fit)
 
     def _boosted(
         self,

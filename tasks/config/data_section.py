@@ -4,15 +4,19 @@ import re
 from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from ltr.data.runs import Form, column_of
 from ltr.data.synthetic import LABEL_SHARES
+from tasks.config.calibrate import Calibrate
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
 from tasks.records import Columns, number_of
+
+Count = Annotated[int, Field(ge=1)]
+"""Of what there is at least one."""
 
 
 class Generate(Strict):
@@ -25,7 +29,7 @@ class Generate(Strict):
     users who look at a document want it, which no log shows.
     """
 
-    queries: tuple[int, int, int] = (1000, 500, 1000)
+    queries: tuple[Count, Count, Count] = (1000, 500, 1000)
     documents: int = Field(50, ge=2)
     features: int = Field(300, ge=2)
     noise: float = Field(0.3, ge=0)
@@ -95,6 +99,7 @@ class Data(Strict):
     binarise: float | None = None
     binarise_into: Literal["binary", "label"] = "binary"
     clicks: ClickLog | None = None
+    calibrate: Calibrate | None = None
 
     @property
     def columns(self) -> Columns:
@@ -122,6 +127,11 @@ class Data(Strict):
     @classmethod
     def _one_each_is_a_list(cls, value: Any) -> Any:
         return {name: cls._one_is_a_list(paths) for name, paths in value.items()} if isinstance(value, Mapping) else value
+
+    @field_validator("clicks", mode="before")
+    @classmethod
+    def _a_log_is_enough(cls, value: Any) -> Any:
+        return {"log": value} if isinstance(value, str | Path) else value
 
     @model_validator(mode="after")
     def _check(self) -> "Data":
@@ -160,6 +170,7 @@ class Data(Strict):
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
         names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
+        names += self.calibrate.made if self.calibrate else ()
         for name in [*names, *(self.generate.more if self.generate else ())]:
             if not re.fullmatch(r"\w{1,100}", name):
                 raise ValueError(
@@ -179,6 +190,25 @@ class Data(Strict):
                 raise ValueError(f"attributes: {name!r}: rename the column; the name of an attribute has no slash and is not empty")
         if self.attributes and self.generate:
             raise ValueError("attributes: generated data have no column beside features; name the data by files")
+        if self.calibrate:
+            self._check_calibrated(self.calibrate)
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
+        columns = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]
+        for name in columns:
+            if columns.count(name) > 1:
+                raise ValueError(f"two of query, document, label and weight are the column {name!r}: each has its own")
         return self
+
+    def _check_calibrated(self, calibrate: Calibrate) -> None:
+        if calibrate.source and calibrate.source not in self.sources:
+            raise ValueError(
+                f"calibrate.source: {calibrate.source!r} is not named by data.sources, as a column with people's labels is"
+            )
+        for name in calibrate.by:
+            if name != "query" and name not in self.attributes:
+                raise ValueError(
+                    f"calibrate.by: {name!r} is not query, nor one of data.attributes: {', '.join(self.attributes) or 'none'}"
+                )
+        if self.clean or self.binarise is not None:
+            raise ValueError("calibrate: clean and binarise look at labels of people, and these are a machine's")

@@ -423,7 +423,9 @@ class Tracked:
 
 @patient
 def close_abandoned(is_gone: Callable[[str], bool]) -> None:
-    """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells."""
+    """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells; looking for them makes nothing."""
+    if not _is_there():
+        return
     client, experiment = opened()
     running = client.search_runs([experiment], "attributes.status = 'RUNNING'", max_results=1000)
     abandoned = {run.info.run_id for run in running if is_gone(run.data.tags.get(OWNER, ""))}
@@ -432,10 +434,15 @@ def close_abandoned(is_gone: Callable[[str], bool]) -> None:
             client.set_terminated(run.info.run_id, RunStatus.to_string(RunStatus.KILLED))
 
 
+def _is_there() -> bool:
+    """Whether there is a store in which runs could be."""
+    return bool(os.environ.get("MLFLOW_TRACKING_URI")) or _STORE.exists()
+
+
 @patient
 def tracked() -> list[Tracked]:
     """Every run of the project, newest first; looking for them makes nothing."""
-    if not os.environ.get("MLFLOW_TRACKING_URI") and not _STORE.exists():
+    if not _is_there():
         return []
     client, experiment = opened()
     runs, token = [], None
