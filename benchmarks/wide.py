@@ -82,7 +82,7 @@ def main() -> None:
         _, _, who, folder, n_features, n_trees = sys.argv
         print(json.dumps(one(who, Path(folder), int(n_features), int(n_trees))))
         return
-    usual = ["1000000", "10000", "10", "3"]
+    usual = ["300000", "10000", "10", "3"]
     n_documents, n_features, n_trees, rounds = (int(given) for given in (sys.argv[1:] + usual[len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
