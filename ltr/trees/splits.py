@@ -53,9 +53,9 @@ def search(
     `counts` per bin are read where `counted`; with least squares the low half of a word is the count (`by_count`). Values of the
     children are clipped to `bounds` and, where `sign` is not 0, must be in its order.
     """
-    total = np.int64(0)
+    total = column[MISSING]
     n_total = 0
-    for k in range(N_BINS):
+    for k in range(np.uint64(n_edges + 1)):
         total += column[k]
     if counted:
         for k in range(N_BINS):
