@@ -84,7 +84,10 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         with _unchanged(path, digests[path]):
             rows = _read(path, data)
         notes += rows.notes
-        queries, apart = _regrouped(rows)
+        try:
+            queries, apart = _regrouped(rows)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
         parts.append(without(queries, data.drop))
         split += apart
     if any(map(is_table, paths)):
