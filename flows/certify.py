@@ -8,6 +8,7 @@ from prefect.artifacts import create_markdown_artifact
 
 from flows.leftovers import clear
 from tasks.config.run_config import RunConfig
+from tasks.data.calibrated import calibrated
 from tasks.data.ingest import ingest, read_for
 from tasks.data.prepare import prepare
 from tasks.evidence.optimality import CertificateRecord, everything, examine, write_certificates
@@ -32,7 +33,8 @@ def certify_model(
     commands of its kind left behind is cleared away first."""
     clear()
     read = ingest(config.data.files, config.data)
-    queries = open_queries(prepare(read.data, config.data).data)
+    prepared = prepare(read.data, config.data).data
+    queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     found = find_model(model, queries.names)
     queries = read_for(found.names, queries, config.data.files)
     ways = everything(measure, epsilon, delta, escape)

@@ -323,13 +323,14 @@ def _parser() -> argparse.ArgumentParser:
         "--to",
         required=True,
         metavar="FORMAT",
-        help="lightgbm, xgboost, xgboost-ubj, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, xgboost-dump, lightgbm-dump (Vespa) or onnx",
+        help="lightgbm, xgboost, xgboost-ubj, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, elastic (Elasticsearch's own), xgboost-dump, lightgbm-dump (Vespa) or onnx",
     )
     export.add_argument(
         "--engine",
         metavar="ENGINE",
-        help="what is to open it: opensearch-2.19 (its version), vespa or solr; refused where it would score otherwise",
+        help="what is to open it: opensearch-2.19 or elasticsearch-8.15 (its version), vespa or solr; refused where it would score otherwise",
     )
+    export.add_argument("--extractors", metavar="FILE.json", help="for elastic: the query that each feature is the score of")
     export.add_argument("-o", "--output", required=True, metavar="FILE")
     export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
     settable(export, "a key of the configuration, such as label=grade (data.label=grade is the same)")
@@ -587,6 +588,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     from ltr.data.queries import Queries
     from tasks.config.reading import override_all, parse
     from tasks.data.about_file import about_file
+    from tasks.data.calibrated import calibrated
     from tasks.data.check import findings, shared_queries
     from tasks.data.check_log import check_log
     from tasks.data.ingest import ingest
@@ -607,16 +609,23 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
         except DataError as error:
             found.append(Finding("error", data.clicks.log.name, _without_file(error, data.clicks.log)))
             data = data.model_copy(update={"clicks": None})
-    seen: dict[str, Queries] = {}
+    made = {file: Prepared(ingested.data) for file, ingested in read.items()}
     for file, ingested in read.items():
-        made = Prepared(ingested.data)
         try:
-            made = prepare.fn(ingested.data, data, file)
+            made[file] = prepare.fn(ingested.data, data, file)
         except DataError as error:
             found.append(Finding("error", file, _without_file(error, file)))
-        queries = open_queries(made.data)
+    sets = {file: one.data for file, one in made.items()}
+    try:
+        sets, said = calibrated(sets, data, rules)
+        found += [Finding("note", "calibrate", note) for note in said]
+    except DataError as error:
+        found.append(Finding("error", "calibrate", str(error).removeprefix("data.calibrate: ")))
+    seen: dict[str, Queries] = {}
+    for file, ingested in read.items():
+        queries = open_queries(sets[file])
         found += [Finding("warning", file, note) for note in ingested.notes]
-        found += [Finding("note", file, note) for note in made.notes]
+        found += [Finding("note", file, note) for note in made[file].notes]
         found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
@@ -753,6 +762,7 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from pathlib import Path
 
     make_state_folder()
+    from tasks.data.calibrated import calibrated
     from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
     from tasks.records import printable
@@ -762,7 +772,8 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     config = _config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
     read = ingest.fn(files, config.data)
-    queries = open_queries(prepare.fn(read.data, config.data).data)
+    prepared = prepare.fn(read.data, config.data).data
+    queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names)
     for remark in model.remarks[1:] if Path(given.model).is_file() else ():
         print(printable(remark), file=sys.stderr)
@@ -800,8 +811,10 @@ def _export(given: argparse.Namespace) -> int:
         from tasks.store.state import require_output
         from tasks.tracking.lookup import find_model
 
-        require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()))
-        done = export_to(model or find_model(given.model), given.output, given.to, queries, given.complete, given.engine)
+        extractors = Path(given.extractors) if given.extractors else None
+        require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()), *([extractors] if extractors else ()))
+        found_model = model or find_model(given.model)
+        done = export_to(found_model, given.output, given.to, queries, given.complete, given.engine, extractors)
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
     print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
     for remark in done.remarks:

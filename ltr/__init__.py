@@ -22,8 +22,10 @@ from ltr.linear.adarank import AdaRank
 from ltr.linear.conditional import ConditionalModel
 from ltr.linear.least_squares import LeastSquares
 from ltr.linear.listwise import Listwise
+from ltr.linear.query_fusion import QueryFusion
 from ltr.linear.ranksvm import RankSVM
 from ltr.linear.svmmap import SVMmap
+from ltr.metrics.calibration import Confusion, calibrate, expected_labels
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import MEASURES, Measure
@@ -51,7 +53,7 @@ KINDS: dict[str, type[Ranker]] = {
     ranker.kind: ranker
     for ranker in (
         LambdaMART, LambdaRank, LeastSquares, Combination, ConditionalModel, RankSVM, RankBoost, SVMmap, AdaRank, Listwise, Column,
-        Fusion, WeightedFusion,
+        Fusion, QueryFusion, WeightedFusion,
         Average,
     )
 }  # fmt: skip
@@ -76,6 +78,7 @@ __all__ = [
     "Column",
     "Combination",
     "ConditionalModel",
+    "Confusion",
     "Conventions",
     "Corrected",
     "Estimator",
@@ -93,6 +96,7 @@ __all__ = [
     "Polished",
     "Preferences",
     "Queries",
+    "QueryFusion",
     "RankBoost",
     "RankSVM",
     "Ranker",
@@ -102,10 +106,12 @@ __all__ = [
     "Unbiased",
     "WeightedFusion",
     "WhyAbove",
+    "calibrate",
     "certify",
     "combine",
     "corrected",
     "evaluate",
+    "expected_labels",
     "ledger",
     "load",
     "mix_scores",

@@ -23,6 +23,11 @@ def graded(labels: Floats, conventions: Conventions) -> Floats:
     return np.exp2(labels) - 1.0 if conventions.gain == "exp2" else labels
 
 
+def label_worth(gains: Floats, conventions: Conventions) -> Floats:
+    """The labels that are worth these gains: `graded` gives the gains back; ``gains float64 [documents]``, 0 or more."""
+    return np.log2(1.0 + gains) if conventions.gain == "exp2" else gains
+
+
 def plain(labels: Floats, conventions: Conventions) -> Floats:
     """The label itself."""
     return labels

@@ -106,7 +106,7 @@ class Ranker(Named, ABC):
         certified: it gets a certificate of local optimality unless other rankers are named.
         has_weights: it has weights that can be moved, without which there is no certificate.
         query_weights: it obeys `ltr.Queries.weights`, or learns nothing that they could change.
-        document_weights: it obeys `ltr.Queries.document_weights`; the others refuse them.
+        document_weights: it obeys `ltr.Queries.document_weights`, or learns nothing that they could change; the others refuse them.
         sparse_features: it learns from features of scipy.sparse as they are; the others refuse them.
         sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
@@ -367,6 +367,12 @@ class Ranker(Named, ABC):
     @property
     def importances(self) -> dict[str, Floats]:
         """How important each feature is, ``float64 [features]`` by the name of each way to count that; empty where there is none."""
+        return {}
+
+    @property
+    def position_bias(self) -> dict[str, Floats]:
+        """What it learned of ranks from clicks, ``float64 [ranks]`` from the first, by the name of each number that it learned of a rank
+        (`ltr.objectives.unbiased.by_rank`); empty where it took labels as they are."""
         return {}
 
     @property

@@ -29,6 +29,7 @@ class Column(Ranker):
     kind: ClassVar[str] = "column"
     has_weights: ClassVar[bool] = False
     query_weights: ClassVar[bool] = True
+    document_weights: ClassVar[bool] = True
     feature: str
     descending: bool = True
 

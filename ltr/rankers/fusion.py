@@ -109,6 +109,7 @@ class Fusion(Fused):
     kind: ClassVar[str] = "fusion"
     has_weights: ClassVar[bool] = False
     query_weights: ClassVar[bool] = True
+    document_weights: ClassVar[bool] = True
     by: Literal["sum", "mnz"] = "sum"
 
     @property

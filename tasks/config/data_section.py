@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ltr.data.runs import Form, column_of
 from ltr.data.synthetic import LABEL_SHARES
+from tasks.config.calibrate import Calibrate
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
 from tasks.records import Columns, number_of
@@ -98,6 +99,7 @@ class Data(Strict):
     binarise: float | None = None
     binarise_into: Literal["binary", "label"] = "binary"
     clicks: ClickLog | None = None
+    calibrate: Calibrate | None = None
 
     @property
     def columns(self) -> Columns:
@@ -168,6 +170,7 @@ class Data(Strict):
             raise ValueError("folds: 2 leaves nothing to train on (one part validates, one tests); give 1 or at least 3")
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
         names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
+        names += self.calibrate.made if self.calibrate else ()
         for name in [*names, *(self.generate.more if self.generate else ())]:
             if not re.fullmatch(r"\w{1,100}", name):
                 raise ValueError(
@@ -187,6 +190,8 @@ class Data(Strict):
                 raise ValueError(f"attributes: {name!r}: rename the column; the name of an attribute has no slash and is not empty")
         if self.attributes and self.generate:
             raise ValueError("attributes: generated data have no column beside features; name the data by files")
+        if self.calibrate:
+            self._check_calibrated(self.calibrate)
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
         columns = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]
@@ -194,3 +199,16 @@ class Data(Strict):
             if columns.count(name) > 1:
                 raise ValueError(f"two of query, document, label and weight are the column {name!r}: each has its own")
         return self
+
+    def _check_calibrated(self, calibrate: Calibrate) -> None:
+        if calibrate.source and calibrate.source not in self.sources:
+            raise ValueError(
+                f"calibrate.source: {calibrate.source!r} is not named by data.sources, as a column with people's labels is"
+            )
+        for name in calibrate.by:
+            if name != "query" and name not in self.attributes:
+                raise ValueError(
+                    f"calibrate.by: {name!r} is not query, nor one of data.attributes: {', '.join(self.attributes) or 'none'}"
+                )
+        if self.clean or self.binarise is not None:
+            raise ValueError("calibrate: clean and binarise look at labels of people, and these are a machine's")

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tasks.data.ir_collections import PREFIX, collection_file
 from tasks.records import DataError
 
 
@@ -20,11 +21,13 @@ def expanded(path: Path) -> Path:
 
 
 def located(path: Path) -> Path:
-    """A path that can be opened (`expanded`).
+    """A path that can be opened (`expanded`); of ``ir_datasets:NAME`` the file that the collection was written to.
 
     Raises:
-        DataError: where there is no such file, or a folder.
+        DataError: where there is no such file, or a folder; as `collection_file`.
     """
+    if str(path).startswith(PREFIX):
+        return collection_file(str(path))
     found = expanded(path)
     if found.is_dir():
         raise DataError(f"{found}: this is a folder; name the files in it")

@@ -14,6 +14,7 @@ from ltr.linear.linear_ranker import IMPUTE
 from ltr.metrics.measure import why_undefined
 from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
+from tasks.data.calibrated import calibrated
 from tasks.data.check import check, refuse, shared_queries
 from tasks.data.check_log import check_log
 from tasks.data.folds import fit_together, rotate, split, validation_cut
@@ -42,14 +43,14 @@ def ready_data(config: RunConfig) -> Ready:
     """
     data, findings = _sources(config)
     groups = _groups(data)
-    sets: dict[str, str] = {}
-    for label, paths in groups.items():
-        read = ingest(paths, data, label)
-        prepared = prepare(read.data, data, label)
-        sets[label] = prepared.data
-        findings += check(prepared.data, read.split_queries, label, config.core_conventions)
-        findings += [Finding("warning", label, note) for note in read.notes]
-        findings += [Finding("note", label, note) for note in prepared.notes]
+    read = {label: ingest(paths, data, label) for label, paths in groups.items()}
+    prepared = {label: prepare(one.data, data, label) for label, one in read.items()}
+    sets, said = calibrated({label: one.data for label, one in prepared.items()}, data, config.core_conventions)
+    findings += [Finding("note", "calibrate", note) for note in said]
+    for label, name in sets.items():
+        findings += check(name, read[label].split_queries, label, config.core_conventions)
+        findings += [Finding("warning", label, note) for note in read[label].notes]
+        findings += [Finding("note", label, note) for note in prepared[label].notes]
     if data.clicks:
         findings += check_log(data.clicks, list(sets.values()))
     for (earlier, one), (later, other) in combinations(sets.items(), 2):
@@ -159,12 +160,21 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             if absent:
                 few = ", ".join(train.names[:8]) + (" …" if len(train.names) > 8 else "")
                 raise DataError(f"rankers.{name}: no feature {absent[0]!r} in the data; there are: {few}")
-    deaf = [name for name, section in config.rankers.items() if not section.core.query_weights]
-    if deaf and config.data.weight:
-        able = [kind for kind, core in ltr.KINDS.items() if core.query_weights]
-        raise DataError(
-            f"data.weight: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh queries; these do: {', '.join(able)}"
-        )
+    weighed = {
+        "data.weight": ("queries", "query_weights", config.data.weight is not None),
+        "data.calibrate.weights": (
+            "documents",
+            "document_weights",
+            config.data.calibrate is not None and config.data.calibrate.weights,
+        ),
+    }
+    for key, (what, trait, asked) in weighed.items():
+        deaf = [name for name, section in config.rankers.items() if asked and not getattr(section.core, trait)]
+        if deaf:
+            able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
+            raise DataError(
+                f"{key}: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh {what}; these do: {', '.join(able)}"
+            )
     complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]
     for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):
         queries = open_queries(dataset)

@@ -10,7 +10,8 @@ from tasks.evidence.optimality import Optimality
 from tasks.evidence.microscope import Microscope
 from tasks.evidence.trace import Trace
 from tasks.evidence.best_single import BestSingle
+from tasks.evidence.corrected import Corrected
 
 # isort: on
 
-__all__ = ["BestSingle", "Champion", "Guarantee", "Microscope", "Optimality", "Refit", "Segments", "Trace"]
+__all__ = ["BestSingle", "Champion", "Corrected", "Guarantee", "Microscope", "Optimality", "Refit", "Segments", "Trace"]

@@ -4,7 +4,7 @@ People's labels are taken to be a random sample of the pairs that the machine ju
 people judged because a system had them high are no such sample.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,20 @@ class CorrectedRun:
         shown = f"{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
         alone = f"people alone {found.people:.4f} [{found.people_interval[0]:.4f}, {found.people_interval[1]:.4f}]"
         told = f"{name}: {shown}   {alone}   machine alone {found.machine:.4f}"
+        return f"{told}   {self.verdict}" if self.verdict not in ("", "settled") else told
+
+    @property
+    def verdict(self) -> str:
+        """Whether a difference is settled, or how many labels would settle it; empty for a measure that can be trusted."""
+        found = self.found
         if not found.trusted:
-            return f"{told}   (only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
+            return f"(only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
         if found.foretold and found.sampled < found.documents:
-            return f"{told}   (people agree with the machine on every sampled pair that matters to it, which says nothing of how far it may be off elsewhere)"
-        if self.against and not self.settled and found.value:
-            needed = found.needed(abs(found.value))
-            return f"{told}   not settled; about {number_of(needed, 'label')} of people would, if the difference is what it seems"
-        return told
+            return "(people agree with the machine on every sampled pair that matters to it, which says nothing of how far it may be off elsewhere)"
+        if not self.against or self.settled or not found.value:
+            return "settled" if self.against and self.settled else ""
+        needed = found.needed(abs(found.value))
+        return f"not settled; about {number_of(needed, 'label')} of people would, if the difference is what it seems"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -86,22 +92,39 @@ def corrected_runs(
         )
     table = judged.join(by_people.rename({"label": "people"}), on=PAIR, how="left", maintain_order="left").sort(PAIR)
     labels = table["label"].clip(lower_bound=0).to_numpy()
-    gain, curve = _sums(measure, conventions)
-    gains = gain(labels)
     few = table["people"].clip(lower_bound=0).fill_null(float("nan")).to_numpy()
-    true = np.where(np.isnan(few), np.nan, gain(np.nan_to_num(few)))
+    curve = sums_of(measure, conventions)[1]
     weights = {name: _weights(table, read_trec(paths, RUN), curve) for name, paths in runs.items()}
-    found = [CorrectedRun(name, corrected(own, true, gains, labels, level)) for name, own in weights.items()]
+    return compared(weights, few, labels, (measure, conventions), level)
+
+
+def compared(
+    weights: Mapping[str, Floats], people: Floats, machine: Floats, rules: tuple[str, Conventions], level: float
+) -> list[CorrectedRun]:
+    """Every ranking's measure, and the difference of each from the best of them.
+
+    Args:
+        weights: what each document's gain counts in a ranking's measure, ``float64 [documents]``.
+        people, machine: labels ``float64 [documents]``; of people NaN where they did not judge.
+        rules: the measure and its conventions.
+    """
+    gain = sums_of(*rules)[0]
+    gains, true = gain(machine), np.where(np.isnan(people), np.nan, gain(np.nan_to_num(people)))
+    found = [CorrectedRun(name, corrected(own, true, gains, machine, level)) for name, own in weights.items()]
     found.sort(key=lambda one: -one.found.value)
     best = found[0].run
     differences = [
-        CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, labels, level), best) for one in found[1:]
+        CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, machine, level), best) for one in found[1:]
     ]
     return [*found, *differences]
 
 
-def _sums(measure: str, conventions: Conventions) -> tuple[Any, Any]:
-    """Gains of labels and discounts of ranks of a measure that is a sum over documents."""
+def sums_of(measure: str, conventions: Conventions) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+    """Gains of labels and discounts of ranks of a measure that is a sum over documents.
+
+    Raises:
+        DataError: for a measure that is none.
+    """
     name, _, cutoff = measure.lower().replace("_", "@").partition("@")
     if name == "dcg" and (not cutoff or (cutoff.isdigit() and 0 < int(cutoff) < 1_000_000)):
         depth = int(cutoff or 1_000_000)

@@ -19,10 +19,13 @@ Version = tuple[int, ...]
 _OPENSEARCH = {"opensearch": (2, 0), "xgboost": (2, 19, 2), "xgboost-dump": (2, 0), "ranklib": (2, 0), "linear": (2, 0)}
 _OPENS: Mapping[str, Mapping[str, Version]] = {
     "opensearch": _OPENSEARCH,
+    "elasticsearch": {"elastic": (8, 15)},
     "vespa": {"xgboost-dump": (), "lightgbm-dump": ()},
     "solr": {"solr": ()},
 }
 """The formats that an engine opens, each with the first version that does."""
+_VERSIONED = ("elasticsearch", "opensearch")
+"""Engines of which the version matters."""
 _BY_NODE, _AWARE = (3, 8), (3, 2)
 """First versions of OpenSearch that obey a model's rules for missing features, and that tell missing features from 0."""
 
@@ -42,9 +45,10 @@ class Engine:
             ValueError: listing the known ones.
         """
         match = re.fullmatch(r"([a-z]+)(?:-(\d+(?:\.\d+){0,2}))?", written)
-        if match is None or match[1] not in _OPENS or (match[1] == "opensearch") != (match[2] is not None):
+        if match is None or match[1] not in _OPENS or (match[1] in _VERSIONED) != (match[2] is not None):
+            versioned = ", ".join(f"{name}-VERSION" for name in _VERSIONED)
             raise ValueError(
-                f"engine {written!r} is not one of opensearch-VERSION (opensearch-2.19), {', '.join(sorted(_OPENS)[1:])}"
+                f"engine {written!r} is not one of {versioned} (opensearch-2.19), {', '.join(sorted(_OPENS.keys() - set(_VERSIONED)))}"
             )
         return cls(match[1], tuple(int(part) for part in (match[2] or "").split(".") if part))
 

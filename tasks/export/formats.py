@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import ltr
 from ltr.trees import dumps, formats
 from ltr.trees.ensemble import Trees
+from tasks.export.elastic import elastic_body, with_extractors
 from tasks.export.engines import Engine
 from tasks.export.ensembles import Writer, trees_of, whole_score
 from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
@@ -27,6 +28,8 @@ from tasks.export.weights import weights_of
 from tasks.records import DataError
 from tasks.store.state import written_whole
 
+ELASTIC = "elastic"
+"""The format that needs to be told what its features are."""
 Scores = Callable[[Path, NDArray[np.float32], tuple[str, ...]], NDArray[Any]]
 
 
@@ -70,7 +73,9 @@ def form_of(ranker: ltr.Ranker) -> str:
     return ranker.export_form or ranker.kind
 
 
-def export(ranker: ltr.Ranker, path: str | Path, to: str, complete: bool = False, engine: str | None = None) -> None:
+def export(
+    ranker: ltr.Ranker, path: str | Path, to: str, complete: bool = False, engine: str | None = None, extractors: Path | None = None
+) -> None:
     """Writes a fitted ranker to `path` as the format `to`, a key of `FORMATS`; the file is there whole or not at all.
 
     Args:
@@ -78,12 +83,18 @@ def export(ranker: ltr.Ranker, path: str | Path, to: str, complete: bool = False
             them; otherwise they refuse trees that have a rule for them. A node that was grown without missing values has none, unless
             it was imported or is one of RankBoost's.
         engine: what is to open it (`tasks.export.engines`); what that cannot open, or reads in another way, is refused.
+        extractors: the file that says which query each feature is the score of, for ``elastic`` (`tasks.export.elastic`).
 
     Raises:
-        DataError: for an unknown format or engine, one that cannot hold the ranker, a folder that is not there, or a package that is missing.
+        DataError: for an unknown format or engine, one that cannot hold the ranker, a folder that is not there, a package that is missing, or
+            extractors that are not those of the features.
     """
     path = Path(path)
     written = _written(ranker, path, to, complete)
+    if to == ELASTIC:
+        written = with_extractors(str(written), extractors, ranker.names)
+    elif extractors is not None:
+        raise DataError(f"{extractors}: extractors are of the format {ELASTIC}, and this is {to}")
     if engine is not None:
         _require_engine(ranker, path, to, complete, engine)
     if not path.parent.is_dir():
@@ -189,6 +200,7 @@ def export_to(
     sample: ltr.Queries | None = None,
     complete: bool = False,
     engine: str | None = None,
+    extractors: Path | None = None,
 ) -> Exported:
     """Exports as `export` does, verifies on `sample` where there is a reader, and says what was done.
 
@@ -196,7 +208,7 @@ def export_to(
         DataError: as `export` and `verify` do.
     """
     path = Path(path)
-    export(ranker, path, to, complete, engine)
+    export(ranker, path, to, complete, engine, extractors)
     remarks = [rule for rule in (remark(ranker, to, complete) for remark in _REMARKS) if rule]
     said = Engine.of(engine).remark if engine is not None else _by_version(ranker, to)
     remarks = [said, *remarks] if said else remarks
@@ -221,7 +233,7 @@ def export_to(
 
 
 def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
-    narrow = form_of(ranker) == "trees" and to not in ("lightgbm", "lightgbm-dump")
+    narrow = form_of(ranker) == "trees" and to not in ("lightgbm", "lightgbm-dump", ELASTIC)
     return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
 
 
@@ -251,7 +263,12 @@ def _by_version(ranker: ltr.Ranker, to: str) -> str:
     return f"versions of OpenSearch {versions}" if told else ""
 
 
-_REMARKS = (_narrow_leaves, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
+def _of_queries(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    what = "a document that an extractor's query does not match has its default_score, or lacks the feature where it has none"
+    return f"{what}; scores are rounded to float32" if to == ELASTIC else ""
+
+
+_REMARKS = (_narrow_leaves, _of_queries, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
 
 
 def _complete_trees(ranker: ltr.Ranker, to: str, complete: bool) -> Trees:
@@ -347,6 +364,7 @@ FORMATS: dict[str, Format] = {
         "_ltr/_featureset/SET/_createmodel of OpenSearch",
         {"trees": _opensearch_trees, "linear": _opensearch_linear, "linear net": _opensearch_linear},
     ),
+    ELASTIC: Format("PUT _ml/trained_models/NAME of Elasticsearch (from 8.15 on)", {"trees": elastic_body}),
     "ranklib": Format("RankLib's -load, and model/ranklib of Elasticsearch and OpenSearch", {"trees": _ranklib}),
     "solr": Format(
         "the model store of Solr", {"trees": _solr_trees, "linear": _solr_linear, "linear net": _solr_linear}

@@ -24,7 +24,7 @@ from tasks.records import DataError, Finding, Fold
 from tasks.store.seal import SEAL, faults, is_whole, sync, write_seal
 
 STATE = Path(".lambdaflow")
-_ROOMS = ("data", "cells", "generated", "pooled")
+_ROOMS = ("data", "cells", "generated", "pooled", "collections")
 """Whose folders are made whole."""
 
 

@@ -28,7 +28,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 
 import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
-from tasks.store.cells import CellFolder, read_curve, read_pairs
+from tasks.store.cells import CellFolder, read_curve, read_pairs, read_position_bias
 from tasks.store.state import written_whole
 from tasks.store.templates import keep, take
 from tasks.tracking.moved import follow_move, follow_template
@@ -243,11 +243,11 @@ class Tracker:
         folder, now = CellFolder.of(result.key), int(time.time() * 1000)
         metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
         metrics.append(Metric("train_seconds", result.seconds, now, 0))
-        lines = _curve(folder, now) + _pairs(folder, now)
+        lines = _position_bias(folder, now) + _curve(folder, now) + _pairs(folder, now)
         params = _params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section})
         self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=params)
         self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
-        for path in (folder.pairs, folder.importance, folder.values):
+        for path in (folder.pairs, folder.importance, folder.position_bias, folder.values):
             if path.is_file():
                 self.client.log_artifact(run_id, str(path))
 
@@ -373,6 +373,13 @@ def _curve(folder: CellFolder, now: int) -> list[Metric]:
             if k % step == 0 or k == len(taken) - 1
         ]
     return points[:900]
+
+
+def _position_bias(folder: CellFolder, now: int) -> list[Metric]:
+    """What was learned of the first ranks, a step each, ``position_bias_propensity``; the rest is in the file."""
+    found = read_position_bias(folder.position_bias)
+    lines = found.by_rank if found else {}
+    return [Metric(f"position_bias_{name}", v, now, rank) for name, line in lines.items() for rank, v in enumerate(line[:30], 1)]
 
 
 def _pairs(folder: CellFolder, now: int) -> list[Metric]:

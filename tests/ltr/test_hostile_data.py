@@ -39,6 +39,7 @@ MODELS = {
     "average": ltr.Average(ltr.LeastSquares(), copies=2, query_share=0.8),
     "fusion": ltr.Fusion(form="min-max"),
     "weighted_fusion": ltr.WeightedFusion(form="min-max"),
+    "query_fusion": ltr.QueryFusion(form="min-max"),
 }
 
 
@@ -51,7 +52,7 @@ REFUSED = {
 
 def outcome(model, queries):
     """The digest of a fitted model whose scores are finite, or the sentence that refuses the data."""
-    if isinstance(model, ltr.Fusion | ltr.WeightedFusion) and queries.n_features > 1:
+    if isinstance(model, ltr.Fusion | ltr.WeightedFusion | ltr.QueryFusion) and queries.n_features > 1:
         names = (column_of("min-max", "a"), column_of("min-max", "b"), *queries.names[2:])
         queries = replace(queries, names=names)
     try:

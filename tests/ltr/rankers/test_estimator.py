@@ -29,6 +29,7 @@ SMALL = {
     "listwise": {"iterations": 3},
     "column": {"feature": "f1"},
     "weighted_fusion": {"restarts": 1, "directions": 3},
+    "query_fusion": {"iterations": 3},
     "average": {"of": (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3), ltr.LeastSquares())},
 }
 

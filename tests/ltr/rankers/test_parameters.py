@@ -23,6 +23,7 @@ SMALL = {
     "conditional": {"iterations": 3, "samples": 5, "loss": "l2", "measure": "map", "skew": 1.0},
     "column": {"feature": "f1"},
     "weighted_fusion": {"restarts": 1, "directions": 3},
+    "query_fusion": {"iterations": 3},
     "average": {"of": (ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3), ltr.LeastSquares())},
 }
 ODD = (0, -1, 1e300, np.inf, -np.inf, np.nan, 1 << 63, 1 << 70, 1e-300, True, "3", None, [1])

@@ -13,7 +13,7 @@ NETS = {"data": {"files": "x"}, "rankers": {"net": {"kind": "lambdarank", "epoch
 
 def test_every_kind_of_evidence_and_of_ranker_is_in_the_schema():
     schema = RunConfig.model_json_schema()
-    kinds = {"guarantee", "champion", "segments", "optimality", "refit", "microscope", "trace", "best_single"}
+    kinds = {"guarantee", "champion", "segments", "optimality", "refit", "microscope", "trace", "best_single", "corrected"}
     assert set(EVIDENCE) == kinds <= set(schema["properties"])
     assert {f"{core.__name__}Section" for core in ltr.KINDS.values()} <= set(schema["$defs"])
 

@@ -121,7 +121,11 @@ def test_versions_that_do_not_obey_are_told_and_refused(workplace, model, engine
         ),
         ("opensearch-3.0", "lightgbm", r"opensearch-3\.0 opens opensearch, xgboost, xgboost-dump, ranklib, linear"),
         ("vespa", "xgboost", "vespa opens xgboost-dump, lightgbm-dump"),
-        ("opensearch", "xgboost", r"engine 'opensearch' is not one of opensearch-VERSION \(opensearch-2\.19\), solr, vespa"),
+        (
+            "opensearch",
+            "xgboost",
+            r"engine 'opensearch' is not one of elasticsearch-VERSION, opensearch-VERSION \(opensearch-2\.19\), solr, vespa",
+        ),
         ("elastic-8", "xgboost", "engine 'elastic-8' is not one of"),
     ],
 )

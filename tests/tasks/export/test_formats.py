@@ -174,7 +174,7 @@ def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
         (
             "m",
             "pmml",
-            "unknown format 'pmml'; known: lightgbm, xgboost, xgboost-ubj, xgboost-dump, lightgbm-dump, opensearch, ranklib, solr, linear, onnx",
+            "unknown format 'pmml'; known: lightgbm, xgboost, xgboost-ubj, xgboost-dump, lightgbm-dump, opensearch, elastic, ranklib, solr, linear, onnx",
         ),
         (
             "m",

@@ -1,0 +1,135 @@
+"""A machine's labels turned into what people would say, from those documents that people judged too (`ltr.metrics.calibration`)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import ltr
+from ltr.data.queries import Queries
+from ltr.metrics.calibration import Confusion, calibrate, expected_labels
+from tasks.config.calibrate import Calibrate
+from tasks.config.data_section import Data
+from tasks.data.files import located
+from tasks.data.judgments import read_judgments
+from tasks.data.trec import PAIR
+from tasks.records import DataError, number_of
+from tasks.store.datasets import keep_queries, open_queries
+from tasks.store.seal import digest_of_file
+from tasks.store.state import Noted, remember, remembered
+
+_SHOWN = 10
+"""Labels of a machine whose worth is told."""
+
+
+def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The data sets with expected labels in place of a machine's where `data.calibrate` asks for them, and what there is to say of that; as
+    they are otherwise. One confusion is learned from all sets together.
+
+    Args:
+        sets: names in the store, by what they are called.
+
+    Raises:
+        DataError: where nothing was judged by both, or the labels are no scale.
+    """
+    asked = data.calibrate
+    if asked is None or not sets:
+        return dict(sets), ()
+    recipe = {
+        "calibrate": 1,
+        "data": list(sets.values()),
+        "asked": {**asked.model_dump(mode="json"), "judgments": [digest_of_file(located(path)) for path in asked.judgments]},
+        "gain": conventions.gain,
+    }
+    if noted := remembered(recipe):
+        return dict(zip(sets, noted.data, strict=True)), noted.notes
+    of_people = read_judgments(asked.judgments)[0] if asked.judgments else None
+    named = [_with_people(open_queries(name), asked, of_people, label) for label, name in sets.items()]
+    try:
+        confusion = _learned(named, asked)
+    except ValueError as error:
+        raise DataError(f"data.calibrate: {error}") from None
+    made = tuple(keep_queries(_expected(queries, asked, confusion, conventions)) for queries in named)
+    notes = tuple(_told(confusion, named, asked, conventions))
+    remember(recipe, Noted(made, notes=notes))
+    return dict(zip(sets, made, strict=True)), notes
+
+
+def _learned(sets: list[Queries], asked: Calibrate) -> Confusion:
+    """The confusion between people and machine over the documents of all sets that the machine labelled."""
+    known = [~np.isnan(queries.labels) for queries in sets]
+    first = np.cumsum([0, *(queries.n_queries for queries in sets)])
+    people = [queries.sources[asked.people][has] for queries, has in zip(sets, known, strict=True)]
+    machine = [queries.labels[has] for queries, has in zip(sets, known, strict=True)]
+    query = [start + _query(queries)[has] for start, queries, has in zip(first, sets, known, strict=False)]
+    attributes = {
+        name: np.concatenate([_attribute(queries, name)[has] for queries, has in zip(sets, known, strict=True)])
+        for name in asked.by
+    }
+    return calibrate(np.concatenate(people), np.concatenate(machine), attributes, np.concatenate(query))
+
+
+def _query(queries: Queries) -> NDArray[np.int64]:
+    """The number of each document's query, ``int64 [documents]``."""
+    return np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+
+
+def _attribute(queries: Queries, name: str) -> NDArray[np.str_]:
+    """An attribute of each document's query, or the query itself, ``str [documents]``."""
+    if name != "query":
+        return queries.attributes[name][_query(queries)]
+    known = queries.keys.astype(np.str_) if queries.ids is None else np.char.decode(queries.ids, "utf-8", "replace")
+    return known[_query(queries)]
+
+
+def _with_people(queries: Queries, asked: Calibrate, of_people: pl.DataFrame | None, label: str) -> Queries:
+    """The data set with people's labels as a source."""
+    if of_people is None:
+        return queries
+    if queries.documents is None or queries.ids is None:
+        raise DataError(f"{label}: data.calibrate.judgments are joined by query and document id, and the documents have no id")
+    known = pl.DataFrame({
+        "query": np.char.decode(queries.ids, "utf-8", "replace")[_query(queries)],
+        "document": np.char.decode(queries.documents, "utf-8", "replace"),
+    })  # fmt: skip
+    joined = known.join(of_people, on=PAIR, how="left", maintain_order="left")["label"].clip(lower_bound=0)
+    return replace(queries, sources={**queries.sources, asked.people: joined.fill_null(float("nan")).to_numpy().copy()})
+
+
+def _expected(queries: Queries, asked: Calibrate, confusion: Confusion, conventions: ltr.Conventions) -> Queries:
+    """The data set with the labels that are worth the expected gain, what people said where they judged."""
+    people, has = queries.sources[asked.people], ~np.isnan(queries.labels)
+    shares = confusion.of(queries.labels[has], {name: _attribute(queries, name)[has] for name in asked.by})
+    labels, weights = np.full(queries.n_documents, np.nan), np.ones(queries.n_documents)
+    labels[has], weights[has] = expected_labels(confusion, shares, conventions)
+    judged = ~np.isnan(people)
+    labels[judged] = people[judged]
+    made = replace(queries, labels=labels, sources={**queries.sources, "machine": queries.labels})
+    if not asked.weights:
+        return made
+    weights[judged] = 1.0
+    return replace(made, document_weights=weights)
+
+
+def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventions: ltr.Conventions) -> list[str]:
+    """Sentences about how far the two agree, what the machine's labels are worth, and by which groups."""
+    people, machine = (
+        np.concatenate([getter(queries) for queries in sets]) for getter in (lambda q: q.sources[asked.people], lambda q: q.labels)
+    )
+    alike = float((people == machine)[~np.isnan(people) & ~np.isnan(machine)].mean())
+    worth = expected_labels(confusion, confusion.shares[0], conventions)[0]
+    shown = ", ".join(f"{m:g} → {w:.2f}" for m, w in zip(confusion.machine[:_SHOWN], worth, strict=False))
+    told = [
+        f"people judged {number_of(confusion.judged, 'document')} of {number_of(int((~np.isnan(machine)).sum()), 'label')} of the machine's, "
+        f"{100 * alike:.0f} % alike; its labels as people's gains have them: {shown}{' …' if len(worth) > _SHOWN else ''}"
+    ]
+    for name, likelihood in confusion.likelihood.items():
+        if name:
+            gained = likelihood - confusion.likelihood[""]
+            verdict = "taken" if name == confusion.by else "not taken"
+            told.append(
+                f"calibrated by {name}: labels held out are likelier by {gained:+.4f} nats each than by all queries alike; {verdict}"
+            )
+    return told

@@ -1,0 +1,128 @@
+"""What people would say of the rankers of a run whose labels are a machine's (`data.calibrate`), and how many labels of theirs would settle
+which of them is better.
+
+People's labels are taken to be a random sample of the documents that the machine labelled (`tasks.evidence.machine_labels`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+import ltr
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Ints
+from tasks.config.run_config import RunConfig, register_evidence
+from tasks.evidence.machine_labels import CorrectedRun, compared, sums_of
+from tasks.evidence.protocol import Evidence, Found, Gathering, render
+from tasks.records import DataError, Fold, Trained, number_of
+from tasks.store.cells import CellFolder
+from tasks.store.datasets import open_queries
+
+TEMPLATE = """<h2>As people would judge</h2>
+<p>{{ found.measure }} on test queries with intervals at {{ '%.0f' | format(100 * found.level) }} %, from the labels of a machine and a random sample
+of people's; differences are from {{ found.rows[0].run }}.</p>
+<table><tr><th>ranker</th><th>as people would</th><th>interval</th><th>people alone</th><th>interval</th><th>machine alone</th><th>settled</th></tr>
+{% for row in found.rows %}<tr><td>{{ row.run }}{{ ' − ' ~ row.against if row.against }}</td><td>{{ '%.4f' | format(row.found.value) }}</td>
+<td>{{ '%.4f … %.4f' | format(*row.found.interval) }}</td><td>{{ '%.4f' | format(row.found.people) }}</td>
+<td>{{ '%.4f … %.4f' | format(*row.found.people_interval) }}</td><td>{{ '%.4f' | format(row.found.machine) }}</td>
+<td>{{ row.verdict }}</td></tr>
+{% endfor %}</table>
+"""
+
+
+@dataclass(frozen=True)
+class AsPeopleWould(Found):
+    """Every ranker's measure as people would have it, and differences from the best.
+
+    Attributes:
+        rows: the rankers, the best first, then the differences.
+    """
+
+    place: ClassVar[int] = 6
+    measure: str
+    level: float
+    rows: tuple[CorrectedRun, ...]
+
+    def sentences(self) -> list[str]:
+        return [
+            f"{self.measure} as people would judge, with {self.level:.0%} intervals:",
+            *(f"  {row.text()}" for row in self.rows),
+        ]
+
+    def numbers(self) -> Mapping[str, Any]:
+        return {"corrected": [row.as_json() for row in self.rows]}
+
+    def section(self) -> str:
+        return render(TEMPLATE, found=self)
+
+
+class Corrected(Evidence):
+    """Measures every ranker by `measure`, ``p@k`` or ``dcg@k``, as people would."""
+
+    key: ClassVar[str] = "corrected"
+    measure: str = "dcg@10"
+    level: float = Field(0.95, gt=0, lt=1)
+
+    def check(self, config: RunConfig) -> None:
+        if not config.data.calibrate:
+            raise ValueError("corrected: data.calibrate says where people's labels are, and there is none")
+        try:
+            sums_of(self.measure, config.core_conventions)
+        except DataError as error:
+            raise ValueError(f"corrected: {error}") from None
+
+    def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
+        judged = sum(int((~np.isnan(_labels(config, open_queries(fold.test))[0])).sum()) for fold in folds)
+        if judged < 2:
+            raise DataError(
+                f"corrected: people judged {number_of(judged, 'test document')} that the machine labelled; an interval needs two"
+            )
+
+    def gather(self, run: Gathering) -> AsPeopleWould:
+        curve = sums_of(self.measure, run.config.core_conventions)[1]
+        tests = [open_queries(fold.test) for fold in run.folds]
+        n_queries = sum(queries.n_queries for queries in tests)
+        weights = {
+            name: np.concatenate([curve(_ranks(trained)) for trained in run.chosen if trained.ranker == name]) / n_queries
+            for name in run.config.rankers
+        }
+        labels = [_labels(run.config, queries) for queries in tests]
+        people, machine = (np.concatenate([pair[k] for pair in labels]) for k in (0, 1))
+        known = ~np.isnan(machine)
+        rows = compared(
+            {name: own[known] for name, own in weights.items()},
+            people[known],
+            machine[known],
+            (self.measure, run.config.core_conventions),
+            self.level,
+        )
+        return AsPeopleWould(self.measure, self.level, tuple(rows))
+
+
+register_evidence(Corrected)
+
+
+def _labels(config: RunConfig, queries: Queries) -> tuple[Floats, Floats]:
+    """People's and the machine's labels ``float64 [documents]`` as `_ranks` has them; people's of documents that the machine did not label
+    are left out."""
+    assert config.data.calibrate is not None
+    order = np.lexsort((queries.position, _query(queries)))
+    machine, people = (queries.sources[name][order] for name in ("machine", config.data.calibrate.people))
+    return np.where(np.isnan(machine), np.nan, people), machine
+
+
+def _ranks(trained: Trained) -> Floats:
+    """The rank of each test document, equal scores as they stood in the file; ``float64 [documents]``, by query and place in the file: the data
+    of a ranker upon others are those of the fold in another order."""
+    queries = open_queries(trained.cell.data.test)
+    scores, query = ltr.load(CellFolder.of(trained.result.key).model).predict(queries.features), _query(queries)
+    order = np.lexsort((queries.position, -scores, query))
+    ranks = np.empty(len(scores))
+    ranks[order] = np.arange(len(scores)) - queries.offsets[query] + 1.0
+    return ranks[np.lexsort((queries.position, query))]
+
+
+def _query(queries: Queries) -> Ints:
+    return np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))

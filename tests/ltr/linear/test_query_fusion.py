@@ -1,0 +1,115 @@
+"""Weights that depend on the query: by hand, against the plain linear ranker, where truth is known; what is kept and what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import canonical
+from tests.conftest import make_queries
+
+
+def two_systems(n_queries=120, seed=0, swap=1.0):
+    """Two systems, one of which is good where `length` is below 0 and the other where it is above, and a feature of queries that says nothing."""
+    queries = canonical(make_queries(n_queries, seed=seed, largest=12))
+    rng = np.random.default_rng(seed)
+    of_query = np.repeat(np.arange(n_queries), np.diff(queries.offsets))
+    length, other = rng.normal(size=(2, n_queries))
+    noise = np.exp(swap * 1.5 * np.sign(length))[of_query]
+    systems = [queries.labels + worth * rng.normal(size=queries.n_documents) for worth in (noise, 1 / noise)]
+    lowest, highest = (
+        [at(scores, queries.offsets[:-1])[of_query] for scores in systems] for at in (np.minimum.reduceat, np.maximum.reduceat)
+    )
+    scaled = [(s - low) / np.maximum(high - low, 1e-9) for s, low, high in zip(systems, lowest, highest, strict=True)]
+    features = np.column_stack((*scaled, length[of_query], other[of_query])).astype(np.float32)
+    return replace(queries, features=features, names=("min-max of a", "min-max of b", "length", "other"))
+
+
+def ndcg(model, queries):
+    return float(np.nanmean(ltr.evaluate(queries.labels, model.predict(queries.features), queries.offsets, ["ndcg@5"])["ndcg_5"]))
+
+
+def test_weights_follow_the_query_where_the_better_system_does():
+    train, test = two_systems(), two_systems(seed=1)
+    model = ltr.QueryFusion(form="min-max", by=("length", "other")).fit(train)
+    constant = ltr.QueryFusion(form="min-max").fit(train)
+    best = max(ndcg(one, test) for one in (constant, ltr.WeightedFusion(form="min-max", measure="ndcg_5").fit(train)))
+    assert ndcg(model, test) > best + 0.03
+    a, b = model.weights_of(test.features).T
+    length = test.features[:, 2]
+    assert np.corrcoef(length, b - a)[0, 1] > 0.9
+    assert "a deviation of length: a -" in model.remarks[0]
+
+
+def test_where_nothing_depends_on_the_query_little_is_lost():
+    train, test = two_systems(swap=0.0), two_systems(seed=1, swap=0.0)
+    model, constant = (ltr.QueryFusion(form="min-max", by=by).fit(train) for by in (("length", "other"), ()))
+    assert ndcg(model, test) > ndcg(constant, test) - 0.02
+
+
+def test_scores_by_hand_and_as_a_linear_ranker_of_products():
+    queries = two_systems(30)
+    model = ltr.QueryFusion(form="min-max", by=("length",), C=2.0).fit(queries)
+    z = (queries.features[:, 2] - model.centre[0]) / model.scale[0]
+    _, starts = np.unique(np.repeat(np.arange(30), np.diff(queries.offsets)), return_index=True)
+    assert z[starts].mean() == pytest.approx(0, abs=1e-6)
+    assert z[starts].std() == pytest.approx(1)
+    a, b = queries.features[:, :2].T
+    by_hand = (model.weights[0] + model.weights[2] * z) * a + (model.weights[1] + model.weights[3] * z) * b
+    np.testing.assert_allclose(model.predict(queries.features), by_hand, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        (model.weights_of(queries.features) * queries.features[:, :2]).sum(axis=1), by_hand, rtol=1e-5, atol=1e-5
+    )
+    products = np.column_stack((a, b, z * a, z * b)).astype(np.float32)
+    linear = ltr.Listwise(C=2.0).fit(replace(queries, features=products, names=("a", "b", "c", "d")))
+    np.testing.assert_allclose(linear.weights, model.weights, rtol=1e-4, atol=1e-5)
+
+
+def test_a_missing_feature_of_a_query_counts_as_the_mean():
+    queries = two_systems(30)
+    holes = queries.features.copy()
+    holes[: queries.offsets[10], 2] = np.nan
+    model = ltr.QueryFusion(form="min-max", by=("length",)).fit(replace(queries, features=holes))
+    known = queries.features[queries.offsets[10:-1], 2]
+    assert model.centre[0] == pytest.approx(known.mean())
+    row = holes[:1]
+    assert model.predict(row)[0] == pytest.approx(model.weights[0] * row[0, 0] + model.weights[1] * row[0, 1])
+
+
+def test_it_is_saved_moved_and_certified(tmp_path):
+    queries = two_systems(40)
+    model = ltr.QueryFusion(form="min-max", by=("length",)).fit(queries)
+    ltr.save(model, tmp_path / "m")
+    again = ltr.load(tmp_path / "m")
+    assert again.digest == model.digest
+    np.testing.assert_array_equal(again.predict(queries.features), model.predict(queries.features))
+    surface = model.surface(queries.features)
+    moved = model.weights + 0.1
+    there = surface.slopes(0, queries.n_documents, moved[None])[0]
+    np.testing.assert_allclose(model.moved(moved).predict(queries.features), there, rtol=1e-9)
+    assert ltr.certify(surface, queries, "ndcg_5", epsilon=0.2, delta=0.2).verdict
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"by": ("size",)}, r"query_fusion: by: no feature 'size'; there are: min-max of a"),
+        (
+            {"by": ("min-max of a",)},
+            r"query_fusion: by: 'min-max of a' is .* in one query \(row 2\); it says something of a query where all",
+        ),
+        ({"runs": ("a", "c")}, "query_fusion: no feature 'min-max of c'"),
+        ({"form": "borda"}, "query_fusion: it fuses two runs or more, and the data have 0 as 'borda'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, says):
+    with pytest.raises(ValueError, match=says):
+        ltr.QueryFusion(**{"form": "min-max", **change}).fit(two_systems(10))
+
+
+def test_an_infinite_feature_of_a_query_is_refused():
+    queries = two_systems(10)
+    queries.features[: queries.offsets[1], 2] = np.inf
+    with pytest.raises(ValueError, match="query_fusion: by: 'length' is infinite in row 1"):
+        ltr.QueryFusion(form="min-max", by=("length",)).fit(queries)
