@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr.data.sparse import dense_columns, is_sparse
 from ltr.kernels.kernel import Floats, Floats32
-from ltr.rankers.base import Arrays, Features, Ranker, checked_features, checked_sparse, learned
+from ltr.rankers.base import Arrays, Features, Ranker, UndefinedScoreError, checked_features, checked_sparse, learned
 from ltr.rankers.parameters import whole
 from ltr.rankers.surface import Surface
 from ltr.trees.attribution import shapley
@@ -96,7 +96,18 @@ class TreeRanker(Ranker):
         return "tree Shapley"
 
     def _scores(self, features: Floats32) -> Floats:
-        return self.offset(features, self.names) + self.ensemble.scores(features)
+        offset = self.offset(features, self.names)
+        try:
+            return offset + self.ensemble.scores(features)
+        except ValueError:
+            infinite = np.argwhere(np.isinf(features)) if isinstance(features, np.ndarray) else ()
+            if not len(infinite):
+                raise
+            row, feature = infinite[0].tolist()
+            why = (
+                f"feature {self.names[feature]!r} is infinite ({features[row, feature]}); trees read finite or missing (NaN) values"
+            )
+            raise UndefinedScoreError(row, why) from None
 
     def _surface(self, features: Floats32) -> Surface:
         """The values of all leaves are the weights; splits stay as they are."""

@@ -84,7 +84,10 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         with _unchanged(path, digests[path]):
             rows = _read(path, data)
         notes += rows.notes
-        queries, apart = _regrouped(rows)
+        try:
+            queries, apart = _regrouped(rows)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
         parts.append(without(queries, data.drop))
         split += apart
     if any(map(is_table, paths)):
@@ -412,7 +415,8 @@ def require_scores(model: Ranker, queries: Queries, paths: Sequence[Path]) -> No
     Raises:
         DataError: naming files, query, document and feature, for one that the model has no score for.
     """
-    incomplete = np.flatnonzero(~np.isfinite(queries.features).all(axis=1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        incomplete = np.flatnonzero(~np.isfinite(queries.features.sum(axis=1)))
     if not len(incomplete):
         return
     try:

@@ -207,7 +207,7 @@ def test_weights_and_further_labels_are_columns(workplace):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("7,b,0,2,", "7,b,0,3,"), "query 7: weight 3: all rows of a query name one weight"),
+        (("7,b,0,2,", "7,b,0,3,"), "^a.csv: query 7: weight 3: all rows of a query name one weight"),
         (("7,b,0,2,", "7,b,0,,"), "query 7: weight nan"),
         (("8,d,0,1,0,", "8,d,0,1,-1,"), "row 4: freshness -1: a label is a finite number"),
         (("freshness", "fresh"), "no column 'freshness'; did you mean fresh"),

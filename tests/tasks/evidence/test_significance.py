@@ -35,6 +35,12 @@ def test_standings(tmp_path):
     assert all(pair.holm_p >= pair.p for pair in table.pairs)
 
 
+def test_every_ranker_has_a_letter(tmp_path):
+    path = write(tmp_path / "a", [0.1, 0.2])
+    table = standings.fn({f"r{k}": [path] for k in range(54)}, ["map"])
+    assert [table.rows[f"r{k}"].letter for k in (0, 25, 26, 51, 52, 53)] == ["a", "z", "A", "Z", "[53]", "[54]"]
+
+
 def test_undefined_queries_and_rows_in_another_order(tmp_path):
     values = [0.1, None, 0.9, 0.4]
     names = ["q1", "q2", "q3", "q4"]

@@ -1,6 +1,7 @@
 """Scores of files, part by part, are those of the model on all of it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -198,3 +199,13 @@ def test_a_text_without_ids_has_scores_alone(workplace, fitted):
     (workplace / "a.txt").write_text("0 1:1 2:2 3:3\n1 1:0 3:1\n")
     assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])) == 2
     assert pl.read_csv("s.csv").columns == ["score"]
+
+
+def test_an_infinite_feature_is_named_by_its_row_of_the_file(workplace, fitted, monkeypatch):
+    model, queries = fitted
+    wrong = frame_of(queries).with_columns(f2=pl.when(pl.int_range(pl.len()) == 9).then(float("-inf")).otherwise("f2"))
+    wrong.write_parquet("a.parquet")
+    monkeypatch.setattr(module, "ROWS", 4)
+    with pytest.raises(DataError, match=r"a\.parquet, row 10: feature 'f2' is infinite \(-inf\); trees read finite or missing"):
+        predict(model, workplace / "a.parquet", workplace / "s.csv", Data(files=["a"]))
+    assert not Path("s.csv").exists()
