@@ -56,6 +56,7 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/res
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/time_to_quality.py
+	$(BIN)/python benchmarks/wide.py
 	NUMBA_NUM_THREADS=1 $(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/searches.py

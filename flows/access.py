@@ -6,10 +6,10 @@ of another origin, and nobody without its password; and what is filled into a fo
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tasks.records import ConfigError
 
@@ -79,10 +79,10 @@ def require_allowed(config: "RunConfig") -> None:
     Raises:
         ConfigError: naming the first file that is not.
     """
-    from tasks.data.files import expanded
+    from tasks.data.files import expanded, named_files
 
     roots = [Path.cwd(), expanded(Path("$LAMBDAFLOW_DATA")), *map(Path, filter(None, os.environ.get(ALLOW, "").split(os.pathsep)))]
-    for path in _paths(config):
+    for path in named_files(config):
         if "$" in str(path).replace("$LAMBDAFLOW_DATA", ""):
             raise ConfigError(f"{path}: runs that Prefect begins know no variable in a file's name but $LAMBDAFLOW_DATA")
         if not any(expanded(path).resolve().is_relative_to(root.resolve()) for root in roots):
@@ -90,17 +90,3 @@ def require_allowed(config: "RunConfig") -> None:
                 f"{path}: runs that Prefect begins read files below {', '.join(map(str, roots))} only; lambdaflow serve --allow FOLDER, "
                 f"or {ALLOW} in the environment of a worker, allows another folder"
             )
-
-
-def _paths(value: Any) -> Iterator[Path]:
-    from pydantic import BaseModel
-
-    if isinstance(value, Path):
-        yield value
-    elif isinstance(value, BaseModel):
-        yield from _paths(dict(value))
-    elif isinstance(value, Mapping):
-        yield from _paths(list(value.values()))
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _paths(one)

@@ -6,6 +6,7 @@ from pathlib import Path
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
+from flows.leftovers import clear
 from tasks.config.run_config import RunConfig
 from tasks.data.calibrated import calibrated
 from tasks.data.ingest import ingest, read_for
@@ -28,7 +29,9 @@ class Certified:
 def certify_model(
     model: str, config: RunConfig, measure: str, epsilon: float = 0.01, delta: float = 0.01, seed: int = 1, escape: int = 0
 ) -> Certified:
-    """Certificates of a model (a folder, an MLflow run, or a file of linear weights) on the files of ``config.data``."""
+    """Certificates of a model (a folder, an MLflow run, or a file of linear weights) on the files of ``config.data``. What killed runs and
+    commands of its kind left behind is cleared away first."""
+    clear()
     read = ingest(config.data.files, config.data)
     prepared = prepare(read.data, config.data).data
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])

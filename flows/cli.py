@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from flows import make_state_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from flows.own_server import OwnServer
     from flows.progress import Steps
     from ltr import Queries, Ranker
@@ -68,6 +70,8 @@ def entry() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code: 0 done, 1 failed or refused by the data, 2 wrong usage."""
     given = _parser().parse_args(arguments)
+    if progress := sys.modules.get("flows.progress"):
+        progress.Steps.last_word = None  # that was an earlier command of this process
     try:
         return given.command(given)
     except KeyboardInterrupt:
@@ -92,6 +96,13 @@ def _natural(written: str) -> int:
     """A whole number, 0 or more, of an argument."""
     if not written.isdecimal():
         raise argparse.ArgumentTypeError(f"{written!r}: a whole number, 0 or more")
+    return int(written)
+
+
+def _port(written: str) -> int:
+    """A port of an argument."""
+    if not written.isdecimal() or not 1 <= int(written) <= 65_535:
+        raise argparse.ArgumentTypeError(f"{written!r}: a port is a whole number from 1 to 65,535")
     return int(written)
 
 
@@ -354,7 +365,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     settable(serve, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
     serve.add_argument(
-        "--prefect-port", type=int, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
+        "--prefect-port", type=_port, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
     )
 
     serve.add_argument(
@@ -368,8 +379,8 @@ def _parser() -> argparse.ArgumentParser:
     command("warm", _warm, "compile the core, once per machine; the first run does it otherwise")
 
     ui = command("ui", _ui, "open MLflow's and Prefect's pages on this machine")
-    ui.add_argument("--mlflow-port", type=int, default=5000)
-    ui.add_argument("--prefect-port", type=int, default=4200)
+    ui.add_argument("--mlflow-port", type=_port, default=5000)
+    ui.add_argument("--prefect-port", type=_port, default=4200)
     return parser
 
 
@@ -412,6 +423,11 @@ def _start(
     make_state_folder()
     from pathlib import Path
 
+    from tasks.config.run_config import StudyConfig
+    from tasks.data.files import require_files
+
+    if not isinstance(config, StudyConfig):
+        require_files(config.data)
     with _working("opening MLflow"), _importing():
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
@@ -419,7 +435,6 @@ def _start(
         from flows.pipeline import run
         from flows.runners import runner_of
         from flows.terminal import show, show_lines, show_study
-        from tasks.config.run_config import StudyConfig
         from tasks.report.outcome import PartlyFailedError
         from tasks.report.results_file import keep_results, read_results
         from tasks.tracking.description import commit
@@ -522,11 +537,12 @@ def _fuse(given: argparse.Namespace) -> int:
         if not given.output:
             return found
         from tasks.export.fused import write_fused
+        from tasks.records import number_of
 
         fusions = [name for name in outcome.config.rankers if name not in runs]
         way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[f"valid_{outcome.config.select_key}"])
         queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output), about)
-        print(f"{given.output}: {queries:,} queries ranked by {way}", file=sys.stderr)
+        print(f"{given.output}: {number_of(queries, 'query')} ranked by {way}", file=sys.stderr)
         return {**found, "written": {"run": given.output, "ranker": way}}
 
     return _start(given, config, server, write)
@@ -591,21 +607,21 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     override_all(written, given.set)
     config = parse(written, "check")
     data, rules = config.data, config.core_conventions
-    told = {file: about_file(Path(file)) for file in given.files}
+    told = {file: about_file(Path(file), data.label) for file in given.files}
     found: list[Finding] = [finding for own in told.values() for finding in own or ()]
     read = {file: ingest.fn([Path(file)], data, file) for file, own in told.items() if own is None}
     if data.clicks and read:
         try:
             found += check_log.fn(data.clicks, [one.data for one in read.values()])
         except DataError as error:
-            found.append(Finding("error", data.clicks.log.name, str(error).removeprefix(f"{data.clicks.log}: ")))
+            found.append(Finding("error", data.clicks.log.name, _without_file(error, data.clicks.log)))
             data = data.model_copy(update={"clicks": None})
     made = {file: Prepared(ingested.data) for file, ingested in read.items()}
     for file, ingested in read.items():
         try:
             made[file] = prepare.fn(ingested.data, data, file)
         except DataError as error:
-            found.append(Finding("error", file, str(error).removeprefix(f"{file}: ")))
+            found.append(Finding("error", file, _without_file(error, file)))
     sets = {file: one.data for file, one in made.items()}
     try:
         sets, said = calibrated(sets, data, rules)
@@ -622,6 +638,11 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries
     return found
+
+
+def _without_file(error: Exception, file: "Path | str") -> str:
+    """What is wrong with a file that is named in front of it already."""
+    return str(error).removeprefix(f"{file}: ").removeprefix(f"{file}, ")
 
 
 def _clicks(given: argparse.Namespace) -> int:
@@ -749,8 +770,9 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
 
     make_state_folder()
     from tasks.data.calibrated import calibrated
-    from tasks.data.ingest import ingest, read_for
+    from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
+    from tasks.records import printable
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
@@ -760,7 +782,11 @@ def _opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     prepared = prepare.fn(read.data, config.data).data
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names)
-    return model, read_for(model.names, queries, files), config
+    for remark in model.remarks[1:] if Path(given.model).is_file() else ():
+        print(printable(remark), file=sys.stderr)
+    read_by = read_for(model.names, queries, files)
+    require_scores(model, read_by, files)
+    return model, read_by, config
 
 
 def _predict(given: argparse.Namespace) -> int:
@@ -884,8 +910,10 @@ def _optimality(given: argparse.Namespace) -> int:
         from flows.certify import certify_model
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
+        from tasks.data.files import require_files
         from tasks.store.state import require_output
 
+        require_files(config.data)
         if given.output:
             require_output(Path(given.output), Path(given.model), *config.data.files)
         measure = (given.measure or ["ndcg_10"])[0]
@@ -935,19 +963,21 @@ def _compare(given: argparse.Namespace) -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
-    import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-    from tasks.config.reading import read
+    with _working():
+        import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
+        from tasks.config.reading import read
 
-    config = read(given.config, given.set)
-    make_state_folder()
-    from flows.servers import serve_schedule
+        config = read(given.config, given.set)
+        make_state_folder()
+        from flows.servers import serve_schedule
 
     return serve_schedule(config, given.cron, given.prefect_port, given.allow)
 
 
 def _ui(given: argparse.Namespace) -> int:
     make_state_folder()
-    from flows.servers import serve_pages
+    with _working():
+        from flows.servers import serve_pages
 
     return serve_pages(given.mlflow_port, given.prefect_port)
 

@@ -24,11 +24,15 @@ class Steps:
 
     is_compiling: Callable[[], bool] | None = None
     """Whether time goes into kernels, as `tasks.training.compiling` knows once numba is there."""
+    last_word: float | None = None
+    """When anything was said in this command: silence goes on from one of its parts to the next."""
 
     def __init__(self, progress: Progress | None, stage: str = "starting") -> None:
         self._progress, self._stage = progress, stage
         self._task = progress.add_task(stage, total=None) if progress else None
-        self._began, self._next = time.monotonic(), _FIRST
+        self._began = time.monotonic()
+        silent = 0.0 if Steps.last_word is None else self._began - Steps.last_word
+        self._next = min(_FIRST, _SILENT - silent) if silent < _SILENT else _FIRST
         self._ended = threading.Event()
         threading.Thread(target=self._speak, daemon=True).start()
 
@@ -57,7 +61,8 @@ class Steps:
         self._ended.set()
 
     def _print(self, text: str, style: str = "") -> None:
-        self._next = time.monotonic() - self._began + _SILENT
+        Steps.last_word = time.monotonic()
+        self._next = Steps.last_word - self._began + _SILENT
         console.print(printable(text), style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
 
     def _speak(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import flows  # noqa: F401
 from flows.access import ALLOW, HOST, NAMES, kept_password, origins, require_allowed
 from flows.own_server import ask_at, start, wait_for
+from flows.progress import steps
 from tasks.config.run_config import RunConfig
 from tasks.records import ConfigError
 from tasks.tracking.pages import runs_page
@@ -71,7 +72,8 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
         **os.environ,
         "MLFLOW_BACKEND_STORE_URI": tracking_uri(),
     }
-    _, experiment = opened()
+    with steps("opening MLflow"):
+        _, experiment = opened()
     password, where = kept_password()
     pages = {"PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{prefect_port}/api", "PREFECT__SERVER_WEBSERVER_ONLY": "1"}
     try:
@@ -108,11 +110,12 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     require_allowed(config)
     given = os.environ.get("PREFECT_API_URL")
     address = given or f"http://{HOST}:{prefect_port}/api"
-    from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
-    from prefect.client.schemas.schedules import CronSchedule
-    from prefect.deployments.runner import EntrypointType
+    with steps("starting Prefect's server"):
+        from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+        from prefect.client.schemas.schedules import CronSchedule
+        from prefect.deployments.runner import EntrypointType
 
-    from flows.pipeline import run
+        from flows.pipeline import run
 
     try:
         CronSchedule(cron=cron)
@@ -128,7 +131,8 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                     servers.append(start(port, password, {"PREFECT_SERVER_UI_API_URL": address}))
                 ask_at(address, password)
                 told = f"   (its pages ask for what stands in {where})"
-            wait_for(address, servers)
+            with steps("starting Prefect's server"):
+                wait_for(address, servers)
             print(f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\nCtrl-C ends it.", flush=True)
             run.serve(
                 name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")}, global_limit=one_at_a_time,

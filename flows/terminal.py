@@ -16,7 +16,7 @@ from tasks.evidence.reasons import SHOWN, ShownPair
 from tasks.evidence.segments import Changes
 from tasks.evidence.significance import Mean, Scorecard, Standings, best_mean, marks
 from tasks.evidence.wrong_order import Summary
-from tasks.records import printable
+from tasks.records import percent, printable
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns
 from tasks.report.publish import report_page
@@ -144,7 +144,7 @@ def show_scorecards(cards: Sequence[Scorecard]) -> None:
             bounds = f"{tier.lower_bound:+.4f} … {tier.upper_bound:+.4f}"
             table.add_row(str(k), title_of(tier.measure), f"{tier.difference:+.4f}", f"{tier.margin:g}", bounds, tier.verdict)
         amounts = {"better": "is better", "worse": "is worse", "open": "is not told apart"}[card.comparison]
-        table.caption = f"By tiers {_plain(card.challenger)} {amounts}. Bounds are one-sided, each at {card.level:.0%}."
+        table.caption = f"By tiers {_plain(card.challenger)} {amounts}. Bounds are one-sided, each at {percent(card.level)}."
         console.print(table)
 
 
@@ -222,7 +222,7 @@ def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted) 
 def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str]) -> None:
     """Prints what new rankers would earn, and why the log does not say."""
     console = _console()
-    columns = ("ranker", "estimator", "clicks a page", f"{level:.0%} interval", "against the log", "effective pages", "shown")
+    columns = ("ranker", "estimator", "clicks a page", f"{percent(level)} interval", "against the log", "effective pages", "shown")
     table = Table(*columns, title="New rankers, estimated from the log", title_justify="left", title_style="bold")
     for one in found:
         for e in one.estimates:
@@ -245,7 +245,7 @@ def show_duels(found: Comparison, level: float) -> None:
     """Prints which of interleaved rankers clicks prefer."""
     console = _console()
     title = f"Interleaved rankers: {found.pages:,} pages, {found.clicked:,} with a click"
-    columns = ("ranker", "against", "wins", "losses", "ties", "preference", f"{level:.0%} interval", "p", "Holm p")
+    columns = ("ranker", "against", "wins", "losses", "ties", "preference", f"{percent(level)} interval", "p", "Holm p")
     table = Table(*columns, title=title, title_justify="left", title_style="bold")
     for duel in found.duels:
         table.add_row(

@@ -138,6 +138,11 @@ def number_of(n: int, noun: str) -> str:
     return f"{n:,} {noun if n == 1 else many}"
 
 
+def percent(share: float) -> str:
+    """A share in per cent with all its digits: ``95%``, ``97.5%``; 0.999 is no certainty."""
+    return f"{100 * share:.6g}%"
+
+
 def time_of(seconds: float) -> str:
     """Seconds as people write them: ``9m 40s``."""
     minutes, rest = divmod(round(seconds), 60)

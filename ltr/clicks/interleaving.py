@@ -252,6 +252,6 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
     from scipy.special import ndtri
 
     tests = rankers * (rankers - 1) / 2
-    of_chance = ndtri(1 - (1 - level) / tests / 2) * np.sqrt(1 - ties)
+    of_chance = -ndtri((1 - level) / tests / 2) * np.sqrt(1 - ties)
     of_power = ndtri(power) * np.sqrt(max(1 - ties - preference**2, 0.0))
     return int(np.ceil(((of_chance + of_power) / preference) ** 2))

@@ -115,6 +115,22 @@ def new_pages(rank: Ints, query: Ints, top: int) -> tuple[Pages, Ints]:
     return pages, query[chosen[starts]]
 
 
+def reordered(pages: Pages, scores: Floats, looks: Floats) -> Floats:
+    """Clicks that each page would have drawn in the order of `scores`, ``float64 [pages]``: those it drew, each times how often its new rank
+    is looked at for once that its old one is. Users are those of the position-based model; nothing is shown that was not there.
+
+    Args:
+        scores: ``float64 [results]``; equal ones stand in the order of their pairs' numbers.
+        looks: ``float64 [ranks]``, above 0, as many as `pages` are deep.
+    """
+    page = pages.of_page()
+    order = np.lexsort((pages.pair, -scores, page))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = pages.rank
+    """The page's own ranks, from the first, in the new order."""
+    return sums(page, pages.click * looks[rank - 1] / looks[pages.rank - 1], pages.n_pages)
+
+
 def estimate(
     pages: Pages,
     rank: Ints,

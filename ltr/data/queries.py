@@ -8,6 +8,7 @@ by relevance by accident (at the first iteration all scores are equal).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +17,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from ltr.data.named import Named
+from ltr.data.sparse import dense_blocks, is_sparse, parts_of, sparse_features, stacked, widened
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -32,7 +34,8 @@ class Queries(Named):
     """Queries with their documents.
 
     Args:
-        features: ``float32 [documents, features]``; NaN is a missing value.
+        features: ``float32 [documents, features]``; NaN is a missing value. Or of scipy.sparse, which `ltr.LambdaMART` learns from as it is
+            and other rankers refuse; what is left out is 0.
         labels: ``float64 [documents]``, the judged relevance, 0 and up; NaN is a document without a judgement.
         offsets: ``int64 [queries + 1]``, first document of each query, then the number of documents.
         keys: ``uint64 [queries]``, digest of each query's id; random numbers are keyed by it. Left out, it is computed from
@@ -71,7 +74,10 @@ class Queries(Named):
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        put("features", _numbers("features", self.features, np.float32, 2))
+        put(
+            "features",
+            sparse_features(self.features) if is_sparse(self.features) else _numbers("features", self.features, np.float32, 2),
+        )
         put("labels", _numbers("labels", self.labels, np.float64))
         put("offsets", _numbers("offsets", self.offsets, np.int64))
         for name in ("sources", "attributes"):
@@ -79,7 +85,7 @@ class Queries(Named):
                 raise ValueError(f"{name}: a mapping of names to arrays, not {type(getattr(self, name)).__name__}")
         put("sources", {name: _numbers(f"source {name!r}", values, np.float64) for name, values in self.sources.items()})
         n_documents = len(self.labels)
-        if len(self.features) != n_documents:
+        if self.features.shape[0] != n_documents:
             raise ValueError(f"features: shape {self.features.shape}, but there are {n_documents} labels: one row a document")
         if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != n_documents or (np.diff(self.offsets) < 1).any():
             sizes = len(self.offsets) and (self.offsets > 0).all() and self.offsets.sum() == n_documents
@@ -101,7 +107,7 @@ class Queries(Named):
         if len({*self.names}) < len(self.names):
             raise ValueError(f"names: two features are called {next(n for n in self.names if self.names.count(n) > 1)!r}")
         if self.keys is None:
-            rows = row_digests(self.features)
+            rows = self.row_digests
             put("keys", _distinct(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
         for name, expected in (("ids", self.n_queries), ("documents", n_documents)):
             if getattr(self, name) is not None:
@@ -125,8 +131,13 @@ class Queries(Named):
         for name, said in self.attributes.items():
             if said.shape != (self.n_queries,):
                 raise ValueError(f"attribute {name!r}: shape {said.shape}, expected ({self.n_queries},)")
-        if (self.labels < 0).any() or np.isinf(self.labels).any():
-            raise ValueError("labels: a label is a finite number, 0 or more, or NaN for none")
+        for name, given in (("labels", self.labels), *((f"source {name!r}", values) for name, values in self.sources.items())):
+            wrong = (given < 0) | np.isinf(given)
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise ValueError(
+                    f"{name}: {given[row]:g} of document {row}; a label is a finite number, 0 or more, or NaN for none"
+                )
 
     def __repr__(self) -> str:
         """How much there is of everything, in a line."""
@@ -155,11 +166,17 @@ class Queries(Named):
         hasher = sha256(repr((queries.names, sorted(queries.sources), queries.features.shape)).encode())
         arrays = (queries.offsets, queries.keys, queries.labels, *(queries.sources[name] for name in sorted(queries.sources)))
         arrays += tuple(weights for weights in (queries.weights, queries.document_weights) if weights is not None)
-        for array in (*arrays, queries.features):
+        rows = dense_blocks(queries.features) if is_sparse(queries.features) else (queries.features,)
+        for array in (*arrays, *rows):
             hasher.update(np.ascontiguousarray(array).view(np.uint8).data)
         for name in sorted(queries.attributes):
             hasher.update(repr((name, queries.attributes[name].tolist())).encode())
         return hasher.hexdigest()
+
+    @cached_property
+    def row_digests(self) -> NDArray[np.uint64]:
+        """`row_digests` of the features, ``uint64 [documents]``."""
+        return row_digests(self.features)
 
     @property
     def shares(self) -> NDArray[np.float64]:
@@ -236,9 +253,12 @@ def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal."""
-    digests = np.empty(len(features), np.uint64)
-    _digest_rows(np.ascontiguousarray(features, np.float32), digests)
+    """64-bit digest of each row of ``features [documents, features]``; 0 equals -0, all NaN are equal. Sparse rows have those of dense ones."""
+    digests = np.empty(features.shape[0], np.uint64)
+    if is_sparse(features):
+        _digest_sparse_rows(*parts_of(features), features.shape[1], digests)
+    else:
+        _digest_rows(np.ascontiguousarray(features, np.float32), digests)
     return mix(digests)
 
 
@@ -251,16 +271,44 @@ def _mixed_in(digest: np.uint64, x: np.float32) -> np.uint64:
 
 @njit(cache=True, parallel=True)
 def _digest_rows(features: NDArray[np.float32], digests: NDArray[np.uint64]) -> None:
-    """Four rows at a time: each digest waits for its own last multiplication only, so that the four overlap."""
     for four in prange((len(features) + 3) // 4):
-        first, last = 4 * four, min(4 * four + 4, len(features)) - 1
-        a = b = c = d = _MULTIPLIER
-        for f in range(features.shape[1]):
-            a = _mixed_in(a, features[first, f])
-            b = _mixed_in(b, features[min(first + 1, last), f])
-            c = _mixed_in(c, features[min(first + 2, last), f])
-            d = _mixed_in(d, features[last, f])
-        digests[first], digests[min(first + 1, last)], digests[min(first + 2, last)], digests[last] = a, b, c, d
+        _digest_four(features[4 * four : 4 * four + 4], digests[4 * four : 4 * four + 4])
+
+
+@njit(cache=True)
+def _digest_four(features: NDArray[np.float32], digests: NDArray[np.uint64]) -> None:
+    """Four rows at a time: each digest waits for its own last multiplication only, so that the four overlap."""
+    last = len(features) - 1
+    a = b = c = d = _MULTIPLIER
+    for f in range(features.shape[1]):
+        a = _mixed_in(a, features[0, f])
+        b = _mixed_in(b, features[min(1, last), f])
+        c = _mixed_in(c, features[min(2, last), f])
+        d = _mixed_in(d, features[last, f])
+    digests[0], digests[min(1, last)], digests[min(2, last)], digests[last] = a, b, c, d
+
+
+@njit(cache=True, parallel=True)
+def _digest_sparse_rows(
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    n_features: int,
+    digests: NDArray[np.uint64],
+) -> None:
+    """`_digest_rows` of rows of which four at a time are dense."""
+    n, pieces = len(digests), 64
+    for piece in prange(pieces):
+        rows = np.zeros((4, n_features), np.float32)
+        for first in range(4 * (piece * ((n + 3) // 4) // pieces), min(4 * ((piece + 1) * ((n + 3) // 4) // pieces), n), 4):
+            last = min(first + 4, n)
+            for row in range(first, last):
+                for k in range(starts[row], starts[row + 1]):
+                    rows[row - first, columns[k]] = values[k]
+            _digest_four(rows[: last - first], digests[first:last])
+            for row in range(first, last):
+                for k in range(starts[row], starts[row + 1]):
+                    rows[row - first, columns[k]] = 0.0
 
 
 def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
@@ -287,7 +335,7 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
     """The rows in canonical order, ``[documents]``; None where they are in it."""
-    of_document, digests = np.repeat(queries.keys, np.diff(queries.offsets)), row_digests(queries.features)
+    of_document, digests = np.repeat(queries.keys, np.diff(queries.offsets)), queries.row_digests
     labels = np.column_stack(
         [queries.labels, *(queries.sources[name] for name in sorted(queries.sources))]
         + ([queries.document_weights] if queries.document_weights is not None else [])
@@ -381,7 +429,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     before = _starts(np.array([part.n_documents for part in parts]))
     return canonical(
         Queries(
-            features=np.concatenate([widen(part, widest.names).features for part in parts]),
+            features=stacked([widen(part, widest.names).features for part in parts]),
             labels=np.concatenate([part.labels for part in parts]),
             offsets=_starts(np.concatenate([np.diff(part.offsets) for part in parts])),
             keys=keys,
@@ -409,7 +457,7 @@ def in_order(queries: Queries, names: tuple[str, ...]) -> Queries:
     if names == queries.names:
         return queries
     place = {name: k for k, name in enumerate(queries.names)}
-    return replace(queries, features=np.ascontiguousarray(queries.features[:, [place[name] for name in names]]), names=names)
+    return replace(queries, features=queries.features[:, [place[name] for name in names]], names=names)
 
 
 def widen(queries: Queries, names: tuple[str, ...]) -> Queries:
@@ -418,4 +466,4 @@ def widen(queries: Queries, names: tuple[str, ...]) -> Queries:
     missing = len(names) - queries.n_features
     if missing <= 0:
         return queries
-    return replace(queries, features=np.pad(queries.features, ((0, 0), (0, missing))), names=names)
+    return replace(queries, features=widened(queries.features, len(names)), names=names)

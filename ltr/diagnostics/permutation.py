@@ -10,7 +10,7 @@ Two features that say the same lose little one by one; shuffled together (`featu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical, in_order, mix
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Ranker
+from ltr.rankers.base import Ranker, checked_features
 from ltr.rankers.parameters import SEED, whole
 from ltr.rankers.training import query_values
 
@@ -103,6 +103,7 @@ def permutation_importance(
     if unknown:
         raise ValueError(f"permutation_importance: the model reads no feature {unknown[0]!r}; it has {', '.join(names[:5])} …")
     queries = canonical(in_order(queries, names))
+    queries = replace(queries, features=checked_features(queries.features, names))
     before = _values(model, queries, read, queries.features)
     defined = ~np.isnan(before)
     if defined.sum() < 2:

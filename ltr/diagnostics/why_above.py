@@ -20,7 +20,7 @@ import numpy as np
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
-from ltr.rankers.base import Ranker
+from ltr.rankers.base import Ranker, checked_features
 
 EXACT = 10
 """Features in which two documents may differ for all 2^10 mixtures of them to be scored."""
@@ -100,7 +100,7 @@ def why_above(model: Ranker, queries: Queries, above: int, below: int, orders: i
     Raises:
         ValueError: for rows that are none, the same, or not in this order by the model's scores; as `Ranker.predict`.
     """
-    features = queries.features
+    features = checked_features(queries.features, queries.names)
     for name, row in (("above", above), ("below", below)):
         if not isinstance(row, int | np.integer) or isinstance(row, bool) or not 0 <= row < len(features):
             raise ValueError(f"{name}={row!r} is no row; there are {len(features)}, from 0")

@@ -25,6 +25,9 @@ PARTS = 10
 FEWEST = 50
 """Sampled documents with a weight without which intervals of skewed gains hold less often than they say."""
 
+_NOTHING = 1e-9
+"""Of a measure: what rounding leaves."""
+
 
 @dataclass(frozen=True)
 class Corrected:
@@ -57,6 +60,11 @@ class Corrected:
     def trusted(self) -> bool:
         """Whether enough documents with a weight were sampled for the interval to hold."""
         return self.sampled >= min(FEWEST, self.documents)
+
+    @property
+    def foretold(self) -> bool:
+        """Whether the machine's labels left nothing to correct on the sample, which makes an interval of no width."""
+        return self.spread * self.population < _NOTHING
 
     def needed(self, half_width: float) -> int:
         """How many of the population's documents people would have to judge for an interval that reaches so far to either side; for a

@@ -123,7 +123,7 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
     Raises:
         ValueError: for a negative margin or a level outside (0, 1).
     """
-    if margin < 0 or not 0 < level < 1:
+    if not 0 <= margin < np.inf or not 0 < level < 1:
         raise ValueError(f"margin {margin} must not be negative and level {level} lie in (0, 1)")
     result = paired_t(challenger, baseline)
     lower = result.difference - student_quantile(level, result.n_queries - 1) * result.standard_error

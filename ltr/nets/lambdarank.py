@@ -10,7 +10,7 @@ Features are standardised by means and deviations of the training data, which ar
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, cast
 
 import numpy as np
 from numba import types
@@ -20,18 +20,25 @@ from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8, I8_1D, Array, Floats
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
+from ltr.objectives.debiased import Debiased, debiased
 from ltr.objectives.effective_pairs import Ledger, ledger
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import QueryObjective
 from ltr.objectives.terms import Term, saturations, terms_of
+from ltr.objectives.unbiased import ONLY_FEATURES, InverseObjective, Kind, Unbiased, by_rank, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, mean_measure
 
 AT_REST = 0.001
 """By how much the training measure may rise on after the epoch that was kept."""
+WAYS: tuple[Kind, ...] = ("ipw", "pairwise", "additive", "dla")
+"""To take position bias out of clicks."""
+STEP = 0.1
+"""Of additive biases of ranks, once an epoch."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class State:
         rate: learning rate; `epoch`: epochs done; `restarts`: of them with new random weights.
         before: training measure of the last epoch; `best_value`, `best_epoch`, `flat_value`, `flat_since`: of the recipe.
         rows: ``float64 [epochs, 3]``: epoch, training and validation measure.
+        biases: what was learned of ranks before each epoch so far and after the last (`ltr.objectives.unbiased`), ``float64 [epochs + 1, sides,
+            ranks]``; of no ranks where position bias is not taken out.
     """
 
     weights: Weights
@@ -56,23 +65,30 @@ class State:
     flat_value: float = -np.inf
     flat_since: int = 0
     rows: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    biases: Floats = field(default_factory=lambda: np.empty((1, 1, 0)))
 
     @property
     def arrays(self) -> dict[str, Array]:
         """The whole state by name; weights of the best epoch are called ``best_…``."""
         both = {f"best_{name}": array for name, array in self.best.arrays.items()} | self.weights.arrays
-        return {**both, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
+        learned = {"biases": self.biases} if self.biases.size else {}
+        return {**both, **learned, "rows": self.rows, **{name: np.array(getattr(self, name)) for name in _NUMBERS}}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, Array], hidden: int) -> Self:
         """The state of these `arrays`, for a net with this number of hidden units.
 
         Raises:
-            ValueError: for weights of other shapes.
+            ValueError: for weights of other shapes, or biases that are not finite.
         """
         best = {name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")}
         numbers = {name: arrays[name].item() for name in _NUMBERS}
-        return cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
+        state = cls(Weights.restored(arrays, hidden), Weights.restored(best, hidden), rows=arrays["rows"], **numbers)
+        if (biases := arrays.get("biases")) is None:
+            return state
+        if biases.dtype != np.float64 or biases.ndim != 3 or not biases.size or not np.isfinite(biases).all():
+            raise ValueError(f"biases of ranks that are not finite numbers [epochs, sides, ranks], but of shape {biases.shape}")
+        return replace(state, biases=biases)
 
 
 _NUMBERS = ("rate", "epoch", "restarts", "before", "best_value", "best_epoch", "flat_value", "flat_since")
@@ -91,6 +107,9 @@ class LambdaRank(Ranker):
         shrink, shrink_probability: where training accuracy falls, the rate is multiplied by `shrink` with this probability (D: 0.8,
             30 %).
         objective, sigma, normalise, conventions: see `Objective`; an objective may be a measure's name.
+        unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
+            ``dla``, or ``auto``, where validation queries choose); what is learned of ranks is learned after every epoch. None takes labels as
+            they are.
         stop_on: the measure by which an epoch is the best, validation is flat and training accuracy falls.
         keep: the best epoch on ``valid`` (when there are validation queries), or on ``train``, which is where to expect a local
             optimum.
@@ -115,6 +134,7 @@ class LambdaRank(Ranker):
     objective: Sequence[Term] = (Term(),)
     sigma: float = 1.0
     normalise: Literal["none", "query", "term"] = "none"
+    unbiased: Unbiased | str | None = None
     stop_on: str = "ndcg_10"
     keep: Literal["valid", "train"] = "valid"
     keep_epochs: tuple[int, ...] = ()
@@ -136,6 +156,16 @@ class LambdaRank(Ranker):
         if not all(epoch in whole(1) for epoch in self.keep_epochs):
             raise ValueError(f"LambdaRank: keep_epochs={self.keep_epochs!r} is out of range; each is {whole(1)}")
         Measure.maximised(self.stop_on)
+        if self.unbiased is not None:
+            how = Unbiased.of(self.unbiased)
+            object.__setattr__(self, "unbiased", how)
+            if how.estimate == "regression_em":
+                raise ValueError(
+                    "LambdaRank: estimate=regression_em grows trees (kind: lambdamart); give propensities, or take dla"
+                )
+            how.check(self.terms, self.normalise)
+            if how.kind == "dla" and self.count_pairs:
+                raise ValueError(f"LambdaRank: count_pairs={self.count_pairs}, and dla learns from no pairs; take 0")
 
     def fit(
         self,
@@ -146,7 +176,8 @@ class LambdaRank(Ranker):
         preferences: Preferences | None = None,
         callbacks: Callback | Sequence[Callback] = (),
     ) -> Self:
-        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best.
+        """A fitted copy of this model. Without validation queries, training ones decide which epoch is best; of `unbiased` nets the last
+        one is, as it is with ``keep: train``: what clicks say with their bias is what they are not to learn.
 
         Args:
             queries, valid: the data.
@@ -161,17 +192,21 @@ class LambdaRank(Ranker):
         """
         check_data(self, queries, valid)
         callbacks = checked_callbacks(callbacks)
+        if self.unbiased is not None and preferences is not None:
+            raise ValueError("LambdaRank: preferences have no positions; leave unbiased out")
+        if self._way and self._way.kind == "auto":
+            if start is not None:
+                raise ValueError("LambdaRank: unbiased: auto begins anew; to go on, take the way that it kept")
+            return self._chosen_way(self._way, queries, valid, tick, callbacks)
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
         scaling = _scaling(queries.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
-        objective: QueryObjective = (
-            PreferenceObjective(queries, preferences, self.sigma)
-            if preferences is not None
-            else Objective(queries, self.objective, self.conventions, self.sigma, self.normalise)
-        )
         state = self._start(queries.n_features, start)
+        objective = self._objective(queries, preferences, state)
+        ranks = objective if isinstance(objective, Debiased) else None
+        by_last = ranks is not None and (valid is queries or self.keep == "train")
         states, pairs = {}, []
         for epoch in range(state.epoch, self.epochs):
             rng = np.random.default_rng([self.seed, state.restarts, epoch + 1])
@@ -188,7 +223,14 @@ class LambdaRank(Ranker):
             )
             if tick is not None:
                 tick()
-            state = self._after(state, weights, train, value, rng)
+            if ranks is not None:
+                if self.update == "query" and not isinstance(ranks, InverseObjective):
+                    ranks(scores, epoch)
+                state = replace(state, biases=np.array(ranks.biases))
+            judged = epoch + 1 if by_last else train if self.keep == "train" else value
+            state = self._after(state, weights, (train, value, judged), rng)
+            if ranks is not None:
+                ranks.biases[:] = state.biases
             if epoch + 1 in self.keep_epochs:
                 states[epoch + 1] = state
             if self.count_pairs and (epoch + 1) % self.count_pairs == 0:
@@ -202,9 +244,15 @@ class LambdaRank(Ranker):
         remarks: tuple[str, ...] = (
             f"best epoch {state.best_epoch} of {self.epochs}, {state.restarts} restart{'' if state.restarts == 1 else 's'}",
         )
+        if by_last:
+            remarks = (f"last epoch ({state.epoch}) kept: clicks with position bias do not say which is best",)
         if preferences is not None and (cyclic := preferences.in_cycles(queries.n_documents)):
             remarks += (f"on cycles of preferences: {cyclic} document{'' if cyclic == 1 else 's'}",)
         remarks += tuple(saturations(self.objective, self.epochs))
+        if self._way and state.biases.size:
+            remarks += (in_words(self._way, state.biases[min(state.best_epoch, len(state.biases) - 1)]),)
+            if self._way.kind != "ipw" and shown_once(self._way, queries, self.terms[0]):
+                remarks += (ONLY_FEATURES,)
         return replace(
             self,
             weights=state.best,
@@ -234,12 +282,46 @@ class LambdaRank(Ranker):
         return self.fit(queries, valid[0] if valid else None, tick, callbacks=callbacks)
 
     def go_on(self, begun: Self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
-        """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts."""
-        if self.count_pairs or not begun.states:
+        """`fit` from the last state of `begun`; all of it where effective pairs are counted, as a model does not keep earlier counts, and
+        where ``unbiased: auto`` may choose otherwise."""
+        if self.count_pairs or not begun.states or (self._way and self._way.kind == "auto"):
             return self.fit(queries, valid, tick)
         fitted = self.fit(queries, valid, tick, start=begun.states[max(begun.states)])
         kept = {epoch: state for epoch, state in begun.states.items() if epoch in self.keep_epochs}
         return replace(fitted, states={**kept, **fitted.states})
+
+    def _chosen_way(
+        self, how: Unbiased, queries: Queries, valid: Queries | None, tick: Tick | None, callbacks: tuple[Callback, ...]
+    ) -> Self:
+        """`fit` in every way that ``unbiased: auto`` knows, and the one that validation queries choose."""
+        ways = WAYS[:-1] if self.count_pairs else WAYS
+        auto = Auto(how, self.terms, self.normalise, self.conventions, str(self.watched), ways)
+        return chosen_way(
+            auto,
+            queries,
+            valid,
+            lambda way: looks(way, queries, self.terms[0]),
+            lambda way: replace(self, unbiased=way).fit(queries, valid, tick, callbacks=callbacks),
+        )
+
+    @property
+    def _way(self) -> Unbiased | None:
+        """`unbiased`, which has been read."""
+        return cast(Unbiased | None, self.unbiased)
+
+    def _objective(self, queries: Queries, preferences: Preferences | None, state: State) -> QueryObjective:
+        """What is learned from, of canonical queries, from this state on."""
+        if preferences is not None:
+            return PreferenceObjective(queries, preferences, self.sigma)
+        plain, how = Objective(queries, self.objective, self.conventions, self.sigma, self.normalise), self._way
+        if how is None:
+            return plain
+        begun = state.biases if state.biases.size else None
+        if begun is not None and begun.shape[1] != how.sides:
+            raise ValueError(f"LambdaRank: the state learned {begun.shape[1]} numbers of a rank, and {how.kind} learns {how.sides}")
+        if how.kind == "ipw":
+            begun = looks(how, queries, self.terms[0])[None, None]
+        return debiased(plain, how, self.conventions, STEP, begun)
 
     def _start(self, n_features: int, start: State | Weights | None) -> State:
         if isinstance(start, State) and start.epoch > self.epochs:
@@ -255,9 +337,10 @@ class LambdaRank(Ranker):
     def _random(self, n_features: int, restarts: int) -> Weights:
         return random_weights(n_features, self.hidden, np.random.default_rng([self.seed, restarts]))
 
-    def _after(self, state: State, weights: Weights, train: float, value: float, rng: np.random.Generator) -> State:
-        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat."""
-        epoch, judged = state.epoch + 1, train if self.keep == "train" else value
+    def _after(self, state: State, weights: Weights, found: tuple[float, float, float], rng: np.random.Generator) -> State:
+        """The recipe (D section 7): keep the best, shrink the rate where training accuracy fell, restart where it is flat. What was
+        `found` are the measure on training and on validation queries, and by what the epoch is judged."""
+        epoch, (train, value, judged) = state.epoch + 1, found
         rows = np.vstack((state.rows, (epoch, train, value)))
         after = replace(state, weights=weights, epoch=epoch, before=train, rows=rows)
         if judged > state.best_value:
@@ -270,7 +353,7 @@ class LambdaRank(Ranker):
             restarts = state.restarts + 1
             fresh = self._random(weights.inner.shape[1], restarts)
             after = replace(after, weights=fresh, restarts=restarts, rate=self.learning_rate, before=-np.inf, flat_since=epoch)
-            after = replace(after, flat_value=-np.inf)
+            after = replace(after, flat_value=-np.inf, biases=np.concatenate((after.biases[:-1], after.biases[:1])))
         return after
 
     def epoch(
@@ -335,6 +418,9 @@ class LambdaRank(Ranker):
         weights, width = Weights.restored(arrays, self.hidden), len(self.names)
         if weights.inner.shape[1] != width or arrays["scaling"].shape != (2, width):
             raise ValueError(f"weights of shape {weights.inner.shape} and scaling {arrays['scaling'].shape} for {width} features")
+        sides = self._way.sides if self._way else 0
+        if any(state.biases.size and state.biases.shape[1] != sides for state in states.values()):
+            raise ValueError(f"biases of ranks whose shape does not go with unbiased={self.unbiased}")
         scaling = arrays["scaling"]
         if scaling.dtype != np.float64 or not np.isfinite(scaling).all() or not (scaling[1] > 0).all():
             raise ValueError("a scaling that is not finite means and deviations above 0")
@@ -347,7 +433,7 @@ class LambdaRank(Ranker):
     def escape(self, queries: Queries, measure: str, iterations: int, conventions: Conventions) -> tuple[float, float] | None:
         """Tries the net's learning rate, a tenth and a hundredth of it: close to an optimum the first would only jump away."""
         onwards = replace(
-            self, objective=(Term(measure),), stop_on=measure, epochs=iterations, keep="train", flat_epochs=0, keep_epochs=(),
+            self, objective=(Term(measure),), unbiased=None, stop_on=measure, epochs=iterations, keep="train", flat_epochs=0, keep_epochs=(),
             conventions=conventions,
         )  # fmt: skip
         rates = [self.learning_rate * share for share in (1.0, 0.1, 0.01)]
@@ -362,7 +448,7 @@ class LambdaRank(Ranker):
         if not self.states or not (last := self.states[max(self.states)]).epoch:
             return None
         needed, kept, name = self.flat_epochs or 50, last.best_epoch, Measure.of(self.stop_on).key
-        start, end = self._run_around(kept, last.rows)
+        start, end = self._run_around(kept, last.rows) if last.restarts else (0, len(last.rows))
         end = min(end, kept + needed)
         train = last.rows[:end, 1]
         if (rise := float(train[kept - 1 :].max() - train[kept - 1])) > AT_REST:
@@ -385,6 +471,20 @@ class LambdaRank(Ranker):
                     return start, epoch
                 start, best, since = epoch, -np.inf, epoch
         return start, len(rows)
+
+    @property
+    def biases(self) -> Floats | None:
+        """What was learned of ranks before each epoch, and after the last (`ltr.objectives.unbiased`), ``float64 [epochs + 1, sides, ranks]``;
+        of ``ipw`` the propensities."""
+        last = self.states[max(self.states)] if self.states else None
+        return last.biases if last is not None and last.biases.size else None
+
+    @property
+    def position_bias(self) -> dict[str, Floats]:
+        """As it was at the epoch that was kept."""
+        if self._way is None or self.biases is None or self.best_iteration is None:
+            return {}
+        return by_rank(self._way, self.biases[min(self.best_iteration, len(self.biases) - 1)])
 
     @property
     def best_iteration(self) -> int | None:

@@ -310,7 +310,7 @@ class Objective:
             np.array([curve for curve, _ in curves]),
             np.array([cutoff for _, cutoff in curves]),
         )
-        self._sigma, self._normalise, self._exact = float(sigma), NORMALISE[normalise], exact
+        self.sigma, self._normalise, self._exact = float(sigma), NORMALISE[normalise], exact
         quick = None if exact or len(terms) > 1 or self._normalise else _QUICKEST.get(_fastest(terms[0]))
         self._quick = quick and address(quick, _QUICK)
         self._laid_out = self._lay_out() if quick else None
@@ -359,13 +359,13 @@ class Objective:
         return LaidOutFirst(self._quick_plan(iteration), self._quick, plan, self._general) if self._quick else plan
 
     def _plan(self, iteration: int) -> Plan:
-        return Plan(*self._static, weights_at(self.terms, iteration), self._sigma, self._normalise, self._taken, *self._kernels)
+        return Plan(*self._static, weights_at(self.terms, iteration), self.sigma, self._normalise, self._taken, *self._kernels)
 
     def _quick_plan(self, iteration: int) -> LaidOut:
         assert self._laid_out is not None
         weight = float(weights_at(self.terms, iteration)[0])
         offsets, shares, _, _, curves, _ = self._static
-        return LaidOut(offsets, shares, curves[0], weight, self._sigma, *self._laid_out, address(rank, RANK))
+        return LaidOut(offsets, shares, curves[0], weight, self.sigma, *self._laid_out, address(rank, RANK))
 
     def _lay_out(self) -> tuple[Ints32, Floats32, Floats]:
         offsets, _, gains, groups, curves, cutoffs = self._static

@@ -1,4 +1,4 @@
-"""Learning from clicks that depend on where a result was shown: three ways to take the position out of them, behind the one seam.
+"""Learning from clicks that depend on where a result was shown: ways to take the position out of them, behind the one seam.
 
 A page is a query: what was shown, with its click as the label and its rank in a label source of its own. Of documents u and l with gains
 g_u > g_l, shown at ranks p and r:
@@ -11,37 +11,42 @@ g_u > g_l, shown at ranks p and r:
 - ``additive``: λ's are taken at scores to which a bias b_p of the rank is added; after each iteration b_p makes a step of Newton along the
   sum of the λ's of what was shown there, times the learning rate, with a penalty on b².
 
+- ``dla``: propensities and ranker are learned together (`ltr.objectives.dual`).
+
 The second is XGBoost's ``lambdarank_unbiased``, the third what LightGBM does where a dataset has positions. As their sources have it,
 XGBoost takes ranks from the order of rows and the cost of a pair at the negative of its difference of scores (log(1 + e^o), where the paper
 and its authors' program have log(1 + e^−o)); neither keeps what it learned to go on from. Here ranks are data, and what was learned after
-each tree is saved with it.
+each tree or epoch is saved with it.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numba import njit, prange
 
 from ltr.data.named import Named
 from ltr.data.propensities import propensities
-from ltr.data.queries import Queries, mix, row_digests
+from ltr.data.queries import Queries, mix
 from ltr.kernels.exponential import exp
-from ltr.kernels.kernel import Address, Floats, Ints, address
+from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Address, Floats, Ints, NumbaType, address, record_type
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import dcg_share_prepare
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, Measure, curve_of, gains_of, prepare_kernel, row_kernel
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.pair_costs import NEAR
-from ltr.objectives.seam import ObjectiveFunction
+from ltr.objectives.seam import QueryObjective, gradients_kernel, gradients_signature
 from ltr.objectives.terms import Term, pair_groups
 
-Kind = Literal["ipw", "pairwise", "additive", "auto"]
+Kind = Literal["ipw", "pairwise", "additive", "dla", "auto"]
+Estimate = Literal["interventions", "regression_em"]
 MOST_POSITIONS = 1000
 """Ranks that a page may have."""
+ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
+"""What is said of pages that show every document at one rank only."""
 LEAST_SHARE = 0.01
 """No t⁺ or t⁻ is less: what was shown where next to nothing is known does not count hundredfold."""
 CALM = 0.001
@@ -53,14 +58,17 @@ class Unbiased(Named):
     """How position bias is taken out of clicks (`ltr.objectives.unbiased`).
 
     Args:
-        kind: ``ipw``, ``pairwise`` or ``additive``; ``auto`` is each of them and none, of which judged validation queries choose
-            (`ltr.trees.verdict`).
+        kind: ``ipw``, ``pairwise`` or ``additive``; of nets also ``dla``; ``auto`` is each of them and none, of which validation queries choose
+            (`ltr.rankers.chosen_way`).
         positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
         regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
             ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).
-        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated from
-            documents that were shown at several ranks (`ltr.data.propensities`), a document being what has the same features.
-        least: of ``ipw`` the least propensity that is divided by.
+        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated, as
+            `estimate` says.
+        estimate: ``interventions``: from documents that were shown at several ranks (`ltr.data.propensities`), a document being what has the
+            same features; ``regression_em``, of trees: from documents whose features are alike (`ltr.trees.regression_em`), also where each
+            was shown at one rank only.
+        least: of ``ipw`` and ``dla`` the least propensity that is divided by; of ``dla`` also the least relevance, beside the first result's.
 
     Raises:
         ValueError: naming the parameter, its value and the rule.
@@ -71,6 +79,7 @@ class Unbiased(Named):
     regularisation: float | None = None
     propensities: tuple[float, ...] = ()
     least: float = 0.1
+    estimate: Estimate = "interventions"
     usual: ClassVar[dict[str, float]] = {"pairwise": 1.0, "additive": 0.01}
 
     def __post_init__(self) -> None:
@@ -82,13 +91,18 @@ class Unbiased(Named):
         if given is not None and not (isinstance(given, int | float) and 0 <= given <= 1e6):
             raise ValueError(f"unbiased: regularisation={given!r} is out of range; it is a number from 0 to 1e+06")
         if given is not None and self.kind not in self.usual:
-            why = "`least` bounds its weights" if self.kind == "ipw" else "its ways are taken as they come"
+            why = "its ways are taken as they come" if self.kind == "auto" else "`least` bounds its weights"
             raise ValueError(f"unbiased: {self.kind} has no regularisation; {why}")
         if not isinstance(self.least, int | float) or not 0 < self.least <= 1:
             raise ValueError(f"unbiased: least={self.least!r} is out of range; it is a number above 0 to 1")
         object.__setattr__(self, "propensities", tuple(self.propensities))
         if self.propensities and self.kind not in ("ipw", "auto"):
             raise ValueError(f"unbiased: propensities belong to ipw; {self.kind} learns what it needs")
+        if self.estimate not in get_args(Estimate):
+            raise ValueError(f"unbiased: estimate={self.estimate!r} is out of range; it is one of {', '.join(get_args(Estimate))}")
+        if self.estimate != "interventions" and (self.propensities or self.kind not in ("ipw", "auto")):
+            why = "propensities are given" if self.propensities else f"{self.kind} learns what it needs"
+            raise ValueError(f"unbiased: estimate={self.estimate!r} is how ipw finds propensities, and {why}; leave one out")
         for rank, value in enumerate(self.propensities, 1):
             if not isinstance(value, int | float) or not 0 < value <= 1:
                 raise ValueError(f"unbiased: the propensity of rank {rank} is {value!r}; it is a number above 0 to 1")
@@ -111,6 +125,11 @@ class Unbiased(Named):
         """The regularisation, or what is usual."""
         return self.usual[self.kind] if self.regularisation is None else self.regularisation
 
+    @property
+    def sides(self) -> int:
+        """Numbers that are learned of each rank."""
+        return 2 if self.kind == "pairwise" else 1
+
     def check(self, terms: Sequence[Term], normalise: str) -> None:
         """Whether an objective of these terms can be debiased.
 
@@ -122,22 +141,28 @@ class Unbiased(Named):
         (term,) = terms
         if self.kind == "ipw" and Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
             raise ValueError(f"unbiased: ipw weighs gains, which {term.measure} does not have; ndcg, jk_ndcg and cndcg do")
+        if self.kind == "dla" and term != Term(term.measure, term.weight):
+            raise ValueError(
+                "unbiased: dla learns by a loss of its own, which knows no cost, construction or pairs; leave them out"
+            )
+        if self.kind == "dla" and Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
+            raise ValueError(f"unbiased: dla learns by a loss of its own, not for {term.measure}; leave the objective ndcg")
         if self.kind == "pairwise" and (term.construction != "ranknet_weighted" or not term.cost.startswith("logistic")):
             raise ValueError(
                 f"unbiased: pairwise weighs pairs of the construction ranknet_weighted with the cost logistic or logistic_near, not "
                 f"{term.construction} with {term.cost}"
             )
-        if self.kind in ("ipw", "pairwise") and normalise != "none":
+        if self.kind in ("ipw", "pairwise", "dla") and normalise != "none":
             raise ValueError(f"unbiased: {self.kind} weighs pages, which normalise={normalise!r} would undo; take none")
 
-    def ways(self, queries: Queries, terms: Sequence[Term], normalise: str) -> "list[Unbiased]":
-        """What ``auto`` tries beside clicks as they are: every kind that this objective and these pages allow."""
+    def ways(self, queries: Queries, terms: Sequence[Term], normalise: str, kinds: Sequence[Kind]) -> "list[Unbiased]":
+        """What ``auto`` tries beside clicks as they are: those of `kinds` that this objective and these pages allow."""
         able = []
-        for kind in get_args(Kind)[:-1]:
-            way = replace(self, kind=kind, propensities=self.propensities if kind == "ipw" else ())
+        for kind in kinds:
             with suppress(ValueError):
+                way = replace(self, kind=kind) if kind == "ipw" else Unbiased(kind, self.positions, least=self.least)
                 way.check(terms, normalise)
-                if kind == "ipw":
+                if kind == "ipw" and self.estimate == "interventions":
                     looks(way, queries, terms[0])
                 able.append(way)
         return able
@@ -169,14 +194,14 @@ def looks(how: Unbiased, queries: Queries, term: Term) -> Floats:
     if not len(given):
         shown = shown_at >= 0
         clicked = (queries.source(Measure.of(term.measure).source) > 0)[shown]
-        _, document = np.unique(row_digests(queries.features)[shown], return_inverse=True)
+        _, document = np.unique(queries.row_digests[shown], return_inverse=True)
         pairs, pair, impressions = np.unique(document * n_ranks + shown_at[shown], return_inverse=True, return_counts=True)
         clicks = np.bincount(pair, clicked).astype(np.int64)
         try:
             given = propensities(pairs // n_ranks, pairs % n_ranks + 1, impressions, clicks)
         except ValueError as error:
             raise ValueError(
-                f"unbiased: {error}; give propensities, or take pairwise or additive, which lean on features"
+                f"unbiased: {error}; give propensities, or lean on features: pairwise, additive, or trees with estimate=regression_em"
             ) from None
         given = np.pad(given, (0, max(n_ranks - len(given), 0)), constant_values=np.nan)
     if len(given) < n_ranks:
@@ -189,7 +214,7 @@ def shown_once(how: Unbiased, queries: Queries, term: Term) -> bool:
     """Whether no document, told by its features, was shown at two ranks: then pages by themselves do not tell documents from ranks."""
     shown_at = how.shown_at(queries, term)
     shown = shown_at >= 0
-    documents = row_digests(queries.features)[shown]
+    documents = queries.row_digests[shown]
     at_ranks = mix(documents ^ mix(shown_at[shown].astype(np.uint64) + np.uint64(1)))
     return len(np.unique(at_ranks)) == len(np.unique(documents))
 
@@ -255,6 +280,18 @@ def page_gradients(q: int, scores: Floats, pages: _Pages, found: Floats) -> None
             found[3, l] += cost / upper[u]
 
 
+@njit(cache=True)
+def pair_gradients(q: int, scores: Floats, pages: _Pages, gradient: Floats, hessian: Floats) -> int:
+    """`page_gradients` as nets read it: gradients and hessians ``[documents of q]``."""
+    found = np.empty((4, len(scores)))
+    page_gradients(q, scores, pages, found)
+    gradient[:], hessian[:] = found[0], found[1]
+    return 0
+
+
+_PAGES = record_type(_Pages, I8_1D, F8_1D, F8_1D, F8_1D, F8_1D, I8, F8, F8, I8, I8, F8_1D, F8_1D)
+
+
 @njit(cache=True, parallel=True)
 def _all_pages(scores: Floats, pages: _Pages, found: Floats) -> None:
     """`page_gradients` of every query: ``found [4, documents]``."""
@@ -264,7 +301,7 @@ def _all_pages(scores: Floats, pages: _Pages, found: Floats) -> None:
 
 
 class PairwiseObjective:
-    """``objective(scores, iteration) → (gradient, hessian)`` over pages, each pair divided by its t⁺ and t⁻.
+    """``objective(scores, iteration) → (gradient, hessian)`` over pages, each pair divided by its t⁺ and t⁻; a `QueryObjective`.
 
     Args:
         begun: t⁺ and t⁻ at each iteration so far, ``float64 [iterations, 2, ranks]``.
@@ -272,6 +309,8 @@ class PairwiseObjective:
     Attributes:
         biases: as `begun`, with a row more after each iteration.
     """
+
+    plan_type: NumbaType = _PAGES
 
     def __init__(
         self, queries: Queries, term: Term, how: Unbiased, conventions: Conventions, sigma: float, begun: Floats | None = None
@@ -281,7 +320,7 @@ class PairwiseObjective:
         longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
         curve, cutoff = curve_of(measure, longest, conventions)
         self.how, self.shown_at = how, how.shown_at(queries, term)
-        self.biases = [*_widened(begun, int(self.shown_at.max(initial=0)) + 1, 1.0, 2)]
+        self.biases = [*widened(begun, int(self.shown_at.max(initial=0)) + 1, 1.0, 2)]
         gains = gains_of(measure, labels, conventions)
         ones, definition = np.ones(queries.n_documents), measure.definition
         self._pages = _Pages(
@@ -289,11 +328,20 @@ class PairwiseObjective:
             NEAR if term.cost == "logistic_near" else 0.0, address(definition.prepare, PREPARE), address(definition.row, ROW), ones, ones,
         )  # fmt: skip
 
+    @property
+    def gradients(self) -> Address:
+        """Of a kernel that writes a query's gradient and hessian."""
+        return address(pair_gradients, gradients_signature(_PAGES))
+
+    def plan(self, iteration: int) -> _Pages:
+        """What ``gradients(query, scores, plan, gradient, hessian)`` reads."""
+        upper, lower = learned_at(self.biases, iteration)
+        return self._pages._replace(upper=upper[self.shown_at], lower=lower[self.shown_at])
+
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient."""
-        upper, lower = _at(self.biases, iteration)
-        found = np.empty((4, len(scores)))
-        _all_pages(scores, self._pages._replace(upper=upper[self.shown_at], lower=lower[self.shown_at]), found)
+        pages, found = self.plan(iteration), np.empty((4, len(scores)))
+        _all_pages(scores, pages, found)
         self.biases.append(self._learned(found[2:], self.biases[-1]))
         return found[0].copy(), found[1].copy()
 
@@ -310,7 +358,7 @@ class PairwiseObjective:
 
 
 class InverseObjective:
-    """``objective(scores, iteration) → (gradient, hessian)``: another objective's, with gains divided by propensities.
+    """``objective(scores, iteration) → (gradient, hessian)``: another objective's, with gains divided by propensities; a `QueryObjective`.
 
     Args:
         inner: whose gains they are.
@@ -326,15 +374,43 @@ class InverseObjective:
         weight = 1.0 / given[0, 0, shown_at]
         self.inner = inner.weighing(weight / weight[clicked].mean() if clicked.any() else weight)
         self.biases = [given[0]]
+        self.plan_type, self.plan = self.inner.plan_type, self.inner.plan
+
+    @property
+    def gradients(self) -> Address:
+        """Of the other objective's kernel."""
+        return self.inner.gradients
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`."""
-        self.biases.append(_at(self.biases, iteration))
+        self.biases.append(learned_at(self.biases, iteration))
         return self.inner(scores, iteration)
 
 
+class _Shifted(NamedTuple):
+    """Another objective's plan and the address of its kernel, for scores to which the biases of ranks are added."""
+
+    offsets: Ints
+    shown_at: Ints
+    bias: Floats
+    inner: Any
+    gradients: Address
+
+
+@njit(cache=True)
+def shifted_gradients(q: int, scores: Floats, plan: _Shifted, gradient: Floats, hessian: Floats) -> int:
+    """Writes gradients and hessians ``[documents of q]`` at scores with their biases; returns how many pairs are effective."""
+    first, shifted = plan.offsets[q], scores.copy()
+    for i in range(len(scores)):
+        if plan.shown_at[first + i] >= 0:
+            shifted[i] += plan.bias[plan.shown_at[first + i]]
+    effective: int = gradients_kernel(plan.gradients, plan.inner)(q, shifted, plan.inner, gradient, hessian)
+    return effective
+
+
 class AdditiveObjective:
-    """``objective(scores, iteration) → (gradient, hessian)``: another objective's, at scores to which the biases of ranks are added.
+    """``objective(scores, iteration) → (gradient, hessian)``: another objective's, at scores to which the biases of ranks are added; a
+    `QueryObjective`.
 
     Args:
         inner: whose gradients they are.
@@ -346,15 +422,30 @@ class AdditiveObjective:
     """
 
     def __init__(
-        self, inner: ObjectiveFunction, queries: Queries, term: Term, how: Unbiased, step: float, begun: Floats | None = None
+        self, inner: QueryObjective, queries: Queries, term: Term, how: Unbiased, step: float, begun: Floats | None = None
     ) -> None:
         self.inner, self.how, self.step, self.shown_at = inner, how, step, how.shown_at(queries, term)
-        self.weights = queries.document_weights
-        self.biases = [*_widened(begun, int(self.shown_at.max(initial=0)) + 1, 0.0, 1)]
+        self.offsets, self.weights = queries.offsets, queries.document_weights
+        self.biases = [*widened(begun, int(self.shown_at.max(initial=0)) + 1, 0.0, 1)]
+
+    @property
+    def plan_type(self) -> NumbaType:
+        """Of what `plan` returns."""
+        return record_type(_Shifted, I8_1D, I8_1D, F8_1D, self.inner.plan_type, I8)
+
+    @property
+    def gradients(self) -> Address:
+        """Of a kernel that writes a query's gradient and hessian."""
+        return address(shifted_gradients, gradients_signature(self.plan_type))
+
+    def plan(self, iteration: int) -> _Shifted:
+        """What ``gradients(query, scores, plan, gradient, hessian)`` reads."""
+        (bias,) = learned_at(self.biases, iteration)
+        return _Shifted(self.offsets, self.shown_at, bias, self.inner.plan(iteration), self.inner.gradients)
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`."""
-        (bias,), shown = _at(self.biases, iteration), self.shown_at >= 0
+        (bias,), shown = learned_at(self.biases, iteration), self.shown_at >= 0
         gradient, hessian = self.inner(scores + np.where(shown, bias[self.shown_at], 0.0), iteration)
         weight = 1.0 if self.weights is None else self.weights[shown]
         slope, bend = (np.bincount(self.shown_at[shown], side[shown] * weight, len(bias)) for side in (gradient, hessian))
@@ -363,26 +454,36 @@ class AdditiveObjective:
         return gradient, hessian
 
 
-def _at(biases: list[Floats], iteration: int) -> Floats:
+def learned_at(biases: list[Floats], iteration: int) -> Floats:
     """What was learned before an iteration; it is then the last that is known. Iterations that nothing was learned in change nothing."""
     biases += [biases[-1]] * (iteration + 1 - len(biases))
     del biases[iteration + 1 :]
     return biases[iteration]
 
 
-def _widened(begun: Floats | None, n_ranks: int, start: float, sides: int) -> Floats:
+def widened(begun: Floats | None, n_ranks: int, start: float, sides: int) -> Floats:
     """What was learned so far, for so many ranks: those that were not there before are at `start`, as all are at the beginning."""
     if begun is None:
         return np.full((1, sides, n_ranks), start)
     return np.pad(begun, ((0, 0), (0, 0), (0, max(n_ranks - begun.shape[2], 0))), constant_values=start)
 
 
+def by_rank(how: Unbiased, bias: Floats) -> dict[str, Floats]:
+    """What was learned of ranks 1, 2, …, ``bias float64 [sides, ranks]``, by what it is: ``propensity``, ``t_plus`` and ``t_minus``, or
+    ``bias``, in scores beside the first rank's; each ``float64 [ranks]``."""
+    if how.kind == "additive":
+        return {"bias": bias[0] - bias[0, 0]}
+    return dict(zip(("t_plus", "t_minus") if how.kind == "pairwise" else ("propensity",), bias, strict=True))
+
+
 def in_words(how: Unbiased, bias: Floats) -> str:
     """What was learned of the first ten ranks, ``bias float64 [sides, ranks]``, as a sentence."""
-    sides = bias[:, :10] - bias[:, :1] if how.kind == "additive" else bias[:, :10]
-    shown = [" ".join(f"{value:.2f}" for value in side) for side in sides]
+    shown = [" ".join(f"{value:.2f}" for value in side[:10]) for side in by_rank(how, bias).values()]
     if how.kind == "additive":
         return f"position bias of ranks 1, 2, … (additive, in scores): {shown[0]}"
     if how.kind == "ipw":
-        return f"position bias of ranks 1, 2, … (ipw, propensities of at least {how.least:g}): {shown[0]}"
+        by = " by regression_em" if how.estimate == "regression_em" else ""
+        return f"position bias of ranks 1, 2, … (ipw, propensities{by} of at least {how.least:g}): {shown[0]}"
+    if how.kind == "dla":
+        return f"position bias of ranks 1, 2, … (dla, propensities beside the first rank's): {shown[0]}"
     return f"position bias of ranks 1, 2, … (pairwise): t+ {shown[0]}; t- {shown[1]}"

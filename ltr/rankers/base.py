@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import Queries
+from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
 from ltr.kernels.kernel import Array, Floats, Floats32
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
@@ -33,6 +34,8 @@ from ltr.rankers.training import Callback, Curve
 
 FORMAT = 2
 """Version of ``model.json``; raised when older versions of the program cannot read what is written."""
+MOST_DENSE = 1 << 28
+"""Numbers of sparse features that are made dense at once."""
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 """Values that JSON can hold."""
@@ -104,6 +107,7 @@ class Ranker(Named, ABC):
         has_weights: it has weights that can be moved, without which there is no certificate.
         query_weights: it obeys `ltr.Queries.weights`, or learns nothing that they could change.
         document_weights: it obeys `ltr.Queries.document_weights`, or learns nothing that they could change; the others refuse them.
+        sparse_features: it learns from features of scipy.sparse as they are; the others refuse them.
         sharded: it can be trained on queries held by several machines (`fit_shards`).
         traceable: its sample and fit can be drawn (`ltr.linear.conditional.trace`).
         n_inputs: the number of features it needs, where only one number is possible.
@@ -123,6 +127,7 @@ class Ranker(Named, ABC):
     has_weights: ClassVar[bool] = True
     query_weights: ClassVar[bool] = False
     document_weights: ClassVar[bool] = False
+    sparse_features: ClassVar[bool] = False
     sharded: ClassVar[bool] = False
     traceable: ClassVar[bool] = False
     n_inputs: ClassVar[int | None] = None
@@ -365,6 +370,12 @@ class Ranker(Named, ABC):
         return {}
 
     @property
+    def position_bias(self) -> dict[str, Floats]:
+        """What it learned of ranks from clicks, ``float64 [ranks]`` from the first, by the name of each number that it learned of a rank
+        (`ltr.objectives.unbiased.by_rank`); empty where it took labels as they are."""
+        return {}
+
+    @property
     def arrays(self) -> Arrays:
         """What it learned, by name.
 
@@ -468,15 +479,28 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     """
     if not names:
         raise ValueError("this model is not fitted")
+    if is_sparse(features):
+        rows = checked_sparse(features, names)
+        if rows.shape[0] * rows.shape[1] > MOST_DENSE:
+            raise ValueError(
+                f"features: {rows.shape[0]:,} × {rows.shape[1]:,} of them are too many to be made dense here; give fewer rows, or their toarray()"
+            )
+        dense: Floats32 = rows.toarray()
+        return dense
     columns = getattr(features, "columns", None)
     if columns is not None:
         missing = [name for name in names if name not in list(columns)]
         if missing:
             raise ValueError(f"features missing in the data: {_few(missing)}")
-        features = cast(Frame, features)[list(names)].to_numpy()
+        frame = cast(Frame, features)[list(names)]
+        features = frame.to_numpy()
     try:
         array = np.ascontiguousarray(features, np.float32)
     except (TypeError, ValueError):
+        if columns is not None and (text := [name for name in names if not _is_numeric(frame[name])]):
+            raise ValueError(
+                f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
+            ) from None
         meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
         raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None
     if array.ndim != 2 or array.shape[1] != len(names):
@@ -484,12 +508,35 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     return array
 
 
+def _is_numeric(column: ArrayLike) -> bool:
+    """Whether all of a frame's column can be numbers."""
+    try:
+        np.asarray(column, np.float32)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def checked_sparse(features: object, names: tuple[str, ...]) -> SparseFeatures:
+    """`ltr.data.sparse.sparse_features`, as many columns as there are names.
+
+    Raises:
+        ValueError: when the model is not fitted or the width differs.
+    """
+    rows = sparse_features(features)
+    if not names:
+        raise ValueError("this model is not fitted")
+    if rows.shape[1] != len(names):
+        raise ValueError(f"features have shape {rows.shape}; the model was fitted on {len(names)} features")
+    return rows
+
+
 def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
     """Checks what a ranker is to be fitted to.
 
     Raises:
-        ValueError: for what are no `ltr.Queries`, for none of them, for weights that the ranker has no use for, and for validation
-            queries with other features.
+        ValueError: for what are no `ltr.Queries`, for none of them, for sparse features or weights that the ranker has no use for, and for
+            validation queries with other features.
     """
     for name, given in (("queries", queries), ("valid", valid)):
         if given is None and name == "valid":
@@ -502,6 +549,11 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
         if not given.n_documents or not given.n_features:
             raise ValueError(
                 f"{type(ranker).__name__}.fit: {name} has {given.n_documents} documents and {given.n_features} features; both are needed"
+            )
+        if is_sparse(given.features) and not ranker.sparse_features:
+            raise ValueError(
+                f"{type(ranker).__name__}.fit: the features of {name} are sparse, and {ranker.kind} needs dense ones (features.toarray()); "
+                "ltr.LambdaMART takes them as they are"
             )
     if queries.document_weights is not None and not ranker.document_weights:
         raise ValueError(f"{type(ranker).__name__}.fit: it does not obey weights of documents; ltr.LambdaMART does")

@@ -131,11 +131,12 @@ class Estimator(Named):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
         self.categories_ = categories_of(X, self.query)
-        queries = Reading(self.query, categories=self.categories_).queries(X, y, qid, group)
+        sparse = self.model.sparse_features
+        queries = Reading(self.query, categories=self.categories_, sparse=sparse).queries(X, y, qid, group)
         queries = queries if sample_weight is None else weighed(queries, sample_weight)
         if queries.weights is not None and not self.model.query_weights:
             raise ValueError(f"sample_weight: {type(self.model).__name__} does not obey weights of queries")
-        reading = Reading(self.query, queries.names, self.categories_)
+        reading = Reading(self.query, queries.names, self.categories_, sparse)
         held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
         with self._threads():
@@ -216,7 +217,7 @@ class Estimator(Named):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.query, self._fitted.names, self.categories_)
+        return Reading(self.query, self._fitted.names, self.categories_, self._fitted.sparse_features)
 
     def _stopped_by(self, metric: object) -> Ranker:
         """The ranker, with another measure to choose its best iteration by."""

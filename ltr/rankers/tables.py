@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
 from ltr.data.queries import Queries
+from ltr.data.sparse import is_sparse, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.rankers.base import Features, Frame
 
@@ -75,11 +76,13 @@ class Reading:
         query: column of a frame that holds the query of each row.
         names: of the features, where they are known; then they are looked for, whatever else there is.
         categories: of each categorical column, in order; another category is a missing value.
+        sparse: whether features of scipy.sparse stay what they are.
     """
 
     query: str
     names: tuple[str, ...] = ()
     categories: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    sparse: bool = False
 
     def features(self, X: Features) -> tuple[Floats32, tuple[str, ...]]:
         """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `query`.
@@ -89,8 +92,8 @@ class Reading:
         """
         columns = columns_of(X)
         if not columns:
-            array = _numbers(X, "X")
-            if array.ndim != 2 or not len(array) or (self.names and array.shape[1] != len(self.names)):
+            array = sparse_features(X) if self.sparse and is_sparse(X) else _numbers(X, "X")
+            if array.ndim != 2 or not array.shape[0] or (self.names and array.shape[1] != len(self.names)):
                 rule = f"{len(self.names)} features, as in fit" if self.names else "rows of documents, columns of features"
                 raise ValueError(f"X: shape {array.shape}; expected {rule}")
             return array, ()
@@ -118,7 +121,7 @@ class Reading:
             ValueError: as `queries_from`.
         """
         features, given = self.features(X)
-        labels, n = _labels(y), len(features)
+        labels, n = _labels(y), features.shape[0]
         if labels.shape != (n,):
             raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
         column = cast(Frame, X)[self.query] if self.query in columns_of(X) else None
@@ -163,7 +166,13 @@ def _own_categories(column: Any) -> list[object] | None:
 
 
 def columns_of(X: Features) -> list[str]:
-    """Columns of a frame; none of an array, or of a frame whose columns are numbered."""
+    """Columns of a frame; none of an array, or of a frame whose columns are numbered.
+
+    Raises:
+        ValueError: for a lazy frame.
+    """
+    if hasattr(X, "collect") and not hasattr(X, "__len__"):
+        raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
     columns = list(getattr(X, "columns", ()))
     return columns if all(isinstance(name, str) for name in columns) else []
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical_order
+from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bytes, Ints
 from ltr.trees.binning import Bins, apply_bins, find_bins
 
@@ -26,7 +27,7 @@ class Binned(Named):
         binned: ``uint8 [blocks, documents, BLOCK]``, see `ltr.trees.binning.apply_bins`; a byte a value is what it takes beside the queries.
 
     Raises:
-        ValueError: for what are no queries, an infinite feature, or a number of bins that is not 2–255.
+        ValueError: for what are no queries, sparse features, an infinite feature, or a number of bins that is not 2–255.
     """
 
     queries: Queries
@@ -39,6 +40,8 @@ class Binned(Named):
         if not isinstance(self.queries, Queries):
             raise ValueError(f"Binned: queries is a {type(self.queries).__name__}; it takes ltr.Queries(features, labels, offsets)")
         features = self.queries.features
+        if is_sparse(features):
+            raise ValueError("Binned: sparse features are binned in each training; give fit the queries themselves")
         bins = find_bins(features, self.max_bins)
         for name, value in (("order", canonical_order(self.queries)), ("bins", bins), ("binned", apply_bins(features, bins))):
             object.__setattr__(self, name, value)

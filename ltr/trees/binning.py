@@ -71,19 +71,38 @@ def find_bins(features: Floats32, max_bins: int = 255) -> Bins:
         return [_edges(column, max_bins, first + k) for k, column in enumerate(block)]
 
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        columns = [edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block]
+        return joined([edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block])
+
+
+def joined(columns: list[Floats32]) -> Bins:
+    """The bins of features that have these edges."""
     starts = np.concatenate(([0], np.cumsum([len(c) for c in columns]))).astype(np.int64)
     return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
 
 
 def _edges(column: Floats32, max_bins: int, feature: int) -> Floats32:
-    values = _sorted_values(column, feature)
-    if len(values) == 0:
+    return sparse_edges(_sorted_values(column, feature), 0, max_bins, feature)
+
+
+def sparse_edges(values: Floats32, n_zeros: int, max_bins: int, feature: int) -> Floats32:
+    """The edges of a feature with these `values`, rising and none of them missing, and so many zeros beside them.
+
+    Raises:
+        ValueError: for an infinite value.
+    """
+    _require_finite(values, feature)
+    n, below = len(values) + n_zeros, int(np.searchsorted(values, 0.0))
+    if n == 0:
         return np.empty(0, np.float32)
     distinct = _distinct(values)
+    if n_zeros:
+        distinct = np.insert(distinct, np.searchsorted(distinct, 0.0), np.float32(0)) if not (distinct == 0.0).any() else distinct
     if len(distinct) <= max_bins:
         return _between(distinct[:-1], distinct[1:])
-    cut = np.unique(np.searchsorted(distinct, values[_quantiles(len(values), max_bins)], side="left"))
+    ranks = _quantiles(n, max_bins)
+    others = values[np.where(ranks < below, ranks, ranks - n_zeros).clip(0, len(values) - 1)]
+    at_ranks = np.where((ranks < below) | (ranks >= below + n_zeros), others, np.float32(0))
+    cut = np.unique(np.searchsorted(distinct, at_ranks, side="left"))
     cut = cut[cut > 0]
     return _between(distinct[cut - 1], distinct[cut])
 
@@ -93,9 +112,13 @@ def _sorted_values(column: Floats32, feature: int) -> Floats32:
     values = column.copy()
     values.sort()
     values = values[: np.searchsorted(values, np.nan)]
+    _require_finite(values, feature)
+    return values
+
+
+def _require_finite(values: Floats32, feature: int) -> None:
     if len(values) and (np.isinf(values[0]) or np.isinf(values[-1])):
         raise ValueError(f"feature {feature + 1} has an infinite value; trees need finite or missing (NaN) ones")
-    return values
 
 
 def _distinct(values: Floats32) -> Floats32:
@@ -140,9 +163,7 @@ def find_bins_by(ask: Ask, n_features: int, max_bins: int) -> Bins:
             `own_quantiles`; ``ask("not_above", first, thresholds)`` → `not_above`; ``ask("next_below", first, values)`` → `next_below`.
     """
     blocks = [_block_edges(ask, first, max_bins) for first in range(0, n_features, BLOCK)]
-    columns = [edges for block in blocks for edges in block]
-    starts = np.concatenate(([0], np.cumsum([len(c) for c in columns]))).astype(np.int64)
-    return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
+    return joined([edges for block in blocks for edges in block])
 
 
 def few(block: list[Floats32], max_bins: int) -> list[tuple[int, Floats32 | None]]:

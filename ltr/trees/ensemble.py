@@ -1,13 +1,14 @@
 """An ensemble of regression trees: its arrays, its scores, and which leaf a document falls into."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
 
+from ltr.data.sparse import SparseFeatures, dense_columns, is_sparse
 from ltr.kernels.kernel import (
     F4_1D,
     F4_2D,
@@ -37,6 +38,9 @@ from ltr.kernels.kernel import (
 from ltr.kernels.lanes import LANES, ROWS, turn, walk
 from ltr.kernels.prefetch import prefetch
 from ltr.rankers.surface import Surface
+
+_NUMBERS_AT_A_TIME = 1 << 24
+"""Of sparse features, that are dense while they are scored."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,8 @@ class Trees:
 
     def leaves(self, features: Floats32) -> Ints32:
         """Which leaf each document falls into, ``int32 [documents, trees]``, as positions in `value`."""
+        if is_sparse(features):
+            return np.concatenate([trees.leaves(dense) for trees, dense in self._on_dense(features)])
         leaves = np.empty((len(features), self.n_trees), np.int32)
         _leaves(
             np.ascontiguousarray(features, np.float32), self.feature, self.threshold, self.missing_left, self.left, self.right,
@@ -149,6 +155,8 @@ class Trees:
         Raises:
             ValueError: for an infinite feature.
         """
+        if is_sparse(features):
+            return np.concatenate([trees.scores(dense) for trees, dense in self._on_dense(features)])
         scores, infinite = np.empty(len(features)), np.zeros(-(-len(features) // _BLOCK), np.bool_)
         features = np.ascontiguousarray(features, np.float32)
         self._score(features, scores, infinite)
@@ -157,6 +165,18 @@ class Trees:
             row, feature = np.argwhere(np.isinf(features[first : first + _BLOCK]))[0]
             raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
         return scores
+
+    def _on_dense(self, features: SparseFeatures) -> "Iterator[tuple[Trees, Floats32]]":
+        """The trees on the features that they read, and these of some rows at a time, ``float32 [rows, features read]``."""
+        infinite = np.flatnonzero(np.isinf(features.data))
+        if len(infinite):
+            row, feature = np.searchsorted(features.indptr, infinite[0], side="right") - 1, features.indices[infinite[0]]
+            raise ValueError(f"feature {feature + 1} of row {row} is infinite; trees read finite or missing (NaN) values")
+        read = np.unique(self.feature)
+        trees = replace(self, feature=np.searchsorted(read, self.feature).astype(np.int32))
+        rows = max(_NUMBERS_AT_A_TIME // max(len(read), 1), 1)
+        for first in range(0, max(features.shape[0], 1), rows):
+            yield trees, dense_columns(features[first : first + rows], read)
 
     def _score(self, features: Floats32, scores: Floats, infinite: Bools) -> None:
         if self._by_bits is None:

@@ -17,7 +17,7 @@ answer as one, and grow the same tree in another order (`ltr.trees.rounds`). `be
 code calls by address: each is compiled once, on its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -34,21 +34,22 @@ from ltr.kernels.kernel import (
     I8_1D,
     I8_3D,
     Bools,
-    Bytes,
     Floats,
     Floats32,
     Ints,
     Ints32,
     Kernel,
+    NumbaType,
     ready,
     record_type,
 )
 from ltr.kernels.ranking import sort_falling
-from ltr.trees.binning import BLOCK, MISSING, Bins
+from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, pieces_of, size_of
-from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves, splitting, start_tree
-from ltr.trees.splits import SEARCH, SplitSearch, best_split, middle_value, narrowed, search, search_all
+from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves
+from ltr.trees.sparse_dataset import SparseDataset
+from ltr.trees.splits import SEARCH, Nodes, SplitSearch, best_split, middle_value, narrowed, search, search_all
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,6 @@ class TreeOptions:
     l2: float
     monotone: NDArray[np.int8]
     groups: Bools = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-
-
-class Nodes(NamedTuple):
-    """Splits of one tree by feature and bin, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
-
-    feature: Ints
-    split: Ints
-    missing_left: Bools
-    left: Ints
-    right: Ints
 
 
 class Growth(NamedTuple):
@@ -155,14 +146,14 @@ class Gradients:
         leaf: ``int32 [documents]``, written by `totals`.
     """
 
-    data: BinnedDataset
+    data: BinnedDataset | SparseDataset
     gradient: Floats
     hessian: Floats
     sample: Bools | None
     leaf: Ints32
 
     @classmethod
-    def by(cls, data: BinnedDataset, gradients: tuple[Floats, Floats], sample: Bools | None) -> "Gradients":
+    def by(cls, data: BinnedDataset | SparseDataset, gradients: tuple[Floats, Floats], sample: Bools | None) -> "Gradients":
         """Gradients before a tree is grown on them: no leaf is known yet."""
         return cls(data, *gradients, sample, np.empty(len(gradients[0]), np.int32))
 
@@ -198,12 +189,13 @@ class Gradients:
             data.rows[:n_rows] = chosen
         data.leaf_ranges[:, 0] = 0, n_rows
         pack(self.gradient, self.hessian, *scales, newton, data.row_index, data.packed[0], numbered)
-        start_tree(data.compiled, n_rows)
+        data.start(n_rows)
         return n_rows
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
         """`best_first` over these rows, compiled."""
-        growth: Growth = growing()(self.data.compiled, *splitting(), n_rows, self.data.histograms[:n_leaves], space)
+        data = self.data
+        growth: Growth = growing(*data.types)(data.compiled, *data.questions, n_rows, data.histograms[:n_leaves], space)
         return growth
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
@@ -218,7 +210,7 @@ class Gradients:
         _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, self.leaf, pieces)
         totals: Ints = pieces.sum(axis=0)
         if self.sample is not None:
-            _fall(data.binned, data.bins.columns, data.row_index, self.sample, *nodes, self.leaf)
+            data.fall(self.sample, nodes, self.leaf)
         return totals
 
     def move(self, scores: Floats, values: Floats) -> None:
@@ -241,7 +233,7 @@ def _move(scores: Floats, value: Floats, leaf: Ints32) -> None:
 
 
 def grow(
-    data: BinnedDataset,
+    data: BinnedDataset | SparseDataset,
     gradients: tuple[Floats, Floats],
     options: TreeOptions,
     sample: Bools | None = None,
@@ -360,29 +352,6 @@ def _leaf_totals(
             if k >= 0:
                 totals[piece, k, 0] += np.int64(np.rint(gradient[document] * gradient_scale))
                 totals[piece, k, 1] += np.int64(np.rint(hessian[document] * hessian_scale))
-
-
-@njit(cache=True, parallel=True)
-def _fall(
-    binned: Bytes,
-    columns: Ints,
-    row_index: Ints32,
-    sample: Bools,
-    feature: Ints,
-    split: Ints,
-    missing_left: Bools,
-    left: Ints,
-    right: Ints,
-    leaf: Ints32,
-) -> None:
-    """Writes the leaves of documents that the tree was not grown on."""
-    for document in prange(len(leaf)):
-        node = 0 if not sample[document] else -1
-        while node >= 0:
-            column = columns[feature[node]]
-            b = binned[column // BLOCK, row_index[document], column % BLOCK]
-            node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
-            leaf[document] = ~node
 
 
 @register_jitable
@@ -505,11 +474,9 @@ def best_first(
 BEST_FIRST: Kernel = njit(cache=True)(best_first)
 """`best_first` to be compiled: see `growing`."""
 _NODES = record_type(Nodes, I8_1D, I8_1D, I1_1D, I8_1D, I8_1D)
-_SIGNATURE = record_type(Growth, _NODES, F8_1D, I8_1D, I8_1D, F8_2D)(
-    DATASET, *(types.FunctionType(question) for question in QUESTIONS), I8, I8_3D, SEARCH
-)
+_GROWTH = record_type(Growth, _NODES, F8_1D, I8_1D, I8_1D, F8_2D)
 
 
-def growing() -> Kernel:
-    """`best_first`, compiled."""
-    return ready(BEST_FIRST, _SIGNATURE)
+def growing(dataset: NumbaType = DATASET, questions: Sequence[NumbaType] = QUESTIONS) -> Kernel:
+    """`best_first`, compiled for data sets of this type, whose questions have these signatures; those of dense features unless given."""
+    return ready(BEST_FIRST, _GROWTH(dataset, *(types.FunctionType(question) for question in questions), I8, I8_3D, SEARCH))

@@ -12,31 +12,34 @@ import numpy as np
 
 from ltr.data.plain_function import AnyFunction, PlainFunction
 from ltr.data.queries import Queries, canonical
+from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
+from ltr.objectives.debiased import Debiased, debiased
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.objectives.unbiased import AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks, shown_once
+from ltr.objectives.unbiased import ONLY_FEATURES, Kind, Unbiased, by_rank, in_words, looks, shown_once
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
+from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
-from ltr.rankers.training import Callback, Progress, checked_callbacks, query_values
+from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, leaves_again
+from ltr.trees.regression_em import TREES, RegressionEM
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
-from ltr.trees.verdict import NAIVE, verdict
 from ltr.trees.watch import Watch, is_function, read_stopping
 
 BIASES = "unbiased/biases"
 """Of a saved model: `LambdaMART.biases`."""
-ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
-"""What is said of pages that show every document at one rank only."""
+WAYS: tuple[Kind, ...] = ("ipw", "pairwise", "additive")
+"""To take position bias out of clicks."""
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
 
@@ -85,6 +88,7 @@ class LambdaMART(TreeRanker):
     sharded: ClassVar[bool] = True
     query_weights: ClassVar[bool] = True
     document_weights: ClassVar[bool] = True
+    sparse_features: ClassVar[bool] = True
     iterations_from: ClassVar[str | None] = "n_trees"
     n_trees: int = 500
     n_leaves: int = 31
@@ -281,32 +285,20 @@ class LambdaMART(TreeRanker):
         start: "LambdaMART | None",
         callbacks: tuple[Callback, ...],
     ) -> "LambdaMART":
-        """`fit` in every way that ``unbiased: auto`` knows, and the one that the first validation queries are ranked best by; of a `start`
-        the way that it was fitted in."""
+        """`fit` in every way that ``unbiased: auto`` knows, and the one that the first validation queries choose; of a `start` the way that it
+        was fitted in."""
         if start is not None:
             return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
-        auto, binned = self._way, queries if isinstance(queries, Binned) else Binned(queries, self.max_bins)
-        assert auto is not None
-        if not valid:
-            raise ValueError("LambdaMART: unbiased: auto chooses on judged validation queries, and there are none")
-        judged, measure = valid[0], str(self.watched or Measure.of("ndcg_10"))
-        ranks = judged.sources.get(auto.positions)
-        if ranks is not None and (~np.isnan(ranks) & ~np.isnan(judged.labels)).any():
-            raise ValueError(
-                f"LambdaMART: unbiased: auto chooses by judgments, and the validation queries are pages (they have a {auto.positions!r})"
-            )
-        auto.shown_at(binned.queries, self.terms[0])
-        ways: dict[str, Unbiased | None] = {
-            NAIVE: None,
-            **{way.kind: way for way in auto.ways(binned.queries, self.terms, self.normalise)},
-        }
-        fitted = {name: replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks) for name, way in ways.items()}
-        found = verdict(
-            {name: query_values(measure, judged, one.predict(judged.features), self.conventions) for name, one in fitted.items()},
-            Measure.of(measure).key,
-        )
-        kept = fitted[found.kept]
-        return replace(kept, remarks=(found.sentence, *kept.remarks))
+        given = queries.queries if isinstance(queries, Binned) else queries
+        binned = queries if isinstance(queries, Binned) or is_sparse(given.features) else Binned(queries, self.max_bins)
+        measure = str(self.watched or Measure.of("ndcg_10"))
+        assert self._way is not None
+        auto = Auto(self._way, self.terms, self.normalise, self.conventions, measure, WAYS)
+
+        def fit(way: Unbiased | None) -> LambdaMART:
+            return replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks)
+
+        return chosen_way(auto, given, valid[0] if valid else None, lambda how: self._looks(how, given), fit)
 
     def _boosted(
         self,
@@ -436,16 +428,10 @@ class LambdaMART(TreeRanker):
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
     def _ranking_objective(self, queries: Queries) -> ObjectiveFunction:
-        how, term = self._way, self.terms[0]
-        if how and how.kind == "pairwise":
-            return PairwiseObjective(queries, term, how, self.conventions, self.sigma, self.biases)
         objective = Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
-        if how is None:
+        if self._way is None:
             return objective
-        if how.kind == "ipw":
-            assert self.biases is not None
-            return InverseObjective(objective, queries, term, how, self.biases[:1])
-        return AdditiveObjective(objective, queries, term, how, self.learning_rate, self.biases)
+        return debiased(objective, self._way, self.conventions, self.learning_rate, self.biases)
 
     @property
     def _way(self) -> Unbiased | None:
@@ -456,6 +442,10 @@ class LambdaMART(TreeRanker):
         if not self.terms or self.loss != "ranking":
             given = f"loss={self.loss!r}" if self.loss != "ranking" else "a function"
             raise ValueError(f"LambdaMART: unbiased weighs pairs of an objective's measure; {given} has none")
+        if way.kind not in (*WAYS, "auto"):
+            raise ValueError(
+                f"LambdaMART: unbiased: {way.kind} learns together with a net (kind: lambdarank); take {', '.join(WAYS)} or auto"
+            )
         way.check(self.terms, self.normalise)
 
     def _biases_before(self, start: "LambdaMART | None", queries: Queries) -> Floats | None:
@@ -464,10 +454,18 @@ class LambdaMART(TreeRanker):
         if how is None:
             return None
         if how.kind == "ipw":
-            return looks(how, queries, self.terms[0])[None, None]
+            return self._looks(how, queries)[None, None]
         if start is None or start.biases is None or start._way is None or start._way.kind != how.kind:
             return None
         return start.biases[: min(start.ensemble.n_trees, self.n_trees) + 1]
+
+    def _looks(self, how: Unbiased, queries: Queries) -> Floats:
+        """Propensities of ranks, ``float64 [ranks]``; where `how` asks for it other trees find them."""
+        if how.estimate == "regression_em":
+            estimate = RegressionEM(how, self.terms[0])
+            LambdaMART(**TREES, objective=estimate).fit(queries)
+            how = estimate.found
+        return looks(how, queries, self.terms[0])
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
@@ -488,7 +486,7 @@ class LambdaMART(TreeRanker):
 
     def _with_arrays(self, arrays: Arrays) -> "LambdaMART":
         biases = arrays.get(BIASES)
-        sides = 0 if self._way is None else 2 if self._way.kind == "pairwise" else 1
+        sides = self._way.sides if self._way else 0
         if biases is not None and (biases.dtype != np.float64 or biases.ndim != 3 or biases.shape[1] != sides or not biases.size):
             raise ValueError(f"biases of ranks have shape {biases.shape}, and unbiased is {self.unbiased}")
         if biases is not None and not np.isfinite(biases).all():
@@ -542,6 +540,13 @@ class LambdaMART(TreeRanker):
         return "leaves that move freely do not stay monotone in a feature" if any(self.monotone.values()) else None
 
     @property
+    def position_bias(self) -> dict[str, Floats]:
+        """As it was at the last tree that is kept."""
+        if self._way is None or self.biases is None:
+            return {}
+        return by_rank(self._way, self.biases[min(self.ensemble.n_trees, len(self.biases) - 1)])
+
+    @property
     def importances(self) -> dict[str, Floats]:
         """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
@@ -550,4 +555,4 @@ class LambdaMART(TreeRanker):
 def _learned_biases(data: Shard | Shards) -> Floats | None:
     """What was learned of ranks, where anything was."""
     objective = data.objective if isinstance(data, Shard) else None
-    return np.array(objective.biases) if isinstance(objective, InverseObjective | PairwiseObjective | AdditiveObjective) else None
+    return np.array(objective.biases) if isinstance(objective, Debiased) else None

@@ -11,6 +11,7 @@ depend on the order:
     row_index  3   0   4   6   1   2   7   5        written to as many streams as there are leaves, each from front to back
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from ltr.kernels.kernel import (
     Ints,
     Ints32,
     Kernel,
+    NumbaType,
     Words,
     inner,
     ready,
@@ -42,6 +44,7 @@ from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
 from ltr.trees.fixed_point import PIECE
 from ltr.trees.histograms import AHEAD, N_BINS, HistogramBuffers, build
+from ltr.trees.splits import Nodes
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,25 @@ class BinnedDataset:
             packed=np.empty((2, n_documents), np.int64),
         )
 
+    @property
+    def types(self) -> tuple[NumbaType, Sequence[NumbaType]]:
+        """Of `compiled`, and of `questions`."""
+        return DATASET, QUESTIONS
+
+    @property
+    def questions(self) -> tuple[Kernel, Kernel, Kernel]:
+        """`split_leaf`, `subtract_sibling` and `leaf_in_bins`, each compiled for itself."""
+        return questions()
+
+    def start(self, n_rows: int) -> None:
+        """The histogram of leaf 0, of the first `n_rows` of `rows`."""
+        data, sums = self.compiled, self.histograms[0]
+        build(data.words, data.rows[:n_rows], data.packed, data.gathered, data.buffers, data.threads, sums, sums, False)
+
+    def fall(self, sample: Bools, nodes: Nodes, leaf: Ints32) -> None:
+        """Writes the leaves of documents that the tree was not grown on, those not in ``sample bool [documents]``."""
+        _fall(self.binned, self.bins.columns, self.row_index, sample, *nodes, leaf)
+
     def reorder_rows(self, leaf: Ints32) -> None:
         """Moves the rows of each leaf together; `leaf`: ``int32 [documents]``."""
         before = self.row_index.copy()
@@ -161,7 +183,7 @@ QUESTIONS = (I8(DATASET, I8, I8, I8, I8, I1), types.void(DATASET, I8, I8, I1, I1
 """The signatures of `split_leaf`, `subtract_sibling` and `leaf_in_bins`."""
 
 
-def splitting() -> tuple[Kernel, Kernel, Kernel]:
+def questions() -> tuple[Kernel, Kernel, Kernel]:
     """`split_leaf`, `subtract_sibling` and `leaf_in_bins`, each compiled for itself."""
     split, subtract, in_bins = QUESTIONS
     return ready(split_leaf, split), ready(subtract_sibling, subtract), ready(leaf_in_bins, in_bins)
@@ -282,10 +304,26 @@ def subtract_sibling(data: CompiledDataset, leaf: int, new: int, left_is_smaller
         build(data.words, members, data.packed, data.gathered, data.buffers, data.threads, sums[new], sums[leaf], searched)
 
 
-def start_tree(data: CompiledDataset, n_rows: int) -> None:
-    """The histogram of leaf 0."""
-    sums = data.histograms[0]
-    build(data.words, data.rows[:n_rows], data.packed, data.gathered, data.buffers, data.threads, sums, sums, False)
+@njit(cache=True, parallel=True)
+def _fall(
+    binned: Bytes,
+    columns: Ints,
+    row_index: Ints32,
+    sample: Bools,
+    feature: Ints,
+    split: Ints,
+    missing_left: Bools,
+    left: Ints,
+    right: Ints,
+    leaf: Ints32,
+) -> None:
+    for document in prange(len(leaf)):
+        node = 0 if not sample[document] else -1
+        while node >= 0:
+            column = columns[feature[node]]
+            b = binned[column // BLOCK, row_index[document], column % BLOCK]
+            node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
+            leaf[document] = ~node
 
 
 @njit(cache=True)

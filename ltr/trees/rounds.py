@@ -23,11 +23,11 @@ from numba import njit
 
 from ltr.kernels.kernel import Bools, Floats, Ints
 from ltr.trees.binning import MISSING, Bins
-from ltr.trees.grower import Gradients, Growth, Nodes
+from ltr.trees.grower import Gradients, Growth
 from ltr.trees.histograms import N_BINS, build
 from ltr.trees.packing import add_sums, packed
-from ltr.trees.partition import splitting
-from ltr.trees.splits import SplitSearch, middle_value, narrowed, search, search_all
+from ltr.trees.partition import BinnedDataset
+from ltr.trees.splits import Nodes, SplitSearch, middle_value, narrowed, search, search_all
 
 LIKELY = 2 / 3
 """The share of the leaves that could be split next that are. Trees of 31 leaves then take 9 rounds and 33 splits; 8 and 41 if all of them
@@ -114,6 +114,7 @@ class Rounds:
     """
 
     def __init__(self, gradients: Gradients, machines: Machines, sums: Ints, space: SplitSearch) -> None:
+        assert isinstance(gradients.data, BinnedDataset)
         self.data, self.machines, self.sums = gradients.data, machines, sums
         self.compiled = self.data.compiled
         used, allowed = in_use(self.data.bins), np.flatnonzero(space.allowed)
@@ -167,7 +168,7 @@ class Rounds:
 
     def _round(self, likely: list[_Leaf], uncounted: list[_Leaf], searched: bool) -> None:
         """Splits leaves as found, and counts where that was refused; then finds the best splits of the latter and, if `searched`, of the sides."""
-        split, _, _ = splitting()
+        split, _, _ = self.data.questions
         ranges, tried, lefts = self.data.leaf_ranges, [], []
         for leaf in likely:
             new = self.free.pop()
@@ -214,7 +215,7 @@ class Rounds:
         machine's: leaves and places of features."""
         counts: list[list[Ints]] = [[] for _ in range(self.machines.n)]
         own = []
-        _, _, in_bins = splitting()
+        _, _, in_bins = self.data.questions
         for leaf in leaves:
             for feature in [feature for feature in leaf.rivals if feature in self.owner and feature not in leaf.counted]:
                 machine, k = self.owner[feature]

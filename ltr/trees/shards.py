@@ -18,6 +18,7 @@ import numpy as np
 
 from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import Queries, canonical_order, chosen, reordered, without_features
+from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
@@ -30,11 +31,12 @@ from ltr.trees.binned import Binned
 from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import VANISHED
-from ltr.trees.grower import Gradients, GradientSource, Growth, Nodes, TreeOptions, grow_from
+from ltr.trees.grower import Gradients, GradientSource, Growth, TreeOptions, grow_from
 from ltr.trees.histograms import N_BINS
 from ltr.trees.partition import BinnedDataset
 from ltr.trees.rounds import Machines, Rounds, slots
-from ltr.trees.splits import SplitSearch
+from ltr.trees.sparse_dataset import SparseDataset
+from ltr.trees.splits import Nodes, SplitSearch
 
 Ask = binning.Ask
 """``ask(question, *arguments)``: the `Shard.answer` of every shard, in the order of the shards."""
@@ -138,7 +140,10 @@ class Shard:
         """
         model, queries = self.model, self.queries
         self.objective = model.objective_over(queries, self.preferences, sizes)
-        if bins is not None:
+        self.data: BinnedDataset | SparseDataset
+        if is_sparse(self.features):
+            self.data = SparseDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
+        elif bins is not None:
             self.data = BinnedDataset.with_bins(self.features, bins, slots(model.n_leaves), self.order)
         elif self.binned is not None:
             self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves, self.order)
@@ -195,6 +200,8 @@ def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats
 def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None]:
     """Feature names, documents, keys, and `classes` for a loss that needs them."""
     model, queries = shard.model, shard.queries
+    if is_sparse(shard.features):
+        raise ValueError("LambdaMART: sparse features are not yet learned from in several parts; train it in one")
     by_classes = model.loss != "ranking"
     sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
     return shard.names, shard.n_documents, queries.keys, sizes
@@ -286,7 +293,7 @@ class Whole:
     sums: Ints
 
     @classmethod
-    def of(cls, data: BinnedDataset, machines: Machines) -> "Whole":
+    def of(cls, data: BinnedDataset | SparseDataset, machines: Machines) -> "Whole":
         """What the shards tell each other; `data` are this one's."""
         documents, *missing = machines.summed(np.array([len(data.rows), *data.has_missing], np.int64))
         columns = -(-len(data.has_missing) // machines.n)

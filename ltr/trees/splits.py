@@ -53,9 +53,9 @@ def search(
     `counts` per bin are read where `counted`; with least squares the low half of a word is the count (`by_count`). Values of the
     children are clipped to `bounds` and, where `sign` is not 0, must be in its order.
     """
-    total = np.int64(0)
+    total = column[MISSING]
     n_total = 0
-    for k in range(N_BINS):
+    for k in range(np.uint64(n_edges + 1)):
         total += column[k]
     if counted:
         for k in range(N_BINS):
@@ -117,6 +117,16 @@ class SplitSearch(NamedTuple):
     newton: bool
     l2: float
     groups: Bools
+
+
+class Nodes(NamedTuple):
+    """Splits of one tree by feature and bin, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
+
+    feature: Ints
+    split: Ints
+    missing_left: Bools
+    left: Ints
+    right: Ints
 
 
 SEARCH = record_type(SplitSearch, I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8, types.Array(I1, 2, "C"))

@@ -5,8 +5,9 @@ from typing import Self
 
 import numpy as np
 
+from ltr.data.sparse import dense_columns, is_sparse
 from ltr.kernels.kernel import Floats, Floats32
-from ltr.rankers.base import Arrays, Features, Ranker, checked_features, learned
+from ltr.rankers.base import Arrays, Features, Ranker, checked_features, checked_sparse, learned
 from ltr.rankers.parameters import whole
 from ltr.rankers.surface import Surface
 from ltr.trees.attribution import shapley
@@ -58,7 +59,11 @@ class TreeRanker(Ranker):
         Raises:
             ValueError: as `Ranker.predict`, and as `first`.
         """
-        return super().predict(features) if n_trees is None else self.first(n_trees).predict(features)
+        if n_trees is not None:
+            return self.first(n_trees).predict(features)
+        if is_sparse(features):
+            return self._scores(checked_sparse(features, self.names))
+        return super().predict(features)
 
     def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats:
         """Scores before the first tree ``float64 [documents]``; `names` are those of ``features float32 [documents, features]``.
@@ -67,8 +72,10 @@ class TreeRanker(Ranker):
             ValueError: for a base with a missing or infinite value.
         """
         if self.base_feature is None:
-            return np.zeros(len(features))
-        scores = features[:, names.index(self.base_feature)].astype(np.float64)
+            return np.zeros(features.shape[0])
+        place = names.index(self.base_feature)
+        column = dense_columns(features, np.array([place]))[:, 0] if is_sparse(features) else features[:, place]
+        scores = column.astype(np.float64)
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
             raise ValueError(f"base {self.base_feature!r} has a missing or infinite value in row {row}")

@@ -116,6 +116,12 @@ class ClickLog(ClickLabel):
     text: str | None = None
     more: dict[str, ClickLabel] = {}
 
+    @model_validator(mode="after")
+    def _check_more(self) -> "ClickLog":
+        if "click" in self.more:
+            raise ValueError("more: 'click' is the label that the log itself gives; name another one otherwise")
+        return self
+
     @property
     def labels(self) -> dict[str, ClickLabel]:
         """Every label of the log by its source's name."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -14,6 +14,9 @@ from tasks.config.calibrate import Calibrate
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.section import Strict
 from tasks.records import Columns, number_of
+
+Count = Annotated[int, Field(ge=1)]
+"""Of what there is at least one."""
 
 
 class Generate(Strict):
@@ -26,7 +29,7 @@ class Generate(Strict):
     users who look at a document want it, which no log shows.
     """
 
-    queries: tuple[int, int, int] = (1000, 500, 1000)
+    queries: tuple[Count, Count, Count] = (1000, 500, 1000)
     documents: int = Field(50, ge=2)
     features: int = Field(300, ge=2)
     noise: float = Field(0.3, ge=0)
@@ -127,6 +130,11 @@ class Data(Strict):
     def _one_each_is_a_list(cls, value: Any) -> Any:
         return {name: cls._one_is_a_list(paths) for name, paths in value.items()} if isinstance(value, Mapping) else value
 
+    @field_validator("clicks", mode="before")
+    @classmethod
+    def _a_log_is_enough(cls, value: Any) -> Any:
+        return {"log": value} if isinstance(value, str | Path) else value
+
     @model_validator(mode="after")
     def _check(self) -> "Data":
         ways = {"train": self.train, "parts": self.parts, "files": self.files, "qrels": self.qrels, "generate": self.generate}
@@ -190,6 +198,10 @@ class Data(Strict):
             self._check_calibrated(self.calibrate)
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
+        columns = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]
+        for name in columns:
+            if columns.count(name) > 1:
+                raise ValueError(f"two of query, document, label and weight are the column {name!r}: each has its own")
         return self
 
     def _check_calibrated(self, calibrate: Calibrate) -> None:

@@ -184,8 +184,9 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
         own |= {
             "stop_on": (Stopping, "ndcg_10"),
             "interactions": (tuple[tuple[str, ...], ...], ()),
-            "unbiased": (MaybeUnbiased, None),
         }
+    if "unbiased" in given:
+        own["unbiased"] = (MaybeUnbiased, None)
     if "of" in given:
         members: Any = tuple.__class_getitem__((any_ranker(), ...))
         own["of"] = (Annotated[members, BeforeValidator(_one_or_several), AfterValidator(_only_parameters)], ...)

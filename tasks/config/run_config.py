@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 import ltr
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
-from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, multiplied, near, number_at, put
+from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, multiplied, near_path, number_at, put
 from tasks.records import Failure
 
 MOST_CELLS = 10_000
@@ -89,7 +89,7 @@ class RunConfig(Strict):
     rankers: dict[str, RankerSection] = Field(default_factory=_default_rankers, min_length=1)
     sweep: Grid = {}
     select: str = "ndcg_10"
-    measures: Measures = ["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"]
+    measures: Measures = Field(["ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr"], min_length=1)
     conventions: Conventions = Conventions()
     budget: Budget = None
     plot_by: str | None = None
@@ -147,7 +147,8 @@ class RunConfig(Strict):
             raise ValueError(f"plot_by: {self.plot_by!r} is not swept")
         for path in self.sweep:
             if not any(has(ranker, path) for ranker in self.rankers.values()):
-                raise ValueError(f"sweep.{path}: no ranker has a parameter {path.split('.')[0]!r}{near(path.split('.')[0])}")
+                key, written = path.split(".")[0], {k: v for ranker in self.rankers.values() for k, v in ranker.written().items()}
+                raise ValueError(f"sweep.{path}: no ranker has a parameter {key!r}{near_path(key, written)}")
 
     def _check_shared(self) -> None:
         """Refuses numbers that rankers share whose own are of other sizes: a rate for trees leaves a net in ruins."""

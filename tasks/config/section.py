@@ -12,9 +12,9 @@ from pydantic.fields import FieldInfo
 
 
 class Strict(BaseModel):
-    """A part of a configuration: frozen, unknown keys refused."""
+    """A part of a configuration: frozen, unknown keys refused, numbers finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Section(Strict):
@@ -122,6 +122,21 @@ def near(key: str) -> str:
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
+def _paths(written: Any, before: str = "") -> Iterator[str]:
+    """Dotted paths of all that a written section holds."""
+    for key, value in written.items() if isinstance(written, dict) else enumerate(written) if isinstance(written, list) else ():
+        yield f"{before}{key}"
+        yield from _paths(value, f"{before}{key}.")
+
+
+def near_path(key: str, written: Written, before: str = "") -> str:
+    """Which parameter of a written section may have been meant, by its dotted path: ``cost`` is one of an objective's term. Where none is
+    like it, `near`."""
+    places = {path.rpartition(".")[2]: f"{before}{path}" for path in reversed([*_paths(written)])}
+    found = difflib.get_close_matches(key, places, n=1, cutoff=0.7)
+    return f"; did you mean {places[found[0]]}?" if found else near(key)
+
+
 def has(section: BaseModel, path: str) -> bool:
     """Whether a section has the parameter that a dotted path begins with."""
     return path.split(".")[0] in type(section).model_fields
@@ -168,8 +183,10 @@ def put(written: Any, path: str, value: Any, where: str) -> None:
         if isinstance(at, list) and not (key.isdigit() and int(key) < len(at)):
             raise ValueError(f"{where}.{path}: there is no {name}.{key}; {name} has {len(at)}, counted from 0")
         if not isinstance(at, list) and not (isinstance(at, dict) and key in at):
-            rule = f"{name} is {json.dumps(at)}" if not isinstance(at, dict) else "there is no such parameter" + near(key)
-            raise ValueError(f"{where}.{path}: {rule}")
+            if not isinstance(at, dict):
+                raise ValueError(f"{where}.{path}: {name} is {json.dumps(at)}")
+            likely = near_path(key, at, "".join(f"{above}." for above in keys[: depth - 1]))
+            raise ValueError(f"{where}.{path}: there is no such parameter{likely}")
         place: Any = int(key) if isinstance(at, list) else key
         if depth == len(keys):
             at[place] = value

@@ -15,23 +15,23 @@ _LOOKED_AT = 20
 """Objects at the beginning of a file that say what it is."""
 
 
-def about_file(path: Path) -> list[Finding] | None:
-    """What there is to say of a file of one of these kinds; None for data to learn from.
+def about_file(path: Path, label: str = "label") -> list[Finding] | None:
+    """What there is to say of a file of one of these kinds; None for data to learn from, which have a column `label` where they are a table.
 
     Raises:
         DataError: where there is no such file.
     """
     found = located(path)
-    kind = _kind(found)
+    kind = _kind(found, label)
     try:
         return None if kind is None else [Finding("note", str(path), text) for text in _SAYS[kind](path)]
     except DataError as error:
         return [Finding("error", str(path), str(error).removeprefix(f"{path}, ").removeprefix(f"{path}: "))]
 
 
-def _kind(path: Path) -> str | None:
+def _kind(path: Path, label: str) -> str | None:
     if path.suffix.lower() not in SUFFIXES:
-        return "judgments" if is_judgments(path) else None
+        return "judgments" if is_judgments(path, label) else None
     try:
         first = [one for _, one in islice(objects(path), _LOOKED_AT)]
     except DataError:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tasks.config.click_labels import CLICKS, ClickLog
 from tasks.data.files import located
 from tasks.data.similar_queries import normalised
-from tasks.data.tables import reading, scan
+from tasks.data.tables import SEPARATORS, reading, scan
 from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError
 
@@ -18,6 +18,8 @@ MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
 """A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""
 PLACE = r"^\s*0*[1-9]\d{0,5}\s*$"
 """The form of a rank, 1 to 999999."""
+_WHOLE = r"^\s*(\d+)\.0\s*$"
+"""A whole number as it is written among others that are missing."""
 
 
 def implausible(sessions: pl.DataFrame) -> pl.Series:
@@ -43,17 +45,21 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             raise DataError(
                 f"{log.log}: no column {column!r}; {'did you mean ' + ' or '.join(near) + '?' if near else 'there are: ' + ', '.join(columns.names())}"
             )
+        if columns[column].is_nested() or columns[column] == pl.Binary:
+            raise DataError(f"{log.log}: column {column!r} holds {columns[column]}: a log holds texts and numbers")
+    require_form(log, frame, log.session, r"(?s).", "every row names its session", empty=False)
     order = pl.col(log.click)
     if columns[log.click].is_float():
         order = order.fill_nan(None)
     if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
-        if columns[log.click].is_signed_integer() or columns[log.click].is_float():
+        if columns[log.click].is_numeric() and not columns[log.click].is_unsigned_integer():
             _require_orders(log, frame.select(order.cast(pl.Float64).alias("value")))
         order = order.cast(pl.Int64)
     else:
+        order = order.cast(pl.String).str.replace(_WHOLE, "$1")
         require_form(
             log,
-            frame,
+            frame.select(order.alias(log.click)),
             log.click,
             r"^(\s*\d+\s*(,\s*\d+\s*)*)?$",
             "the order of the clicks on a result, such as 2 or 1,3, or nothing",
@@ -61,27 +67,43 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
     rank = pl.lit(1)
     if ranks:
-        require_form(log, frame, log.rank, PLACE, "the place a result was shown at, 1 to 999999", empty=unplaced)
-        rank = pl.col(log.rank).cast(pl.String).str.strip_chars().cast(pl.Int64, strict=not unplaced)
+        rank = place_in(frame, log.rank)
+        require_form(
+            log, frame.select(rank.alias(log.rank)), log.rank, PLACE, "the place a result was shown at, 1 to 999999", empty=unplaced
+        )
+        rank = rank.cast(pl.Int64, strict=not unplaced)
     text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
+
+
+def place_in(frame: pl.LazyFrame, column: str) -> pl.Expr:
+    """The places in a column as text, null where a row has none. Where some rows have none, tools write 3.0 for 3."""
+    value = pl.col(column).fill_nan(None) if frame.collect_schema()[column].is_float() else pl.col(column)
+    text = value.cast(pl.String).str.replace(_WHOLE, "$1").str.strip_chars()
+    return pl.when(text != "").then(text)
 
 
 def _require_orders(log: ClickLog, values: pl.LazyFrame) -> None:
     """Raises DataError for the first number that is no order of a click."""
     value = pl.col("value")
-    wrong = values.with_row_index("row", offset=1).filter((value < 0) | ~value.is_finite() | (value != value.floor())).head(1)
+    wrong = values.with_row_index("row").filter((value < 0) | ~value.is_finite() | (value != value.floor())).head(1)
     for row, number in wrong.collect(engine="streaming").iter_rows():
-        raise DataError(f"{log.log}, row {row}: {log.click} {number:g}: the order of a click, 1 and up, or 0 for none")
+        raise DataError(f"{_place(log, row)}: {log.click} {number:g}: the order of a click, 1 and up, or 0 for none")
 
 
 def require_form(log: ClickLog, frame: pl.LazyFrame, column: str, pattern: str, rule: str, empty: bool = True) -> None:
     """Raises DataError for a value that is not of the form `pattern`, or missing unless `empty`, with its line and the `rule` in words."""
     fits = pl.col("value").str.contains(pattern).fill_null(empty)
-    values = frame.select(pl.col(column).cast(pl.String).alias("value")).with_row_index("row", offset=2)
+    values = frame.select(pl.col(column).cast(pl.String).alias("value")).with_row_index("row")
     wrong = values.filter(~fits).head(1).collect(engine="streaming")
-    if wrong.height:
-        raise DataError(f"{log.log}, line {wrong['row'][0]}: {column} {str(wrong['value'][0])[:40]!r}: {rule}")
+    for row, value in wrong.iter_rows():
+        shown = "is empty" if value is None or value == "" else repr(value[:40])
+        raise DataError(f"{_place(log, row)}: {column} {shown}: {rule}")
+
+
+def _place(log: ClickLog, row: int) -> str:
+    """A row, counted from 0, as people count it: a text's by its line."""
+    return f"{log.log}, row {row + 1}" if log.log.suffix.lower() not in SEPARATORS else f"{log.log}, line {row + 2}"
 
 
 def shown_results(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> pl.DataFrame:

@@ -1,7 +1,11 @@
 """Where a file is that a configuration or a command names."""
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from tasks.data.ir_collections import PREFIX, collection_file
 from tasks.records import DataError
@@ -31,3 +35,22 @@ def located(path: Path) -> Path:
         hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
         raise DataError(f"{found}: no such file{hint}")
     return found
+
+
+def named_files(section: Any) -> Iterator[Path]:
+    """Every path in a section of a configuration, as it is written there."""
+    if isinstance(section, Path):
+        yield section
+    elif isinstance(section, BaseModel):
+        yield from named_files(dict(section))
+    elif isinstance(section, Mapping):
+        yield from named_files(list(section.values()))
+    elif isinstance(section, list | tuple):
+        for one in section:
+            yield from named_files(one)
+
+
+def require_files(section: Any) -> None:
+    """Raises DataError (`located`) for the first file that a section names and that is not there."""
+    for path in named_files(section):
+        located(path)

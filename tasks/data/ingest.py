@@ -20,18 +20,21 @@ from prefect.cache_policies import NO_CACHE
 
 from ltr.data import letor
 from ltr.data.queries import Queries, concatenate, in_order, widen
+from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
 from tasks.data.tables import is_table, numbers, read_table, require_plain
 from tasks.data.text import read_names, text_blocks
-from tasks.records import DataError, Ingested
+from tasks.records import DataError, Ingested, number_of
 from tasks.store.datasets import keep_queries
 from tasks.store.large import taken, zeros
 from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
 
-_READER = 3
+CLICK = "click"
+"""The label source that cndcg reads."""
+_READER = 4
 """Raised when the readers change what they make of the same bytes."""
 _WHOLE = 1 << 24
 """Whole numbers up to this one are features without loss."""
@@ -84,8 +87,9 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         queries, apart = _regrouped(rows)
         parts.append(without(queries, data.drop))
         split += apart
-    if any(map(is_table, paths)) and len({part.names for part in parts}) > 1:
-        raise DataError(f"{', '.join(str(p) for p in paths)}: these tables have different columns")
+    if any(map(is_table, paths)):
+        parts = _of_one_order(paths, parts)
+    _refuse_shared(paths, parts)
     try:
         joined = concatenate(parts) if len(parts) > 1 else parts[0]
     except ValueError as error:
@@ -96,6 +100,40 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     name = keep_queries(joined)
     remember(recipe, Noted((name,), split_queries=split, notes=tuple(notes)))
     return Ingested(name, split, read=True, notes=tuple(notes))
+
+
+def _of_one_order(paths: Sequence[Path], parts: Sequence[Queries]) -> list[Queries]:
+    """The data sets of several tables with the features of the first one, in its order.
+
+    Raises:
+        DataError: for a feature that one of them has and the first one has not, or the other way round.
+    """
+    names = parts[0].names
+    for path, part in zip(paths, parts, strict=True):
+        for lacking, other, missing in (
+            (path, paths[0], [name for name in names if name not in part.names]),
+            (paths[0], path, [name for name in part.names if name not in names]),
+        ):
+            if missing:
+                raise DataError(
+                    f"{lacking}: no column {missing[0]!r}, which {other} has ({number_of(len(missing), 'such column')}); tables of one data set "
+                    "have the same features"
+                )
+    return [in_order(part, names) for part in parts]
+
+
+def _refuse_shared(paths: Sequence[Path], parts: Sequence[Queries]) -> None:
+    """Raises DataError for a query that stands in two files: its documents could not be told from another query's of that id."""
+    keys = np.concatenate([part.keys for part in parts])
+    order = np.argsort(keys, kind="stable")
+    again = order[1:][keys[order[1:]] == keys[order[:-1]]]
+    if not len(again):
+        return
+    later = int(again.min())
+    earlier = int(np.flatnonzero(keys == keys[later])[0])
+    file = np.repeat(np.arange(len(parts)), [part.n_queries for part in parts])
+    query = np.concatenate([part.ids for part in parts if part.ids is not None])[later].decode("utf-8", "replace")
+    raise DataError(f"{paths[file[later]]}: query {query!r} is in {paths[file[earlier]]} too; the rows of a query are in one file")
 
 
 @contextmanager
@@ -201,7 +239,7 @@ def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
     if sidecar is None:
         raise DataError(f"{path}: no line has a qid and there is no {path.name}.query (or .group) with the sizes of the queries")
     sizes = []
-    for number, line in enumerate(sidecar.read_text().split("\n"), 1):
+    for number, line in enumerate(sidecar.read_text("utf-8-sig", errors="replace").split("\n"), 1):
         if line.strip():
             if not re.fullmatch(r"0*[1-9][0-9]{0,8}", line.strip()):
                 raise DataError(
@@ -232,7 +270,8 @@ def _of_table(path: Path, data: Data) -> Rows:
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
     features = np.empty((frame.height, len(names)), np.float32)
-    notes = []
+    idle = [pattern for pattern in data.ignore if not any(fnmatchcase(name, pattern) for name in frame.columns)]
+    notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern in idle]
     for k, name in enumerate(names):
         exact = numbers(path, frame, name, data)
         features[:, k] = exact
@@ -280,6 +319,11 @@ def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[n
     wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
     if len(wrong):
         raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
+    if name == CLICK and name in data.sources and (more := np.flatnonzero(labels > 1)).size:
+        raise DataError(
+            f"{path}, row {more[0] + 1}: {name} {labels[more[0]]:g}: a click label is a share from 0 to 1 (1 clicked, 0 not); counts go by "
+            "another name"
+        )
     return labels
 
 
@@ -360,6 +404,25 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
             f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"
         )
     return in_order(widen(queries, (*queries.names, *missing)), names)
+
+
+def require_scores(model: Ranker, queries: Queries, paths: Sequence[Path]) -> None:
+    """Looks at documents that miss a feature, or have an infinite one, before a model is asked about all of them.
+
+    Raises:
+        DataError: naming files, query, document and feature, for one that the model has no score for.
+    """
+    incomplete = np.flatnonzero(~np.isfinite(queries.features).all(axis=1))
+    if not len(incomplete):
+        return
+    try:
+        model.predict(queries.features[incomplete])
+    except UndefinedScoreError as error:
+        row = incomplete[error.row]
+        query = int(np.searchsorted(queries.offsets, row, side="right")) - 1
+        named = [("query", queries.ids, query), ("document", queries.documents, row)]
+        told = "".join(f", {kind} {ids[at].decode('utf-8', 'replace')!r}" for kind, ids, at in named if ids is not None)
+        raise DataError(f"{', '.join(map(str, paths))}{told}: {error.why}") from None
 
 
 def without(queries: Queries, drop: Collection[str]) -> Queries:

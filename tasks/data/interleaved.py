@@ -7,7 +7,7 @@ import polars as pl
 
 from ltr.clicks.interleaving import Duel, Sessions, credits, duels
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import PLACE, open_log, require_form
+from tasks.data.click_log import PLACE, open_log, place_in, require_form
 from tasks.data.log_pages import plausible
 from tasks.data.tables import reading
 from tasks.records import DataError, number_of
@@ -120,10 +120,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
 
 def _with_places(log: ClickLog, frame: pl.LazyFrame, columns: list[str]) -> pl.LazyFrame:
     """The log with each ranker's ranks as whole numbers, null where it did not have the result."""
-    schema = frame.collect_schema()
     for name in columns:
-        value = pl.col(name).fill_nan(None) if schema[name].is_float() else pl.col(name)
-        text = value.cast(pl.String).str.strip_chars().str.replace(r"^(\d+)\.0$", "$1")
-        frame = frame.with_columns(pl.when(text != "").then(text).alias(name))
+        frame = frame.with_columns(place_in(frame, name).alias(name))
         require_form(log, frame, name, PLACE, "where the ranker had the result, 1 to 999999, or nothing")
     return frame.with_columns(pl.col(columns).cast(pl.Int64))

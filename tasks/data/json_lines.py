@@ -29,7 +29,7 @@ def objects(path: Path) -> Iterator[tuple[int, Json]]:
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
+                value = _value(line)
             except json.JSONDecodeError as error:
                 if not found:
                     yield from _whole(path, number, line, error)
@@ -66,9 +66,21 @@ def read_json_file(path: Path) -> Any:
     """
     require_plain(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig", errors="replace"))
+        return _value(path.read_text(encoding="utf-8-sig", errors="replace"))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {error.lineno}: no JSON: {error.msg}") from None
+
+
+def _value(text: str) -> Any:
+    """The value that a text of JSON holds; whatever is wrong with it is a JSONDecodeError."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("lists within lists, too deep to read", text, 0) from None
+    except ValueError:  # of a whole number with thousands of digits
+        raise json.JSONDecodeError("a number has too many digits", text, 0) from None
 
 
 def _no_object(path: Path, number: int, line: str, why: str) -> DataError:

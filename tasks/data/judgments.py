@@ -21,7 +21,7 @@ import polars as pl
 
 from tasks.data.files import located
 from tasks.data.json_lines import read_json_file, text_of
-from tasks.data.tables import SEPARATORS, is_table, require_plain
+from tasks.data.tables import SEPARATORS, header_of, is_table, require_plain
 from tasks.data.trec import PAIR, QRELS, read_trec
 from tasks.records import DataError, number_of
 
@@ -29,10 +29,11 @@ Row = tuple[int, str, str, str]
 """Line, query, document and rating, as they are written; a rating may be empty."""
 
 _QUERY, _DOCUMENT, _RATING = (
-    {"query", "querytext", "userquery", "keywords"},
-    {"docid", "documentid", "document", "doc", "id"},
-    {"rating", "grade", "judgement", "judgment", "label", "score"},
+    ("query", "querytext", "userquery", "keywords"),
+    ("docid", "documentid", "document", "doc", "id"),
+    ("rating", "grade", "judgement", "judgment", "label", "score"),
 )
+"""What columns are called, the likelier name first: an ``id`` beside a ``docid`` is that of the row."""
 _HEADER = re.compile(r"#\s*qid:(\S+?):\s*(.*?)(?:\*([\d.]+))?\s*$")
 _GRADED = re.compile(r"(\S+)\s+qid:(\S+?)\s+#\s*(\S+)")
 
@@ -63,8 +64,12 @@ def read_judgments(paths: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
     return joined, notes
 
 
-def is_judgments(path: Path) -> bool:
-    """Whether a file holds judgments of another form than TREC's, which needs more than a name to be told from a run or a data set."""
+def is_judgments(path: Path, label: str = "label") -> bool:
+    """Whether a file holds judgments of another form than TREC's, which needs more than a name to be told from a run or a data set; a table
+    does where it has Quepid's columns and none of the name `label`."""
+    if path.suffix.lower() in SEPARATORS:
+        header = header_of(path)
+        return label not in header and {"docid", "rating"} <= set(map(_plain, header))
     return not is_table(path) and _reader(path) is not None
 
 
@@ -115,9 +120,9 @@ def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:
     if not seen:
         raise DataError(f"{path}: no judgment in it")
     repeated -= len(seen)
-    counts = {"documents without a rating: left out": unrated, "ratings repeat one before: left out": repeated}
+    counts = ((unrated, "document", "without a rating: left out"), (repeated, "rating", "given before: left out"))
     notes = [f"{path.name}: {number_of(len({query for query, _ in seen}), 'query')}, {number_of(len(seen), 'judgment')}"]
-    notes += [f"{path.name}: {count:,} {what}" for what, count in counts.items() if count]
+    notes += [f"{path.name}: {number_of(count, noun)} {what}" for count, noun, what in counts if count]
     columns = {"query": [q for q, _ in seen], "document": [d for _, d in seen], "label": list(seen.values())}
     return pl.DataFrame(columns, schema={"query": pl.String, "document": pl.String, "label": pl.Float64}), notes
 
@@ -146,15 +151,20 @@ def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)[:60]
 
 
+def _plain(name: str) -> str:
+    """A column's name without capitals, spaces and marks."""
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
 def _of_quepid(path: Path) -> Iterator[Row]:
     require_plain(path)
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
         header = next(lines, [])
-        plain = [re.sub(r"[^a-z]", "", name.lower()) for name in header]
+        plain = [_plain(name) for name in header]
         places = []
         for what, names in (("query", _QUERY), ("document", _DOCUMENT), ("rating", _RATING)):
-            found = [k for k, name in enumerate(plain) if name in names]
+            found = [plain.index(name) for name in names if name in plain]
             if not found:
                 raise DataError(
                     f"{path}, line 1: no column for the {what}; there are: {', '.join(header[:8])} (Quepid writes query,docid,rating)"

@@ -91,15 +91,15 @@ def pooled(
                 f"data.feature_logs: {min(shared)!r} is the name of a run, or of a form of one, as well; name the run otherwise"
             )
         table = table.join(logged, on=PAIR, how="left", maintain_order="left")
-    counts = {
-        "queries are judged and in no run: left out": judged.join(retrieved, on="query", how="anti")["query"].n_unique(),
-        "queries of the runs are not judged: left out": retrieved.join(judged, on="query", how="anti")["query"].n_unique(),
-        "judged documents are in no run: kept, without a score": both.join(retrieved, on=PAIR, how="anti").height,
-        "retrieved documents are not judged: kept, without a label": both.join(judged, on=PAIR, how="anti").height,
-        "judgments are below 0: read as 0": int((judged["label"] < 0).sum()),
-        **{f"documents are not in {name}": both.join(one, on=PAIR, how="anti").height for name, one in lists.items()},
-    }
-    return table, [f"{count:,} {what}" for what, count in counts.items() if count]
+    counts = [
+        (judged.join(retrieved, on="query", how="anti")["query"].n_unique(), "query", "judged and in no run: left out"),
+        (retrieved.join(judged, on="query", how="anti")["query"].n_unique(), "query", "of the runs not judged: left out"),
+        (both.join(retrieved, on=PAIR, how="anti").height, "document", "judged and in no run: kept, without a score"),
+        (both.join(judged, on=PAIR, how="anti").height, "document", "retrieved and not judged: kept, without a label"),
+        (int((judged["label"] < 0).sum()), "judgment", "below 0: read as 0"),
+        *((both.join(one, on=PAIR, how="anti").height, "document", f"not in {name}") for name, one in lists.items()),
+    ]
+    return table, [f"{number_of(count, noun)} {what}" for count, noun, what in counts if count]
 
 
 def with_query_features(table: pl.DataFrame, about: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:

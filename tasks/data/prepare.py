@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from ltr.data.queries import Queries, keep, row_digests, select
+from ltr.data.queries import Queries, keep, select
 from tasks.config.data_section import Data
 from tasks.data import clicks
 from tasks.data.files import located
@@ -77,7 +77,7 @@ def cleaned(queries: Queries, threshold: float) -> tuple[Queries, tuple[int, int
 
 def identities(queries: Queries) -> dict[str, NDArray[np.uint64]]:
     """What can make two documents of a query the same one, ``uint64 [documents]`` by its name: the features, and the id where there is one."""
-    by_features = {"feature vector": row_digests(queries.features)}
+    by_features = {"feature vector": queries.row_digests}
     if queries.documents is None:
         return by_features
     return {**by_features, "document id": np.unique(queries.documents, return_inverse=True)[1].astype(np.uint64)}

@@ -123,12 +123,24 @@ def _require_measures(config: RunConfig, folds: tuple[Fold, ...], train: Queries
             raise DataError(
                 f"{measure.key} reads the label source {measure.source!r}, but the data have: {', '.join(sorted(sources))} (data.clicks makes click labels)"
             )
-        highest = max(float(np.nan_to_num(queries.source(measure.source)).max(initial=0.0)) for queries in everything)
-        measure.definition.gain(np.array([highest]), config.core_conventions)
+        for queries in everything:
+            _require_gain(measure, queries, config.core_conventions)
     rules = replace(config.core_conventions, ties="expected", empty="skip")
     for role, name in ((role, name) for fold in folds for role, name in fold.roles.items()):
         for why in _undefined(open_queries(name), sorted(decisive, key=str), rules):
             raise DataError(f"{role}: {why}")
+
+
+def _require_gain(measure: ltr.Measure, queries: Queries, rules: ltr.Conventions) -> None:
+    """Raises DataError for a largest label that a measure has no gain for, naming its query."""
+    labels = np.nan_to_num(queries.source(measure.source))
+    row = int(labels.argmax())
+    try:
+        measure.definition.gain(labels[[row]], rules)
+    except ValueError as error:
+        at = int(np.searchsorted(queries.offsets, row, side="right")) - 1
+        query = "" if queries.ids is None else f"query {queries.ids[at].decode('utf-8', 'replace')!r}: "
+        raise DataError(f"{query}{error}") from None
 
 
 def _undefined(queries: Queries, measures: list[ltr.Measure], rules: ltr.Conventions) -> Iterator[str]:

@@ -57,7 +57,7 @@ def scan(path: Path, quoted: bool = True) -> pl.LazyFrame:
         if path.suffix.lower() == ".parquet":
             return pl.scan_parquet(path, glob=False)
         separator = SEPARATORS.get(path.suffix.lower(), "\t")
-        header = _header(path, separator) if quoted else []
+        header = header_of(path) if quoted else []
         if len(header) == 1 and (marks := [mark for mark in ";\t,|" if mark != separator and mark in header[0]]):
             raise DataError(
                 f"{path}, line 1: {header[0][:40]!r} is one column: fields of {path.suffix.lower()} are separated by {separator!r}, not {marks[0]!r}"
@@ -78,6 +78,8 @@ def reading(path: Path) -> Iterator[None]:
     except (pl.exceptions.PolarsError, OSError) as error:
         if path.suffix.lower() in SEPARATORS and "more fields" in str(error):
             _refuse_uneven_lines(path, SEPARATORS[path.suffix.lower()])
+        if path.suffix.lower() in SEPARATORS and "utf-8" in str(error).lower():
+            _refuse_bytes(path)
         raise DataError(f"{path}: cannot be read as {path.suffix[1:].lower()}: {str(error).splitlines()[0]}") from None
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # of polars, for damaged files
@@ -122,9 +124,21 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
             frame.write_csv(partial, separator=SEPARATORS[path.suffix.lower()])
 
 
-def _header(path: Path, separator: str) -> list[str]:
+def header_of(path: Path) -> list[str]:
+    """The names of a text's columns; another suffix than a table's is read as TSV."""
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-        return next(csv.reader(file, delimiter=separator), [])
+        return next(csv.reader(file, delimiter=SEPARATORS.get(path.suffix.lower(), "\t")), [])
+
+
+def _refuse_bytes(path: Path) -> None:
+    """polars does not say where a text is no UTF-8."""
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                shown = line[max(error.start - 20, 0) : error.start + 20].decode("utf-8", "replace").strip()
+                raise DataError(f"{path}, line {number}: {shown!r}: text is UTF-8, and a byte of this is none") from None
 
 
 def _refuse_uneven_lines(path: Path, separator: str) -> None:

@@ -14,6 +14,7 @@ import polars as pl
 from ltr.data.queries import Queries
 from ltr.data.runs import Form, column_of, formed
 from tasks.data.files import located
+from tasks.data.tables import require_plain
 from tasks.records import DataError, number_of
 
 RUN, QRELS = "query Q0 document rank score tag", "query 0 document label"
@@ -35,7 +36,8 @@ def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
     value = names[4 if form == RUN else 3]
     parts = []
     for path in paths:
-        lines = pl.DataFrame({"text": located(path).read_text(encoding="utf-8", errors="replace").split("\n")})
+        require_plain(located(path))
+        lines = pl.DataFrame({"text": located(path).read_text(encoding="utf-8-sig", errors="replace").split("\n")})
         lines = lines.with_row_index("line", offset=1).with_columns(words=pl.col("text").str.extract_all(r"\S+"))
         lines = lines.filter(pl.col("words").list.len() > 0).with_columns(path=pl.lit(str(path)))
         if not lines.height:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ COLUMNS = {
     "rank": pl.Int64,
 }
 """Of the log; ``interaction`` is the query's id: each is a page."""
-_READER = 1
+_READER = 2
 """Raised when the reader changes what it makes of the same bytes."""
 
 
@@ -86,7 +87,7 @@ class _Read:
         """Takes one object in, which `where` names in errors."""
         query, asker = text_of(line.get("query_id")), text_of(line.get("client_id"))
         if text := text_of(line.get("user_query")):
-            self.texts.setdefault(query, text)
+            self.without["text"] += self.texts.setdefault(query, text) != text
         action = text_of(line.get("action_name"))
         if action:
             self._event(where, line, query, action)
@@ -95,7 +96,9 @@ class _Read:
         if not ("user_query" in line or "query_response_hit_ids" in line) or not query:
             raise DataError(f"{where}: {json.dumps(line)[:60]}: a line of UBI has an action_name, or a query_id and a user_query")
         self.askers.setdefault(query, asker)
-        if isinstance(answer, list) and answer:
+        if not (answer is None or isinstance(answer, list)):
+            raise DataError(f"{where}: query_response_hit_ids {json.dumps(answer)[:40]}: what a query found is a list of ids")
+        if answer:
             self.answers.setdefault(query, [text_of(document) for document in answer])
 
     def _event(self, where: str, line: Json, query: str, action: str) -> None:
@@ -128,7 +131,7 @@ def _time(where: str, written: Any) -> float:
         if isinstance(written, str) and not written.strip().isdigit():
             moment = datetime.fromisoformat(written.strip())
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        if isinstance(written, bool):
+        if isinstance(written, bool) or not isfinite(float(written)):
             raise ValueError
         return float(written) / 1000
     except (ValueError, TypeError, OverflowError):
@@ -236,10 +239,11 @@ def _notes(read: _Read, bases: dict[str, int], lost: tuple[int, int, int]) -> li
     for base in (0, 1):
         if named := sorted(repr(name) for name, own in bases.items() if own == base):
             notes.append(f"places count from {base} in {', '.join(named)}")
-    counts = {
-        "events without a query_id: left out": read.without["query"],
-        "events without an object_id: left out": read.without["document"],
-        "events of queries whose text nobody says: left out": untold,
-        "results without a place: left out": unplaced,
-    }
-    return notes + [f"{count:,} {what}" for what, count in counts.items() if count]
+    counts = [
+        (read.without["text"], "line", "with another text of a query than before: left out"),
+        (read.without["query"], "event", "without a query_id: left out"),
+        (read.without["document"], "event", "without an object_id: left out"),
+        (untold, "event", "of queries whose text nobody says: left out"),
+        (unplaced, "result", "without a place: left out"),
+    ]
+    return notes + [f"{number_of(count, noun)} {what}" for count, noun, what in counts if count]

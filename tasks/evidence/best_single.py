@@ -17,11 +17,12 @@ from ltr.metrics.significance import holm, paired_t, student_quantile
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
+from tasks.records import percent
 from tasks.store.values import pooled, read_values
 
 TEMPLATE = """<h2>Against the best single ranking</h2>
 <p>{{ found.baseline }} is the best single ranking on {{ found.title }}, as seen on these test queries. Intervals are at
-{{ '%.0f' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, corrected over the rankers by Holm.</p>
+{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, corrected over the rankers by Holm.</p>
 <table><tr><th>ranker</th><th>{{ found.title }}</th><th>interval</th><th>difference</th><th>interval</th><th>p</th><th>Holm p</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.ranker }}</td><td>{{ '%.4f' | format(row.mean) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.interval) }}</td>
@@ -78,7 +79,7 @@ class AgainstSingle(Found):
 
     def sentences(self) -> list[str]:
         width = max(len(row.ranker) for row in self.rows)
-        head = f"{self.title} on {self.rows[0].n} test queries, with {self.level:.0%} intervals, against the best single ranking, {self.baseline}:"
+        head = f"{self.title} on {self.rows[0].n} test queries, with {percent(self.level)} intervals, against the best single ranking, {self.baseline}:"
         return [head, *(f"  {row.ranker:{width}}  {_told(row)}" for row in self.rows)]
 
     def numbers(self) -> Mapping[str, Any]:

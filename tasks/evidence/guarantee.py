@@ -22,7 +22,7 @@ from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import INK, colour, legend, svg, title_of, titled
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
 from tasks.evidence.significance import TierResult, tier_results
-from tasks.records import DataError, Fold, Trained, number_of, point_title
+from tasks.records import DataError, Fold, Trained, number_of, percent, point_title
 from tasks.store.datasets import open_queries
 from tasks.store.values import read_values, values_of
 
@@ -117,7 +117,7 @@ class RankerGuarantee:
             "open": "neither shown nor broken on test queries, which are too few to tell",
         }
         bounds = "; ".join(f"{title_of(t.measure)} {t.difference:+.4f}, at least {t.lower_bound:+.4f}" for t in protected)
-        harm = f"no loss above {self.margin:g} on {' and '.join(title_of(t.measure) for t in protected)} ({self.level:.0%})"
+        harm = f"no loss above {self.margin:g} on {' and '.join(title_of(t.measure) for t in protected)} ({percent(self.level)})"
         gain = f"{title_of(last.measure)} {last.difference:+.4f}: {last.meaning}"
         return f"{harm}: {made}; {held[self.outcome.held]} ({bounds}). {gain}."
 

@@ -19,7 +19,7 @@ from tasks.config.run_config import RunConfig, register_evidence
 from tasks.config.section import Written
 from tasks.evidence.drawing import COLOURS, INK, legend, svg, title_of, titled
 from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
-from tasks.records import Trained, number_of
+from tasks.records import Trained, number_of, percent
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.state import core_digest, digest_of, read_json, write_json
@@ -89,8 +89,8 @@ class CertificateRecord:
         steps = f"{number_of(len(self.steps), 'step')} from {self.steps[0]:g} {how}"
         rise = "direction rises" if self.rising == 1 else "directions rise"
         found = {
-            "optimum": f"no direction rises: with confidence {1 - self.delta:.0%} fewer than {self.epsilon:.0%} do",
-            "not": f"{self.rising} {rise}; at most {self.upper_bound:.1%} of all do (confidence {1 - self.delta:.0%})",
+            "optimum": f"no direction rises: with confidence {percent(1 - self.delta)} fewer than {percent(self.epsilon)} do",
+            "not": f"{self.rising} {rise}; at most {self.upper_bound:.1%} of all do (confidence {percent(1 - self.delta)})",
             "inconclusive": f"{self.why}; {self.rising} {rise}",
         }[self.verdict]
         escape = ""
@@ -156,7 +156,7 @@ class Optimality(Evidence):
     rankers: list[str] = []
     epsilon: float = Field(0.01, gt=0, lt=1)
     delta: float = Field(0.01, gt=0, lt=1)
-    steps: tuple[Annotated[float, Field(gt=0, le=1)], ...] = NEAR
+    steps: Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Field(min_length=1)] = NEAR
     absolute: bool = False
     fine: bool = False
     one_at_a_time: bool = False

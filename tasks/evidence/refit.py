@@ -19,7 +19,7 @@ from ltr.data.queries import concatenate
 from tasks.config.ranker_section import SECTIONS
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
-from tasks.records import Cell, Fold, Trained, point_title
+from tasks.records import Cell, Fold, Trained, number_of, point_title
 from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
@@ -60,7 +60,7 @@ class Refitted(Found):
         settings = point_title(trained.cell.point)
         version = f", version {self.versions[name]}" if name in self.versions else ""
         return (
-            f"{name}{f' ({settings})' if settings else ''} trained on all {self.queries:,} queries: "
+            f"{name}{f' ({settings})' if settings else ''} trained on all {number_of(self.queries, 'query')}: "
             f"--model {self.run_id[:8]}:{name}{version}; no queries are left to measure it on"
         )
 

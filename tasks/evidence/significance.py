@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def standings(paths: Mapping[str, Sequence[str]], measures: Sequence[str]) -> St
         measures: keys.
     """
     values = {name: [read_values(Path(path), "test") for path in files] for name, files in paths.items()}
-    letters = {name: chr(ord("a") + k) for k, name in enumerate(paths)}
+    letters = {name: ascii_letters[k] if k < len(ascii_letters) else f"[{k + 1}]" for k, name in enumerate(paths)}
     cells: dict[str, dict[str, Mean]] = {name: {} for name in paths}
     pairs: list[PairTest] = []
     for measure in measures:

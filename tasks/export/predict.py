@@ -58,7 +58,7 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
     scored, before = [], 0
     for ids, features in parts:
         scored.append(_scored(model, found, ids, features, before))
-        before += ids.height
+        before += len(features)
     if not before:
         raise DataError(f"{found}: no rows")
     named = [name for name in scored[0].columns if all(name in part.columns for part in scored)]
@@ -78,7 +78,7 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
 
 def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[np.float32], before: int) -> pl.DataFrame:
     try:
-        return ids.with_columns(score=pl.Series(model.predict(features)))
+        return pl.DataFrame({**ids.to_dict(), "score": model.predict(features)})
     except UndefinedScoreError as error:
         raise DataError(f"{path}, row {before + error.row + 1}: {error.why}") from None
     except ValueError as error:
@@ -161,7 +161,7 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
         if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():
             ids["document"] = lines.document_spans
         found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "replace") for kind, spans in ids.items()}
-        yield pl.DataFrame(found, height=len(wide)), wide[:, columns]
+        yield pl.DataFrame(found), wide[:, columns]
 
 
 def trec_run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:

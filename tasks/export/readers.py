@@ -61,7 +61,8 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
         if tool is None:
             raise ValueError("neither LightGBM's text nor XGBoost's .json or .ubj")
         # Bytes, not lines: LightGBM finds its trees by their sizes in bytes, carriage returns included.
-        trees, taken = _on_features(READERS[tool](path.read_bytes()), names)
+        found = READERS[tool](path.read_bytes())
+        trees, taken = _on_features(found, names)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from None
     except ValueError as error:
@@ -69,7 +70,9 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
     if trees.n_trees == 0:
         raise DataError(f"{path}: no trees")
     plain = ltr.LambdaMART(n_trees=trees.n_trees, n_leaves=max(int(np.diff(trees.leaf_starts).max()), 2), stop_on=None)
-    return replace(plain, trees=trees, names=taken, remarks=(f"read from a model of {tool}",))
+    placed = (f"{path}: it names no features, which are taken by their places, from {taken[0]!r} to {taken[-1]!r}",)
+    remarks = (f"read from a model of {tool}", *(placed if taken != tuple(found.names) and not found.named else ()))
+    return replace(plain, trees=trees, names=taken, remarks=remarks)
 
 
 def _on_features(found: formats.Ensemble, names: tuple[str, ...]) -> tuple[Trees, tuple[str, ...]]:

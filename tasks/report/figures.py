@@ -11,7 +11,7 @@ from ltr.objectives.pair_costs import COSTS
 from tasks.evidence.drawing import COLOURS, INK, colour, legend, svg, title_of, titled, whole_ticks
 from tasks.records import Trained
 from tasks.report.outcome import ObjectiveShape
-from tasks.store.cells import CellFolder, read_curve, read_importance
+from tasks.store.cells import CellFolder, read_curve, read_importance, read_position_bias
 
 
 def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
@@ -107,6 +107,42 @@ def curve_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
         legend(axes, {**drawn, **folds})
 
     return svg(draw)
+
+
+_BIASES = {"propensity": "how often a rank is looked at", "t_plus": "t⁺", "t_minus": "t⁻", "bias": "bias of a rank, in scores"}
+
+
+def position_bias_figure(name: str, folders: Sequence[CellFolder]) -> str | None:
+    """What was learned of each rank from clicks, a line a fold."""
+    found = [one.by_rank for folder in folders if (one := read_position_bias(folder.position_bias)) is not None]
+    if not found:
+        return None
+
+    def draw(axes: Any) -> None:
+        drawn: dict[str, dict[str, str]] = {}
+        for k, sides in enumerate(found):
+            named = [(side, sides[side]) for side in _BIASES if side in sides]
+            for (side, values), style in zip(named, ("-", "--"), strict=False):
+                axes.plot(range(1, len(values) + 1), values, style, marker=".", markersize=4, color=colour(k), linewidth=1.2)
+                drawn[_BIASES[side]] = {"linestyle": style, "color": INK}
+        axes.set(xlabel="rank", ylabel=" and ".join(drawn))
+        whole_ticks(axes.xaxis)
+        titled(axes, f"{name}: position bias taken out of clicks")
+        folds = {f"fold {k + 1}": {"color": colour(k)} for k in range(len(found))} if len(found) > 1 else {}
+        legend(axes, {**(drawn if len(drawn) > 1 else {}), **folds})
+
+    return svg(draw)
+
+
+def position_bias_lines(folders: Mapping[str, Sequence[CellFolder]]) -> dict[str, list[float]]:
+    """What chosen cells of each ranker learned of ranks, mean over its folds, as MLflow has it: ``position_bias/trees/propensity``."""
+    lines = {}
+    for ranker, own in folders.items():
+        found = [one.by_rank for folder in own if (one := read_position_bias(folder.position_bias)) is not None]
+        for side in dict.fromkeys(side for one in found for side in one):
+            sides = [one[side] for one in found if side in one]
+            lines[f"position_bias/{ranker}/{side}"] = [float(np.mean(of_rank)) for of_rank in zip(*sides, strict=False)]
+    return lines
 
 
 def importance_figure(name: str, folders: Sequence[CellFolder], most: int = 15) -> str | None:

@@ -24,6 +24,7 @@ from tasks.report.figures import (
     importance_figure,
     objective_figures,
     pairs_figures,
+    position_bias_figure,
     swept_figures,
 )
 from tasks.report.outcome import RunOutcome, objective_shapes
@@ -119,19 +120,21 @@ def curve_figures(outcome: RunOutcome) -> list[str]:
 
 
 def training_figures(outcome: RunOutcome) -> list[str]:
-    """Measures against what was swept, effective pairs and importances."""
+    """Measures against what was swept, effective pairs, importances and what was learned of ranks."""
     config, measures = outcome.config, outcome.standings.measures
     importances = [importance_figure(name, folders) for name, folders in outcome.folders.items()]
+    biases = [position_bias_figure(name, folders) for name, folders in outcome.folders.items()]
     swept = swept_figures(outcome.cells, config.plot_by, measures, config.select_key)
-    drawn = [*swept, *pairs_figures(outcome.cells, measures), *importances]
+    drawn = [*swept, *pairs_figures(outcome.cells, measures), *importances, *biases]
     return [figure for figure in drawn if figure]
 
 
 def write_plots(outcome: RunOutcome, folder: Path) -> list[Path]:
-    """The figures of curves, importances, searches and evidence as files of their own."""
+    """The figures of curves, importances, ranks, searches and evidence as files of their own."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"curve-{name}": curve_figure(name, folders) for name, folders in outcome.folders.items()}
     figures |= {f"importance-{name}": importance_figure(name, folders) for name, folders in outcome.folders.items()}
+    figures |= {f"position-bias-{name}": position_bias_figure(name, folders) for name, folders in outcome.folders.items()}
     for found in (search_figures(outcome), *(evidence.figures() for evidence in outcome.evidence)):
         figures |= found
     paths = []

@@ -10,6 +10,7 @@ from prefect.artifacts import create_markdown_artifact
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Artifact
 from tasks.evidence.significance import Standings
+from tasks.report.figures import position_bias_lines
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns, write_plots, write_report
 from tasks.report.searches import search_curves, search_metrics
@@ -28,7 +29,7 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
         tags = _tags(outcome)
         tracker.summary(_metrics(outcome), tags, [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
         tracker.show_models(best_keys(outcome, tags))
-        tracker.lines(search_curves(outcome))
+        tracker.lines(search_curves(outcome) | position_bias_lines(outcome.folders))
         tracker.text(outcome.config_text, "config.yaml")
     told = description(outcome, path)
     if not tracker.was_finished:

@@ -61,6 +61,11 @@ class CellFolder:
         return self.path / "pairs.json"
 
     @property
+    def position_bias(self) -> Path:
+        """What was learned of ranks from clicks, where position bias was taken out of them (`PositionBiasFile`)."""
+        return self.path / "position-bias.json"
+
+    @property
     def result_file(self) -> Path:
         """The result, which is written last."""
         return self.path / "result.json"
@@ -107,6 +112,13 @@ class ImportanceFile:
 
 
 @dataclass(frozen=True)
+class PositionBiasFile:
+    """What was learned of ranks, from the first: lists by what it is (``propensity``, ``t_plus``, ``t_minus``, ``bias``)."""
+
+    by_rank: dict[str, list[float]]
+
+
+@dataclass(frozen=True)
 class PairsEntry:
     """Effective pairs of one term at one iteration (`ltr.Ledger`); `bands` of ranks are named by where they end."""
 
@@ -145,12 +157,17 @@ def read_importance(path: Path) -> ImportanceFile | None:
     return ImportanceFile(**json.loads(path.read_text())) if path.is_file() else None
 
 
+def read_position_bias(path: Path) -> PositionBiasFile | None:
+    """What a file says of ranks; None where there is none."""
+    return PositionBiasFile(**json.loads(path.read_text())) if path.is_file() else None
+
+
 def read_pairs(path: Path) -> list[PairsEntry]:
     """The counts in a file; none where there is none."""
     return [PairsEntry(**entry) for entry in json.loads(path.read_text())] if path.is_file() else []
 
 
-def write_record(path: Path, record: CurveFile | ImportanceFile | CellResult | Columns) -> None:
+def write_record(path: Path, record: CurveFile | ImportanceFile | PositionBiasFile | CellResult | Columns) -> None:
     """Writes one of the records above."""
     write_json(path, asdict(record))
 

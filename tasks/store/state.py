@@ -115,12 +115,15 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
 
 
 def require_output(output: Path, *inputs: Path) -> None:
-    """Raises DataError where a file that is to be written is one of those that are read, under whatever name, or its folder is missing."""
+    """Raises DataError where a file that is to be written is one of those that are read, under whatever name, or is in a folder that is read
+    whole, as a model is, or its own folder is missing."""
     if not output.parent.is_dir():
         raise DataError(f"{output}: there is no folder {output.parent}")
     for path in inputs:
         if output.exists() and path.exists() and output.samefile(path):
             raise DataError(f"{output}: this is {path} itself, which would be overwritten; name another file")
+        if output.exists() and path.is_dir() and output.parent.samefile(path):
+            raise DataError(f"{output}: this is a part of {path}, which would be damaged; name another file")
 
 
 @contextmanager

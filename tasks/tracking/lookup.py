@@ -5,17 +5,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import ltr
+from ltr.rankers.stacked import Stacked
 from tasks.export.readers import read_model, source_of
 from tasks.export.weights import read_weights
 from tasks.records import Columns, DataError
 from tasks.store.cells import CellFolder, read_columns
 
+if TYPE_CHECKING:
+    from tasks.tracking.tracker import Tracked
+
 
 def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
-    """The model in a folder, at an address of the registry (``models:/NAME@champion``), or of a run (`find_cell`); or a file over the
-    features `names`: trees of LightGBM or XGBoost (`read_model`), otherwise linear weights (`read_weights`).
+    """The model in a folder, at an address of the registry (``models:/NAME@champion``), or of a run (`find_cell`), with the models below it
+    where it learned from their scores; or a file over the features `names`, or over those that it names: trees of LightGBM or XGBoost
+    (`read_model`), otherwise linear weights (`read_weights`).
 
     Raises:
         DataError: where there is none, or several.
@@ -24,11 +30,19 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
         if source_of(reference) is not None or reference.endswith(".ubj"):
             return read_model(reference, names)
         try:
-            return ltr.LeastSquares.of_weights(read_weights(Path(reference)), names)
+            weights = read_weights(Path(reference))
+            return ltr.LeastSquares.of_weights(weights, names or tuple(weights))
         except ValueError as error:
             raise DataError(f"{reference}: {error}") from None
-    with _folder(reference) as folder:
-        return ltr.load(folder)
+    if (Path(reference) / "model.json").is_file() or reference.startswith("models:/"):
+        with _folder(reference) as folder:
+            return ltr.load(folder)
+    from tasks.tracking.runs import bases_of, find_cell
+
+    cell = find_cell(reference)
+    model = _of_cell(cell)
+    bases = tuple(_of_cell(base) for base in bases_of(cell, model.names))
+    return Stacked(bases, model) if bases else model
 
 
 def find_columns(reference: str) -> Columns:
@@ -44,15 +58,28 @@ def _folder(reference: str) -> Iterator[Path]:
     """The folder with a model's own files."""
     if (Path(reference) / "model.json").is_file():
         yield Path(reference)
-        return
-    with TemporaryDirectory() as temporary:
-        if reference.startswith("models:/"):
-            from tasks.tracking.registry import download_version
+    elif reference.startswith("models:/"):
+        from tasks.tracking.registry import download_version
 
+        with TemporaryDirectory() as temporary:
             yield download_version(reference, Path(temporary))
-            return
-        from tasks.tracking.runs import find_cell, key_of
+    else:
+        from tasks.tracking.runs import find_cell
 
-        cell = find_cell(reference)
-        local = CellFolder.of(key_of(cell)).model
+        with _folder_of(find_cell(reference)) as folder:
+            yield folder
+
+
+def _of_cell(cell: "Tracked") -> ltr.Ranker:
+    with _folder_of(cell) as folder:
+        return ltr.load(folder)
+
+
+@contextmanager
+def _folder_of(cell: "Tracked") -> Iterator[Path]:
+    """The folder with the files of a cell's model."""
+    from tasks.tracking.runs import key_of
+
+    local = CellFolder.of(key_of(cell)).model
+    with TemporaryDirectory() as temporary:
         yield local if local.is_dir() else cell.download_model(Path(temporary))

@@ -1,9 +1,11 @@
 """What a user means by a run: its id or the beginning of it, one ranker of a run, or one of its folds."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import ltr
+from tasks.config.reading import from_yaml
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
 from tasks.tracking.tracker import CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY, Tracked, tracked
@@ -45,6 +47,23 @@ def find_cell(reference: str) -> Tracked:
         )
     key = keys[int(fold or 1) - 1]
     return next(cell for cell in run.children() if cell.tags.get(CELL_KEY) == key)
+
+
+def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
+    """The cells whose scores a cell's ranker learned from, in the order of its features; none where it learned from the data's own.
+
+    Args:
+        names: of its features, which are those of rankers of its run where it did.
+    """
+    parent = next((run for run in tracked() if run.id == cell.tags.get(PARENT)), None)
+    chosen = json.loads((parent and parent.noted(CHOSEN)) or "{}")
+    if parent is None or not set(names) <= set(chosen):
+        return []
+    written = from_yaml(parent.download("config.yaml").read_text(), parent.id[:8])
+    if list(names) != written["rankers"][cell.params["ranker"]].get("on", []):
+        return []
+    by_key = {one.tags.get(CELL_KEY): one for one in parent.children()}
+    return [by_key[chosen[name][int(cell.params["fold"]) - 1]] for name in names]
 
 
 def key_of(cell: Tracked) -> str:

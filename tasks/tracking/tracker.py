@@ -28,7 +28,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 
 import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
-from tasks.store.cells import CellFolder, read_curve, read_pairs
+from tasks.store.cells import CellFolder, read_curve, read_pairs, read_position_bias
 from tasks.store.state import written_whole
 from tasks.store.templates import keep, take
 from tasks.tracking.moved import follow_move, follow_template
@@ -243,11 +243,11 @@ class Tracker:
         folder, now = CellFolder.of(result.key), int(time.time() * 1000)
         metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
         metrics.append(Metric("train_seconds", result.seconds, now, 0))
-        lines = _curve(folder, now) + _pairs(folder, now)
+        lines = _position_bias(folder, now) + _curve(folder, now) + _pairs(folder, now)
         params = _params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section})
         self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=params)
         self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
-        for path in (folder.pairs, folder.importance, folder.values):
+        for path in (folder.pairs, folder.importance, folder.position_bias, folder.values):
             if path.is_file():
                 self.client.log_artifact(run_id, str(path))
 
@@ -375,6 +375,13 @@ def _curve(folder: CellFolder, now: int) -> list[Metric]:
     return points[:900]
 
 
+def _position_bias(folder: CellFolder, now: int) -> list[Metric]:
+    """What was learned of the first ranks, a step each, ``position_bias_propensity``; the rest is in the file."""
+    found = read_position_bias(folder.position_bias)
+    lines = found.by_rank if found else {}
+    return [Metric(f"position_bias_{name}", v, now, rank) for name, line in lines.items() for rank, v in enumerate(line[:30], 1)]
+
+
 def _pairs(folder: CellFolder, now: int) -> list[Metric]:
     """Effective pairs along training, ``effective_pairs_ndcg_10``, thinned to 80 points."""
     entries = read_pairs(folder.pairs)
@@ -416,7 +423,9 @@ class Tracked:
 
 @patient
 def close_abandoned(is_gone: Callable[[str], bool]) -> None:
-    """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells."""
+    """Marks as KILLED what stands as RUNNING though its owner is gone: runs, and their half-made cells; looking for them makes nothing."""
+    if not _is_there():
+        return
     client, experiment = opened()
     running = client.search_runs([experiment], "attributes.status = 'RUNNING'", max_results=1000)
     abandoned = {run.info.run_id for run in running if is_gone(run.data.tags.get(OWNER, ""))}
@@ -425,10 +434,15 @@ def close_abandoned(is_gone: Callable[[str], bool]) -> None:
             client.set_terminated(run.info.run_id, RunStatus.to_string(RunStatus.KILLED))
 
 
+def _is_there() -> bool:
+    """Whether there is a store in which runs could be."""
+    return bool(os.environ.get("MLFLOW_TRACKING_URI")) or _STORE.exists()
+
+
 @patient
 def tracked() -> list[Tracked]:
     """Every run of the project, newest first; looking for them makes nothing."""
-    if not os.environ.get("MLFLOW_TRACKING_URI") and not _STORE.exists():
+    if not _is_there():
         return []
     client, experiment = opened()
     runs, token = [], None

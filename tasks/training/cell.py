@@ -30,6 +30,7 @@ from tasks.store.cells import (
     CurveFile,
     ImportanceFile,
     PairsEntry,
+    PositionBiasFile,
     cell_key,
     read_curve,
     write_pairs,
@@ -150,6 +151,8 @@ def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.D
         write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
     if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:
         write_record(folder.importance, ImportanceFile(list(fitted.names), **counts))
+    if biases := {name: values.tolist() for name, values in fitted.position_bias.items()}:
+        write_record(folder.position_bias, PositionBiasFile(biases))
     if pairs := fitted.counted_pairs:
         write_pairs(folder.pairs, [_pairs_entry(iteration, found) for iteration, terms in pairs for found in terms])
     write_record(folder.result_file, result)

@@ -23,7 +23,7 @@ from ltr.data.queries import canonical
 from ltr.data.synthetic import World
 from ltr.objectives.lambda_objective import Objective
 from ltr.trees.grower import BEST_FIRST, TreeOptions, grow, growing
-from ltr.trees.partition import BinnedDataset, splitting
+from ltr.trees.partition import BinnedDataset, questions
 
 PROCESSES = 2
 """That compile at once; more would compile more of it twice."""
@@ -87,7 +87,7 @@ def _net() -> None:
 
 
 PARTS: Mapping[str, Callable[[], object]] = {
-    "splits of leaves": splitting,
+    "splits of leaves": questions,
     "growing of trees": growing,
     "gradients": _gradients,
     "trees' data": _growing_of_trees,

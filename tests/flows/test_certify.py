@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.states import Running
 
 import ltr
 from flows.certify import Certified, certify_model
@@ -68,6 +70,18 @@ def test_verdicts_are_an_artifact_in_prefect(config):
     assert written.startswith("# net, ndcg\n")
     assert f"- **lambdarank**: {found.certificates[0].verdict}. " in written
     assert f"Figures: `{found.page}`" in written
+
+
+def test_what_a_killed_one_left_running_is_closed(config):
+    owners = Path(".lambdaflow/owners")
+    owners.mkdir(parents=True)
+    (owners / "killed").touch()
+    with get_client(sync_client=True) as client:
+        left = client.create_flow_run(flow(lambda: None, name="left"), state=Running(), tags=["owner:killed"])
+        certified(config)
+        assert client.read_flow_run(left.id).state.name == "Crashed"
+    assert not (owners / "killed").exists()
+    assert not Path("mlruns").exists()
 
 
 def test_what_has_no_weights_or_is_nowhere_is_refused(config):

@@ -65,6 +65,7 @@ def test_commands_import_what_they_use(tmp_path):
 
 def test_runner_forms(workplace, capsys):
     (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
+    (workplace / "a.txt").touch()
     assert main(["run", "c.yaml", "--runner", "rocket"]) == 1
     assert "--runner rocket: threads[=N], processes[=N]" in capsys.readouterr().err
 
@@ -218,6 +219,24 @@ def test_interleaving_is_planned_and_analysed(workplace, capsys):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (["fuse", "a.run", "b.run", "--qrels", "none.txt"], "none.txt"),
+        (["fuse", "a.run", "none.run", "--qrels", "q"], "none.run"),
+        (["run", "c.yaml"], "none.parquet"),
+        (["optimality", "--model", "q", "--data", "none.txt"], "none.txt"),
+    ],
+)
+def test_a_file_is_missed_before_a_server_is_asked_for(workplace, capsys, monkeypatch, arguments, missing):
+    (workplace / "c.yaml").write_text("data: {files: q, clicks: {log: none.parquet}}")
+    for name in ("a.run", "b.run", "q"):
+        (workplace / name).write_text("")
+    monkeypatch.setattr("flows.own_server.use_own_server", lambda begun: pytest.fail("a server was asked for"))
+    assert main(arguments) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {missing}: no such file"
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (
@@ -235,6 +254,8 @@ def test_interleaving_is_planned_and_analysed(workplace, capsys):
         (["clicks", "log.csv", "--seed", "-1"], 2, "--seed: '-1': a whole number, 0 or more"),
         (["offpolicy", "log.csv", "new.csv", "--seed", "x"], 2, "--seed: 'x': a whole number, 0 or more"),
         (["refit", "RUN", "--register", ""], 2, "--register: it is empty"),
+        (["ui", "--mlflow-port", "65536"], 2, "--mlflow-port: '65536': a port is a whole number from 1 to 65,535"),
+        (["serve", "c.yaml", "--cron", "* * * * *", "--prefect-port", "-1"], 2, "--prefect-port: '-1': a port is a whole number"),
         (["compare", "a", "b", "--level", "0.9"], 1, "compare: --level 0.9 is of the scorecard's bounds; --tier MEASURE asks"),
     ],
 )

@@ -28,7 +28,7 @@ def table(seed=0, n=60) -> pl.DataFrame:
 
 CONFIG = """
 data: {files: train.csv, folds: 3, query: qid, label: grade, document: sku, attributes: [language], ignore: ["note*"]}
-rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}}
+rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}, mix: {kind: least_squares, on: [trees, ridge]}}
 measures: [ndcg_10]
 """
 
@@ -54,6 +54,19 @@ def answered(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
+def test_a_ranker_on_the_scores_of_others_is_a_model_of_the_same_table(run_id, capsys):
+    mixed, trees, ridge = (find_model(f"{run_id[:8]}:{name}:2") for name in ("mix", "trees", "ridge"))
+    features = table().select("a", "b", "c").to_numpy()
+    scores = np.column_stack([trees.predict(features), ridge.predict(features)]).astype(np.float32)
+    assert np.array_equal(mixed.predict(features), mixed.top.predict(scores))
+    code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:mix:2", "--data", "train.csv", "-o", "s.csv")
+    assert (code, err) == (0, "")
+    assert np.allclose(pl.read_csv("s.csv")["score"].to_numpy(), mixed.predict(features))
+    assert answered(capsys, "evaluate", "--model", f"{run_id[:8]}:mix:2", "--data", "train.csv", "--measure", "map")[0] == 0
+    code, _, err = answered(capsys, "export", "--model", f"{run_id[:8]}:mix:2", "--to", "lightgbm", "-o", "m.txt")
+    assert (code, "this ranker (stacked) is of the form 'stacked'; no format holds it" in err) == (1, True)
+
+
 def test_folds_are_models_of_their_own(run_id, capsys):
     scores = []
     for name in ("ridge:1", "ridge:2", "trees:3"):
@@ -65,7 +78,7 @@ def test_folds_are_models_of_their_own(run_id, capsys):
         ("ridge", f"ridge is one model a fold; name one, {run_id[:8]}:ridge:1 to {run_id[:8]}:ridge:3"),
         ("ridge:4", "fold '4'; ridge has the folds 1 to 3"),
         ("ridge:x", "fold 'x'; ridge has"),
-        ("net", "no finished ranker 'net'; it has: ridge, trees"),
+        ("net", "no finished ranker 'net'; it has: ridge, trees, mix"),
     ):
         code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
         assert code == 1
@@ -162,7 +175,9 @@ def test_only_what_was_measured_alike_is_compared(run_id, capsys):
     frame.with_columns(grade=4 - pl.col("grade")).write_csv("reversed.csv")
     zeros = frame.filter(pl.col("grade") == 0).with_columns(sku=pl.col("sku") + 10_000)
     pl.concat([frame, zeros]).with_columns(more=pl.col("a") * 2).write_csv("more.csv")
-    Path("one.yaml").write_text(CONFIG.replace("train.csv, folds: 3", "one.csv").replace(", trees: {", ", unused: {"))
+    Path("one.yaml").write_text(
+        CONFIG.replace("train.csv, folds: 3", "one.csv").replace(", trees: {", ", unused: {").replace("[trees,", "[unused,")
+    )
     first = run_of()
     for settings, said in (
         (["conventions.threshold=1"], "different conventions (threshold 1.0 and 2.0)"),

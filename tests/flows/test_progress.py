@@ -87,7 +87,19 @@ def test_a_silence_is_broken_and_says_what_it_is_about(monkeypatch, capsys):
     assert len(said) == 4
 
 
-def test_nothing_is_said_of_what_is_done_at_once(capsys):
+def test_silence_goes_on_from_one_part_of_a_command_to_the_next(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_FIRST", 0.8)
+    monkeypatch.setattr(progress, "_SILENT", 1.2)
+    monkeypatch.setattr(Steps, "last_word", time.monotonic() - 0.5)
+    with steps("opening"):
+        time.sleep(0.4)
+    with steps("serving"):
+        time.sleep(0.65)
+    assert capsys.readouterr().err == "serving\n"
+
+
+def test_nothing_is_said_of_what_is_done_at_once(capsys, monkeypatch):
+    monkeypatch.setattr(Steps, "last_word", None)
     with steps():
         pass
     assert capsys.readouterr().err == ""

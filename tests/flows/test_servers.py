@@ -96,11 +96,11 @@ def test_either_signal_ends_the_servers(workplace, signals, monkeypatch, capsys,
 
     def idle(command, **how):
         started.append((command, popen([sys.executable, "-c", "import time; time.sleep(60)"], **how)))
+        if len(started) == 2:
+            threading.Timer(0.5, os.kill, (os.getpid(), ending)).start()
         return started[-1][1]
 
     monkeypatch.setattr(subprocess, "Popen", idle)
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), ending))
-    timer.start()
     assert servers.serve_pages(5001, 4201) == 0
     (prefect, second), (mlflow, first) = started
     assert mlflow[mlflow.index("--host") :][:4] == ["--host", "127.0.0.1", "--port", "5001"]

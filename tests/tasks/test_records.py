@@ -5,7 +5,20 @@ from dataclasses import FrozenInstanceError
 import pytest
 from prefect.serializers import JSONSerializer
 
-from tasks.records import Cell, CellResult, Finding, Fold, Ingested, Prepared, Trained, number_of, point_title, printable, time_of
+from tasks.records import (
+    Cell,
+    CellResult,
+    Finding,
+    Fold,
+    Ingested,
+    Prepared,
+    Trained,
+    number_of,
+    percent,
+    point_title,
+    printable,
+    time_of,
+)
 
 FOLD = Fold("a", "b", "c")
 CELL = Cell("x", "net", 1, {"objective.1.weight": 0.1}, {"kind": "lambdarank"}, FOLD, ("map",), {"ties": "expected"})
@@ -42,6 +55,10 @@ def test_points_as_people_write_them():
 def test_numbers_and_what_they_count():
     assert [number_of(n, "query") for n in (0, 1, 2, 1204)] == ["0 queries", "1 query", "2 queries", "1,204 queries"]
     assert [number_of(n, "feature value") for n in (1, 3)] == ["1 feature value", "3 feature values"]
+
+
+def test_shares_keep_their_digits():
+    assert [percent(share) for share in (0.95, 0.975, 1 - 0.001, 0.005, 0.29)] == ["95%", "97.5%", "99.9%", "0.5%", "29%"]
 
 
 def test_control_characters_by_their_numbers():

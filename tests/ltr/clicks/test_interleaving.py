@@ -126,6 +126,7 @@ def test_as_many_sessions_as_planned_have_the_wanted_power():
     error = np.sqrt(((drawn[:, 0] + drawn[:, 1]) / n - mean**2) / (n - 1))
     assert (mean / error > stats.t.ppf(0.975, n - 1)).mean() == pytest.approx(0.8, abs=0.03)
     assert sessions_needed(0.1, rankers=5) > sessions_needed(0.1)
+    assert sessions_needed(0.1) < sessions_needed(0.1, rankers=10**9) < 100 * sessions_needed(0.1)
     assert sessions_needed(0.5, ties=0.5) < 20
 
 

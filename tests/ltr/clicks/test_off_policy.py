@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks
+from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, shuffled_pages, users, worth
 from tests.conftest import JIT
@@ -73,6 +73,17 @@ def test_clipping_takes_weight_from_rare_places():
     assert plain.clipped == 0
     assert 0.1 < clipped.clipped < 0.95
     assert clipped.error < plain.error
+
+
+def test_a_page_in_another_order():
+    """Equal scores stand in the order of their pairs' numbers, not in that of the page."""
+    pages = Pages(
+        np.array([0, 3, 5]), np.array([2, 0, 1, 4, 3]), np.array([1, 2, 4, 2, 3]), np.array([1, 0, 1, 1, 0]), np.zeros(5, int)
+    )
+    looks = np.array([1.0, 0.5, 0.25, 0.2])
+    found = reordered(pages, np.array([0.0, 1.0, 2.0, 5.0, 5.0]), looks)
+    assert found == pytest.approx([0.2 / 1.0 + 1.0 / 0.2, 0.25 / 0.5])
+    assert reordered(pages, -pages.rank.astype(float), looks) == pytest.approx([2.0, 1.0])
 
 
 def test_new_ranks_and_their_pages():

@@ -139,6 +139,8 @@ def test_labels_are_finite_and_not_negative():
     for wrong in (-1.0, np.inf):
         with pytest.raises(ValueError, match="a label is a finite number"):
             Queries(np.zeros((2, 1)), np.array([1.0, wrong]), np.array([0, 2]))
+        with pytest.raises(ValueError, match=rf"source 'click': {wrong:g} of document 1; a label is a finite number, 0 or more"):
+            Queries(np.zeros((2, 1)), np.array([1.0, 0.0]), np.array([0, 2]), sources={"click": np.array([np.nan, wrong])})
 
 
 @pytest.mark.parametrize(

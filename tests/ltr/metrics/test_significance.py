@@ -85,6 +85,9 @@ def test_non_inferiority_keeps_its_level():
     assert non_inferior(np.full(10, 0.5), np.full(10, 0.5), margin=0.0).holds
     with pytest.raises(ValueError, match="must not be negative"):
         non_inferior([0.1, 0.2], [0.1, 0.2], margin=-1)
+    for margin in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="margin"):
+            non_inferior([0.1, 0.2], [0.1, 0.2], margin=margin)
 
 
 def test_non_inferiority_p_is_that_of_a_shifted_t_test():

@@ -13,8 +13,16 @@ from ltr.data.synthetic import World, clicked_pages
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Term
-from ltr.objectives.unbiased import LEAST_SHARE, AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words, looks
-from ltr.trees.lambdamart import ONLY_FEATURES
+from ltr.objectives.unbiased import (
+    LEAST_SHARE,
+    ONLY_FEATURES,
+    AdditiveObjective,
+    InverseObjective,
+    PairwiseObjective,
+    Unbiased,
+    in_words,
+    looks,
+)
 from tests.conftest import JIT
 from tests.ltr.data.test_queries import shuffled
 
@@ -228,7 +236,8 @@ def test_parts_are_refused_and_preferences():
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"unbiased": "dla"}, "one of ipw, pairwise, additive, auto"),
+        ({"unbiased": "cascade"}, "one of ipw, pairwise, additive, dla, auto"),
+        ({"unbiased": "dla"}, "dla learns together with a net"),
         ({"unbiased": 3}, "no ltr.Unbiased"),
         ({"unbiased": "pairwise", "objective": ("ndcg", "map")}, "the objective has 2"),
         ({"unbiased": "pairwise", "normalise": "query"}, "take none"),
@@ -251,6 +260,9 @@ def test_rankers_that_cannot_be_debiased(given, rule):
         ({"kind": "additive", "propensities": (1.0,)}, "additive learns what it needs"),
         ({"kind": "ipw", "propensities": (1.0, 0.0)}, "propensity of rank 2 is 0.0"),
         ({"kind": "ipw", "least": 0.0}, "least=0.0 is out of range"),
+        ({"kind": "ipw", "estimate": "em"}, "estimate='em' is out of range; it is one of interventions, regression_em"),
+        ({"kind": "ipw", "estimate": "regression_em", "propensities": (1.0,)}, "propensities are given; leave one out"),
+        ({"kind": "pairwise", "estimate": "regression_em"}, "pairwise learns what it needs; leave one out"),
         ({"kind": "ipw", "positions": ""}, "names the label source"),
     ],
 )  # fmt: skip

@@ -65,6 +65,8 @@ def test_frames_are_read_by_feature_name():
     assert np.array_equal(model.predict(frame.select(reversed(frame.columns))), model.predict(queries.features))
     with pytest.raises(ValueError, match="features missing in the data: f2"):
         model.predict(frame.drop("f2"))
+    with pytest.raises(ValueError, match="features: column 'f2' holds no numbers"):
+        model.predict(frame.with_columns(f2=pl.lit("shop")))
 
 
 def crafted(folder, change):

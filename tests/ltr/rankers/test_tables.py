@@ -43,5 +43,7 @@ def test_what_is_read_later_is_read_by_name_and_by_category():
     features, names = reading.features(pl.DataFrame({"a": ["high", "huge"], "c": [1, 2], "b": [0.5, None]}))
     assert names == ("b", "a")
     assert np.array_equal(features, np.array([[0.5, 1], [np.nan, np.nan]], np.float32), equal_nan=True)
+    with pytest.raises(ValueError, match=r"X: a LazyFrame holds no rows yet; collect\(\) it first"):
+        ltr.queries_from(pl.DataFrame({"a": [1], "qid": [1]}).lazy(), [1])
     with pytest.raises(ValueError, match="features missing in the data: b"):
         reading.features(pl.DataFrame({"a": ["low"]}))

@@ -10,7 +10,7 @@ import pytest
 import ltr
 from ltr.data.queries import Queries, canonical, select
 from ltr.objectives.terms import Term
-from ltr.trees import binning, rounds
+from ltr.trees import binning, partition
 from ltr.trees.rounds import Machines
 from ltr.trees.shards import Shard, ShardLost
 from tests.conftest import JIT, make_queries
@@ -148,11 +148,11 @@ def test_the_minimum_of_documents_is_counted_over_all_parts(monkeypatch):
     weights = np.where(np.arange(train.n_queries) < 30, 1e-3, 1.0)
     train = replace(train, weights=weights)
     model = ltr.LambdaMART(n_trees=5, n_leaves=16, min_docs_in_leaf=40, stop_on=None)
-    counted = []
-    split, subtract, in_bins = rounds.splitting()
-    monkeypatch.setattr(rounds, "splitting", lambda: (split, subtract, lambda *of: (counted.append(1), in_bins(*of))[1]))
+    counted, whole = [], model.fit(train)
+    split, subtract, in_bins = partition.questions()
+    monkeypatch.setattr(partition, "questions", lambda: (split, subtract, lambda *of: (counted.append(1), in_bins(*of))[1]))
     found = model.fit_shards(asking(parts_of(model, train, 3)))
-    assert found.digest == model.fit(train).digest
+    assert found.digest == whole.digest
     assert found.trees.documents.min() >= 40
     assert counted
 

@@ -11,6 +11,7 @@ from tasks.config.data_section import Data, Generate
 def test_one_file_is_a_list_of_one():
     assert Data(files="a.txt").files == [Path("a.txt")]
     assert Data(files=["a.txt"], runs={"bm25": "b.run"}).runs == {"bm25": [Path("b.run")]}
+    assert Data(files="a.txt", clicks="log.csv").clicks == Data(files="a.txt", clicks={"log": "log.csv"}).clicks
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,12 @@ def test_ways_to_take_position_bias_out_of_clicks():
     assert read_ranker({"kind": "lambdamart", "unbiased": "pairwise"}).build() == ltr.LambdaMART(unbiased="pairwise")
     assert read_ranker({"kind": "lambdamart", "unbiased": None}) == read_ranker({"kind": "lambdamart"})
     assert read_ranker(read_ranker(written).written()) == read_ranker(written)
-    for wrong, rule in (("dla", "unbiased.kind"), ({"kind": "ipw", "regularisation": 1}, "ipw has no regularisation")):
+    assert read_ranker({"kind": "lambdarank", "unbiased": "dla"}).build() == ltr.LambdaRank(unbiased="dla")
+    for wrong, rule in (
+        ("cascade", "unbiased.kind"),
+        ("dla", "learns together with a net"),
+        ({"kind": "ipw", "regularisation": 1}, "ipw has no regularisation"),
+    ):
         with pytest.raises(ValueError, match=rule):
             read_ranker({"kind": "lambdamart", "unbiased": wrong})
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import ValidationError
 
-from tasks.config.section import Section, add_fields, has, near, parameters_from, put
+from tasks.config.section import Section, add_fields, has, near, near_path, parameters_from, put
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,17 @@ def test_its_own_fields_stay_as_they_are():
 def test_near_misses():
     assert near("learnin_rate") == "; did you mean learning_rate?"
     assert near("zzzzz") == ""
+
+
+def test_a_parameter_of_a_term_is_named_where_it_is():
+    written = {"objective": [{"cost": "logistic", "weight": 1}, {"cost": "sigmoid"}], "rate": 0.1}
+    assert near_path("cost", written) == near_path("cots", written) == "; did you mean objective.0.cost?"
+    assert near_path("rat", written) == "; did you mean rate?"
+    assert near_path("learnin_rate", written) == near("learnin_rate")
+    with pytest.raises(ValueError, match=r"^rankers.a.sweep.cost: there is no such parameter; did you mean objective.0.cost\?$"):
+        put(written, "cost", "sigmoid", "rankers.a.sweep")
+    with pytest.raises(ValueError, match=r"did you mean objective.1.cost\?$"):
+        put(written, "objective.1.costs", "sigmoid", "rankers.a.sweep")
 
 
 def test_paths_reach_into_written_sections():

@@ -12,6 +12,7 @@ from tests.tasks.data.test_judgments import FORMS as JUDGMENTS
 from tests.tasks.data.test_ubi import LINES
 
 FILES = {
+    "q.csv": (JUDGMENTS["q.csv"], ["q.csv: 2 queries, 3 judgments", "judgments by rating: 0: 1, 1: 1, 3: 1"]),
     "w.json": (JUDGMENTS["w.json"], ["w.json: 2 queries, 3 judgments", "judgments by rating: 0: 1, 1: 1, 3: 1"]),
     "h.txt": (JUDGMENTS["h.txt"], ["h.txt: 2 queries, 3 judgments"]),
     "f.ndjson": (json.dumps({"query": "rambo", **ANSWER}), ["feature log: 1 query, 2 documents, 2 features", "not logged for some documents: title 1"]),
@@ -37,6 +38,8 @@ def test_data_to_learn_from_are_not_of_these_kinds(workplace):
     assert about_file(workplace / "b.txt") is None
     assert about_file(workplace / "c.parquet") is None
     assert about_file(workplace / "d.csv") is None
+    (workplace / "e.csv").write_text("query,docid,rating,f\na,b,1,2\n")
+    assert about_file(workplace / "e.csv", "rating") is None
     assert about_file(workplace / "a.txt") is None
 
 

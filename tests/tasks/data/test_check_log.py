@@ -72,7 +72,7 @@ def test_positions_that_cannot_be_told(said):
     assert "no column 'rank' (clicks.rank): how clicks depend on the position cannot be told" in found["note"]
     assert found["note"][0].endswith("(4 the last of their page)")
     wrong = [{**row, "rank": row["rank"] - 1} for row in GOOD]
-    assert "line 2: rank '0': the place a result was shown at, 1 to 999999: how clicks" in said(wrong)["warning"][0]
+    assert "row 1: rank '0': the place a result was shown at, 1 to 999999: how clicks" in said(wrong)["warning"][0]
 
 
 def test_repeated_rows_and_pages_in_one(said):

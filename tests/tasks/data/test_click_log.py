@@ -51,3 +51,42 @@ def test_a_number_that_is_no_order_of_a_click_is_refused(tmp_path, wrong, shown)
         open_log(ClickLog(log=path))
     pl.DataFrame(rows | {"click": [1.0, None, 0.0]}).write_parquet(path)
     assert open_log(ClickLog(log=path))[0].collect()["_order"].to_list() == [1, 0, 0]
+
+
+def test_a_decimal_that_is_no_order_of_a_click_is_refused(tmp_path):
+    """As databases write numbers."""
+    path, rows = tmp_path / "l.parquet", {"session": ["s", "s"], "query": ["q"] * 2, "document": ["a", "b"]}
+    for wrong in ("-1.00", "0.50"):
+        clicks = pl.Series(["1.00", wrong]).cast(pl.Decimal(10, 2))
+        pl.DataFrame({**rows, "click": clicks}).write_parquet(path)
+        with pytest.raises(DataError, match=rf"l\.parquet, row 2: click {float(wrong):g}: the order of a click"):
+            open_log(ClickLog(log=path))
+
+
+@pytest.mark.parametrize("session", [None, ""])
+def test_a_row_without_a_session_is_refused_and_no_page_is_made_of_such_rows(tmp_path, session):
+    rows = [("s", "q", "a", 1, 1), (session, "q", "a", 1, 1), (session, "q", "a", 0, 2)]
+    with pytest.raises(DataError, match=r"l\.csv, line 3: session is empty: every row names its session"):
+        open_log(ClickLog(log=write(tmp_path / "l.csv", rows)))
+    pl.DataFrame(rows, schema=["session", "query", "document", "click", "rank"], orient="row").write_parquet(tmp_path / "l.parquet")
+    with pytest.raises(DataError, match=r"l\.parquet, row 2: session is empty"):
+        open_log(ClickLog(log=tmp_path / "l.parquet"))
+
+
+def test_whole_numbers_are_read_as_tools_write_them_among_missing_ones(tmp_path):
+    rows = [("s", "q", "a", "1.0", "1.0"), ("s", "q", "b", None, "2.0"), ("s", "q", "c", "2", "3")]
+    read = open_log(ClickLog(log=write(tmp_path / "l.csv", rows)), ranks=True)[0].collect()
+    assert read.select("_order", "_rank").rows() == [(1, 1), (0, 2), (2, 3)]
+    numbers = pl.read_csv(tmp_path / "l.csv").with_columns(pl.col("rank").cast(pl.Float64))
+    numbers.write_parquet(tmp_path / "l.parquet")
+    assert open_log(ClickLog(log=tmp_path / "l.parquet"), ranks=True)[0].collect()["_rank"].to_list() == [1, 2, 3]
+    numbers.with_columns(rank=pl.lit(1.5)).write_parquet(tmp_path / "l.parquet")
+    with pytest.raises(DataError, match=r"l\.parquet, row 1: rank '1.5': the place a result was shown at"):
+        open_log(ClickLog(log=tmp_path / "l.parquet"), ranks=True)
+
+
+def test_a_column_of_lists_is_refused(tmp_path):
+    rows = {"session": ["s"], "query": ["q"], "document": ["a"], "click": [[1, 3]]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "l.parquet")
+    with pytest.raises(DataError, match=r"l\.parquet: column 'click' holds List\(Int64\): a log holds texts and numbers"):
+        open_log(ClickLog(log=tmp_path / "l.parquet"))

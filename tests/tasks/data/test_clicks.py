@@ -239,7 +239,7 @@ def test_a_log_that_cannot_tell_positions(simulated, tmp_path):
     with pytest.raises(DataError, match="no column 'rank'"):
         click_tables(log.model_copy(update={"log": tmp_path / "none.parquet"}))
     frame.with_columns(rank=pl.col("rank") - 1).write_parquet(tmp_path / "zero.parquet")
-    with pytest.raises(DataError, match=r"zero.parquet, line 2: rank '0': the place a result was shown at, 1 to 999999"):
+    with pytest.raises(DataError, match=r"zero.parquet, row 1: rank '0': the place a result was shown at, 1 to 999999"):
         click_tables(log.model_copy(update={"log": tmp_path / "zero.parquet"}))
 
 

@@ -77,11 +77,11 @@ def test_judgments_and_logged_features_are_a_data_set(workplace):
     section, notes = pool.fn(Data(qrels=["q.csv"], feature_logs=["f.ndjson"], runs={"dense": "r"}))
     assert notes == [
         "q.csv: 2 queries, 3 judgments",
-        "1 queries are judged and in no run: left out",
-        "1 judged documents are in no run: kept, without a score",
-        "1 retrieved documents are not judged: kept, without a label",
-        "2 documents are not in run 'dense'",
-        "1 documents are not in the feature logs",
+        "1 query judged and in no run: left out",
+        "1 document judged and in no run: kept, without a score",
+        "1 document retrieved and not judged: kept, without a label",
+        "2 documents not in run 'dense'",
+        "1 document not in the feature logs",
     ]
     queries = open_queries(ingest.fn(section.files, section).data)
     assert queries.names == ("dense", "overview", "title")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.data.files import expanded, located
+from tasks.config.data_section import Data
+from tasks.data.files import expanded, located, named_files, require_files
 from tasks.records import DataError
 
 
@@ -23,3 +24,12 @@ def test_a_missing_file_says_where_public_data_are_looked_for(workplace, monkeyp
 def test_a_folder_is_no_file(workplace):
     with pytest.raises(DataError, match=r"\.: this is a folder; name the files in it"):
         located(Path("."))
+
+
+def test_all_files_of_a_section_are_there(workplace):
+    (workplace / "a.txt").write_text("1 qid:1 1:1")
+    data = Data(files="a.txt", runs={"bm25": ["a.txt", "b.run"]}, clicks={"log": "c.csv"})
+    assert [str(path) for path in named_files(data)] == ["a.txt", "a.txt", "b.run", "c.csv"]
+    with pytest.raises(DataError, match=r"^b\.run: no such file$"):
+        require_files(data)
+    require_files(Data(files="a.txt"))

@@ -3,14 +3,16 @@
 import os
 import tracemalloc
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import ltr
 from tasks.config.data_section import Data
 from tasks.data import ingest as module
-from tasks.data.ingest import ingest
+from tasks.data.ingest import ingest, require_scores
 from tasks.data.text import text_blocks
 from tasks.records import DataError
 from tasks.store import large, state
@@ -75,8 +77,22 @@ def test_several_files_are_one_data_set_of_the_widest(workplace):
     queries, _ = read(["a.txt", "b.txt"])
     assert (queries.n_queries, queries.n_features) == (2, 4)
     (workplace / "c.txt").write_text("1 qid:1 4:1\n0 qid:1 1:1\n")
-    with pytest.raises(DataError, match="a query is in two of the parts"):
+    with pytest.raises(DataError, match=r"^c\.txt: query '1' is in a\.txt too; the rows of a query are in one file$"):
         read(["a.txt", "c.txt"])
+
+
+def test_tables_of_one_data_set_name_the_same_features_in_any_order(workplace):
+    (workplace / "a.csv").write_text("query,label,f,g\n1,1,2,3\n1,0,4,5\n")
+    (workplace / "b.csv").write_text("g,query,f,label\n6,2,7,1\n8,2,9,0\n")
+    queries, _ = read(["a.csv", "b.csv"])
+    assert queries.names == ("f", "g")
+    assert sorted(queries.features.tolist()) == [[2, 3], [4, 5], [7, 6], [9, 8]]
+    (workplace / "c.csv").write_text("query,label,f,h\n3,1,2,3\n")
+    with pytest.raises(DataError, match=r"^c\.csv: no column 'g', which a\.csv has \(1 such column\); tables of one data set"):
+        read(["a.csv", "b.csv", "c.csv"])
+    (workplace / "d.csv").write_text("query,label,f,g,h\n3,1,2,3,4\n")
+    with pytest.raises(DataError, match=r"^a\.csv: no column 'h', which d\.csv has"):
+        read(["a.csv", "d.csv"])
 
 
 def test_group_sizes_beside_a_text_without_qid(workplace):
@@ -91,6 +107,9 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
         read(["rank.train"])
     sizes.write_text("2\nx\n")
     with pytest.raises(DataError, match=r"line 2: 'x'"):
+        read(["rank.train"])
+    sizes.write_bytes(b"2\n\xff3\n")
+    with pytest.raises(DataError, match=r"rank\.train\.query, line 2: '\ufffd3': each line is the number"):
         read(["rank.train"])
 
 
@@ -159,7 +178,7 @@ def test_a_text_column_that_may_be_the_document_id_is_named(workplace):
         read(["a.csv"])
     (workplace / "b.csv").write_text("query,label,f\n2,1,2\n")
     (workplace / "c.csv").write_text("query,label,g\n1,1,2\n")
-    with pytest.raises(DataError, match="different columns"):
+    with pytest.raises(DataError, match=r"c\.csv: no column 'f', which b\.csv has"):
         read(["b.csv", "c.csv"])
 
 
@@ -362,3 +381,34 @@ def test_a_text_is_read_in_less_memory_than_its_features_take(workplace, monkeyp
     assert found.features.shape == (6_000, 501)
     assert np.array_equal(np.sort(found.features[:, 500]), np.arange(6_000))
     assert peak < found.features.nbytes
+
+
+def test_a_click_label_is_a_share(workplace):
+    for name, clicks in (("a.csv", (0.25, 1)), ("b.csv", (0, 2)), ("c.csv", (0, -1))):
+        rows = "".join(f"1,{k},2,{click}\n" for k, click in enumerate(clicks))
+        (workplace / name).write_text(f"query,label,f,click\n{rows}")
+    assert sorted(read(["a.csv"], sources=["click"])[0].sources["click"].tolist()) == [0.25, 1]
+    with pytest.raises(DataError, match=r"^b\.csv, row 2: click 2: a click label is a share from 0 to 1"):
+        read(["b.csv"], sources=["click"])
+    with pytest.raises(DataError, match=r"^c\.csv, row 2: click -1: a label is a finite number, 0 or more"):
+        read(["c.csv"], sources=["click"])
+    assert read(["b.csv"], label="click")[0].labels.max() == 2
+
+
+def test_a_column_to_be_ignored_that_is_not_there_is_told(workplace):
+    (workplace / "a.csv").write_text("query,label,shop_id,f\n1,1,7,2\n1,0,8,3\n")
+    read_now = ingest.fn([Path("a.csv")], Data(files=["a.csv"], ignore=["shop_*", "sit"]))
+    assert read_now.notes == ("a.csv: data.ignore: no column is named 'sit'",)
+    assert open_queries(read_now.data).names == ("f",)
+
+
+def test_a_document_without_a_score_is_named_by_its_ids(workplace):
+    (workplace / "a.csv").write_text("query,document,label,f,g\nx,d1,1,1,2\nx,d2,0,3,4\ny,d3,2,5,6\ny,d4,0,7,\n")
+    queries, _ = read(["a.csv"])
+    trees = ltr.LambdaMART(n_trees=2, n_leaves=2, min_docs_in_leaf=1).fit(queries)
+    require_scores(trees, queries, [Path("a.csv")])
+    weights = ltr.LeastSquares.of_weights({"f": 1.0, "g": 2.0}, ("f", "g"))
+    with pytest.raises(
+        DataError, match=r"^a\.csv, query 'y', document 'd4': feature 'g' is missing, and least_squares has no score"
+    ):
+        require_scores(weights, queries, [Path("a.csv")])

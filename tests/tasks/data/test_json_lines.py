@@ -28,6 +28,8 @@ def test_objects(tmp_path, text, found):
         ('{"a": 1}\n{"a": \n', "x, line 2: '{\"a\":': no JSON object: Expecting value"),
         ("rambo\n", "x, line 1: 'rambo': no JSON object"),
         ("1\n", "x, line 1: '1': no JSON object: a line is an object"),
+        ("[" * 100_000 + "\n", "no JSON object: lists within lists, too deep to read"),
+        ('{"a": ' + "1" * 5000 + "}\n", "no JSON object: a number has too many digits"),
         ('{"index": {}}\n', None),
         ("", "x: the file is empty"),
     ],

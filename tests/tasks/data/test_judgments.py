@@ -26,7 +26,7 @@ def test_every_form_says_the_same(workplace, name):
     table, notes = read_judgments([workplace / name])
     assert table.rows() == [("rambo", "7555", 3.0), ("rambo", "1370", 0.0), ("rocky 2", "7555", 1.0)]
     assert notes == [f"{name}: 2 queries, 3 judgments"]
-    assert is_judgments(workplace / name) == (not name.endswith("csv"))
+    assert is_judgments(workplace / name)
 
 
 def test_trec_judgments_are_read_as_before(workplace):
@@ -37,11 +37,16 @@ def test_trec_judgments_are_read_as_before(workplace):
     assert read_judgments([workplace / "qrels"])[0].rows() == [("1", "a", 2.0), ("1", "b", -1.0)]
 
 
+def test_the_number_of_a_row_is_no_document(workplace):
+    (workplace / "q.csv").write_text("id,score,query,docid,rating\n7555,9,rambo,1370,3\n1370,8,rambo,7555,0\n")
+    assert read_judgments([workplace / "q.csv"])[0].rows() == [("rambo", "1370", 3.0), ("rambo", "7555", 0.0)]
+
+
 def test_missing_and_repeated_ratings_are_counted(workplace):
     (workplace / "q.csv").write_text("query,docid,rating\na,1,2\na,2,\na,1,2\n")
     table, notes = read_judgments([workplace / "q.csv"])
     assert table.rows() == [("a", "1", 2.0)]
-    assert notes[1:] == ["q.csv: 1 documents without a rating: left out", "q.csv: 1 ratings repeat one before: left out"]
+    assert notes[1:] == ["q.csv: 1 document without a rating: left out", "q.csv: 1 rating given before: left out"]
 
 
 @pytest.mark.parametrize(

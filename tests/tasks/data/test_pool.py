@@ -24,13 +24,13 @@ def test_judgments_and_runs_are_a_data_set(workplace):
         ("q2", "a", 1.0, 1.0, None),
     ]
     assert notes == [
-        "1 queries are judged and in no run: left out",
-        "1 queries of the runs are not judged: left out",
-        "1 judged documents are in no run: kept, without a score",
-        "1 retrieved documents are not judged: kept, without a label",
-        "1 judgments are below 0: read as 0",
-        "1 documents are not in run 'bm25'",
-        "4 documents are not in run 'dense'",
+        "1 query judged and in no run: left out",
+        "1 query of the runs not judged: left out",
+        "1 document judged and in no run: kept, without a score",
+        "1 document retrieved and not judged: kept, without a label",
+        "1 judgment below 0: read as 0",
+        "1 document not in run 'bm25'",
+        "4 documents not in run 'dense'",
     ]
     queries = open_queries(ingest.fn(data.files, data).data)
     assert (queries.names, queries.n_queries, queries.n_documents) == (("bm25", "dense"), 2, 5)

@@ -48,7 +48,7 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
     ("more", "rule"),
     [
         ({"measures": ["cndcg_3"]}, "cndcg_3 reads the label source 'click', but the data have: label"),
-        ({"conventions": {"max_label": 1}, "measures": ["err"]}, "label 2 is above max_label 1"),
+        ({"conventions": {"max_label": 1}, "measures": ["err"]}, r"^query 'q\d+': ERR: label 2 is above max_label 1"),
         ({"rankers": {"c": {"kind": "column", "feature": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b"),
         ({"rankers": {"c": {"kind": "lambdamart", "base": "z"}}}, r"rankers.c: no feature 'z' in the data; there are: a, b$"),
         ({"rankers": {"c": {"kind": "lambdamart", "monotone": {"a": 1, "z": -1}}}}, r"rankers.c: no feature 'z' in the data"),

@@ -45,7 +45,7 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
             r"a.tsv, line 1: 'query,label,a' is one column: fields of .tsv are separated by '\t', not ','",
         ),
         ("a.tsv", b"query\tlabel\ta\n1\t2\t\n1\n", "a.tsv, line 3: 1 field; the header names 3"),
-        ("a.csv", b"query,label,a\n\xff\xfe,2,3\n", "a.csv: cannot be read as csv: "),
+        ("a.csv", b"query,label,a\n\xff\xfe,2,3\n", "a.csv, line 2: "),
         ("a.csv", b"query,label,a\n", "a.csv: no document in it"),
         ("a.parquet", b"PAR1 and nothing else", "a.parquet: cannot be read as parquet: "),
     ],
@@ -77,3 +77,9 @@ def test_an_empty_field_is_missing_and_a_quoted_line_break_is_text(tmp_path):
     assert frame["a"].to_list()[:2] == [None, "0.5"]
     assert frame["text"].to_list()[:2] == ["two\nlines", "a, b"]
     assert scan(path).collect_schema().names() == ["query", "label", "text", "a"]
+
+
+def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"query,label,a\n1,2,0.5\nM\xfcller,0,1\n")
+    with pytest.raises(DataError, match=r"a\.csv, line 3: 'M\ufffdller,0,1': text is UTF-8, and a byte of this is none"):
+        read_table(tmp_path / "a.csv")

@@ -1,5 +1,7 @@
 """TREC runs and judgments: scores find their documents, what does not match is counted, a wrong line is named."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -165,3 +167,11 @@ def test_the_order_of_a_runs_lines_decides_nothing(folder):
 def test_forms_of_one_name_are_refused():
     with pytest.raises(ConfigError, match="run_forms: two features would be named 'rank of a'"):
         parse({"data": {"files": "a", "runs": {"a": "r", "rank of a": "s"}, "run_forms": ["score", "rank"]}})
+
+
+def test_a_byte_order_mark_is_no_part_of_a_query_and_what_is_compressed_says_so(workplace):
+    (workplace / "marked.run").write_bytes(b"\xef\xbb\xbf" + BM25.encode())
+    assert read_trec(["marked.run"], RUN)["query"].unique().sort().to_list() == ["q1", "q2", "q3"]
+    (workplace / "packed.run").write_bytes(gzip.compress(BM25.encode()))
+    with pytest.raises(DataError, match=r"^packed\.run: compressed with gzip; unpack it first$"):
+        read_trec(["packed.run"], RUN)

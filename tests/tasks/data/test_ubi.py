@@ -60,9 +60,9 @@ def test_queries_and_events_are_a_session_log(log):
         "2 pages without impressions: its query's answer (query_response_hit_ids) is what it showed",
         "places count from 0 in 'shop'",
         "places count from 1 in 'other'",
-        "1 events without a query_id: left out",
-        "1 events without an object_id: left out",
-        "1 events of queries whose text nobody says: left out",
+        "1 event without a query_id: left out",
+        "1 event without an object_id: left out",
+        "1 event of queries whose text nobody says: left out",
     ]
     assert ubi_log(log()) == (path, notes)
 
@@ -87,8 +87,14 @@ def test_clicks_are_counted_as_those_of_any_log(log):
     [
         (event("click", "1", "a", 0, "yesterday"), 'timestamp "yesterday": a time is ISO 8601, or milliseconds since 1970'),
         (event("click", "1", "a", 0, True), "timestamp true: a time is"),
+        (event("click", "1", "a", 0, float("nan")), "timestamp NaN: a time is"),
+        (event("click", "1", "a", 0, float("inf")), "timestamp Infinity: a time is"),
         (event("click", "1", "a", -1, 1), "position.ordinal -1: a place is a whole number, 0 or more"),
         (event("click", "1", "a", "first", 1), 'position.ordinal "first": a place is'),
+        (
+            {"query_id": "9", "user_query": "tv", "query_response_hit_ids": "a,b"},
+            'query_response_hit_ids "a,b": what a query found is a list of ids',
+        ),
         ({"query": "tv"}, "a line of UBI has an action_name, or a query_id and a user_query"),
     ],
 )
@@ -112,3 +118,10 @@ def test_a_real_log(real_data, workplace):
     table = pl.read_parquet(path)
     assert (table.height, table.filter(pl.col("click") > 0).height, table["rank"].min()) == (2356, 186, 1)
     assert "places count from 0 in 'esci_ubi_sample'" in notes
+
+
+def test_a_query_has_one_text(log):
+    again = {"query_id": "1", "client_id": "c", "user_query": "radio"}
+    path, notes = ubi_log(log([*LINES, again, again]))
+    assert "radio" not in pl.read_parquet(path).filter(pl.col("interaction") == "1")["query"].to_list()
+    assert "2 lines with another text of a query than before: left out" in notes

@@ -75,3 +75,11 @@ def test_pairs_that_the_machine_did_not_judge_are_refused(folder):
     (folder / "few").write_text("q1 0 d1 2\nq1 0 other 1\n")
     with pytest.raises(DataError, match="query 'q1', document 'other': people judged it and the machine did not"):
         corrected_runs({"a": [folder / "good.run"]}, [folder / "few"], [folder / "machine"], "p@5", RULES)
+
+
+def test_an_interval_without_width_says_why(folder):
+    found = corrected_runs({"a": [folder / "good.run"]}, [folder / "few"], [folder / "all"], "dcg@20", RULES)
+    assert found[0].found.interval[1] - found[0].found.interval[0] < 1e-9
+    assert "people agree with the machine on every sampled pair that matters to it" in found[0].text()
+    whole = corrected_runs({"a": [folder / "good.run"]}, [folder / "all"], [folder / "all"], "dcg@20", RULES)
+    assert "people agree" not in whole[0].text()

@@ -180,3 +180,21 @@ def test_a_block_without_ids_and_a_mark_of_byte_order(workplace, fitted, monkeyp
     monkeypatch.setattr(module, "BYTES", 200)
     assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])) == 51
     assert pl.read_csv("s.csv").columns == ["query", "score"]
+
+
+def test_a_table_without_ids_has_scores_alone(workplace, fitted):
+    model, queries = fitted
+    frame_of(queries).drop("query", "document").write_csv("a.csv")
+    assert predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"])) == queries.n_documents
+    scores = pl.read_csv("s.csv")
+    assert scores.columns == ["score"]
+    assert np.array_equal(scores["score"].to_numpy(), model.predict(queries.features))
+    with pytest.raises(DataError, match="there is no query id here"):
+        predict(model, workplace / "a.csv", workplace / "s.trec", Data(files=["a"]))
+
+
+def test_a_text_without_ids_has_scores_alone(workplace, fitted):
+    model, _ = fitted
+    (workplace / "a.txt").write_text("0 1:1 2:2 3:3\n1 1:0 3:1\n")
+    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])) == 2
+    assert pl.read_csv("s.csv").columns == ["score"]

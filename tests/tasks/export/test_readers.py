@@ -108,6 +108,9 @@ def test_features_are_found_by_name_or_by_place(workplace):
     nameless.save_model("nameless.json")
     assert read_model("nameless.json").names == ("f1", "f2", "f3", "f4")
     assert find_model("nameless.json", named.names).names == named.names
+    told = "nameless.json: it names no features, which are taken by their places, from 'a' to 'd'"
+    assert find_model("nameless.json", named.names).remarks[1:] == (told,)
+    assert find_model("nameless.json", ("f1", "f2", "f3", "f4")).remarks[1:] == find_model("named.txt").remarks[1:] == ()
     with pytest.raises(DataError, match=r"nameless.json: the file names no features and has 4 of them; the data have 3"):
         find_model("nameless.json", ("a", "b", "c"))
 

@@ -3,7 +3,15 @@
 import json
 
 from tasks.records import Cell, CellResult, Fold, Trained
-from tasks.report.figures import curve_figure, importance_figure, objective_figures, pairs_figures, swept_figures
+from tasks.report.figures import (
+    curve_figure,
+    importance_figure,
+    objective_figures,
+    pairs_figures,
+    position_bias_figure,
+    position_bias_lines,
+    swept_figures,
+)
 from tasks.report.outcome import ObjectiveShape
 from tasks.store.cells import CellFolder
 
@@ -56,6 +64,27 @@ def test_a_curve_says_which_colour_is_which_fold(tmp_path):
     for text in ("trees: curves", "fold 1", "fold 2", "fold 3", "training", "validation"):
         assert f">{text}<" in figure
     assert ">1.5<" not in figure
+
+
+def test_what_was_learned_of_ranks_has_a_line_a_fold(tmp_path):
+    folders = [CellFolder(tmp_path / k) for k in "012"]
+    for folder, last in zip(folders[:2], (0.25, 0.5), strict=True):
+        folder.path.mkdir()
+        folder.position_bias.write_text(json.dumps({"by_rank": {"propensity": [1.0, last]}}))
+    figure = position_bias_figure("trees", folders)
+    for text in ("trees: position bias taken out of clicks", "how often a rank is looked at", "rank", "fold 1", "fold 2"):
+        assert f">{text}<" in figure
+    assert "fold 3" not in figure
+    assert position_bias_figure("trees", folders[2:]) is None
+    folders[2].path.mkdir()
+    folders[2].position_bias.write_text(json.dumps({"by_rank": {"t_plus": [1.0, 0.5, 0.2], "t_minus": [1.0, 0.9, 0.8]}}))
+    pairs = position_bias_figure("pairs", folders[2:])
+    assert ">t⁺ and t⁻<" in pairs
+    assert position_bias_lines({"trees": folders[:2], "pairs": folders[2:], "linear": [CellFolder(tmp_path)]}) == {
+        "position_bias/trees/propensity": [1.0, 0.375],
+        "position_bias/pairs/t_plus": [1.0, 0.5, 0.2],
+        "position_bias/pairs/t_minus": [1.0, 0.9, 0.8],
+    }
 
 
 def test_effective_pairs_are_drawn_where_two_cells_counted():

@@ -8,10 +8,12 @@ from tasks.store.cells import (
     CurveFile,
     ImportanceFile,
     PairsEntry,
+    PositionBiasFile,
     cell_key,
     read_curve,
     read_importance,
     read_pairs,
+    read_position_bias,
     write_pairs,
     write_record,
 )
@@ -26,6 +28,10 @@ def test_records_are_read_as_they_were_written(workplace):
     pairs = [PairsEntry("ndcg", "ranknet_weighted", [1.0, 0.0], [[[1, 2]]], 3, 4, [1, None], 3, 10)]
     write_record(folder.curve, curve)
     write_record(folder.importance, importance)
+    assert read_position_bias(folder.position_bias) is None
+    biases = PositionBiasFile({"t_plus": [1.0, 0.5], "t_minus": [1.0, 0.9]})
+    write_record(folder.position_bias, biases)
+    assert read_position_bias(folder.position_bias) == biases
     write_pairs(folder.pairs, pairs)
     assert (read_curve(folder.curve), read_importance(folder.importance), read_pairs(folder.pairs)) == (curve, importance, pairs)
     assert not folder.is_finished
@@ -37,7 +43,7 @@ def test_records_are_read_as_they_were_written(workplace):
 
 def test_every_name_of_a_folder_is_another():
     folder = CellFolder.of("k")
-    kept = [folder.model, folder.values, folder.curve, folder.importance, folder.pairs, folder.result_file]
+    kept = [folder.model, folder.values, folder.curve, folder.importance, folder.position_bias, folder.pairs, folder.result_file]
     kept += [folder.certificates("0" * 64), folder.inspection("0" * 64), folder.trace("0" * 64)]
     assert len(set(kept)) == len(kept)
     assert {path.parent for path in kept} == {folder.path}

@@ -4,11 +4,13 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tasks.records import Finding, Fold
+from tasks.records import DataError, Finding, Fold
 from tasks.store import state
+from tasks.store.state import require_output
 
 
 def test_only_what_a_process_that_has_ended_left_is_cleared(workplace):
@@ -141,3 +143,18 @@ def test_what_another_container_is_writing_stays(workplace, monkeypatch):
         (partial / "all").touch()
         state.clear_partials()
     assert (state.STATE / "data" / "a" / "all").is_file()
+
+
+def test_what_is_read_is_not_written_over(workplace):
+    (workplace / "model").mkdir()
+    (workplace / "model" / "model.json").write_text("{}")
+    (workplace / "a.csv").write_text("x")
+    (workplace / "b.csv").symlink_to("a.csv")
+    for output, said in (
+        ("a.csv", "a.csv: this is b.csv itself"),
+        ("model/model.json", "model/model.json: this is a part of model, which would be damaged; name another file"),
+        ("none/x", "none/x: there is no folder none"),
+    ):
+        with pytest.raises(DataError, match=said):
+            require_output(Path(output), Path("b.csv"), Path("model"))
+    require_output(Path("model/weights.txt"), Path("b.csv"), Path("model"))

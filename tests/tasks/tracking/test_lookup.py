@@ -26,6 +26,7 @@ def test_linear_weights_of_a_file(workplace):
         (workplace / "w").write_text(text)
         model = find_model("w", queries.names)
         assert model.predict(queries.features) == pytest.approx(-queries.features[:, 1] + 0.5 * queries.features[:, 2])
+        assert find_model("w").names == ("f2", "f3")
     for text, rule in (
         ("f9,1", "do not have: f9"),
         ("f1", "line 1: 'f1' is no weight"),

@@ -30,6 +30,7 @@ def cell(workplace):
     table({"map": queries.labels[: queries.n_queries]}, queries, "test").write_parquet(folder.values)
     points = {"measure": "map", "iteration": list(range(1000)), "train": [None] * 1000, "valid": [0.5] * 1000}
     folder.curve.write_text(json.dumps(points))
+    folder.position_bias.write_text(json.dumps({"by_rank": {"propensity": [1 / rank for rank in range(1, 41)]}}))
     cell = Cell("cell", "ridge", 0, {}, {"a": 1}, Fold("", "", ""), ("map",), {})
     return cell, CellResult("k1", "d1", {"test_map": 0.5}, 1.0), DATA, {}
 
@@ -79,6 +80,9 @@ def test_a_finished_cell_is_logged_once_and_a_half_made_one_again(cell):
     run_id = tracker.cell(*cell)
     assert tracker.cell(*cell) == run_id
     assert len(tracker.client.get_metric_history(run_id, "curve_valid_map")) <= 201
+    looks = tracker.client.get_metric_history(run_id, "position_bias_propensity")
+    assert {point.step: point.value for point in looks} == {rank: 1 / rank for rank in range(1, 31)}
+    assert "position-bias.json" in {artifact.path for artifact in tracker.client.list_artifacts(run_id)}
     tracker.client.update_run(run_id, "RUNNING")
     again = tracker.cell(*cell)
     assert again != run_id

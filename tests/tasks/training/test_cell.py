@@ -13,7 +13,7 @@ import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
 from tasks.records import Cell, Fold
 from tasks.store import state
-from tasks.store.cells import CellFolder, cell_key
+from tasks.store.cells import CellFolder, PositionBiasFile, cell_key, read_position_bias
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.values import read_values
 from tasks.training.cell import train
@@ -40,6 +40,17 @@ def test_a_cell_leaves_model_values_and_curve(cell):
     assert result.metrics["test_ndcg_10"] == pytest.approx(np.nanmean(mine))
     assert set(result.metrics) == {f"{split}_{m}" for split in ("valid", "test") for m in ("ndcg_10", "map", "cndcg_3")}
     assert len(json.loads(folder.curve.read_text())["iteration"]) == 3
+
+
+def test_a_cell_leaves_what_it_learned_of_ranks(cell):
+    pages = make_queries(30, seed=0)
+    ranks = np.concatenate([np.arange(1.0, n + 1) for n in np.diff(pages.offsets)])
+    fold = replace(cell.data, train=keep_queries(replace(pages, sources={**pages.sources, "position": ranks})))
+    result = train.fn(replace(cell, data=fold, section={**cell.section, "unbiased": {"kind": "dla"}}))
+    folder = CellFolder.of(result.key)
+    (looks,) = ltr.load(folder.model).position_bias.values()
+    assert read_position_bias(folder.position_bias) == PositionBiasFile({"propensity": looks.tolist()})
+    assert not CellFolder.of(train.fn(cell).key).position_bias.is_file()
 
 
 def test_a_finished_cell_is_not_trained_again(cell, monkeypatch):

@@ -1,4 +1,4 @@
-"""Whether taking position bias out of clicks helps here: a paired test on judged queries.
+"""Whether taking position bias out of clicks helps here: a paired test on judged queries (on others: `ltr.rankers.page_verdict`).
 
 On a large real log plain training was better than any debiased one (Hager et al. 2024, Baidu-ULTR), and LightGBM and XGBoost leave it to
 their users to find that out. Judgments of some queries tell: each way is trained, and what is best on them is kept, with how sure that is.

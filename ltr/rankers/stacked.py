@@ -1,0 +1,62 @@
+"""A ranker on the scores of others, together with these: it ranks by the data's own features, as each of them does.
+
+In training the scores of the others are a data set of their own (``on`` in a configuration). What came of that is used like any model where
+all of it is put together again. scikit-learn's StackingRegressor holds its estimators for the same reason.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats, Floats32
+from ltr.rankers.base import Arrays, Ranker, Tick
+from ltr.rankers.surface import Surface
+
+
+@dataclass(frozen=True)
+class Stacked(Ranker):
+    """A fitted ranker whose features are the scores of fitted ones.
+
+    Args:
+        bases: the others, in the order of its features.
+        top: the ranker on their scores.
+
+    Raises:
+        ValueError: for another number of them, and where they read other features than each other.
+    """
+
+    kind: ClassVar[str] = "stacked"
+    has_weights: ClassVar[bool] = False
+    bases: tuple[Ranker, ...]
+    top: Ranker
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.bases) != len(self.top.names) or len({base.names for base in self.bases}) != 1:
+            raise ValueError(
+                f"stacked: {len(self.bases)} rankers below one that reads {', '.join(self.top.names) or 'nothing'}; one for each, all on the "
+                "same features"
+            )
+        object.__setattr__(self, "names", self.bases[0].names)
+
+    def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
+        """Raises ValueError: its parts are trained one by one."""
+        raise ValueError("stacked: the rankers below and the one on their scores are fitted by themselves")
+
+    def _scores(self, features: Floats32) -> Floats:
+        scores = np.column_stack([base.predict(features) for base in self.bases])
+        return self.top.predict(scores.astype(np.float32))
+
+    def _surface(self, features: Floats32) -> Surface:
+        raise ValueError(
+            "a ranker on the scores of others has no weights of its own, and so no certificate of local optimality; certify these"
+        )
+
+    def _learned_arrays(self) -> Arrays:
+        parts = (*self.bases, self.top)
+        return {f"{k}:{name}": array for k, part in enumerate(parts) for name, array in part.arrays.items()}
+
+    def _with_arrays(self, arrays: Arrays) -> Self:
+        raise ValueError("stacked: its parts are saved by themselves")

@@ -1,0 +1,103 @@
+"""Looks at ranks from documents whose features are alike: a round by hand, and what was put into clicks is found again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.data.queries import Queries
+from ltr.objectives.terms import Term
+from ltr.objectives.unbiased import Unbiased, in_words, looks
+from ltr.trees.regression_em import START, STEPS, RegressionEM
+from tests.ltr.data.test_queries import shuffled
+from tests.ltr.objectives.test_unbiased import FEWER, LOOKS, SMALL, needs_jit, pages
+
+HOW = Unbiased("ipw", estimate="regression_em", least=0.01)
+
+
+def one_ranker(n_queries, per_query, attracts, seed=1):
+    """Pages that one ranker made of 12 documents a query, always the same 8 in one order."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n_queries, 12, 4)).astype(np.float32)
+    order = np.argsort(-(features[..., 0] + 0.5 * features[..., 1]), axis=1)[:, :8]
+    shown = np.take_along_axis(features, order[..., None], axis=1)
+    clicks = rng.random((per_query, n_queries, 8)) < LOOKS / (1 + np.exp(-attracts(shown)))
+    ranks = np.broadcast_to(np.arange(1.0, 9), clicks.shape)
+    rows = np.broadcast_to(shown, (per_query, *shown.shape)).reshape(-1, 4)
+    return Queries(rows, clicks.ravel().astype(float), np.arange(0, len(rows) + 1, 8), sources={"position": ranks.ravel()})
+
+
+def straight(x):
+    return x[..., 0] + 0.7 * x[..., 1] - 1
+
+
+def bent(x):
+    return 1.5 * np.abs(x[..., 0]) + 0.7 * x[..., 1] - 2
+
+
+def crossed(x):
+    return 1.5 * x[..., 0] * x[..., 1] + x[..., 2] - 1
+
+
+@needs_jit
+@pytest.mark.parametrize("attracts", [straight, bent, crossed])
+def test_looks_are_found_where_every_document_was_shown_at_one_rank(attracts):
+    """Within .06 of θ, where the estimate from documents at several ranks refuses and clicks over impressions are no looks."""
+    queries = one_ranker(400, 10, attracts)
+    with pytest.raises(ValueError, match=r"no clicked document was shown at two ranks.*estimate=regression_em"):
+        looks(replace(HOW, estimate="interventions"), queries, Term())
+    model = ltr.LambdaMART(**SMALL, n_trees=2, unbiased=HOW).fit(queries)
+    np.testing.assert_allclose(model.biases[0, 0], LOOKS, atol=0.06)
+    assert model.remarks[-1] == in_words(HOW, model.biases[0])
+    assert "propensities by regression_em of at least 0.01" in model.remarks[-1]
+
+
+@needs_jit
+def test_looks_are_found_where_relevance_is_that_of_a_world_of_many_features():
+    model = ltr.LambdaMART(**SMALL, n_trees=2, unbiased=HOW).fit(pages(jitter=0.0, n_queries=200))
+    np.testing.assert_allclose(model.biases[0, 0], LOOKS, atol=0.08)
+
+
+def test_a_round_by_hand():
+    rng = np.random.default_rng(0)
+    clicks, ranks = np.array([1.0, 0, 0, 1, 0, 1, 0, np.nan]), np.array([1.0, 2, 3, 1, 2, 3, 1, np.nan])
+    queries = Queries(rng.normal(size=(8, 1)), clicks, np.array([0, 3, 8]), sources={"position": ranks})
+    estimate, scores = RegressionEM(HOW, Term()), rng.normal(size=8)
+    force, curvature = estimate(scores, queries)
+    start = np.log(3 / 7 / START / (1 - 3 / 7 / START))
+    gamma, theta = 1 / (1 + np.exp(-(scores + start))), [START] * 3
+    for rank in range(3):
+        for _ in range(STEPS):
+            slope = bend = 0.0
+            for i in np.flatnonzero(ranks == rank + 1):
+                one = 1 / theta[rank] if clicks[i] else -gamma[i] / (1 - theta[rank] * gamma[i])
+                slope, bend = slope + one, bend + one**2
+            theta[rank] = min(max(theta[rank] + slope / bend, 1e-4), 1.0)
+    np.testing.assert_allclose(estimate.found.propensities, np.array(theta) / max(theta), rtol=1e-12)
+    for i in range(7):
+        looked = theta[int(ranks[i]) - 1]
+        attracted = clicks[i] or (1 - looked) * gamma[i] / ((1 - looked) * gamma[i] + (1 - gamma[i]))
+        assert force[i] == pytest.approx(attracted - gamma[i])
+        assert curvature[i] == pytest.approx(gamma[i] * (1 - gamma[i]))
+    assert force[7] == curvature[7] == 0
+
+
+@needs_jit
+def test_one_estimate_for_any_order_of_rows_and_after_a_stop(tmp_path):
+    queries = pages(jitter=0.0, n_queries=20, per_query=2)
+    model = ltr.LambdaMART(**SMALL, **FEWER, unbiased=HOW)
+    whole = model.fit(queries)
+    assert model.fit(shuffled(queries, 3)).digest == whole.digest
+    ltr.save(replace(model, n_trees=3).fit(queries), tmp_path)
+    begun = ltr.load(tmp_path)
+    assert begun.unbiased == HOW
+    resumed = model.fit(queries, start=begun)
+    assert resumed.digest == whole.digest
+    assert np.array_equal(resumed.biases, whole.biases)
+
+
+def test_pages_without_a_click_have_nothing_to_say():
+    queries = pages(n_queries=6, per_query=2)
+    with pytest.raises(ValueError, match="unbiased: no click in the log"):
+        ltr.LambdaMART(**SMALL, unbiased=HOW).fit(replace(queries, labels=np.zeros(queries.n_documents)))
