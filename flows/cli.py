@@ -172,6 +172,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     fuse.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
     fuse.add_argument("--qrels", required=True, metavar="FILE", help="judgments: query 0 document label")
+    fuse.add_argument(
+        "--queries", metavar="TABLE", help="features of queries, a row each: weights that depend on them are tried as well"
+    )
     fuse.add_argument("-o", "--output", metavar="FUSED.run", help="write the ranking there, as a TREC run")
     fuse.add_argument(
         "--with", dest="way", metavar="RANKER", help="the one to write (default: the best fusion on validation queries)"
@@ -511,9 +514,12 @@ def _fuse(given: argparse.Namespace) -> int:
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
         from tasks.config.fuse import fuse_config, named_runs
         from tasks.config.reading import override_all, parse
+        from tasks.data.query_features import read_query_features
 
         runs = named_runs(given.runs)
-        asked = fuse_config(runs, given.qrels, given.measure, given.folds)
+        about = read_query_features([Path(given.queries)]) if given.queries else None
+        by = () if about is None else about.columns[1:]
+        asked = fuse_config(runs, given.qrels, given.measure, given.folds, given.queries, by)
         override_all(asked, given.set)
         config = parse(asked, "fuse")
         if given.way:
@@ -523,7 +529,8 @@ def _fuse(given: argparse.Namespace) -> int:
         from tasks.store.state import require_output
 
         if given.output:
-            require_output(Path(given.output), located(Path(given.qrels)), *(located(Path(path)) for path in runs.values()))
+            read = [given.qrels, *runs.values(), *([given.queries] if given.queries else ())]
+            require_output(Path(given.output), *(located(Path(path)) for path in read))
 
     def write(outcome: "RunOutcome") -> Mapping[str, Any]:
         found = {name: value for one in outcome.evidence for name, value in one.numbers().items() if name == "best_single"}
@@ -534,7 +541,7 @@ def _fuse(given: argparse.Namespace) -> int:
 
         fusions = [name for name in outcome.config.rankers if name not in runs]
         way = given.way or max(fusions, key=lambda name: outcome.models[name].metrics[f"valid_{outcome.config.select_key}"])
-        queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output))
+        queries = write_fused(outcome.chosen_of(way), config.data.runs, Path(given.output), about)
         print(f"{given.output}: {number_of(queries, 'query')} ranked by {way}", file=sys.stderr)
         return {**found, "written": {"run": given.output, "ranker": way}}
 

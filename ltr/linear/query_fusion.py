@@ -1,8 +1,9 @@
 """One ranking from several systems' lists with weights that depend on the query: a lexical list may be worth more where few words were typed.
 
-The weight of a run is linear in what is known of the query, w_r(q) = a_r + Σ_j b_rj·z_j(q), z_j standardised over training queries; so the score
-Σ_r w_r(q)·s_r is linear in the scores and their products with the z_j, and is learned as `ltr.linear.listwise` learns any linear ranker, by ListNet
-with a ridge penalty. Elasticsearch's and OpenSearch's hybrid queries have one weight a run; ranx has none that depend on the query.
+The weight of a run is linear in what is known of the query, w_r(q) = a_r + Σ_j b_rj·z_j(q), z_j standardised over training queries. First the a are
+found, the weights that are best for all queries alike, as `ltr.linear.listwise` learns any linear ranker, by ListNet; then the b beside them, by the
+same loss, with a ridge penalty of their own, so that the less is known the nearer the weights stay to those of all queries. Elasticsearch's
+and OpenSearch's hybrid queries have one weight a run; ranx has none that depend on the query.
 
 What is known of a query are features that all its documents have alike. One that is missing counts as the mean.
 """
@@ -16,7 +17,8 @@ import numpy as np
 from ltr.data.queries import Queries, canonical
 from ltr.data.runs import column_of
 from ltr.kernels.kernel import Floats, Floats32, Ints
-from ltr.linear.listwise import Listwise
+from ltr.linear.linear_ranker import minimise, standardised
+from ltr.linear.listwise import Listwise, listwise_cost
 from ltr.rankers.base import Arrays, Tick, check_data, learned
 from ltr.rankers.fusion import Fused, weighed
 from ltr.rankers.parameters import WEIGHT, Span, whole
@@ -29,8 +31,9 @@ class QueryFusion(Fused):
 
     Args:
         by: features that say something of a query, alike in all its documents; without any the weights are the same for all queries.
-        C: of ‖w‖²/C, on standardised inputs; the lower, the more alike the weights of all queries.
-        iterations: of L-BFGS at most.
+        C: of ‖a‖²/C, on standardised scores.
+        variation: of ‖b‖²/variation, on standardised products; the lower, the more alike the weights of all queries.
+        iterations: of L-BFGS at most, of each of the two.
         weights: once fitted, ``float64 [runs · (1 + by)]``: a_r of every run, then b_rj run by run for each j.
         centre, scale: of each `by` over training queries, ``float64 [by]``.
     """
@@ -39,12 +42,13 @@ class QueryFusion(Fused):
     certified: ClassVar[bool] = True
     by: tuple[str, ...] = ()
     C: float = 1.0
+    variation: float = 0.1
     iterations: int = 200
     weights: Floats | None = learned(None)
     centre: Floats | None = learned(None)
     scale: Floats | None = learned(None)
 
-    spans: ClassVar[Mapping[str, Span]] = {**Fused.spans, "C": WEIGHT, "iterations": whole(1)}
+    spans: ClassVar[Mapping[str, Span]] = {**Fused.spans, "C": WEIGHT, "variation": WEIGHT, "iterations": whole(1)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,7 +81,7 @@ class QueryFusion(Fused):
                 )
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
-        """A fitted copy; on validation queries only the curve is measured.
+        """A fitted copy; validation queries are not used.
 
         Raises:
             ValueError: as `check`, and for labels above 1,000.
@@ -93,13 +97,18 @@ class QueryFusion(Fused):
         scale = np.sqrt((np.where(known, about - centre, 0.0) ** 2).sum(axis=0) / counts)
         begun = replace(begun, centre=centre, scale=np.where(scale > 0, scale, 1.0))
 
-        def expanded(given: Queries) -> Queries:
-            return replace(given, features=begun._products(given.features), names=begun._product_names)
-
-        linear = Listwise(C=self.C, iterations=self.iterations, conventions=self.conventions)
-        fitted = linear.fit(expanded(queries), None if valid is None else expanded(valid), tick)
-        assert fitted.weights is not None
-        return replace(begun, weights=fitted.weights, curve=fitted.curve, remarks=(begun._told(fitted.weights),))
+        shared = replace(queries, features=begun.inputs(queries.features), names=begun._read_names)
+        alike = Listwise(C=self.C, iterations=self.iterations, conventions=self.conventions).fit(shared, tick=tick)
+        assert alike.weights is not None
+        weights = alike.weights
+        if self.by:
+            moves, scale = standardised(begun._products(queries.features)[:, len(weights) :])
+            cost, base = listwise_cost("listnet", queries), weighed(shared.features, weights)
+            watch = None if tick is None else lambda _: tick()
+            start = np.zeros(moves.shape[1])
+            found, _ = minimise(lambda scores: cost(base + scores), moves, self.variation, start, self.iterations, watch)
+            weights = np.concatenate((weights, found * scale))
+        return replace(begun, weights=weights, remarks=(begun._told(weights),))
 
     def _products(self, features: Floats32) -> Floats32:
         """The scores of the runs and their products with what is known of the query, ``float32 [documents, runs · (1 + by)]``."""
@@ -119,9 +128,8 @@ class QueryFusion(Fused):
         return np.array([self.names.index(name) for name in self.by], np.int64)
 
     @property
-    def _product_names(self) -> tuple[str, ...]:
-        read = [column_of(self._read, run) for run in self.fused]
-        return (*read, *(f"{column} × {name}" for name in self.by for column in read))
+    def _read_names(self) -> tuple[str, ...]:
+        return tuple(column_of(self._read, run) for run in self.fused)
 
     def _told(self, weights: Floats) -> str:
         of_runs = weights.reshape(1 + len(self.by), -1)

@@ -61,7 +61,8 @@ class Data(Strict):
     - ``parts``: files to rotate as LETOR does (fold i: all but two for training, the next for validation, the next for test);
     - ``files``: cut by query into `folds` folds, or once by `shares`;
     - ``qrels``: judgments of TREC, the workbench, Quepid or hello-ltr; then the scores of ``runs`` and what search engines logged, in
-      ``feature_logs``, are all there is to rank by, and they are cut as ``files`` are;
+      ``feature_logs``, are all there is to rank by, with tables of ``query_features`` that say something of each query, and they are cut as
+      ``files`` are;
     - ``generate``: artificial data.
 
     `attributes` names columns that say something of a query, alike in all its rows; nothing is learned from them. One of the name
@@ -81,6 +82,7 @@ class Data(Strict):
     runs: dict[str, list[Path]] = {}
     run_forms: tuple[Form, ...] = Field(("score",), min_length=1)
     feature_logs: list[Path] = []
+    query_features: list[Path] = []
     generate: Generate | None = None
     folds: int = Field(1, ge=1)
     shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
@@ -118,7 +120,7 @@ class Data(Strict):
         ]
         return list(dict.fromkeys([*columns, *made]))
 
-    @field_validator("train", "valid", "test", "parts", "files", "qrels", "feature_logs", mode="before")
+    @field_validator("train", "valid", "test", "parts", "files", "qrels", "feature_logs", "query_features", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str | Path) else value
@@ -153,6 +155,8 @@ class Data(Strict):
             raise ValueError(
                 "qrels needs runs beside it: TREC runs, whose scores are the features; or feature_logs of a search engine"
             )
+        if self.query_features and not self.qrels:
+            raise ValueError("query_features goes with qrels; in files they are columns, alike in all rows of a query")
         if self.feature_logs and not self.qrels:
             raise ValueError("feature_logs goes with qrels, the judgments of what was logged")
         if self.runs and self.generate:

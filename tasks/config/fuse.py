@@ -25,6 +25,8 @@ WAYS: dict[str, Written] = {
     "trees": {"kind": "lambdamart", "n_leaves": 4, "learning_rate": 0.05},
 }
 """Rankers by name; what they learn, they learn from all forms of the scores."""
+BY_QUERY = "by-query"
+"""The one that is added where something is known of queries."""
 
 
 def named_runs(given: Sequence[str], fewest: int = 2, command: str = "fuse") -> dict[str, str]:
@@ -38,7 +40,7 @@ def named_runs(given: Sequence[str], fewest: int = 2, command: str = "fuse") -> 
         name, named, path = one.partition("=")
         if not named:
             name, path = re.sub(r"[^\w. -]", "-", Path(one).stem, flags=re.ASCII).lstrip("."), one
-        if name in runs or name in WAYS:
+        if name in runs or name in WAYS or name == BY_QUERY:
             raise ConfigError(f"{command}: {one}: the name {name!r} is taken; write NAME=FILE to name it otherwise")
         runs[name] = path
     if len(runs) < fewest:
@@ -46,19 +48,30 @@ def named_runs(given: Sequence[str], fewest: int = 2, command: str = "fuse") -> 
     return runs
 
 
-def fuse_config(runs: dict[str, str], qrels: str, measure: str, folds: int) -> Written:
+def fuse_config(
+    runs: dict[str, str], qrels: str, measure: str, folds: int, queries: str | None = None, by: Sequence[str] = ()
+) -> Written:
     """The configuration as it is written: data of judgments and runs by trec_eval's rules, every run and every way to fuse them a ranker.
 
     Args:
         runs: paths by name.
+        queries, by: a table of what is known of queries, and its features.
     """
     weighted = [name for name, section in WAYS.items() if section["kind"] == "weighted_fusion"]
     rankers: dict[str, Any] = {name: {"kind": "column", "feature": name} for name in runs}
     for name, section in WAYS.items():
         rankers[name] = {**section, "measure": measure} if name in weighted else dict(section)
+    about = {} if queries is None else {"query_features": queries}
+    if about:
+        rankers[BY_QUERY] = {
+            "kind": "query_fusion",
+            "form": "min-max",
+            "by": list(by),
+            "sweep": {"variation": [0.001, 0.01, 0.1, 1.0]},
+        }
     return {
         "name": "fuse",
-        "data": {"qrels": qrels, "runs": runs, "run_forms": list(FORMS), "folds": folds},
+        "data": {"qrels": qrels, "runs": runs, "run_forms": list(FORMS), "folds": folds, **about},
         "conventions": asdict(PRESETS["trec"][0]),
         "rankers": rankers,
         "select": measure,

@@ -12,6 +12,7 @@ from tasks.config.data_section import Data
 from tasks.data.feature_logs import read_feature_logs
 from tasks.data.files import located
 from tasks.data.judgments import read_judgments
+from tasks.data.query_features import read_query_features
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError, number_of
 from tasks.store import state
@@ -34,6 +35,7 @@ def pool(data: Data) -> tuple[Data, list[str]]:
         DataError: for what is wrong in a file, or where no judged query is in a run.
     """
     paths = {"qrels": data.qrels, "feature logs": data.feature_logs, **data.runs}
+    paths |= {"query features": data.query_features} if data.query_features else {}
     files = [[name, [[located(path).name, digest_of_file(located(path))] for path in own]] for name, own in paths.items()]
     columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
     folder = state.STATE / "pooled" / digest_of({"pool": 3, "files": files, "columns": columns, "forms": data.run_forms})[:32]
@@ -41,13 +43,25 @@ def pool(data: Data) -> tuple[Data, list[str]]:
         (judged, said), runs = read_judgments(data.qrels), {name: read_trec(own, RUN) for name, own in data.runs.items()}
         logged = read_feature_logs(data.feature_logs) if data.feature_logs else None
         table, notes = pooled(judged, runs, data.run_forms, logged)
+        if data.query_features:
+            table, about = with_query_features(table, read_query_features(data.query_features, data.query))
+            notes += about
         for name in set(columns.values()) & set(table.columns[3:]):
-            raise DataError(f"data.feature_logs: a feature is named {name!r}, as a column of the data is")
+            raise DataError(
+                f"data.{'feature_logs' if logged is not None and name in logged.columns else 'query_features'}: a feature is named {name!r}, as a column of the data is"
+            )
         with made_whole(folder) as partial:
             table.rename(columns).write_parquet(partial / "pool.parquet")
             write_json(partial / "notes.json", said + notes)
     section = data.model_copy(
-        update={"qrels": [], "feature_logs": [], "runs": {}, "run_forms": ("score",), "files": [folder / "pool.parquet"]}
+        update={
+            "qrels": [],
+            "feature_logs": [],
+            "query_features": [],
+            "runs": {},
+            "run_forms": ("score",),
+            "files": [folder / "pool.parquet"],
+        }
     )
     return section, json.loads((folder / "notes.json").read_text())
 
@@ -86,3 +100,13 @@ def pooled(
         *((both.join(one, on=PAIR, how="anti").height, "document", f"not in {name}") for name, one in lists.items()),
     ]
     return table, [f"{number_of(count, noun)} {what}" for count, noun, what in counts if count]
+
+
+def with_query_features(table: pl.DataFrame, about: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """A table of ``query`` and other columns with those of `read_query_features`, missing for queries of which nothing is known; and a
+    sentence about these."""
+    if shared := set(table.columns) & set(about.columns) - {"query"}:
+        raise DataError(f"data.query_features: {min(shared)!r} is the name of another feature; name the column otherwise")
+    unknown = table.join(about, on="query", how="anti")["query"].n_unique()
+    notes = [f"{number_of(unknown, 'query')} without a row in data.query_features: features missing"] if unknown else []
+    return table.join(about, on="query", how="left", maintain_order="left"), notes

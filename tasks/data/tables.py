@@ -154,20 +154,24 @@ def _refuse_uneven_lines(path: Path, separator: str) -> None:
 
 def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0) -> NDArray[np.float64]:
     """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
-    column = frame[name]
+    is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
+    ids = f"if these are document ids, set data.document: {name}; " if is_id and frame[name].dtype == pl.String else ""
+    hint = "" if name in (data.label, *data.sources) else f" ({ids}data.ignore: [{name}] leaves the column out)"
+    return as_numbers(path, frame[name], f"labels and features are numbers{hint}", before).fill_null(float("nan")).to_numpy()
+
+
+def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.Series:
+    """A column as float64, null where a value is missing.
+
+    Raises:
+        DataError: with the rule, for the first value that is no number, or a column of another type.
+    """
     if column.dtype == pl.String:
         text = column.str.strip_chars()
         column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
         wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
         if len(wrong):
-            is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
-            ids = f"if these are document ids, set data.document: {name}; " if is_id else ""
-            hint = "" if name in (data.label, *data.sources) else f" ({ids}data.ignore: [{name}] leaves the column out)"
-            raise DataError(
-                f"{path}, row {before + wrong[0] + 1}: column {name!r} has {text[wrong[0]][:40]!r}: labels and features are numbers{hint}"
-            )
+            raise DataError(f"{path}, row {before + wrong[0] + 1}: column {text.name!r} has {text[wrong[0]][:40]!r}: {rule}")
     elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
-        raise DataError(
-            f"{path}: column {name!r} holds {column.dtype}: labels and features are numbers (data.ignore: [{name}] leaves a column out)"
-        )
-    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: {rule}")
+    return column.cast(pl.Float64)

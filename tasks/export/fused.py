@@ -14,6 +14,7 @@ import polars as pl
 import ltr
 from ltr.data.runs import Form, column_of
 from tasks.data.files import located
+from tasks.data.pool import with_query_features
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.export.predict import trec_run
 from tasks.records import Trained
@@ -23,20 +24,23 @@ from tasks.store.state import require_output, written_whole
 from tasks.store.values import names_of
 
 
-def write_fused(chosen: Sequence[Trained], runs: Mapping[str, Sequence[Path]], output: Path) -> int:
+def write_fused(
+    chosen: Sequence[Trained], runs: Mapping[str, Sequence[Path]], output: Path, about: pl.DataFrame | None = None
+) -> int:
     """Writes the retrieved documents of all queries of the runs, ranked by one ranker's chosen cells, one a fold; returns how many
     queries.
 
     Args:
         chosen: on data that hold forms of these runs.
         runs: TREC runs by name.
+        about: what is known of queries (`read_query_features`), where the models read that.
 
     Raises:
         DataError: as `read_trec`; for an output that is one of the files that are read.
     """
     require_output(output, *(located(path) for paths in runs.values() for path in paths))
     models = [ltr.load(CellFolder.of(trained.result.key).model) for trained in chosen]
-    table = retrieved({name: read_trec(paths, RUN) for name, paths in runs.items()}, models[0].names)
+    table = retrieved({name: read_trec(paths, RUN) for name, paths in runs.items()}, models[0].names, about)
     features = table.drop(PAIR).fill_null(float("nan")).to_numpy().astype(np.float32)
     by_fold = np.array([model.predict(features) for model in models])
     of_query = {name: k for k, trained in enumerate(chosen) for name in names_of(open_queries(trained.cell.data.test))}
@@ -47,10 +51,12 @@ def write_fused(chosen: Sequence[Trained], runs: Mapping[str, Sequence[Path]], o
     return table["query"].n_unique()
 
 
-def retrieved(runs: Mapping[str, pl.DataFrame], names: Sequence[str]) -> pl.DataFrame:
-    """Every document of the runs (`read_trec`) by query and document, and the forms of the runs that are features of these names."""
+def retrieved(runs: Mapping[str, pl.DataFrame], names: Sequence[str], about: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Every document of the runs (`read_trec`) by query and document, and the features of these names: forms of the runs, and what is known
+    of queries."""
     table = pl.concat([run.select(PAIR) for run in runs.values()]).unique().sort(PAIR)
     for name, run in runs.items():
         forms: list[Form] = [form for form in get_args(Form) if column_of(form, name) in names]
         table = with_run(table, run, name, forms) if forms else table
+    table = table if about is None else with_query_features(table, about)[0]
     return table.select(*PAIR, *names)

@@ -3,7 +3,7 @@
 import pytest
 
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-from tasks.config.fuse import WAYS, fuse_config, named_runs
+from tasks.config.fuse import BY_QUERY, WAYS, fuse_config, named_runs
 from tasks.config.reading import parse
 from tasks.records import ConfigError
 
@@ -35,3 +35,12 @@ def test_the_configuration_is_one():
     assert (config.conventions.gain, config.conventions.ties) == ("linear", "docid")
     assert {config.rankers[name].measure for name in WAYS if name.startswith("weighted")} == {"map"}
     assert config.select_key == "map"
+
+
+def test_what_is_known_of_queries_is_one_ranker_more():
+    config = parse(fuse_config({"a": "a.run", "b": "b.run"}, "q", "map", 5, "queries.csv", ("words", "brand")))
+    assert list(config.rankers) == ["a", "b", *WAYS, BY_QUERY]
+    assert config.rankers[BY_QUERY].by == ("words", "brand")
+    assert [str(path) for path in config.data.query_features] == ["queries.csv"]
+    with pytest.raises(ConfigError, match="the name 'by-query' is taken"):
+        named_runs(["a.run", "by-query.run"])

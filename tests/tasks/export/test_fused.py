@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import ltr
-from tasks.export.fused import write_fused
+from tasks.export.fused import retrieved, write_fused
 from tasks.records import Cell, CellResult, DataError, Fold, Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries
@@ -48,3 +48,13 @@ def test_a_query_is_ranked_by_the_model_that_has_not_seen_it(folds, workplace):
 def test_a_run_is_not_written_over(folds, workplace):
     with pytest.raises(DataError, match="a"):
         write_fused(folds, {"a": [workplace / "a"], "b": [workplace / "b"]}, workplace / "a")
+
+
+def test_what_is_known_of_queries_is_a_feature_of_all_their_documents(workplace):
+    lists = {
+        name: pl.DataFrame({"query": ["1", "1", "2"], "document": ["x", "y", "x"], "score": [2.0, 1.0, 1.0], "rank": [1, 2, 1]})
+        for name in "ab"
+    }
+    about = pl.DataFrame({"query": ["1"], "words": [3.0]})
+    table = retrieved(lists, ("rank of a", "words"), about)
+    assert table.sort("query", "document").rows() == [("1", "x", 1.0, 3.0), ("1", "y", 2.0, 3.0), ("2", "x", 1.0, None)]
