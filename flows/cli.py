@@ -878,7 +878,7 @@ def _explain(given: argparse.Namespace) -> int:
         from flows.terminal import show_pair, show_wrong_order
         from tasks.evidence.reasons import pair_of
         from tasks.evidence.wrong_order import summary_of
-        from tasks.store.state import require_output
+        from tasks.store.state import require_output, written_whole
 
         if given.query is None:
             summary = summary_of(model, queries, given.segment, config.data.clicks)
@@ -890,7 +890,8 @@ def _explain(given: argparse.Namespace) -> int:
             written = pair.as_json()
             if given.output:
                 require_output(Path(given.output), Path(given.model), *map(Path, given.data))
-                Path(given.output).write_text(pair.drawing())
+                with written_whole(Path(given.output)) as partial:
+                    partial.write_text(pair.drawing())
                 print(f"drawing: {given.output}")
     if given.json:
         print(json.dumps(written))
@@ -911,7 +912,7 @@ def _optimality(given: argparse.Namespace) -> int:
         from flows.interruption import ends_in_time
         from flows.leftovers import owned
         from tasks.data.files import require_files
-        from tasks.store.state import require_output
+        from tasks.store.state import require_output, written_whole
 
         require_files(config.data)
         if given.output:
@@ -922,8 +923,10 @@ def _optimality(given: argparse.Namespace) -> int:
             found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:
         print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
-    page = shutil.copyfile(found.page, given.output) if given.output else found.page
-    print(f"page: {page}")
+    if given.output:
+        with written_whole(Path(given.output)) as partial:
+            shutil.copyfile(found.page, partial)
+    print(f"page: {given.output or found.page}")
     if given.json:
         print(json.dumps([certificate.as_json() for certificate in found.certificates]))
     return 0
