@@ -187,6 +187,13 @@ def _parser() -> argparse.ArgumentParser:
     json_line(fuse)
     fuse.set_defaults(record=None)
 
+    judgments = command("judgments", _judgments, "write judgments in the form of another tool")
+    judgments.add_argument(
+        "files", nargs="+", metavar="FILE", help="TREC qrels, the workbench's JSON, Quepid's CSV or hello-ltr's text"
+    )
+    judgments.add_argument("--to", required=True, metavar="FORM", help="trec, quepid, workbench (OpenSearch's) or hello-ltr")
+    judgments.add_argument("-o", "--output", required=True, metavar="FILE")
+
     correct = command(
         "correct",
         _correct,
@@ -546,6 +553,20 @@ def _fuse(given: argparse.Namespace) -> int:
         return {**found, "written": {"run": given.output, "ranker": way}}
 
     return _start(given, config, server, write)
+
+
+def _judgments(given: argparse.Namespace) -> int:
+    with _working("reading"):
+        from pathlib import Path
+
+        from tasks.export.judgment_forms import convert_judgments
+        from tasks.records import number_of, printable
+
+        written, notes = convert_judgments([Path(file) for file in given.files], given.to, Path(given.output))
+    for note in notes:
+        print(printable(note), file=sys.stderr)
+    print(f"{number_of(written, 'judgment')}: {given.output}")
+    return 0
 
 
 def _correct(given: argparse.Namespace) -> int:

@@ -1,0 +1,71 @@
+"""Judgments in every form, read again: the same judgments."""
+
+import json
+
+import polars as pl
+import pytest
+
+from flows.cli import main
+from tasks.data.judgments import read_judgments
+from tasks.export.judgment_forms import FORMS, convert_judgments
+from tasks.records import DataError
+
+ENDINGS = {"trec": "txt", "quepid": "csv", "workbench": "json", "hello-ltr": "txt"}
+ODD = [("star wars, *3", "a,b", 4.0), ("star wars, *3", 'ü"x', 0.0), ("Ärger qid:2: x", "7", 2.5), ("Ärger qid:2: x", "#8", 1 / 3)]
+PLAIN = [("7", "d2", 0.0), ("q1", "d1", 3.0), ("q1", "d2", 1.0)]
+
+
+def written(path, rows):
+    queries = {query: [] for query, _, _ in rows}
+    for query, document, label in rows:
+        queries[query].append({"docId": document, "rating": label})
+    path.write_text(json.dumps({"judgmentRatings": [{"query": query, "ratings": own} for query, own in queries.items()]}))
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_was_written_is_read_again(tmp_path, form):
+    source = written(tmp_path / "in.json", PLAIN if form == "trec" else ODD)
+    output = tmp_path / f"out.{ENDINGS[form]}"
+    number, notes = convert_judgments([source], form, output)
+    assert number == len(PLAIN if form == "trec" else ODD)
+    assert notes
+    again, _ = read_judgments([output])
+    before, _ = read_judgments([source])
+    assert again.sort("query", "document").equals(before.sort("query", "document"))
+
+
+def test_several_files_of_several_forms_are_one(tmp_path):
+    (tmp_path / "a.txt").write_text("q1 0 d1 2\n")
+    (tmp_path / "b.csv").write_text("query,docid,rating\nrambo,7555,4\n")
+    assert convert_judgments([tmp_path / "a.txt", tmp_path / "b.csv"], "quepid", tmp_path / "o.csv")[0] == 2
+    assert pl.read_csv(tmp_path / "o.csv").rows() == [("q1", "d1", 2), ("rambo", "7555", 4)]
+
+
+@pytest.mark.parametrize(
+    ("form", "rows", "told"),
+    [
+        ("trec", ODD, r"query '.*': a query's name is one word in TREC's qrels; quepid and workbench take any text"),
+        ("trec", [("q", "d 1", 1.0)], r"document 'd 1': a document's id is one word in TREC's qrels"),
+        ("trec", [("q", "d", 2.5)], r"query 'q', document 'd': label 2.5: TREC's qrels hold whole numbers"),
+        ("hello-ltr", [("q", "d 1", 1.0)], r"document 'd 1': a document's id is one word in hello-ltr's judgments"),
+        ("hello-ltr", [("a\nb", "d", 1.0)], r"query 'a\\nb': hello-ltr's judgments have a line for each"),
+        ("excel", PLAIN, r"--to excel: there is no such form; known: trec, quepid, workbench, hello-ltr"),
+    ],
+)
+def test_what_a_form_cannot_say_is_refused_and_nothing_is_written(tmp_path, form, rows, told):
+    source = written(tmp_path / "in.json", rows)
+    with pytest.raises(DataError, match=told):
+        convert_judgments([source], form, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
+
+
+def test_the_command_says_what_it_wrote(workplace, capsys):
+    written(workplace / "in.json", PLAIN)
+    assert main(["judgments", "in.json", "--to", "trec", "-o", "q.txt"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "3 judgments: q.txt\n"
+    assert "in.json: 2 queries, 3 judgments" in told.err
+    assert (workplace / "q.txt").read_text() == "7 0 d2 0\nq1 0 d1 3\nq1 0 d2 1\n"
+    assert main(["judgments", "in.json", "--to", "trec", "-o", "in.json"]) == 1
+    assert "which would be overwritten" in capsys.readouterr().err
