@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse, vstack
 
 Floats32 = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -21,8 +20,8 @@ ROWS = 4096
 
 
 def is_sparse(features: object) -> bool:
-    """Whether these are features of scipy.sparse, in whatever form."""
-    return bool(issparse(features))
+    """Whether these are features of scipy.sparse, in whatever form; told without importing it, which takes long."""
+    return any(base.__module__.startswith("scipy.sparse") for base in type(features).__mro__)
 
 
 def sparse_features(given: object) -> SparseFeatures:
@@ -31,6 +30,8 @@ def sparse_features(given: object) -> SparseFeatures:
     Raises:
         ValueError: for more dimensions than two, numbers that are none, or more columns than 32 bits can number.
     """
+    from scipy.sparse import csr_array
+
     rows = csr_array(given)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise ValueError(f"features: a sparse array of {rows.dtype} and shape {rows.shape}, expected numbers [documents, features]")
@@ -65,7 +66,11 @@ def dense_blocks(features: SparseFeatures) -> Iterator[Floats32]:
 
 def stacked(parts: Sequence[Floats32]) -> Floats32:
     """The rows of all parts, of one width, one after another; sparse where one of them is."""
-    rows: Floats32 = vstack(parts, format="csr") if any(map(is_sparse, parts)) else np.concatenate(parts)
+    if not any(map(is_sparse, parts)):
+        return np.concatenate(parts)
+    from scipy.sparse import vstack
+
+    rows: Floats32 = vstack(parts, format="csr")
     return rows
 
 
@@ -73,6 +78,8 @@ def widened(features: Floats32, width: int) -> Floats32:
     """The features, and zeros up to so many columns."""
     if not is_sparse(features):
         return np.pad(features, ((0, 0), (0, width - features.shape[1])))
+    from scipy.sparse import csr_array
+
     rows: SparseFeatures = features
     wide: Floats32 = csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], width))
     return wide

@@ -364,9 +364,10 @@ def test_rankers_on_the_scores_of_others(prefect_server, workplace):
     _, runs = children(outcome)
     cells = {child.data.params["ranker"]: child for child in runs}
     stacked, mixed = (find_model(cells[name].info.run_id, None) for name in ("stacked", "mixed"))
-    assert stacked.names == ("trees", "linear")
-    assert mixed.names == ("linear", "trees")
-    assert 0 <= mixed.alpha <= 1
+    assert stacked.names == mixed.names == tuple(f"f{k}" for k in range(1, 13))
+    assert stacked.top.names == ("trees", "linear")
+    assert mixed.top.names == ("linear", "trees")
+    assert 0 <= mixed.top.alpha <= 1
     assert "crossings" in report_page(outcome).read_text()
     rows = outcome.standings.rows
     assert rows["mixed"].cells["ndcg_3"].n == rows["trees"].cells["ndcg_3"].n
