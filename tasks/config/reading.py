@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def _path(fault: Any) -> str:
     return ".".join(parts)
 
 
-def _explain(error: ValidationError, where: str) -> ConfigError:
+def _explain(error: ValidationError, where: str, rankers: Sequence[str] = ()) -> ConfigError:
     lines, faults = [], [(_path(fault), fault) for fault in error.errors()]
     for path, fault in faults:
         if fault["type"].endswith("_type") and any(other.startswith(path) for other, f in faults if f is not fault):
@@ -39,17 +39,19 @@ def _explain(error: ValidationError, where: str) -> ConfigError:
         elif fault["type"] == "value_error":
             lines.append(f"{where}: {path + ': ' if path else ''}{fault['ctx']['error']}")
         elif fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
-            lines.append(f"{where}: {path}: {_not_a_kind(fault['ctx'])}")
+            lines.append(f"{where}: {path}: {_not_a_kind(fault['ctx'], str(fault['loc'][-1]), rankers)}")
         else:
             shown = json.dumps(fault["input"], default=str)
             lines.append(f"{where}: {path}: {fault['msg'].lower()} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
     return ConfigError("\n".join(dict.fromkeys(lines)))
 
 
-def _not_a_kind(found: Mapping[str, Any]) -> str:
+def _not_a_kind(found: Mapping[str, Any], name: str, rankers: Sequence[str]) -> str:
+    """What is wrong with the kind of a ranker of this name, beside others."""
     known = str(found.get("expected_tags", ", ".join(SECTIONS))).replace("'", "")
     if "tag" not in found:
-        return f"a section names its kind: {known}"
+        meant = difflib.get_close_matches(name, [other for other in rankers if other != name], n=1)
+        return f"{f'did you mean {meant[0]}? ' if meant else ''}a section names its kind: {known}"
     likely = difflib.get_close_matches(found["tag"], known.split(", "), n=1)
     return f"unknown kind {found['tag']!r}; {f'did you mean {likely[0]}? ' if likely else ''}known: {known}"
 
@@ -63,7 +65,8 @@ def parse(written: Mapping[str, Any], where: str = "configuration") -> RunConfig
     try:
         return RunConfig.model_validate(written)
     except ValidationError as error:
-        raise _explain(error, where) from None
+        rankers = written.get("rankers")
+        raise _explain(error, where, tuple(map(str, rankers)) if isinstance(rankers, Mapping) else ()) from None
 
 
 def parse_data(written: Mapping[str, Any], where: str) -> Data:

@@ -343,3 +343,11 @@ def test_an_empty_kind_of_evidence_is_refused_and_null_is_none(tmp_path):
     with pytest.raises(ConfigError, match="--set optimality=: optimality: nothing is written behind it"):
         read(path, ["optimality="])
     assert not read(path, ["optimality=null"]).evidence
+
+
+def test_a_misspelt_ranker_is_told_from_a_new_one_without_a_kind():
+    written = {"data": {"files": "a.csv"}, "rankers": {"trees": {"kind": "lambdamart"}, "tres": {"n_trees": 3}}}
+    with pytest.raises(ConfigError, match=r"rankers\.tres: did you mean trees\? a section names its kind: lambdamart, "):
+        parse(written)
+    with pytest.raises(ConfigError, match=r"rankers\.net: a section names its kind: lambdamart, "):
+        parse({**written, "rankers": {"trees": {"kind": "lambdamart"}, "net": {"epochs": 3}}})
