@@ -59,7 +59,7 @@ class PermutationImportance(Named):
             f"{self.names[k]:<{width}}  {self.loss[k]:+.4f}  ({self.low[k]:+.4f} to {self.high[k]:+.4f})"
             for k in np.argsort(-self.loss, kind="stable").tolist()
         ]
-        shuffled = f"{self.repetitions} shuffles within each of {self.n_queries} queries, intervals of {self.level:.0%}"
+        shuffled = f"{self.repetitions} shuffles within each of {self.n_queries} queries, intervals of {100 * self.level:.6g}%"
         return "\n".join((f"{self.measure} {self.value:.4f} loses, {shuffled}:", *lines))
 
 

@@ -94,7 +94,7 @@ class BinnedDataset:
         Raises:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
         """
-        _numbered(features)
+        require_numbers(len(features))
         return cls.with_bins(features, find_bins(features, max_bins), n_leaves, order)
 
     @classmethod
@@ -104,7 +104,7 @@ class BinnedDataset:
         Raises:
             ValueError: for more documents than 32 bits can number.
         """
-        _numbered(features)
+        require_numbers(len(features))
         return cls.from_binned(apply_bins(features, bins), bins, n_leaves, order)
 
     @classmethod
@@ -153,9 +153,10 @@ class BinnedDataset:
             words[:] = moved
 
 
-def _numbered(features: Floats32) -> None:
-    if len(features) > np.iinfo(np.int32).max:
-        raise ValueError(f"{len(features):,} documents; trees number them in 32 bits, 2,147,483,647 at most")
+def require_numbers(n_documents: int) -> None:
+    """Raises ValueError for more documents than 32 bits can number."""
+    if n_documents > np.iinfo(np.int32).max:
+        raise ValueError(f"{n_documents:,} documents; trees number them in 32 bits, 2,147,483,647 at most")
 
 
 class CompiledDataset(NamedTuple):
@@ -290,16 +291,22 @@ def split_leaf(data: CompiledDataset, leaf: int, new: int, feature: int, split: 
     return n_left
 
 
-@njit(cache=True)
-def subtract_sibling(data: CompiledDataset, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
-    """The split just tried stays: `new` has the smaller side, `leaf` the larger one. Where they will be `searched`, the smaller one's
-    histogram is built and the larger one's is what the parent's leaves."""
-    ranges = data.leaf_ranges
+@inner()
+def divide_range(ranges: Ints, leaf: int, new: int, left_is_smaller: bool) -> None:
+    """Of the rows of a leaf, whose right side begins where `new` does, `new` gets the smaller side and `leaf` the larger one."""
     start, size, n_left = ranges[0, leaf], ranges[1, leaf], ranges[0, new] - ranges[0, leaf]
     left, right = (new, leaf) if left_is_smaller else (leaf, new)
     ranges[0, left], ranges[1, left] = start, n_left
     ranges[0, right], ranges[1, right] = start + n_left, size - n_left
+
+
+@njit(cache=True)
+def subtract_sibling(data: CompiledDataset, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
+    """The split just tried stays: `new` has the smaller side, `leaf` the larger one. Where they will be `searched`, the smaller one's
+    histogram is built and the larger one's is what the parent's leaves."""
+    divide_range(data.leaf_ranges, leaf, new, left_is_smaller)
     if searched:
+        ranges = data.leaf_ranges
         members, sums = data.rows[ranges[0, new] : ranges[0, new] + ranges[1, new]], data.histograms
         build(data.words, members, data.packed, data.gathered, data.buffers, data.threads, sums[new], sums[leaf], searched)
 

@@ -40,6 +40,7 @@ from ltr.kernels.kernel import (
 )
 from ltr.trees.binning import MISSING, Bins, joined, sparse_edges
 from ltr.trees.histograms import N_BINS
+from ltr.trees.partition import divide_range, require_numbers
 from ltr.trees.splits import Nodes
 
 SLOTS = 16_384
@@ -115,8 +116,7 @@ class SparseDataset:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
         """
         n_documents = features.shape[0]
-        if n_documents > np.iinfo(np.int32).max:
-            raise ValueError(f"{n_documents:,} documents; trees number them in 32 bits, 2,147,483,647 at most")
+        require_numbers(n_documents)
         bins, has_missing = find_sparse_bins(features, max_bins)
         return cls(
             bins,
@@ -358,12 +358,9 @@ def split_leaf(data: CompiledSparse, leaf: int, new: int, feature: int, split: i
 def subtract_sibling(data: CompiledSparse, leaf: int, new: int, left_is_smaller: bool, searched: bool) -> None:
     """The split just tried stays: `new` has the smaller side, `leaf` the larger one. Where they will be `searched`, the smaller one's
     histogram is built and the larger one's is what the parent's leaves."""
-    ranges = data.leaf_ranges
-    start, size, n_left = ranges[0, leaf], ranges[1, leaf], ranges[0, new] - ranges[0, leaf]
-    left, right = (new, leaf) if left_is_smaller else (leaf, new)
-    ranges[0, left], ranges[1, left] = start, n_left
-    ranges[0, right], ranges[1, right] = start + n_left, size - n_left
+    divide_range(data.leaf_ranges, leaf, new, left_is_smaller)
     if searched:
+        ranges = data.leaf_ranges
         members = data.rows[ranges[0, new] : ranges[0, new] + ranges[1, new]]
         build(data, members, data.packed, data.gathered, data.histograms[new], data.histograms[leaf], True)
 

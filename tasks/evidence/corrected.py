@@ -16,12 +16,12 @@ from ltr.kernels.kernel import Floats, Ints
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.machine_labels import CorrectedRun, compared, sums_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
-from tasks.records import DataError, Fold, Trained, number_of
+from tasks.records import DataError, Fold, Trained, number_of, percent
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 
 TEMPLATE = """<h2>As people would judge</h2>
-<p>{{ found.measure }} on test queries with intervals at {{ '%.0f' | format(100 * found.level) }} %, from the labels of a machine and a random sample
+<p>{{ found.measure }} on test queries with intervals at {{ level }}, from the labels of a machine and a random sample
 of people's; differences are from {{ found.rows[0].run }}.</p>
 <table><tr><th>ranker</th><th>as people would</th><th>interval</th><th>people alone</th><th>interval</th><th>machine alone</th><th>settled</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.run }}{{ ' − ' ~ row.against if row.against }}</td><td>{{ '%.4f' | format(row.found.value) }}</td>
@@ -47,7 +47,7 @@ class AsPeopleWould(Found):
 
     def sentences(self) -> list[str]:
         return [
-            f"{self.measure} as people would judge, with {self.level:.0%} intervals:",
+            f"{self.measure} as people would judge, with {percent(self.level)} intervals:",
             *(f"  {row.text()}" for row in self.rows),
         ]
 
@@ -55,7 +55,7 @@ class AsPeopleWould(Found):
         return {"corrected": [row.as_json() for row in self.rows]}
 
     def section(self) -> str:
-        return render(TEMPLATE, found=self)
+        return render(TEMPLATE, found=self, level=percent(self.level))
 
 
 class Corrected(Evidence):
