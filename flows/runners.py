@@ -5,6 +5,7 @@ the same bytes. Workers on other machines need the working directory at the same
 ``PREFECT_API_URL`` where they can reach it.
 """
 
+import sys
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
@@ -50,8 +51,10 @@ def require_workers(config: RunConfig) -> None:
 
 
 def let_go_of_broken_pool() -> None:
-    """Closes the end of the pool's queue that dead workers do not read any more, as later releases of Python do themselves: 3.11.2
-    waits forever for what is being written there (https://github.com/python/cpython/issues/94777)."""
+    """Closes the end of the pool's queue that dead workers do not read any more, as Python does itself since 3.11.5: before, it waits
+    forever for what is being written there (https://github.com/python/cpython/issues/94777)."""
+    if sys.version_info >= (3, 11, 5):
+        return
     context = FlowRunContext.get()
     pool = getattr(context.task_runner, "_executor", None) if context else None
     if getattr(pool, "_call_queue", None) is not None:
