@@ -12,7 +12,7 @@ from tasks.config.run_config import GridPoint, RunConfig
 from tasks.data.folds import share
 from tasks.records import Cell, CellResult, Fold, WorkerError, point_title
 from tasks.store.cells import cell_key
-from tasks.training.cell import train
+from tasks.training.cell import result_of, train
 
 Finished = Callable[[Cell, CellResult], None]
 Failed = Callable[[Cell, Exception], None]
@@ -88,7 +88,8 @@ def train_all(
             return
         future = next(as_completed(list(running)))
         try:
-            result = future.result()
+            future.result()
+            result = result_of(running[future][0])
         except Exception as error:
             if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
                 let_go_of_broken_pool()

@@ -55,6 +55,7 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
     """
     with started(config, fresh) as under_way:
         data = prepare(under_way)
+        config = config.model_copy(update={"data": data.data})
         with tracked(under_way, data) as tracker:
             swept = sweep(config, data.folds, tracker, fresh, under_way.progress)
             gathering = select(Gathering(swept.config, data.folds, swept.cells, (), tracker, under_way.progress))

@@ -56,11 +56,17 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     """
     outcomes, failures = _outcomes(config, fresh, runner)
     values = {
-        name: {ranker: [str(folder.values) for folder in folders] for ranker, folders in outcome.folders.items()}
-        for name, outcome in outcomes.items()
+        label: [
+            {ranker: [str(folder.values) for folder in folders] for ranker, folders in outcomes[name].folders.items()}
+            for name in names
+            if name in outcomes
+        ]
+        for label, names in config.datasets.items()
     }
     measures = next(iter(config.runs.values())).measures
-    table = gather(values, [ltr.Measure.of(m).key for m in measures], config.baselines)
+    table = gather(
+        {label: own for label, own in values.items() if own}, [ltr.Measure.of(m).key for m in measures], config.baselines
+    )
     run_key = digest_of([each.digest for each in config.runs.values()] + [core_digest()])
     tracker = Tracker(config.name, run_key, fresh, owner())
     with tracker.running():

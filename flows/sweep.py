@@ -1,6 +1,6 @@
 """A grid of cells over one data set's folds: what there is to train, training it, and choosing on validation."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import ltr
@@ -46,10 +46,12 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     results: dict[int, CellResult] = {}
     errors: dict[int, tuple[Cell, Exception]] = {}
     there: set[str] = set()
+    keys: dict[tuple[str, int], str] = {}
 
     def finished(cell: Cell, result: CellResult) -> None:
         results[id(cell)] = result
-        tracker.cell(cell, result, list(describe_fold(cell.data)))
+        below = [CellFolder.of(keys[base, cell.fold]).model for base in config.rankers[cell.ranker].on]
+        tracker.cell(cell, result, list(describe_fold(cell.data)), below=below)
         progress.done(told(cell, result, config.select_of(cell.ranker), result.key in there))
 
     def failed(cell: Cell, error: Exception) -> None:
@@ -72,7 +74,9 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     found = search(config, folds, tracker, fresh, progress)
     alone = (*trained(cells), *found.cells)
     left, lost = config.without(_incomplete(config.alone, alone, len(folds)))
-    stacked = _stacked_cells(left, folds, alone)
+    if len(left.alone) < len(left.rankers):
+        keys |= {(one.ranker, one.fold): one.result.key for one in choose(alone, left)}
+    stacked = _stacked_cells(left, folds, keys)
     if stacked:
         progress.begin("training on scores", len(stacked))
         there |= _finished(stacked, fresh)
@@ -96,14 +100,10 @@ def _finished(cells: Sequence[Cell], fresh: bool) -> set[str]:
     return set() if fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
 
 
-def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], trained: Sequence[Trained]) -> list[Cell]:
-    """The cells of rankers on the scores of others, whose chosen cells are known."""
-    wanted = [name for name in config.rankers if name not in config.alone]
-    if not wanted:
-        return []
-    keys = {(t.ranker, t.fold): t.result.key for t in choose(trained, config)}
+def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], keys: Mapping[tuple[str, int], str]) -> list[Cell]:
+    """The cells of rankers on the scores of others, whose chosen cells are known by the keys of each ranker and fold."""
     cells = []
-    for name in wanted:
+    for name in (name for name in config.rankers if name not in config.alone):
         bases = config.rankers[name].on
         scored = [stack(fold, {base: keys[base, k] for base in bases}, config.seed) for k, fold in enumerate(folds)]
         cells += cells_of(config, [name], tuple(scored))

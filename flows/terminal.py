@@ -1,5 +1,6 @@
 """The end of a run on the terminal: models × measures with standard errors, marks and verdicts, and where to look further."""
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -109,11 +110,12 @@ def _rankers(outcome: RunOutcome) -> Table:
 
 
 def _placed(cell: StudyCell | None) -> str:
-    """A mean in the colour of its place."""
+    """A mean in the colour of its place, its standard error below it."""
     if cell is None:
         return "–"
     colour = {1: "bold green", 2: "yellow", 3: "cyan"}.get(cell.place)
-    text = f"{_short(cell.mean)}{cell.mark}"
+    below = "" if math.isnan(cell.se) else f"\n±{_short(cell.se)}"
+    text = f"{_short(cell.mean)}{cell.mark}{below}"
     return f"[{colour}]{text}[/]" if colour else text
 
 

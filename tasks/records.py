@@ -5,7 +5,7 @@ Ingested ─ Prepared ─ Fold ─ Cell ─ CellResult ─ Trained ─ RunOutcom
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 
@@ -88,6 +88,7 @@ class Columns:
         query, document, label: names of a table's columns.
         first_feature: number of the first feature of LETOR text.
         ignore: patterns of a table's columns that are no features: those that were left out, and attributes of queries.
+        categories: of each column of categories their names, whose places are the values of the feature.
     """
 
     query: str = "query"
@@ -95,6 +96,7 @@ class Columns:
     label: str = "label"
     first_feature: int = 1
     ignore: tuple[str, ...] = ()
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import pytest
 
+os.environ["PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW"] = "ignore"
 import flows  # noqa: F401  (quiet settings, before Prefect is imported)
 from ltr.data.queries import Queries, canonical
 from ltr.metrics.evaluation import evaluate

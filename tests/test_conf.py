@@ -13,7 +13,7 @@ CONF = Path(__file__).parents[1] / "conf"
 FILES = sorted(CONF.rglob("*.yaml"))
 EVERY_TIME = {
     "conf/trec-session", "donmez2009/figure2", "donmez2009/figure5", "dubey2009/figure4", "dubey2009/figure7", "svore2011/figure7",
-    "svore2011/table1", "svore2011/trees",
+    "svore2011/table1", "svore2011/trees", "unbiased/mq2008",
 }  # fmt: skip
 """Configurations that together ask for every kind of ranker, data and evidence; the others run among the long tests."""
 QUICK = {
@@ -28,6 +28,8 @@ def few(data: dict[str, Any]) -> dict[str, Any]:
     """The data of a configuration with few queries, generated where they are files."""
     kept = {key: data[key] for key in ("clean", "binarise", "binarise_into") if key in data}
     more = data.get("clicks", {}).get("more", {})
+    if "clicked_pages" in data:
+        kept["clicked_pages"] = {**data["clicked_pages"], "per_query": 2}
     return {**kept, "generate": {"more": more, "similar": 20 if more else 0, **data.get("generate", {}), **FEW}}
 
 
@@ -54,7 +56,7 @@ def written_in(path: Path) -> list[dict[str, Any]]:
     written = from_yaml(path.read_text(), str(path))
     if "datasets" not in written:
         return [written]
-    shared = {key: value for key, value in written.items() if key not in ("datasets", "baselines")}
+    shared = {key: value for key, value in written.items() if key not in ("datasets", "baselines", "repeat")}
     return [{**shared, **about} for about in written["datasets"].values()]
 
 

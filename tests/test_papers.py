@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.papers import donmez2009, page
+from benchmarks.papers import donmez2009, page, unbiased
 from benchmarks.papers.block import Runs, graded
 
 ROOT = Path(__file__).parents[1]
@@ -79,3 +79,24 @@ def test_unknown_blocks_and_lost_lines_are_errors():
         page.render("<!-- paper: x -->\n<!-- end -->\n", {})
     with pytest.raises(ValueError, match="the summary has no line"):
         page.render("", {})
+
+
+def clicked_run(plain: float, way: float) -> dict[str, Any]:
+    values = {"LambdaMART": plain, "LambdaMART additive": way, "net": plain, "net dla": plain}
+    return {"run": 32 * "0", "rankers": {name: {"test": {"ndcg_10": [value, 0.01]}} for name, value in values.items()}}
+
+
+def test_a_way_is_better_than_clicks_as_they_are_over_the_click_seeds():
+    found = {f"mq2008, {seed}": clicked_run(0.4 + 0.01 * seed, 0.45 + 0.012 * seed) for seed in range(3)}
+    runs = Runs({**found, "mq2008, judged": clicked_run(0.6, 0.6)})
+    assert unbiased.gap(unbiased.by_seed(runs, "mq2008"), "LambdaMART additive") == (
+        pytest.approx(0.052), pytest.approx(0.002 / 3**0.5),
+    )  # fmt: skip
+    assert unbiased.judge(runs)[0] == "holds in part"
+    assert (
+        unbiased.judge(runs)[1]
+        == "of 2 ways and data sets 1 are better than clicks as they are at 95 % over the click seeds, 0 worse"
+    )
+    rows = unbiased.table(runs)
+    assert rows[2] == "| LambdaMART on judgments | .6000 |"
+    assert rows[4] == "| LambdaMART additive | .4620 (+0.0520 ±0.0012) |"

@@ -26,6 +26,20 @@ class Runs:
         return bool(self.found)
 
 
+def whence(runs: Runs) -> str:
+    """Which runs the numbers are of, at what size, and which settings were at an end of what was tried."""
+    parts = []
+    for title, run in runs:
+        sizes = " + ".join(" / ".join(f"{n:,}" for n in fold) for fold in run["data"]["queries"][:1])
+        folds = len(run["data"]["queries"])
+        cut = f", {run['cut']}" if run["cut"] else ""
+        ends = [f"{name}: {note}" for name, one in run["rankers"].items() for note in one["at an end"]]
+        at_ends = f"; at the end of its grid: {', '.join(ends)}" if ends else ""
+        several = f", the first of {folds} folds" if folds > 1 else ""
+        parts.append(f"{title}: run `{run['run'][:8]}`, {sizes} training / validation / test queries{several}{cut}{at_ends}")
+    return f"*{'. '.join(parts)}.* SE in brackets; bold: the highest."
+
+
 @dataclass(frozen=True)
 class Block:
     """A table of the page.
@@ -36,6 +50,7 @@ class Block:
         judge: what the runs come to.
         row: the first words of its line in the page's summary, where it has one.
         sets: what ends a run's name, and the data that this stands for.
+        whence: the line below the table.
     """
 
     names: tuple[str, ...]
@@ -43,6 +58,7 @@ class Block:
     judge: Callable[[Runs], Judged]
     row: str | None = None
     sets: Mapping[str, str] = field(default_factory=lambda: SETS)
+    whence: Callable[[Runs], str] = whence
 
     def runs(self, entries: Mapping[str, Entry]) -> Runs:
         """Those of its runs that are recorded."""
@@ -73,17 +89,3 @@ def shown(test: Sequence[float | None] | None, best: bool = False) -> str:
         return ""
     mean = f"**{number(test[0])}**" if best else number(test[0])
     return mean if test[1] is None else f"{mean} ({number(test[1])})"
-
-
-def whence(runs: Runs) -> str:
-    """Which runs the numbers are of, at what size, and which settings were at an end of what was tried."""
-    parts = []
-    for title, run in runs:
-        sizes = " + ".join(" / ".join(f"{n:,}" for n in fold) for fold in run["data"]["queries"][:1])
-        folds = len(run["data"]["queries"])
-        cut = f", {run['cut']}" if run["cut"] else ""
-        ends = [f"{name}: {note}" for name, one in run["rankers"].items() for note in one["at an end"]]
-        at_ends = f"; at the end of its grid: {', '.join(ends)}" if ends else ""
-        several = f", the first of {folds} folds" if folds > 1 else ""
-        parts.append(f"{title}: run `{run['run'][:8]}`, {sizes} training / validation / test queries{several}{cut}{at_ends}")
-    return f"*{'. '.join(parts)}.* SE in brackets; bold: the highest."

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import papers
-from benchmarks.papers import donmez2009, dubey2009, svore2011
-from benchmarks.papers.block import Entry, whence
+from benchmarks.papers import donmez2009, dubey2009, svore2011, unbiased
+from benchmarks.papers.block import Entry
 from benchmarks.results import DOCS, filled, rewrite
 from tasks.report.results_file import read_results, write_results
 
 PAGE, FOLDER = DOCS / "papers.md", DOCS / "papers"
 MARKED = re.compile(r"(<!-- paper: (.+?) -->\n).*?(<!-- end -->\n)", re.S)
-BLOCKS = {**donmez2009.BLOCKS, **svore2011.BLOCKS, **dubey2009.BLOCKS}
+BLOCKS = {**donmez2009.BLOCKS, **svore2011.BLOCKS, **dubey2009.BLOCKS, **unbiased.BLOCKS}
 
 
 def recorded(folder: Path = FOLDER) -> dict[str, Entry]:
@@ -30,7 +30,9 @@ def block_text(key: str, entries: Mapping[str, Entry]) -> str:
     if not runs:
         return f"Not run yet at its whole length: `{block.names[0]}` is not recorded.\n\n**Verdict: not run.**\n"
     verdict, told = block.judge(runs)
-    return "\n".join([*block.table(runs), "", whence(runs), "", f"**Verdict: {verdict}.** {told[:1].upper()}{told[1:]}."]) + "\n"
+    return (
+        "\n".join([*block.table(runs), "", block.whence(runs), "", f"**Verdict: {verdict}.** {told[:1].upper()}{told[1:]}."]) + "\n"
+    )
 
 
 def render(page: str, entries: Mapping[str, Entry]) -> str:

@@ -28,10 +28,11 @@ def sparse_features(given: object) -> SparseFeatures:
     """A ``csr_array`` of float32 with sorted columns, without zeros, of whatever form of scipy.sparse was given, which stays as it is.
 
     Raises:
-        ValueError: for more dimensions than two, numbers that are none, or more columns than 32 bits can number.
+        ValueError: for more dimensions than two, numbers that are none, more columns than 32 bits can number, and as `require_places`.
     """
     from scipy.sparse import csr_array
 
+    require_places(given)
     rows = csr_array(given)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise ValueError(f"features: a sparse array of {rows.dtype} and shape {rows.shape}, expected numbers [documents, features]")
@@ -43,6 +44,19 @@ def sparse_features(given: object) -> SparseFeatures:
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
+
+
+def require_places(given: Any) -> None:
+    """Looks whether all that is stored lies within the array: scipy takes any numbers of columns, and reads and writes other memory by them.
+
+    Raises:
+        ValueError: for columns or rows that the array has not, and rows that end before they begin.
+    """
+    if hasattr(given, "check_format"):
+        try:
+            given.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"a sparse array of shape {given.shape} that is damaged: {error}") from None
 
 
 def parts_of(features: SparseFeatures) -> tuple[Ints, Ints32, Floats32]:

@@ -25,10 +25,12 @@ from ltr.objectives.effective_pairs import Ledger, ledger
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import QueryObjective
+from ltr.objectives.shown import ONLY_FEATURES, Shown, looks, shown_once
 from ltr.objectives.terms import Term, saturations, terms_of
-from ltr.objectives.unbiased import ONLY_FEATURES, InverseObjective, Kind, Unbiased, by_rank, in_words, looks, shown_once
+from ltr.objectives.unbiased import InverseObjective, Kind, Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
+from ltr.rankers.fair_pages import FairPages
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, mean_measure
@@ -206,6 +208,8 @@ class LambdaRank(Ranker):
         state = self._start(queries.n_features, start)
         objective = self._objective(queries, preferences, state)
         ranks = objective if isinstance(objective, Debiased) else None
+        fair, told = self._fair(queries, () if valid is queries else (valid,))
+        fair_mean = fair and fair.mean(self.stop_on, valid, self.conventions)
         by_last = ranks is not None and (valid is queries or self.keep == "train")
         states, pairs = {}, []
         for epoch in range(state.epoch, self.epochs):
@@ -218,9 +222,10 @@ class LambdaRank(Ranker):
                     f"LambdaRank: scores are no longer finite in epoch {epoch + 1}; learning_rate={self.learning_rate:g} is too large"
                 )
             train = mean_measure(self.stop_on, queries, scores, self.conventions)
-            value = (
-                train if valid is queries else mean_measure(self.stop_on, valid, weights.scores(valid_features), self.conventions)
-            )
+            value = train
+            if valid is not queries:
+                scores_there = weights.scores(valid_features)
+                value = fair_mean(scores_there) if fair_mean else mean_measure(self.stop_on, valid, scores_there, self.conventions)
             if tick is not None:
                 tick()
             if ranks is not None:
@@ -251,8 +256,9 @@ class LambdaRank(Ranker):
         remarks += tuple(saturations(self.objective, self.epochs))
         if self._way and state.biases.size:
             remarks += (in_words(self._way, state.biases[min(state.best_epoch, len(state.biases) - 1)]),)
-            if self._way.kind != "ipw" and shown_once(self._way, queries, self.terms[0]):
+            if self._way.kind != "ipw" and shown_once(Shown.on(queries, self._way, self.terms[0]).ask):
                 remarks += (ONLY_FEATURES,)
+        remarks += told
         return replace(
             self,
             weights=state.best,
@@ -296,11 +302,11 @@ class LambdaRank(Ranker):
         """`fit` in every way that ``unbiased: auto`` knows, and the one that validation queries choose."""
         ways = WAYS[:-1] if self.count_pairs else WAYS
         auto = Auto(how, self.terms, self.normalise, self.conventions, str(self.watched), ways)
+        shown = Shown.on(queries, how, self.terms[0])
         return chosen_way(
             auto,
-            queries,
             valid,
-            lambda way: looks(way, queries, self.terms[0]),
+            lambda way: looks(way, shown.ask),
             lambda way: replace(self, unbiased=way).fit(queries, valid, tick, callbacks=callbacks),
         )
 
@@ -308,6 +314,14 @@ class LambdaRank(Ranker):
     def _way(self) -> Unbiased | None:
         """`unbiased`, which has been read."""
         return cast(Unbiased | None, self.unbiased)
+
+    def _fair(self, queries: Queries, valid: tuple[Queries, ...]) -> tuple[FairPages | None, tuple[str, ...]]:
+        """How clicks on validation pages are counted, and what is said of it."""
+        how = self._way
+        if how is None:
+            return None, ()
+        term = self.terms[0]
+        return FairPages.watching(how, term, (self.stop_on,), valid, lambda way: looks(way, Shown.on(queries, way, term).ask))
 
     def _objective(self, queries: Queries, preferences: Preferences | None, state: State) -> QueryObjective:
         """What is learned from, of canonical queries, from this state on."""
@@ -320,7 +334,7 @@ class LambdaRank(Ranker):
         if begun is not None and begun.shape[1] != how.sides:
             raise ValueError(f"LambdaRank: the state learned {begun.shape[1]} numbers of a rank, and {how.kind} learns {how.sides}")
         if how.kind == "ipw":
-            begun = looks(how, queries, self.terms[0])[None, None]
+            begun = looks(how, Shown.on(queries, how, self.terms[0]).ask)[None, None]
         return debiased(plain, how, self.conventions, STEP, begun)
 
     def _start(self, n_features: int, start: State | Weights | None) -> State:

@@ -16,10 +16,10 @@ g_u > g_l, shown at ranks p and r:
 The second is XGBoost's ``lambdarank_unbiased``, the third what LightGBM does where a dataset has positions. As their sources have it,
 XGBoost takes ranks from the order of rows and the cost of a pair at the negative of its difference of scores (log(1 + e^o), where the paper
 and its authors' program have log(1 + e^−o)); neither keeps what it learned to go on from. Here ranks are data, and what was learned after
-each tree or epoch is saved with it.
+each tree or epoch is saved with it. Sums by rank are those of `ltr.objectives.rank_sums`, of the pages of all machines.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -28,16 +28,17 @@ import numpy as np
 from numba import njit, prange
 
 from ltr.data.named import Named
-from ltr.data.propensities import propensities
-from ltr.data.queries import Queries, mix
+from ltr.data.queries import Queries
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Address, Floats, Ints, NumbaType, address, record_type
+from ltr.kernels.machines import ALONE, Machines
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import dcg_share_prepare
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, Measure, curve_of, gains_of, prepare_kernel, row_kernel
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.pair_costs import NEAR
+from ltr.objectives.rank_sums import RankSums
 from ltr.objectives.seam import QueryObjective, gradients_kernel, gradients_signature
 from ltr.objectives.terms import Term, pair_groups
 
@@ -45,8 +46,6 @@ Kind = Literal["ipw", "pairwise", "additive", "dla", "auto"]
 Estimate = Literal["interventions", "regression_em"]
 MOST_POSITIONS = 1000
 """Ranks that a page may have."""
-ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
-"""What is said of pages that show every document at one rank only."""
 LEAST_SHARE = 0.01
 """No t⁺ or t⁻ is less: what was shown where next to nothing is known does not count hundredfold."""
 CALM = 0.001
@@ -155,15 +154,18 @@ class Unbiased(Named):
         if self.kind in ("ipw", "pairwise", "dla") and normalise != "none":
             raise ValueError(f"unbiased: {self.kind} weighs pages, which normalise={normalise!r} would undo; take none")
 
-    def ways(self, queries: Queries, terms: Sequence[Term], normalise: str, kinds: Sequence[Kind]) -> "list[Unbiased]":
-        """What ``auto`` tries beside clicks as they are: those of `kinds` that this objective and these pages allow."""
+    def ways(
+        self, terms: Sequence[Term], normalise: str, kinds: Sequence[Kind], looks: "Callable[[Unbiased], Floats]"
+    ) -> "list[Unbiased]":
+        """What ``auto`` tries beside clicks as they are: those of `kinds` that this objective and the pages allow, of which `looks` says how
+        often ranks are looked at; ValueError where that is not known."""
         able = []
         for kind in kinds:
             with suppress(ValueError):
                 way = replace(self, kind=kind) if kind == "ipw" else Unbiased(kind, self.positions, least=self.least)
                 way.check(terms, normalise)
                 if kind == "ipw" and self.estimate == "interventions":
-                    looks(way, queries, terms[0])
+                    looks(way)
                 able.append(way)
         return able
 
@@ -180,43 +182,6 @@ class Unbiased(Named):
             rule = f"where a document was shown is a whole number from 1 to {MOST_POSITIONS:,}"
             raise ValueError(f"unbiased: document {queries.position[at]} has the {self.positions} {ranks[at]:g}; {rule}")
         return np.where(np.isnan(labels), 0.0, ranks).astype(np.int64) - 1
-
-
-def looks(how: Unbiased, queries: Queries, term: Term) -> Floats:
-    """The propensities of ranks that were shown, ``float64 [ranks]``, as given or estimated; not below `Unbiased.least`.
-
-    Raises:
-        ValueError: where they cannot be estimated, or a shown rank has none.
-    """
-    shown_at = how.shown_at(queries, term)
-    n_ranks = int(shown_at.max(initial=0)) + 1
-    given = np.array(how.propensities)
-    if not len(given):
-        shown = shown_at >= 0
-        clicked = (queries.source(Measure.of(term.measure).source) > 0)[shown]
-        _, document = np.unique(queries.row_digests[shown], return_inverse=True)
-        pairs, pair, impressions = np.unique(document * n_ranks + shown_at[shown], return_inverse=True, return_counts=True)
-        clicks = np.bincount(pair, clicked).astype(np.int64)
-        try:
-            given = propensities(pairs // n_ranks, pairs % n_ranks + 1, impressions, clicks)
-        except ValueError as error:
-            raise ValueError(
-                f"unbiased: {error}; give propensities, or lean on features: pairwise, additive, or trees with estimate=regression_em"
-            ) from None
-        given = np.pad(given, (0, max(n_ranks - len(given), 0)), constant_values=np.nan)
-    if len(given) < n_ranks:
-        raise ValueError(f"unbiased: a document was shown at rank {n_ranks}, and propensities end at rank {len(given)}")
-    found: Floats = np.maximum(np.nan_to_num(given[:n_ranks]), how.least)
-    return found
-
-
-def shown_once(how: Unbiased, queries: Queries, term: Term) -> bool:
-    """Whether no document, told by its features, was shown at two ranks: then pages by themselves do not tell documents from ranks."""
-    shown_at = how.shown_at(queries, term)
-    shown = shown_at >= 0
-    documents = queries.row_digests[shown]
-    at_ranks = mix(documents ^ mix(shown_at[shown].astype(np.uint64) + np.uint64(1)))
-    return len(np.unique(at_ranks)) == len(np.unique(documents))
 
 
 class _Pages(NamedTuple):
@@ -305,6 +270,7 @@ class PairwiseObjective:
 
     Args:
         begun: t⁺ and t⁻ at each iteration so far, ``float64 [iterations, 2, ranks]``.
+        machines: which have the other pages.
 
     Attributes:
         biases: as `begun`, with a row more after each iteration.
@@ -313,14 +279,22 @@ class PairwiseObjective:
     plan_type: NumbaType = _PAGES
 
     def __init__(
-        self, queries: Queries, term: Term, how: Unbiased, conventions: Conventions, sigma: float, begun: Floats | None = None
+        self,
+        queries: Queries,
+        term: Term,
+        how: Unbiased,
+        conventions: Conventions,
+        sigma: float,
+        begun: Floats | None = None,
+        machines: Machines = ALONE,
     ) -> None:
         measure = Measure.of(term.measure)
         labels = queries.source(measure.source)
         longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
         curve, cutoff = curve_of(measure, longest, conventions)
         self.how, self.shown_at = how, how.shown_at(queries, term)
-        self.biases = [*widened(begun, int(self.shown_at.max(initial=0)) + 1, 1.0, 2)]
+        self._sums = RankSums(self.shown_at, ranks_of(begun), machines)
+        self.biases = [*widened(begun, len(self._sums.documents), 1.0, 2)]
         gains = gains_of(measure, labels, conventions)
         ones, definition = np.ones(queries.n_documents), measure.definition
         self._pages = _Pages(
@@ -348,10 +322,8 @@ class PairwiseObjective:
     def _learned(self, costs: Floats, before: Floats) -> Floats:
         """t⁺ and t⁻ of what the pairs cost, ``float64 [2, documents]``; relative to the first rank that has any, and as they were where
         no pair costs anything."""
-        shown = self.shown_at >= 0
-        sums = np.array([np.bincount(self.shown_at[shown], own[shown], before.shape[1]) for own in costs])
         after = before.copy()
-        for side, own in zip(after, sums, strict=True):
+        for side, own in zip(after, self._sums(costs), strict=True):
             if (own > 0).any():
                 side[:] = np.maximum((own / own[own > 0][0]) ** (1.0 / (1.0 + self.how.strength)), LEAST_SHARE)
         return after
@@ -363,16 +335,20 @@ class InverseObjective:
     Args:
         inner: whose gains they are.
         given: propensities, ``float64 [1, 1, ranks]``.
+        machines: which have the other pages.
 
     Attributes:
         biases: the propensities, once for each iteration so far and once more.
     """
 
-    def __init__(self, inner: Objective, queries: Queries, term: Term, how: Unbiased, given: Floats) -> None:
+    def __init__(
+        self, inner: Objective, queries: Queries, term: Term, how: Unbiased, given: Floats, machines: Machines = ALONE
+    ) -> None:
         shown_at = how.shown_at(queries, term)
-        clicked = (queries.source(Measure.of(term.measure).source) > 0) & (shown_at >= 0)
-        weight = 1.0 / given[0, 0, shown_at]
-        self.inner = inner.weighing(weight / weight[clicked].mean() if clicked.any() else weight)
+        sums, weights = RankSums(shown_at, ranks_of(given), machines), 1.0 / given[0, 0]
+        clicks = sums.count(shown_at[queries.source(Measure.of(term.measure).source) > 0])
+        mean = (weights * clicks).sum() / max(clicks.sum(), 1)
+        self.inner = inner.weighing((weights / mean if mean > 0 else weights)[shown_at])
         self.biases = [given[0]]
         self.plan_type, self.plan = self.inner.plan_type, self.inner.plan
 
@@ -416,17 +392,26 @@ class AdditiveObjective:
         inner: whose gradients they are.
         step: of each step of Newton, the trees' learning rate.
         begun: b at each iteration so far, ``float64 [iterations, 1, ranks]``.
+        machines: which have the other pages.
 
     Attributes:
         biases: as `begun`, with a row more after each iteration.
     """
 
     def __init__(
-        self, inner: QueryObjective, queries: Queries, term: Term, how: Unbiased, step: float, begun: Floats | None = None
+        self,
+        inner: QueryObjective,
+        queries: Queries,
+        term: Term,
+        how: Unbiased,
+        step: float,
+        begun: Floats | None = None,
+        machines: Machines = ALONE,
     ) -> None:
         self.inner, self.how, self.step, self.shown_at = inner, how, step, how.shown_at(queries, term)
         self.offsets, self.weights = queries.offsets, queries.document_weights
-        self.biases = [*widened(begun, int(self.shown_at.max(initial=0)) + 1, 0.0, 1)]
+        self._sums = RankSums(self.shown_at, ranks_of(begun), machines)
+        self.biases = [*widened(begun, len(self._sums.documents), 0.0, 1)]
 
     @property
     def plan_type(self) -> NumbaType:
@@ -447,9 +432,9 @@ class AdditiveObjective:
         """Gradient and hessian ``float64 [documents]`` at `scores`."""
         (bias,), shown = learned_at(self.biases, iteration), self.shown_at >= 0
         gradient, hessian = self.inner(scores + np.where(shown, bias[self.shown_at], 0.0), iteration)
-        weight = 1.0 if self.weights is None else self.weights[shown]
-        slope, bend = (np.bincount(self.shown_at[shown], side[shown] * weight, len(bias)) for side in (gradient, hessian))
-        penalty = self.how.strength * np.bincount(self.shown_at[shown], minlength=len(bias))
+        weight = 1.0 if self.weights is None else self.weights
+        slope, bend = self._sums([gradient * weight, hessian * weight])
+        penalty = self.how.strength * self._sums.documents
         self.biases.append((bias + self.step * (slope - penalty * bias) / (bend + penalty + CALM))[None])
         return gradient, hessian
 
@@ -459,6 +444,11 @@ def learned_at(biases: list[Floats], iteration: int) -> Floats:
     biases += [biases[-1]] * (iteration + 1 - len(biases))
     del biases[iteration + 1 :]
     return biases[iteration]
+
+
+def ranks_of(begun: Floats | None) -> int:
+    """How many ranks something was learned of so far, ``[iterations, sides, ranks]``."""
+    return 0 if begun is None else begun.shape[2]
 
 
 def widened(begun: Floats | None, n_ranks: int, start: float, sides: int) -> Floats:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
-
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats
 from ltr.metrics.conventions import Conventions
@@ -13,6 +11,7 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import Kind, Unbiased
 from ltr.rankers.base import Ranker
+from ltr.rankers.fair_pages import are_pages
 from ltr.rankers.page_verdict import PageVerdict, unsupported
 from ltr.rankers.training import query_values
 from ltr.rankers.verdict import NAIVE, verdict
@@ -39,32 +38,28 @@ class Auto:
     kinds: Sequence[Kind]
 
 
-def chosen_way(
-    auto: Auto, queries: Queries, valid: Queries | None, looks: Callable[[Unbiased], Floats], fit: Callable[[Unbiased | None], R]
-) -> R:
+def chosen_way(auto: Auto, valid: Queries | None, looks: Callable[[Unbiased], Floats], fit: Callable[[Unbiased | None], R]) -> R:
     """The ranker, fitted in the way that validation queries like best, which its first remark says: by judgments, or, where they are pages,
     by clicks.
 
     Args:
-        queries: the pages that are learned from.
-        looks: propensities of these pages, as an `Unbiased` of the kind ``ipw`` says; ValueError where they cannot be known.
+        looks: propensities of the pages that are learned from, as an `Unbiased` of the kind ``ipw`` says; ValueError where they cannot be known.
         fit: the ranker in a way, or with clicks as they are.
 
     Raises:
-        ValueError: without validation queries, and as `Unbiased.shown_at`.
+        ValueError: without validation queries.
     """
     if valid is None:
         raise ValueError("unbiased: auto chooses on validation queries, judged ones or pages, and there are none")
-    auto.how.shown_at(queries, auto.terms[0])
     judge = None
-    if _is_pages(valid, auto.how):
+    if are_pages(valid, auto.how):
         try:
             judge = PageVerdict(valid, auto.how, auto.terms[0], looks(replace(auto.how, kind="ipw")))
         except ValueError as error:
             naive = fit(None)
             return replace(naive, remarks=(unsupported(str(error).removeprefix("unbiased: ")), *naive.remarks))
     ways: dict[str, Unbiased | None] = {NAIVE: None}
-    ways |= {way.kind: way for way in auto.how.ways(queries, auto.terms, auto.normalise, auto.kinds)}
+    ways |= {way.kind: way for way in auto.how.ways(auto.terms, auto.normalise, auto.kinds, looks)}
     fitted = {name: fit(way) for name, way in ways.items()}
     if judge is not None:
         found = judge.verdict({name: one.predict(judge.queries.features) for name, one in fitted.items()})
@@ -74,9 +69,3 @@ def chosen_way(
         }
         found = verdict(values, Measure.of(auto.measure).key)
     return replace(fitted[found.kept], remarks=(found.sentence, *fitted[found.kept].remarks))
-
-
-def _is_pages(queries: Queries, how: Unbiased) -> bool:
-    """Whether documents with a label have ranks."""
-    ranks = queries.sources.get(how.positions)
-    return ranks is not None and bool((~np.isnan(ranks) & ~np.isnan(queries.labels)).any())

@@ -41,8 +41,8 @@ class Estimator(Named):
 
     ``X`` is an array ``[documents, features]`` or a frame of polars or pandas. A frame's feature names are remembered, and found in the
     frames that are scored whatever the order of columns and whatever others there are. A categorical column counts as the place of each
-    row's category among those that it had in `fit`; another category, or none, is a missing value. Rows of one query need not be
-    adjacent. ``y`` is the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
+    row's category among those that it had in `fit`; another category, or none, is a missing value. `ltr.LambdaMART` splits by sets of them
+    unless its `categorical` names other features. Rows of one query need not be adjacent. ``y`` is the judged relevance ``[documents]``, 0 and up; NaN is a document without a judgement.
 
     Args:
         model: a ranker, of any kind in `ltr.KINDS`.
@@ -140,7 +140,7 @@ class Estimator(Named):
         held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
         with self._threads():
-            self.model_ = self._stopped_by(eval_metric).fit_watched(
+            self.model_ = self._split_by_categories(self._stopped_by(eval_metric)).fit_watched(
                 queries, held_out, self._ticks(), checked_callbacks(callbacks), start
             )
         self.best_iteration_ = self.model_.best_iteration
@@ -228,6 +228,13 @@ class Estimator(Named):
         single = metric[0] if isinstance(metric, list | tuple) and len(metric) == 1 else metric
         changed: dict[str, Any] = {"stop_on": single}
         return replace(self.model, **changed)
+
+    def _split_by_categories(self, ranker: Ranker) -> Ranker:
+        """The ranker with the categorical columns as its `categorical` features, where it has such and none are named (LightGBM's ``auto``)."""
+        if not self.categories_ or getattr(ranker, "categorical", None) != ():
+            return ranker
+        changed: dict[str, Any] = {"categorical": tuple(self.categories_)}
+        return replace(ranker, **changed)
 
     def get_metadata_routing(self) -> object:
         """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``, and ``sample_weight`` to `fit`."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
 from ltr.data.queries import Queries
-from ltr.data.sparse import is_sparse, sparse_features
+from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.rankers.base import Features, Frame
 
@@ -190,6 +190,7 @@ def _plain(values: Any) -> Any:
     """A column of pandas that may hold its own missing value, with NaN in place of that; a sparse matrix with all its numbers; others
     as they are."""
     if hasattr(values, "toarray"):
+        require_places(values)
         return values.toarray()
     if getattr(values, "dtype", None) is not None and hasattr(values.dtype, "na_value") and f"{values.dtype}".lower() in _NULLABLE:
         return values.to_numpy(np.float64, na_value=np.nan)

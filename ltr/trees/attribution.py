@@ -38,11 +38,16 @@ def shapley(trees: Trees, features: Floats32) -> Floats:
     values[:, -1] = paths.expected
     if len(paths.starts) > 1:
         points, weights = np.polynomial.legendre.leggauss((paths.longest + 1) // 2)
-        _add_shapley(
-            np.ascontiguousarray(features, np.float32), trees.feature, trees.threshold, trees.missing_left, trees.value,
-            paths.node, paths.goes_left, paths.slot, paths.starts, paths.features, paths.shares, paths.firsts,
-            0.5 * (points + 1), 0.5 * weights, values,
-        )  # fmt: skip
+        row, asked, blocks = 0, trees, iter((np.ascontiguousarray(features, np.float32),))
+        if len(trees.codes):
+            asked, blocks = trees.of_numbers.trees, trees.of_numbers.blocks(features)
+        for block in blocks:
+            _add_shapley(
+                block, asked.feature, asked.threshold, asked.missing_left, trees.value,
+                paths.node, paths.goes_left, paths.slot, paths.starts, paths.features, paths.shares, paths.firsts,
+                0.5 * (points + 1), 0.5 * weights, values[row : row + len(block)],
+            )  # fmt: skip
+            row += len(block)
     return values
 
 

@@ -4,12 +4,15 @@ LightGBM's Dataset and XGBoost's QuantileDMatrix are made for this too. They fix
 a ranker whose `max_bins` is another is refused. A training gives the bytes that it gives without.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from ltr.data.named import Named
 from ltr.data.queries import Queries, canonical_order
 from ltr.data.sparse import is_sparse
-from ltr.kernels.kernel import Bytes, Ints
+from ltr.kernels.kernel import Bools, Bytes, Ints
 from ltr.trees.binning import Bins, apply_bins, find_bins
 
 
@@ -20,6 +23,7 @@ class Binned(Named):
     Args:
         queries: as `fit` takes them.
         max_bins: that of the rankers to be trained.
+        categorical: names of features, likewise.
 
     Attributes:
         order: of the rows in canonical order, ``[documents]``; None where they are in it.
@@ -32,6 +36,7 @@ class Binned(Named):
 
     queries: Queries
     max_bins: int = 255
+    categorical: Sequence[str] = ()
     order: Ints | None = field(init=False, repr=False, compare=False, metadata={"learned": True})
     bins: Bins = field(init=False, repr=False, compare=False, metadata={"learned": True})
     binned: Bytes = field(init=False, repr=False, compare=False, metadata={"learned": True})
@@ -42,6 +47,19 @@ class Binned(Named):
         features = self.queries.features
         if is_sparse(features):
             raise ValueError("Binned: sparse features are binned in each training; give fit the queries themselves")
-        bins = find_bins(features, self.max_bins)
+        object.__setattr__(self, "categorical", tuple(self.categorical))
+        bins = find_bins(features, self.max_bins, which(self.categorical, self.queries.names))
         for name, value in (("order", canonical_order(self.queries)), ("bins", bins), ("binned", apply_bins(features, bins))):
             object.__setattr__(self, name, value)
+
+
+def which(categorical: Sequence[str], names: tuple[str, ...]) -> Bools:
+    """Which features are of categories, ``bool [features]``.
+
+    Raises:
+        ValueError: for a name that is no feature's.
+    """
+    unknown = [name for name in categorical if name not in names]
+    if unknown:
+        raise ValueError(f"categorical: no feature {unknown[0]!r}; there are {', '.join(names[:8])}")
+    return np.isin(np.array(names), np.array(categorical, str)) if categorical else np.zeros(len(names), np.bool_)

@@ -3,6 +3,9 @@
 Bin b of a feature holds the values in ``(edges[b − 1], edges[b]]``, so a split "bin ≤ b" is exactly "x ≤ edges[b]", in float32, for
 every x: a model predicts from raw features exactly what it saw while it was grown. Missing values have the bin `MISSING`.
 Edges depend on the sorted values alone, never on the order of rows.
+
+Of a feature of categories, whose values are whole numbers, ``edges`` are the categories themselves: bin b holds the values ``edges[b]``. Where
+there are more than bins, the most frequent ones have bins, and the others are as if missing.
 """
 
 from collections.abc import Callable
@@ -20,16 +23,19 @@ MISSING = 255
 """The bin of missing values, after all others."""
 BLOCK = 16
 """Columns stored together: one row of a block is 16 bytes, and a block's histograms (32 KB) stay in the first-level cache."""
+MOST_CATEGORIES = 1 << 24
+"""Whole numbers up to here are what they are in float32."""
 FEW = 31
 """Columns with at most this many bins of values share updates of histograms (`ltr.trees.histograms`); they come after the others."""
 
 
 @dataclass(frozen=True)
 class Bins:
-    """Bin edges of each feature: ``edges[starts[f]:starts[f + 1]]``, float32, rising."""
+    """Bin edges of each feature: ``edges[starts[f]:starts[f + 1]]``, float32, rising; ``categorical``: ``bool [features]``."""
 
     edges: Floats32
     starts: Ints
+    categorical: Bools
 
     @property
     def n_features(self) -> int:
@@ -57,31 +63,65 @@ class Bins:
         return used
 
 
-def find_bins(features: Floats32, max_bins: int = 255) -> Bins:
+def find_bins(features: Floats32, max_bins: int = 255, categorical: Bools | None = None) -> Bins:
     """Edges so that each feature falls into at most `max_bins` bins, by quantiles where it has more distinct values.
 
+    Args:
+        categorical: ``bool [features]``, those whose values are categories; left out, none.
+
     Raises:
-        ValueError: for `max_bins` outside 2–255 or an infinite feature value.
+        ValueError: for `max_bins` outside 2–255, an infinite feature value, or a category that is no whole number from 0 to 2²⁴.
     """
     if not 2 <= max_bins <= 255:
         raise ValueError(f"max_bins {max_bins} is outside 2–255")
 
+    of_categories = np.zeros(features.shape[1], np.bool_) if categorical is None else categorical
+
     def of_block(first: int) -> list[Floats32]:
         block = np.ascontiguousarray(features[:, first : first + BLOCK].T)
-        return [_edges(column, max_bins, first + k) for k, column in enumerate(block)]
+        return [
+            (_categories if of_categories[first + k] else _edges)(column, max_bins, first + k) for k, column in enumerate(block)
+        ]
 
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        return joined([edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block])
+        columns = [edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block]
+    return joined(columns, of_categories)
 
 
-def joined(columns: list[Floats32]) -> Bins:
+def joined(columns: list[Floats32], categorical: Bools | None = None) -> Bins:
     """The bins of features that have these edges."""
     starts = np.concatenate(([0], np.cumsum([len(c) for c in columns]))).astype(np.int64)
-    return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts)
+    of_categories = np.zeros(len(columns), np.bool_) if categorical is None else categorical
+    return Bins(np.concatenate(columns) if columns else np.empty(0, np.float32), starts, of_categories)
 
 
 def _edges(column: Floats32, max_bins: int, feature: int) -> Floats32:
     return sparse_edges(_sorted_values(column, feature), 0, max_bins, feature)
+
+
+def _categories(column: Floats32, max_bins: int, feature: int) -> Floats32:
+    return _most_frequent(*counted_categories(column, feature), max_bins)
+
+
+def counted_categories(column: Floats32, feature: int) -> tuple[Floats32, Ints]:
+    """The categories of a column, rising, and how often there is each.
+
+    Raises:
+        ValueError: for one that is no whole number from 0 to 2²⁴.
+    """
+    found, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    wrong = found[(found < 0) | (found > MOST_CATEGORIES) | (found != np.floor(found))]
+    if len(wrong):
+        raise ValueError(
+            f"feature {feature + 1} is categorical and has the value {wrong[0]:g}; categories are whole numbers from 0 to {MOST_CATEGORIES:,}"
+        )
+    return found.astype(np.float32), counts
+
+
+def _most_frequent(categories: Floats32, counts: Ints, max_bins: int) -> Floats32:
+    """One fewer than there are bins at most, rising; of equally frequent ones the smaller numbers."""
+    kept = np.argsort(-counts, kind="stable")[: max_bins - 1]
+    return np.sort(categories[kept])
 
 
 def sparse_edges(values: Floats32, n_zeros: int, max_bins: int, feature: int) -> Floats32:
@@ -153,17 +193,23 @@ Ask = Callable[..., list[Any]]
 """``ask(question, *arguments)``: the answers of all parts, in their order."""
 
 
-def find_bins_by(ask: Ask, n_features: int, max_bins: int) -> Bins:
+def find_bins_by(ask: Ask, n_features: int, max_bins: int, categorical: Bools | None = None) -> Bins:
     """`find_bins` over parts that keep their rows: a quantile lies between the lowest and the highest of the parts' own, and is found by
     bisection over the bits of a float, asking each time how many values are not above it. Every feature takes at most 32 of these
     questions of ``max_bins − 1`` numbers, however many rows there are, and fewer the more alike parts are.
 
     Args:
         ask: ``ask("few", first, max_bins)`` → by part `few` of its `sorted_block`; ``ask("own_quantiles", first, counts, max_bins)`` →
-            `own_quantiles`; ``ask("not_above", first, thresholds)`` → `not_above`; ``ask("next_below", first, values)`` → `next_below`.
+            `own_quantiles`; ``ask("not_above", first, thresholds)`` → `not_above`; ``ask("next_below", first, values)`` → `next_below`;
+            ``ask("categories", feature)`` → `counted_categories`.
     """
-    blocks = [_block_edges(ask, first, max_bins) for first in range(0, n_features, BLOCK)]
-    return joined([edges for block in blocks for edges in block])
+    columns = [edges for first in range(0, n_features, BLOCK) for edges in _block_edges(ask, first, max_bins)]
+    for feature in [] if categorical is None else np.flatnonzero(categorical).tolist():
+        parts = ask("categories", feature)
+        every, at = np.unique(np.concatenate([own for own, _ in parts]), return_inverse=True)
+        counts = np.bincount(at, np.concatenate([counts for _, counts in parts]), len(every)).astype(np.int64)
+        columns[feature] = _most_frequent(every, counts, max_bins)
+    return joined(columns, categorical)
 
 
 def few(block: list[Floats32], max_bins: int) -> list[tuple[int, Floats32 | None]]:
@@ -248,7 +294,7 @@ _TILE = 512
 def apply_bins(features: Floats32, bins: Bins) -> Bytes:
     """Bins ``uint8 [blocks, documents, BLOCK]`` of ``features [documents, features]``, by column; columns after the last are 0."""
     binned = np.zeros((bins.n_blocks, len(features), BLOCK), np.uint8)
-    _apply(features, bins.edges, bins.starts, bins.columns, binned)
+    _apply(features, bins.edges, bins.starts, bins.columns, bins.categorical, binned)
     return binned
 
 
@@ -272,8 +318,9 @@ def _largest_bins(binned: Bytes, largest: Bytes) -> None:
 
 
 @njit(cache=True, parallel=True)
-def _apply(features: Floats32, edges: Floats32, starts: Ints, columns: Ints, binned: Bytes) -> None:
-    """The bin is the number of edges below x, found by eight steps of branchless bisection in edges padded with infinity."""
+def _apply(features: Floats32, edges: Floats32, starts: Ints, columns: Ints, categorical: Bools, binned: Bytes) -> None:
+    """The bin is the number of edges below x, found by eight steps of branchless bisection in edges padded with infinity; a category has
+    one where the edge there is itself."""
     n_documents, n_features = features.shape
     for tile in prange((n_documents + _TILE - 1) // _TILE):
         first, last = tile * _TILE, min(tile * _TILE + _TILE, n_documents)
@@ -289,4 +336,5 @@ def _apply(features: Floats32, edges: Floats32, starts: Ints, columns: Ints, bin
                 for _ in range(8):
                     at += half if padded[at + half - np.uint64(1)] < x else np.uint64(0)
                     half >>= np.uint64(1)
-                binned[block, row, k] = np.uint8(MISSING) if np.isnan(x) else np.uint8(at)
+                missing = np.isnan(x) or (categorical[f] and padded[at] != x)
+                binned[block, row, k] = np.uint8(MISSING) if missing else np.uint8(at)

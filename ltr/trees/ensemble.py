@@ -1,7 +1,7 @@
 """An ensemble of regression trees: its arrays, its scores, and which leaf a document falls into."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from ltr.kernels.prefetch import prefetch
 from ltr.rankers.surface import Surface
 
 _NUMBERS_AT_A_TIME = 1 << 24
-"""Of sparse features, that are dense while they are scored."""
+"""Of features that are dense, or made wider, while they are scored."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,9 @@ class Trees:
     A row goes ``left`` where ``x ≤ threshold``, and with a missing value where `missing_left` says so. A child c ≥ 0 is a node,
     c < 0 the leaf ``~c``, both counted within the tree: nodes come after their parents, leaves go from left to right. The score is the
     sum of one `value` per tree. `documents`: how many of those it was grown on fell into each leaf.
+
+    At a node with `n_codes` a row goes left where x is one of these `codes`, which lie behind each other from node to node and rise within
+    one, and right with any other value; with a missing one as `missing_left` says.
     """
 
     feature: Ints32
@@ -62,6 +65,12 @@ class Trees:
     node_starts: Ints
     leaf_starts: Ints
     gain: Floats
+    n_codes: Ints32 = field(default_factory=lambda: np.empty(0, np.int32))
+    codes: Floats32 = field(default_factory=lambda: np.empty(0, np.float32))
+
+    def __post_init__(self) -> None:
+        if not len(self.n_codes):
+            object.__setattr__(self, "n_codes", np.zeros(len(self.feature), np.int32))
 
     def __repr__(self) -> str:
         """How many there are, in a line."""
@@ -84,7 +93,9 @@ class Trees:
         arrays = {name: getattr(self, name) for name in _KINDS}
         if any(array.dtype != _KINDS[name] or array.ndim != 1 for name, array in arrays.items()):
             return False
-        if any(len(arrays[name]) != len(self.feature) for name in ("threshold", "missing_left", "left", "right", "gain")):
+        if any(
+            len(arrays[name]) != len(self.feature) for name in ("threshold", "missing_left", "left", "right", "gain", "n_codes")
+        ):
             return False
         if len(self.node_starts) != len(self.leaf_starts) or len(self.value) != len(self.documents) or not len(self.node_starts):
             return False
@@ -93,15 +104,25 @@ class Trees:
             return False
         if self.node_starts[-1] != len(self.feature) or self.leaf_starts[-1] != len(self.value):
             return False
-        if np.isnan(self.threshold).any() or not np.isfinite(self.value).all():
+        if np.isnan(self.threshold).any() or not np.isfinite(self.value).all() or not self._codes_fit():
             return False
         reads = bool(((self.feature >= 0) & (self.feature < n_features)).all())
         return reads and bool(_in_order(self.left, self.right, self.node_starts))
 
+    def _codes_fit(self) -> bool:
+        """Whether the codes of every node rise."""
+        if (self.n_codes < 0).any() or self.n_codes.sum() != len(self.codes) or not np.isfinite(self.codes).all():
+            return False
+        of_node = np.repeat(np.arange(len(self.n_codes)), self.n_codes)
+        falls = (np.diff(self.codes) <= 0) & (np.diff(of_node) == 0)
+        return not falls.any()
+
     @property
     def arrays(self) -> dict[str, Array]:
-        """All that these trees are, by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        """All that these trees are, by name; codes where there are any."""
+        return {
+            one.name: getattr(self, one.name) for one in fields(self) if len(self.codes) or one.name not in ("n_codes", "codes")
+        }
 
     @property
     def n_trees(self) -> int:
@@ -112,19 +133,33 @@ class Trees:
         """The first `n_trees` trees."""
         return self.between(0, n_trees)
 
+    @property
+    def codes_of(self) -> dict[int, Floats32]:
+        """The codes of every node that has some."""
+        nodes = np.flatnonzero(self.n_codes)
+        return (
+            dict(zip(nodes.tolist(), np.split(self.codes, np.cumsum(self.n_codes[nodes])[:-1]), strict=True)) if len(nodes) else {}
+        )
+
     def between(self, begin: int, end: int) -> "Trees":
         """The trees from `begin` to before `end`."""
         nodes = slice(self.node_starts[begin], self.node_starts[end])
         leaves = slice(self.leaf_starts[begin], self.leaf_starts[end])
-        of_nodes = {name: getattr(self, name)[nodes] for name in ("feature", "threshold", "missing_left", "left", "right", "gain")}
+        of_nodes = {
+            name: getattr(self, name)[nodes]
+            for name in ("feature", "threshold", "missing_left", "left", "right", "gain", "n_codes")
+        }
         of_trees = {name: getattr(self, name)[begin : end + 1] for name in ("node_starts", "leaf_starts")}
         starts = {name: places - places[0] for name, places in of_trees.items()}
-        return Trees(**of_nodes, **starts, value=self.value[leaves], documents=self.documents[leaves])
+        codes = self.codes[self.n_codes[: nodes.start].sum() :][: of_nodes["n_codes"].sum()]
+        return Trees(**of_nodes, **starts, value=self.value[leaves], documents=self.documents[leaves], codes=codes)
 
     def leaves(self, features: Floats32) -> Ints32:
         """Which leaf each document falls into, ``int32 [documents, trees]``, as positions in `value`."""
         if is_sparse(features):
             return np.concatenate([trees.leaves(dense) for trees, dense in self._on_dense(features)])
+        if len(self.codes):
+            return np.concatenate([self.of_numbers.trees.leaves(wide) for wide in self.of_numbers.blocks(features)])
         leaves = np.empty((len(features), self.n_trees), np.int32)
         _leaves(
             np.ascontiguousarray(features, np.float32), self.feature, self.threshold, self.missing_left, self.left, self.right,
@@ -157,6 +192,8 @@ class Trees:
         """
         if is_sparse(features):
             return np.concatenate([trees.scores(dense) for trees, dense in self._on_dense(features)])
+        if len(self.codes) and not np.isinf(features).any():
+            return np.concatenate([self.of_numbers.trees.scores(wide) for wide in self.of_numbers.blocks(features)])
         scores, infinite = np.empty(len(features)), np.zeros(-(-len(features) // _BLOCK), np.bool_)
         features = np.ascontiguousarray(features, np.float32)
         self._score(features, scores, infinite)
@@ -165,6 +202,11 @@ class Trees:
             row, feature = np.argwhere(np.isinf(features[first : first + _BLOCK]))[0]
             raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
         return scores
+
+    @cached_property
+    def of_numbers(self) -> "OfNumbers":
+        """The same trees without codes, made once."""
+        return OfNumbers.of(self)
 
     def _on_dense(self, features: SparseFeatures) -> "Iterator[tuple[Trees, Floats32]]":
         """The trees on the features that they read, and these of some rows at a time, ``float32 [rows, features read]``."""
@@ -203,8 +245,66 @@ class Trees:
 
 _KINDS = {
     "feature": np.int32, "threshold": np.float32, "missing_left": np.bool_, "left": np.int32, "right": np.int32, "value": np.float64,
-    "documents": np.int64, "node_starts": np.int64, "leaf_starts": np.int64, "gain": np.float64,
+    "documents": np.int64, "node_starts": np.int64, "leaf_starts": np.int64, "gain": np.float64, "n_codes": np.int32, "codes": np.float32,
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OfNumbers:
+    """Trees without codes: a node that had some asks a column of its own, 0 where the row has one of them, missing where x is, and otherwise
+    1. These columns stand before the features.
+
+    Attributes:
+        trees: that count features so.
+        known: of each feature with codes all of them, rising.
+        columns: of each feature with codes, ``float32 [codes + 1, columns]``; the last row is that of all other values.
+    """
+
+    trees: Trees
+    known: Mapping[int, Floats32]
+    columns: Mapping[int, Floats32]
+
+    @classmethod
+    def of(cls, trees: Trees) -> "OfNumbers":
+        """Those of trees that may have codes."""
+        own = trees.codes_of
+        nodes = np.array([*own], np.int64)
+        known: dict[int, Floats32] = {}
+        columns: dict[int, Floats32] = {}
+        places, n_columns = np.zeros(len(trees.feature), np.int64), 0
+        for f in np.unique(trees.feature[nodes]).tolist():
+            of_feature = [node for node in own if trees.feature[node] == f]
+            distinct = {own[node].tobytes(): own[node] for node in of_feature}
+            known[f] = np.unique(np.concatenate(list(distinct.values())))
+            columns[f] = np.ones((len(known[f]) + 1, len(distinct)), np.float32)
+            for k, codes in enumerate(distinct.values()):
+                columns[f][np.searchsorted(known[f], codes), k] = 0.0
+            at = {codes: n_columns + k for k, codes in enumerate(distinct)}
+            for node in of_feature:
+                places[node] = at[own[node].tobytes()]
+            n_columns += len(distinct)
+        with_codes = trees.n_codes > 0
+        feature = np.where(with_codes, places, trees.feature + n_columns).astype(np.int32)
+        threshold = np.where(with_codes, np.float32(0.5), trees.threshold)
+        asked = replace(trees, feature=feature, threshold=threshold, n_codes=np.zeros_like(trees.n_codes), codes=trees.codes[:0])
+        return cls(asked, known, columns)
+
+    def blocks(self, features: Floats32) -> Iterator[Floats32]:
+        """The columns and the features of some rows at a time, ``float32 [rows, columns + features]``."""
+        n_columns = sum(columns.shape[1] for columns in self.columns.values())
+        width = n_columns + features.shape[1]
+        rows = max(_NUMBERS_AT_A_TIME // max(width, 1), 1)
+        for first in range(0, max(len(features), 1), rows):
+            block = features[first : first + rows]
+            wide, at = np.empty((len(block), width), np.float32), 0
+            wide[:, n_columns:] = block
+            for f, known in self.known.items():
+                place = np.searchsorted(known, block[:, f]).clip(max=len(known) - 1)
+                end = at + self.columns[f].shape[1]
+                wide[:, at:end] = self.columns[f][np.where(known[place] == block[:, f], place, len(known))]
+                wide[np.isnan(block[:, f]), at:end] = np.nan
+                at = end
+            yield wide
 
 
 def _frozen(array: Array) -> Array:

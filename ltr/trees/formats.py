@@ -7,6 +7,8 @@ A tree here goes left where x ≤ threshold in float32 and adds its leaves in fl
   up to 1e-35 in size are zero to LightGBM.
 - XGBoost tests x < threshold in float32: the threshold is the next float32 above ours, ours the next below. Leaves and their sum are
   float32.
+- Both know splits by categories. LightGBM's set goes left, and missing and unknown ones right, as ours; XGBoost's set goes right, so that
+  the sides are exchanged. The other formats have none.
 - RankLib (also ``model/ranklib`` of the Elasticsearch and OpenSearch plugins) tests x ≤ threshold in float32, with features numbered from
   1 and sums in float32. So does Solr, with features by name, but first it adds 1e-6 to every threshold, which is subtracted here. Neither
   has missing values: their readers put 0 for a feature that is absent.
@@ -23,8 +25,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.kernels.kernel import Array, Floats, Floats32, Ints
+from ltr.kernels.kernel import Array, Floats, Floats32, Ints, Words32
 from ltr.rankers.base import Json
+from ltr.trees.binning import MOST_CATEGORIES
 from ltr.trees.ensemble import Trees, join
 
 Document = Mapping[str, Any]
@@ -47,6 +50,7 @@ _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(i
 _MOST_FEATURES = 1 << 22
 """Of a file that names none: so many names are made up at most."""
 _ROOT = 2147483647
+_NO_CODES = np.empty(0, np.float32)
 _SLACK = np.float32(1e-6)
 LARGEST = np.finfo(np.float32).max
 """Of float32: what stands for an infinite threshold where a format has none."""
@@ -86,10 +90,12 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
 
 
 def _lightgbm_tree(number: int, tree: Trees) -> str:
-    below = documents_below(tree)
-    missing = np.where(tree.missing_left, _LEFT | _NAN, _NAN)
+    below, categorical = documents_below(tree), tree.n_codes > 0
+    missing = np.where(tree.missing_left, _LEFT | _NAN, _NAN) | np.where(categorical, _CATEGORICAL, 0)
+    sets = [_words(codes) for codes in tree.codes_of.values()]
     # A threshold of infinity separates all values from missing ones; LightGBM itself writes the largest number for it.
     thresholds = np.where(np.isinf(tree.threshold), 1e300, tree.threshold.astype(np.float64))
+    thresholds[categorical] = np.arange(len(sets))
     lists: dict[str, Array] = {
         "split_feature": tree.feature,
         "split_gain": tree.gain,
@@ -104,10 +110,21 @@ def _lightgbm_tree(number: int, tree: Trees) -> str:
         "internal_weight": below.astype(np.float64),
         "internal_count": below,
     }
+    if sets:
+        lists["cat_boundaries"] = np.cumsum([0, *map(len, sets)])
+        lists["cat_threshold"] = np.concatenate(sets)
     rows = [f"{key}={' '.join(map(repr, array.tolist()))}" for key, array in lists.items()]
     return "\n".join(
-        (f"Tree={number}", f"num_leaves={len(tree.value)}", "num_cat=0", *rows, "is_linear=0", "shrinkage=1", "", "", "")
+        (f"Tree={number}", f"num_leaves={len(tree.value)}", f"num_cat={len(sets)}", *rows, "is_linear=0", "shrinkage=1", "", "", "")
     )
+
+
+def _words(codes: Floats32) -> Words32:
+    """Categories as the bits of words, the lowest first."""
+    whole = codes.astype(np.int64)
+    words = np.zeros(whole[-1] // 32 + 1, np.uint32)
+    np.bitwise_or.at(words, whole // 32, np.uint32(1) << (whole % 32).astype(np.uint32))
+    return words
 
 
 def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
@@ -118,6 +135,7 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
     """
     check_names(names, r"[\[\]<]", "XGBoost takes no feature names with [, ] or <")
     written = [_xgboost_tree(k, trees.between(k, k + 1), len(names)) for k in range(trees.n_trees)]
+    categorical = {*trees.feature[trees.n_codes > 0].tolist()}
     model: Json = {
         "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(trees.n_trees)},
         "iteration_indptr": list(range(trees.n_trees + 1)),
@@ -127,7 +145,7 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
     learner: Json = {
         "attributes": {},
         "feature_names": list(names),
-        "feature_types": ["float"] * len(names),
+        "feature_types": ["c" if k in categorical else "float" for k in range(len(names))],
         "gradient_booster": {"model": model, "name": "gbtree"},
         "learner_model_param": {
             "base_score": "0E0",
@@ -143,12 +161,13 @@ def xgboost_document(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
 
 def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
     """Nodes and leaves under one numbering; a leaf has its value where a node has its threshold. The children of node k have the numbers
-    2k + 1 and 2k + 2: XGBoost's kernels expect the right one to follow the left."""
-    n, n_leaves = len(tree.feature), len(tree.value)
+    2k + 1 and 2k + 2: XGBoost's kernels expect the right one to follow the left. Those of categories change places."""
+    n, n_leaves, sets = len(tree.feature), len(tree.value), tree.codes_of
     node, leaf = np.zeros(n, np.int64), np.zeros(n_leaves, np.int64)
     left, right, parents = np.full(n + n_leaves, -1), np.full(n + n_leaves, -1), np.full(n + n_leaves, _ROOT)
     for k in range(n):
-        for child, place in ((tree.left[k], 2 * k + 1), (tree.right[k], 2 * k + 2)):
+        first, second = (tree.right, tree.left) if k in sets else (tree.left, tree.right)
+        for child, place in ((first[k], 2 * k + 1), (second[k], 2 * k + 2)):
             of_kind, number_of_kind = (node, child) if child >= 0 else (leaf, ~child)
             of_kind[number_of_kind] = place
             parents[place] = node[k]
@@ -161,14 +180,16 @@ def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
         both[node], both[leaf] = of_nodes, of_leaves
         return both
 
-    zeros, none = np.zeros(n), np.zeros(n_leaves, np.int64)
+    zeros, none, categorical = np.zeros(n), np.zeros(n_leaves, np.int64), tree.n_codes > 0
+    by_place = sorted((int(node[k]), codes.astype(np.int64).tolist()) for k, codes in sets.items())
+    sizes = [len(codes) for _, codes in by_place]
     return {
         "base_weights": shortest(placed(zeros, tree.value)),
-        "categories": [],
-        "categories_nodes": [],
-        "categories_segments": [],
-        "categories_sizes": [],
-        "default_left": placed(tree.missing_left.astype(np.int64), none).tolist(),
+        "categories": [code for _, codes in by_place for code in codes],
+        "categories_nodes": [place for place, _ in by_place],
+        "categories_segments": np.cumsum([0, *sizes])[:-1].tolist(),
+        "categories_sizes": sizes,
+        "default_left": placed((tree.missing_left != categorical).astype(np.int64), none).tolist(),
         "id": number,
         "left_children": left.tolist(),
         "loss_changes": shortest(placed(tree.gain, none)),
@@ -176,7 +197,7 @@ def _xgboost_tree(number: int, tree: Trees, n_features: int) -> dict[str, Json]:
         "right_children": right.tolist(),
         "split_conditions": shortest(placed(above, tree.value.astype(np.float32))),
         "split_indices": placed(tree.feature, none).tolist(),
-        "split_type": [0] * (n + n_leaves),
+        "split_type": placed(categorical.astype(np.int64), none).tolist(),
         "sum_hessian": shortest(placed(documents_below(tree), tree.documents)),
         "tree_param": {
             "num_deleted": "0",
@@ -315,7 +336,7 @@ def read_lightgbm(text: str) -> Ensemble:
     LightGBM's raw ones, whatever its objective makes of them.
 
     Raises:
-        ValueError: for several classes, averaged trees, categorical splits, linear leaves, zeros that count as missing, another
+        ValueError: for several classes, averaged trees, linear leaves, zeros that count as missing, another
             version, or a file that ends early or contradicts itself.
     """
     end = text.find("\nend of trees") + 1
@@ -366,7 +387,8 @@ def _entries(number: int, block: str) -> dict[str, str]:
 
 
 class _Given(NamedTuple):
-    """A tree as another tool has it: a split a row, then a leaf a row; a child below 0 is the leaf ``~child``."""
+    """A tree as another tool has it: a split a row, then a leaf a row; a child below 0 is the leaf ``~child``. `codes`: the categories that go
+    left, of splits by some."""
 
     feature: Array
     threshold: Array
@@ -377,6 +399,7 @@ class _Given(NamedTuple):
     documents: Array
     gain: Array
     root: int | None = None
+    codes: Mapping[int, Floats32] = {}
 
 
 def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) -> Trees:
@@ -397,8 +420,8 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
     decision, edges = listed("decision_type", np.int64, **inner), listed("threshold", np.float64, **inner)
     feature = listed("split_feature", np.int64, **inner)
     kind = np.array([_MISSING.get(int(one) & ~3, "?") for one in decision], "U4")
+    categorical = decision & _CATEGORICAL > 0
     for wrong, why in (
-        (decision & _CATEGORICAL > 0, "is categorical; only numerical splits are read"),
         (kind == "zero", "counts zeros as missing (zero_as_missing), which here are values like others"),
         (kind == "?", "has an unknown decision_type"),
     ):
@@ -406,19 +429,37 @@ def _read_lightgbm_tree(number: int, given: Mapping[str, str], n_features: int) 
             raise ValueError(f"tree {number}, split {int(np.argmax(wrong))} {why}")
     if len(edges) != len(decision):
         raise ValueError(f"tree {number} has {len(edges)} thresholds and {len(decision)} decision types")
-    if given.get("num_cat") != "0":
-        raise ValueError(f"tree {number} is categorical by num_cat={given.get('num_cat')}; only numerical splits are read")
+    if given.get("num_cat") != str(int(categorical.sum())):
+        raise ValueError(f"tree {number} has num_cat={given.get('num_cat')} and {int(categorical.sum())} categorical splits")
+    sets = _read_sets(number, edges[categorical], listed("cat_boundaries", np.int64, "0"), listed("cat_threshold", np.uint32, ""))
     if given.get("num_leaves") != str(len(values)) or len(values) != len(decision) + 1:
         raise ValueError(
             f"tree {number} has num_leaves={given.get('num_leaves')}, values of {len(values)} leaves and {len(decision)} splits"
         )
     tree = _Given(
-        feature, _not_above(edges), np.where(kind == "nan", decision & _LEFT > 0, edges >= 0),
+        feature, np.where(categorical, np.float32(0), _not_above(edges)),
+        ~categorical & np.where(kind == "nan", decision & _LEFT > 0, edges >= 0),
         listed("left_child", np.int64, **inner), listed("right_child", np.int64, **inner), values,
         np.maximum(listed("leaf_count", np.int64, " ".join("1" for _ in values)), 1),
         listed("split_gain", np.float64, " ".join("0" for _ in edges)),
+        codes=dict(zip(np.flatnonzero(categorical).tolist(), sets, strict=True)),
     )  # fmt: skip
     return _ordered(number, n_features, tree)
+
+
+def _read_sets(number: int, which: Floats, boundaries: Ints, words: Words32) -> list[Floats32]:
+    """The categories of LightGBM's sets, in the order of the splits that name them."""
+    if boundaries[0] != 0 or (np.diff(boundaries) < 1).any() or boundaries[-1] != len(words):
+        raise ValueError(f"tree {number}: cat_boundaries do not rise from 0 to the {len(words)} words of cat_threshold")
+    if len(words) > MOST_CATEGORIES // 32:
+        raise ValueError(f"tree {number} has categories above {MOST_CATEGORIES:,}")
+    found = []
+    for one in which.tolist():
+        if one not in range(len(boundaries) - 1):
+            raise ValueError(f"tree {number}: a split names the set {one:g}, and there are {len(boundaries) - 1}")
+        own = words[boundaries[int(one)] : boundaries[int(one) + 1]]
+        found.append(np.flatnonzero(np.unpackbits(own.astype("<u4").view(np.uint8), bitorder="little")).astype(np.float32))
+    return found
 
 
 def _not_above(edges: Floats) -> Floats32:
@@ -435,8 +476,8 @@ def read_xgboost(document: Document) -> Ensemble:
     as they are where they are whole numbers, otherwise scaled to a million in all.
 
     Raises:
-        ValueError: for a linear booster, several classes or targets, an objective whose base score is no score, categorical splits,
-            leaves that are vectors, or a document that contradicts itself.
+        ValueError: for a linear booster, several classes or targets, an objective whose base score is no score, leaves that are
+            vectors, or a document that contradicts itself.
     """
     try:
         return _read_xgboost(document["learner"])
@@ -519,8 +560,6 @@ def _constant(value: float) -> Trees:
 
 def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: int) -> Trees:
     _count("num_feature", given["tree_param"]["num_feature"])
-    if any(given.get("split_type", ())) or given.get("categories_nodes"):
-        raise ValueError(f"tree {number} has categorical splits; only numerical ones are read")
     if _count("size_leaf_vector", given["tree_param"].get("size_leaf_vector", "1")) > 1:
         raise ValueError(f"tree {number} has vectors for leaves; a ranker has one score a document")
     whole, real = (
@@ -543,7 +582,14 @@ def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: 
         raise ValueError(
             f"tree {number}, node {node}: the right child is not the node after the left one, where XGBoost looks for it"
         )
-    below = np.nextafter(condition[~leaf], np.float32(-np.inf))
+    _check_parents(number, left, right, parents)
+    sets = _read_segments(number, given, len(left))
+    by_category = np.isin(np.arange(len(left)), [*sets])
+    if (by_category & leaf).any():
+        raise ValueError(f"tree {number} has categories at a leaf")
+    left, right = np.where(by_category, right, left), np.where(by_category, left, right)
+    default = np.where(by_category, 1 - default, default)
+    below = np.where(by_category[~leaf], np.float32(0), np.nextafter(condition[~leaf], np.float32(-np.inf)))
     with np.errstate(over="ignore", invalid="ignore"):
         values = (np.float32(weight) * condition[leaf]).astype(np.float64)
     counts = np.clip(np.nan_to_num(hessian[leaf]).astype(np.float64), 0, 1e18)
@@ -551,9 +597,35 @@ def _read_xgboost_tree(number: int, given: Document, weight: float, n_features: 
         counts *= 1e6 / counts.sum()
     tree = _Given(
         feature[~leaf], below, default[~leaf] == 1, place[left[~leaf]], place[right[~leaf]], values,
-        np.maximum(np.rint(counts), 1), gain[~leaf], int(place[0]),
+        np.maximum(np.rint(counts), 1), gain[~leaf], int(place[0]), {int(place[node]): codes for node, codes in sets.items()},
     )  # fmt: skip
     return _ordered(number, n_features, tree)
+
+
+def _read_segments(number: int, given: Document, n_nodes: int) -> dict[int, Floats32]:
+    """The categories of XGBoost's nodes that have some, by node."""
+    keys = ("categories", "categories_nodes", "categories_segments", "categories_sizes", "split_type")
+    categories, nodes, begins, sizes, kinds = (_wholes(f"tree {number}, {key}", given.get(key, [])) for key in keys)
+    of_categories = np.flatnonzero(kinds)
+    if len(kinds) not in (0, n_nodes) or not ((kinds == 0) | (kinds == 1)).all() or not np.array_equal(of_categories, nodes):
+        raise ValueError(f"tree {number} has a split_type other than its categories_nodes")
+    if not len(nodes) == len(begins) == len(sizes) or (sizes < 1).any() or not np.array_equal(begins, np.cumsum(sizes) - sizes):
+        raise ValueError(f"tree {number}: categories_segments and categories_sizes do not follow each other, node by node")
+    if sizes.sum() != len(categories) or (categories < 0).any() or (categories > MOST_CATEGORIES).any():
+        raise ValueError(f"tree {number} has other categories than {int(sizes.sum())} whole numbers from 0 to {MOST_CATEGORIES:,}")
+    split = np.split(categories.astype(np.float32), np.cumsum(sizes)[:-1])
+    return {node: np.unique(own) for node, own in zip(nodes.tolist(), split, strict=False)}
+
+
+def _check_parents(number: int, left: Ints, right: Ints, parents: Ints) -> None:
+    """XGBoost follows these without looking; children are there."""
+    inner, expected = np.flatnonzero(left != -1), np.where((parents >= 0) & (parents < len(left)), parents, _ROOT)
+    expected[left[inner]] = expected[right[inner]] = inner
+    if (wrong := np.flatnonzero(expected != parents)).size:
+        node = int(wrong[0])
+        raise ValueError(
+            f"tree {number}, node {node}: its parent is {parents[node]} by parents, and {expected[node]} by the children"
+        )
 
 
 def _ordered(number: int, n_features: int, given: _Given) -> Trees:
@@ -564,7 +636,7 @@ def _ordered(number: int, n_features: int, given: _Given) -> Trees:
         ValueError: for arrays of different lengths, a feature or child that does not exist, a node that is reached twice, or a value
             that is not finite.
     """
-    feature, threshold, missing_left, left, right, value, documents, gain, root = given
+    feature, threshold, missing_left, left, right, value, documents, gain, root, codes = given
     n, n_leaves = len(feature), len(value)
     lengths = {len(array) for array in (feature, threshold, missing_left, left, right, gain)}
     children = np.concatenate((left, right))
@@ -600,4 +672,6 @@ def _ordered(number: int, n_features: int, given: _Given) -> Trees:
         node_starts=np.array([0, len(nodes)]),
         leaf_starts=np.array([0, len(leaves)]),
         gain=np.asarray(gain)[nodes].astype(np.float64),
+        n_codes=np.array([len(codes.get(node, ())) for node in nodes], np.int32),
+        codes=np.concatenate([codes.get(node, _NO_CODES) for node in nodes] or [_NO_CODES]),
     )

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from ltr.kernels.kernel import (
     F8_1D,
     F8_2D,
+    I1,
     I1_1D,
     I8,
     I8_1D,
@@ -47,9 +48,10 @@ from ltr.kernels.ranking import sort_falling
 from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, pieces_of, size_of
+from ltr.trees.histograms import N_BINS
 from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves
 from ltr.trees.sparse_dataset import SparseDataset
-from ltr.trees.splits import SEARCH, Nodes, SplitSearch, best_split, middle_value, narrowed, search, search_all
+from ltr.trees.splits import SEARCH, Nodes, SplitSearch, best_split, middle_value, narrowed, search_all, search_feature, write_sides
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class TreeOptions:
         monotone: ``int8 [features]``: the score may only rise with the feature (1), only fall (−1), or do either (0).
         groups: ``bool [groups, features]``: a path from the root to a leaf splits by features of one group; every feature is in some
             group. Without any group, by whatever features.
+        cat_smooth, cat_l2: of features of categories, in the unit of `l2`.
     """
 
     n_leaves: int
@@ -75,6 +78,8 @@ class TreeOptions:
     l2: float
     monotone: NDArray[np.int8]
     groups: Bools = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+    cat_smooth: float = 0.0
+    cat_l2: float = 0.0
 
 
 class Growth(NamedTuple):
@@ -256,20 +261,25 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
     allowed = np.ones(source.bins.n_features, np.bool_) if allowed is None else allowed
     (gradient_scale, fine_gradient), (hessian_scale, fine_hessian) = _scales(source.n_documents, source.largest(), source.sizes)
     n_rows = source.root((gradient_scale, hessian_scale), options.newton_gain)
+    weight_scale = hessian_scale if options.newton_gain else 1.0
     space = SplitSearch(
         source.bins.columns, np.diff(source.bins.starts), source.has_missing, allowed, options.monotone, max(options.min_docs_in_leaf, 1),
-        options.newton_gain, options.l2 * (hessian_scale if options.newton_gain else 1.0), options.groups,
+        options.newton_gain, options.l2 * weight_scale, options.groups, source.bins.categorical, options.cat_smooth * weight_scale,
+        options.cat_l2 * weight_scale,
     )  # fmt: skip
     nodes, gain, order, documents, bounds = source.grow(n_rows, options.n_leaves, space)
     if len(gain) == 0:
         return None
     totals = source.totals((fine_gradient, fine_hessian), order, nodes)
-    unit = (hessian_scale if options.newton_gain else 1.0) / gradient_scale
-    values = _leaf_values(totals, (fine_gradient, fine_hessian), documents, bounds * unit, options)
+    unit = weight_scale / gradient_scale
+    codes = _codes(source.bins, nodes)
+    l2 = leaf_l2(options, np.array([len(own) for own in codes]), nodes.left, nodes.right)
+    values = _leaf_values(totals, (fine_gradient, fine_hessian), documents, bounds * unit, options, l2)
+    of_numbers = np.array([len(own) == 0 for own in codes])
     return Trees(
         feature=nodes.feature.astype(np.int32),
-        threshold=_threshold(source.bins, nodes.feature, nodes.split),
-        missing_left=nodes.missing_left,
+        threshold=np.where(of_numbers, _threshold(source.bins, nodes.feature, nodes.split), np.float32(0)),
+        missing_left=nodes.missing_left & of_numbers,
         left=nodes.left.astype(np.int32),
         right=nodes.right.astype(np.int32),
         value=values,
@@ -277,15 +287,27 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
         node_starts=np.array([0, len(gain)]),
         leaf_starts=np.array([0, len(values)]),
         gain=gain * unit / gradient_scale,
+        n_codes=np.array([len(own) for own in codes], np.int32),
+        codes=np.concatenate(codes),
     )
 
 
-def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, n_leaves: int, options: TreeOptions) -> tuple[Floats, Ints]:
+def leaf_l2(options: TreeOptions, n_codes: Ints | Ints32, left: Ints | Ints32, right: Ints | Ints32) -> Floats:
+    """What is added to the weight of each leaf, ``float64 [leaves]``: right below a split by categories `TreeOptions.cat_l2` too, as in the
+    split's gain (LightGBM's rule)."""
+    l2 = np.full(len(left) + 1, options.l2)
+    for side in (left, right):
+        l2[~side[(side < 0) & (n_codes > 0)]] += options.cat_l2
+    return l2
+
+
+def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, l2: Floats, options: TreeOptions) -> tuple[Floats, Ints]:
     """What the leaves of a tree would be, had it been grown with its splits on these documents.
 
     Args:
         gradients: gradient and hessian, ``float64 [documents]``.
         leaf: ``int32 [documents]``, where each document falls.
+        l2: of each leaf, `leaf_l2`.
 
     Returns:
         Values ``float64 [leaves]``, and how many documents each leaf has, ``int64 [leaves]``.
@@ -296,11 +318,12 @@ def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, n_leaves: int, 
         (largest_of(gradient), largest_of(hessian)),
         lambda coarse: (size_of(gradient, coarse[0]), size_of(hessian, coarse[1])),
     )
+    n_leaves = len(l2)
     totals = np.zeros((n_leaves, 2), np.int64)
     for column, (side, scale) in enumerate(((gradient, fine_gradient), (hessian, fine_hessian))):
         np.add.at(totals[:, column], leaf, np.rint(side * scale).astype(np.int64))
     documents, anywhere = np.bincount(leaf, minlength=n_leaves), np.tile([-np.inf, np.inf], (n_leaves, 1))
-    return _leaf_values(totals, (fine_gradient, fine_hessian), documents, anywhere, options), documents
+    return _leaf_values(totals, (fine_gradient, fine_hessian), documents, anywhere, options, l2), documents
 
 
 def _scales(
@@ -312,13 +335,15 @@ def _scales(
     return fine_scales(coarse[0], gradient + n_documents, 31, 62), fine_scales(coarse[1], hessian + n_documents, 32, 62)
 
 
-def _leaf_values(totals: Ints, fine: tuple[float, float], documents: Ints, bounds: Floats, options: TreeOptions) -> Floats:
-    """Values ``float64 [leaves]`` from `GradientSource.totals` by these scales; `bounds` of each, ``float64 [leaves, 2]``."""
+def _leaf_values(
+    totals: Ints, fine: tuple[float, float], documents: Ints, bounds: Floats, options: TreeOptions, l2: Floats
+) -> Floats:
+    """Values ``float64 [leaves]`` from `GradientSource.totals` by these scales; `bounds` of each, ``float64 [leaves, 2]``, and its `l2`."""
     values = np.empty(len(documents))
     for k in range(len(values)):
         gradient = int(totals[k, 0]) / fine[0]
         weight = int(totals[k, 1]) / fine[1] if options.newton_leaf else float(documents[k])
-        weight += options.l2
+        weight += l2[k]
         size = gradient / weight if weight > 0.0 else 0.0 if gradient == 0.0 else np.copysign(np.inf, gradient)
         size = min(max(size, bounds[k, 0]), bounds[k, 1])
         values[k] = options.learning_rate * min(max(size, -options.largest_leaf), options.largest_leaf)
@@ -330,6 +355,15 @@ def _threshold(bins: Bins, feature: Ints, split: Ints) -> Floats32:
     padded = np.append(bins.edges, np.float32(np.inf))
     last = split == np.diff(bins.starts)[feature]
     return padded[np.where(last, len(bins.edges), bins.starts[feature] + split)]
+
+
+def _codes(bins: Bins, nodes: Nodes) -> list[Floats32]:
+    """The categories that go left at each node, rising; none of a feature of numbers."""
+    found = []
+    for f, goes_left in zip(nodes.feature, nodes.goes_left, strict=True):
+        own = bins.edges[bins.starts[f] : bins.starts[f + 1]] if bins.categorical[f] else bins.edges[:0]
+        found.append(own[goes_left[: len(own)]])
+    return found
 
 
 @njit(cache=True, parallel=True)
@@ -363,7 +397,7 @@ def admissible_split(
     n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
     search_all(histogram, space, bounds, gains, splits, lefts)
-    counted, by_count = np.zeros(n_features, np.bool_), not space.newton
+    counted = np.zeros(n_features, np.bool_)
     while True:
         f = int(np.argmax(gains))
         if gains[f] <= 0.0:
@@ -371,18 +405,8 @@ def admissible_split(
         if counted[f]:
             return gains[f], f, splits[f], lefts[f]
         counted[f] = True
-        gains[f], splits[f], lefts[f] = search(
-            histogram[space.columns[f]],
-            in_bins(source, leaf, f),
-            counted[f],
-            space.n_edges[f],
-            space.has_missing[f],
-            space.min_docs,
-            by_count,
-            space.l2,
-            space.monotone[f],
-            bounds,
-        )
+        counts = in_bins(source, leaf, f)
+        gains[f], splits[f], lefts[f] = search_feature(f, histogram[space.columns[f]], counts, counted[f], space, bounds)
 
 
 def best_first(
@@ -392,8 +416,8 @@ def best_first(
 
     Args:
         source: the documents, of which the next three ask.
-        split: ``split(source, leaf, new, feature, split, missing_left)`` orders the documents of a leaf by the side they would go to;
-            returns how many would go left.
+        split: ``split(source, leaf, new, feature, goes_left)`` orders the documents of a leaf by the side that the bins of a feature go to,
+            ``bool [bins]``; returns how many would go left.
         subtract: ``subtract(source, leaf, new, left_is_smaller, searched)``: the split just tried stays: `new` has the smaller side,
             `leaf` the larger one, and both have their histograms where they will be `searched`.
         in_bins: ``in_bins(source, leaf, feature)`` → documents of a leaf in each bin of a feature, ``int64 [bins]``.
@@ -412,7 +436,7 @@ def best_first(
     bounds[:, 0], bounds[:, 1] = -np.inf, np.inf
     node_feature, node_split = np.empty(n_leaves - 1, np.int64), np.empty(n_leaves - 1, np.int64)
     node_missing, node_gain = np.zeros(n_leaves - 1, np.bool_), np.zeros(n_leaves - 1)
-    children = np.zeros((n_leaves - 1, 2), np.int64)
+    children, goes_left = np.zeros((n_leaves - 1, 2), np.int64), np.empty((n_leaves - 1, N_BINS), np.bool_)
     sizes[0] = n_rows
     if n_rows >= 2 * min_docs:
         gains[0], features[0], splits[0], missing_left[0] = best_split(histograms[0], space, bounds[0])
@@ -422,7 +446,8 @@ def best_first(
         if gains[leaf] <= 0.0:
             break
         f = features[leaf]
-        n_left = split(source, leaf, n_grown, f, splits[leaf], missing_left[leaf])
+        write_sides(histograms[leaf, space.columns[f]], space, f, splits[leaf], missing_left[leaf], goes_left[node])
+        n_left = split(source, leaf, n_grown, f, goes_left[node])
         if min(n_left, sizes[leaf] - n_left) < min_docs:
             gains[leaf], features[leaf], splits[leaf], missing_left[leaf] = admissible_split(
                 source, in_bins, leaf, histograms[leaf], narrowed(space, open_groups[leaf]), bounds[leaf]
@@ -467,13 +492,13 @@ def best_first(
     for k in range(node):
         a, b = children[k, 0], children[k, 1]
         left_child[k], right_child[k] = ~number[~a] if a < 0 else a, ~number[~b] if b < 0 else b
-    nodes = Nodes(node_feature[:node], node_split[:node], node_missing[:node], left_child, right_child)
+    nodes = Nodes(node_feature[:node], node_split[:node], node_missing[:node], left_child, right_child, goes_left[:node])
     return Growth(nodes, node_gain[:node], order, documents, of_leaf)
 
 
 BEST_FIRST: Kernel = njit(cache=True)(best_first)
 """`best_first` to be compiled: see `growing`."""
-_NODES = record_type(Nodes, I8_1D, I8_1D, I1_1D, I8_1D, I8_1D)
+_NODES = record_type(Nodes, I8_1D, I8_1D, I1_1D, I8_1D, I8_1D, types.Array(I1, 2, "C"))
 _GROWTH = record_type(Growth, _NODES, F8_1D, I8_1D, I8_1D, F8_2D)
 
 

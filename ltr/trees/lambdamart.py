@@ -14,32 +14,35 @@ from ltr.data.plain_function import AnyFunction, PlainFunction
 from ltr.data.queries import Queries, canonical
 from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats
+from ltr.kernels.machines import ALONE, Machines
 from ltr.metrics.measure import Measure
-from ltr.objectives.debiased import Debiased, debiased
+from ltr.objectives.debiased import debiased
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
+from ltr.objectives.shown import ONLY_FEATURES, looks, shown_once
 from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
 from ltr.objectives.two_class import TwoClassObjective
-from ltr.objectives.unbiased import ONLY_FEATURES, Kind, Unbiased, by_rank, in_words, looks, shown_once
+from ltr.objectives.unbiased import Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
+from ltr.rankers.fair_pages import FairPages
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Callback, Progress, checked_callbacks
+from ltr.rankers.verdict import NAIVE
 from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.ensemble import Trees, join
-from ltr.trees.grower import TreeOptions, leaves_again
-from ltr.trees.regression_em import TREES, RegressionEM
+from ltr.trees.grower import TreeOptions, leaf_l2, leaves_again
+from ltr.trees.regression_em import TREES, LooksObjective, found
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
 from ltr.trees.watch import Watch, is_function, read_stopping
+from ltr.trees.ways import WAYS, asking, check_biases, check_way
 
 BIASES = "unbiased/biases"
 """Of a saved model: `LambdaMART.biases`."""
-WAYS: tuple[Kind, ...] = ("ipw", "pairwise", "additive")
-"""To take position bias out of clicks."""
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
 
@@ -68,6 +71,11 @@ class LambdaMART(TreeRanker):
         query_share: share of the training queries that each tree is grown on, a new draw for each.
         feature_share: share of the features that each tree may split by, a new draw for each.
         monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
+        categorical: names of features whose values are categories, whole numbers from 0 on. A split divides them into two sets, the best of
+            those in the order of gradient/(hessian + cat_smooth) (LightGBM's way); the 254 most frequent count, all others, and later
+            unknown ones, are as if missing and go right.
+        cat_smooth, cat_l2: added to Σ hessian/σ² of a category where they are put in order, and of a leaf in the gain of a split by
+            categories (LightGBM's).
         interactions: groups of features, by name: a path from the root to a leaf splits by features of one group only. A feature in none
             stands alone. Left out, all may meet.
         base: name of a feature that holds the scores of another model; training starts from them, prediction adds them.
@@ -75,7 +83,8 @@ class LambdaMART(TreeRanker):
         conventions: label rules.
         stop_on: measure on validation queries whose best iteration is kept; None keeps all trees. Also a function of (scores, queries), of
             which more is better, or several of both: training stops as soon as one of them, on one set of validation queries, has no new
-            best, and that one's best iteration is kept; that of the first where none stops it (as in LightGBM).
+            best, and that one's best iteration is kept; that of the first where none stops it (as in LightGBM). How it reads clicks where
+            `unbiased`: `ltr.rankers.fair_pages`.
         patience: iterations without a new best before stopping; 0 never stops early.
         biases: what was learned of ranks before each tree, and after the last (`ltr.objectives.unbiased`), ``float64 [trees + 1, sides,
             ranks]``.
@@ -107,6 +116,9 @@ class LambdaMART(TreeRanker):
     query_share: float = 0.8
     feature_share: float = 0.5
     monotone: Mapping[str, int] = field(default_factory=dict)
+    categorical: Sequence[str] = ()
+    cat_smooth: float = 10.0
+    cat_l2: float = 10.0
     interactions: Sequence[Sequence[str]] = ()
     base: str | None = None
     seed: int = 1
@@ -116,7 +128,7 @@ class LambdaMART(TreeRanker):
     history: Mapping[str, Mapping[str, Floats]] | None = learned(None, compare=False)
     spans: ClassVar[Mapping[str, Span]] = {
         "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": replace(whole(1, 1_000_000_000), or_none=True),
-        "largest_leaf": FACTOR, "l2": PENALTY, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
+        "largest_leaf": FACTOR, "l2": PENALTY, "cat_smooth": PENALTY, "cat_l2": PENALTY, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
         "patience": whole(0, 1_000_000_000),
     }  # fmt: skip
 
@@ -126,7 +138,7 @@ class LambdaMART(TreeRanker):
         **dict.fromkeys(("min_child_samples", "min_data_in_leaf"), "min_docs_in_leaf"), **dict.fromkeys(("reg_lambda", "lambda_l2"), "l2"),
         **dict.fromkeys(("colsample_bytree", "feature_fraction"), "feature_share"), "max_bin": "max_bins", "max_delta_step": "largest_leaf",
         **dict.fromkeys(("subsample", "bagging_fraction"), "query_share"), "sigmoid": "sigma", "random_state": "seed",
-        "monotone_constraints": "monotone", "interaction_constraints": "interactions", "lambdarank_norm": "normalise",
+        "monotone_constraints": "monotone", "categorical_feature": "categorical", "cat_features": "categorical", "interaction_constraints": "interactions", "lambdarank_norm": "normalise",
         **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "patience"), **dict.fromkeys(("eval_metric", "metric"), "stop_on"),
         **dict.fromkeys(("init_score", "base_margin"), "base"),
     }  # fmt: skip
@@ -144,6 +156,7 @@ class LambdaMART(TreeRanker):
                 f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
             )
         object.__setattr__(self, "stop_on", read_stopping(self.stop_on))
+        self._check_categorical()
         groups = self.interactions if isinstance(self.interactions, list | tuple) else (None,)
         if not all(isinstance(group, list | tuple) and group and all(isinstance(name, str) for name in group) for group in groups):
             raise ValueError(
@@ -153,7 +166,7 @@ class LambdaMART(TreeRanker):
         if self.unbiased is not None:
             way = Unbiased.of(self.unbiased)
             object.__setattr__(self, "unbiased", way)
-            self._check_unbiased(way)
+            check_way(way, self.terms, self.normalise, self.loss)
         flat = [name for term in self.terms for name in (term.cost, term.construction) if name in WITHOUT_HESSIAN]
         if flat and "newton" in (self.gain, self.leaf):
             raise ValueError(f"LambdaMART: {flat[0]!r} has no hessian; take gain: least_squares and leaf: gradient with it")
@@ -162,10 +175,21 @@ class LambdaMART(TreeRanker):
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
             )
 
+    def _check_categorical(self) -> None:
+        given = self.categorical
+        if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given) or len({*given}) < len(given):
+            raise ValueError(
+                f"LambdaMART: categorical={given!r}; it takes names of features, each once, such as ['site', 'language']"
+            )
+        object.__setattr__(self, "categorical", tuple(given))
+        for name in given:
+            if self.monotone.get(name) or name == self.base:
+                raise ValueError(f"LambdaMART: {name!r} is categorical, and categories have no order to be monotone or a base by")
+
     @property
     def features_read(self) -> tuple[str, ...]:
-        """The base, and the monotone features."""
-        return (*([self.base] if self.base else []), *self.monotone)
+        """The base, and the monotone and categorical features."""
+        return (*([self.base] if self.base else []), *self.monotone, *self.categorical)
 
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need."""
@@ -212,6 +236,15 @@ class LambdaMART(TreeRanker):
                 f"LambdaMART: max_bins={self.max_bins}, and the queries were binned with {binned.max_bins}; take "
                 f"ltr.Binned(queries, max_bins={self.max_bins})"
             )
+        if binned is not None and binned.categorical != self.categorical:
+            raise ValueError(
+                f"LambdaMART: categorical={list(self.categorical)}, and the queries were binned with {list(binned.categorical)}; take "
+                f"ltr.Binned(queries, categorical={list(self.categorical)})"
+            )
+        if self.categorical and is_sparse(given.features):
+            raise ValueError(
+                "LambdaMART: categorical features are not yet read from sparse ones; give dense features, or leave them out"
+            )
         several = valid if isinstance(valid, list | tuple) else () if valid is None else (valid,)
         for one in several or (None,):
             check_data(self, given, one)
@@ -219,14 +252,12 @@ class LambdaMART(TreeRanker):
             raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
         if self.unbiased is not None and preferences is not None:
             raise ValueError("LambdaMART: preferences have no positions; leave unbiased out")
-        if self._way and self._way.kind == "auto":
-            return self._chosen_way(queries if binned else given, tuple(several), tick, start, checked_callbacks(callbacks))
-        learner = replace(self, biases=self._biases_before(start, given))
-        shard = Shard(learner, given, preferences, binned)
-        fitted = self._boosted(shard, tuple(several), tick, start, checked_callbacks(callbacks))
-        if self._way and self._way.kind != "ipw" and shown_once(self._way, given, self.terms[0]):
-            return replace(fitted, remarks=(*fitted.remarks, ONLY_FEATURES))
-        return fitted
+        if self._way is None or self._way.kind != "auto":
+            return self._trained(Shard(self, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
+        if start is not None:
+            return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
+        binned = binned if binned or is_sparse(given.features) else Binned(given, self.max_bins, self.categorical)
+        return self._chosen_way(Shard(self, given, None, binned), tuple(several), tick, None, {}, checked_callbacks(callbacks))
 
     def fit_watched(
         self,
@@ -264,8 +295,15 @@ class LambdaMART(TreeRanker):
         valid: Queries | None = None,
         tick: Tick | None = None,
         start: "LambdaMART | None" = None,
+        finished: "dict[str, LambdaMART] | None" = None,
+        looks: dict[Unbiased, Floats] | None = None,
     ) -> "LambdaMART":
         """`fit` on queries in several parts, which are reached through `ask` (`ltr.trees.shards`): the same model, byte for byte.
+
+        Args:
+            start: of ``unbiased: auto`` a model of one of its ways, which that way goes on from.
+            finished: of ``unbiased: auto`` the ways that were trained before a part was lost, by name; what is trained here is added.
+            looks: propensities that were estimated on the same parts before, by how; what is estimated here is added.
 
         Raises:
             ValueError: as `fit`, for parts that do not belong together, and for functions, which stay where they are.
@@ -273,32 +311,52 @@ class LambdaMART(TreeRanker):
         """
         for own in self.functions:
             raise ValueError(f"LambdaMART: {own.name} is a function, which is not sent to several parts; train it in one")
-        if self.unbiased is not None:
-            raise ValueError("LambdaMART: unbiased learns of all queries together and not yet of several parts; train it in one")
-        return self._boosted(Shards(self, ask), () if valid is None else (valid,), tick, start)
+        data, judging = Shards(self, ask, looks), () if valid is None else (valid,)
+        if self._way and self._way.kind == "auto":
+            return self._chosen_way(data, judging, tick, start, {} if finished is None else finished)
+        return self._trained(data, judging, tick, start)
 
-    def _chosen_way(
+    def _trained(
         self,
-        queries: Queries | Binned,
+        data: Shard | Shards,
         valid: tuple[Queries, ...],
         tick: Tick | None,
         start: "LambdaMART | None",
-        callbacks: tuple[Callback, ...],
+        callbacks: tuple[Callback, ...] = (),
     ) -> "LambdaMART":
-        """`fit` in every way that ``unbiased: auto`` knows, and the one that the first validation queries choose; of a `start` the way that it
-        was fitted in."""
-        if start is not None:
-            return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
-        given = queries.queries if isinstance(queries, Binned) else queries
-        binned = queries if isinstance(queries, Binned) or is_sparse(given.features) else Binned(queries, self.max_bins)
-        measure = str(self.watched or Measure.of("ndcg_10"))
+        data.model, way = replace(self, biases=self._biases_before(start, data)), self._way
+        if way is None:
+            return self._boosted(data, valid, tick, start, callbacks)
+        measures = [measure for measure in self.stopping if isinstance(measure, str)]
+        fair, told = FairPages.watching(way, self.terms[0], measures, valid, lambda way: self._looks(way, data))
+        if way.kind != "ipw" and shown_once(asking(data, way, self.terms[0])):
+            told = (*told, ONLY_FEATURES)
+        fitted = self._boosted(data, valid, tick, start, callbacks, fair)
+        return replace(fitted, remarks=(*fitted.remarks, *told))
+
+    def _chosen_way(
+        self,
+        data: Shard | Shards,
+        valid: tuple[Queries, ...],
+        tick: Tick | None,
+        start: "LambdaMART | None",
+        finished: "dict[str, LambdaMART]",
+        callbacks: tuple[Callback, ...] = (),
+    ) -> "LambdaMART":
+        """The ranker in every way that ``unbiased: auto`` knows, and the one that the first validation queries choose."""
         assert self._way is not None
+        measure = str(self.watched or Measure.of("ndcg_10"))
         auto = Auto(self._way, self.terms, self.normalise, self.conventions, measure, WAYS)
 
         def fit(way: Unbiased | None) -> LambdaMART:
-            return replace(self, unbiased=way).fit(binned, valid, tick, callbacks=callbacks)
+            name, own = way.kind if way else NAIVE, replace(self, unbiased=way)
+            if name not in finished:
+                begun = start if start is not None and start.unbiased == way else None
+                finished[name] = own._trained(data.learning(own), valid, tick, begun, callbacks)
+            return finished[name]
 
-        return chosen_way(auto, given, valid[0] if valid else None, lambda how: self._looks(how, given), fit)
+        asking(data, self._way, self.terms[0])("clicked")
+        return chosen_way(auto, valid[0] if valid else None, lambda way: self._looks(way, data), fit)
 
     def _boosted(
         self,
@@ -307,12 +365,13 @@ class LambdaMART(TreeRanker):
         tick: Tick | None,
         start: "LambdaMART | None",
         callbacks: tuple[Callback, ...] = (),
+        fair: FairPages | None = None,
     ) -> "LambdaMART":
         least_docs = self._least_docs(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
         options = self._options(least_docs, data.names)
-        watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None)
+        watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None, fair)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
         try:
             for iteration in range(begun.n_trees, self.n_trees):
@@ -329,12 +388,14 @@ class LambdaMART(TreeRanker):
                     break
                 judged = len(trees)
         except ShardLost as lost:
-            lost.so_far = replace(self, trees=join(trees[:judged]), names=data.names, curve=watch.curve(), remarks=remarks)
+            lost.so_far = replace(
+                self, trees=join(trees[:judged]), biases=data.learned, names=data.names, curve=watch.curve(), remarks=remarks
+            )
             raise
         ensemble = join(trees)
         kept = ensemble.first(watch.kept.best) if watch.kept else ensemble
         rest = ensemble.between(kept.n_trees, ensemble.n_trees)
-        biases = _learned_biases(data)
+        biases = data.learned
         if self._way and biases is not None:
             remarks = (*remarks, in_words(self._way, biases[min(kept.n_trees, len(biases) - 1)]))
         return replace(
@@ -350,10 +411,11 @@ class LambdaMART(TreeRanker):
 
     def _options(self, least_docs: int, names: tuple[str, ...]) -> TreeOptions:
         newton = self.leaf == "newton"
+        unit = self.sigma**2 if newton else 1.0
         return TreeOptions(
             self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
-            self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * self.sigma**2 if newton else self.l2,
-            np.array([self.monotone.get(name, 0) for name in names], np.int8), self._groups(names),
+            self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * unit,
+            np.array([self.monotone.get(name, 0) for name in names], np.int8), self._groups(names), self.cat_smooth * unit, self.cat_l2 * unit,
         )  # fmt: skip
 
     def _groups(self, names: tuple[str, ...]) -> Bools:
@@ -384,13 +446,14 @@ class LambdaMART(TreeRanker):
         if self.why_fixed:
             raise ValueError(f"LambdaMART.refit_leaves: {self.why_fixed}")
         queries, options = canonical(queries), self._options(1, self.names)
-        learner = replace(self, biases=self._biases_before(None, queries))
+        learner = replace(self, biases=self._biases_before(None, Shard(self, queries)))
         objective, scores = learner.objective_over(queries), self.offset(queries.features, queries.names)
         values = ensemble.value.copy()
         for k in range(ensemble.n_trees):
-            leaf = ensemble.between(k, k + 1).leaves(queries.features)[:, 0]
+            tree = ensemble.between(k, k + 1)
+            leaf, l2 = tree.leaves(queries.features)[:, 0], leaf_l2(options, tree.n_codes, tree.left, tree.right)
             own = values[ensemble.leaf_starts[k] : ensemble.leaf_starts[k + 1]]
-            found, documents = leaves_again(weighted(objective(scores, k), queries), leaf, len(own), options)
+            found, documents = leaves_again(weighted(objective(scores, k), queries), leaf, l2, options)
             own[:] = np.where(documents > 0, keep * own + (1 - keep) * found, own)
             scores += own[leaf]
         remarks = (f"leaves refitted to {queries.n_queries} queries, keeping {keep:g} of each",)
@@ -415,61 +478,73 @@ class LambdaMART(TreeRanker):
         return self.attributions(features)
 
     def objective_over(
-        self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
+        self,
+        queries: Queries,
+        preferences: Preferences | None = None,
+        sizes: tuple[int, int] | None = None,
+        machines: Machines = ALONE,
     ) -> ObjectiveFunction:
-        """The objective over these queries, or over `preferences` where there are any; `sizes`: see `TwoClassObjective`."""
+        """The objective over these queries, or over `preferences` where there are any; `sizes`: see `TwoClassObjective`; `machines`: which have
+        the other queries."""
         if preferences is not None:
             return PreferenceObjective(queries, preferences, self.sigma)
         if isinstance(self.objective, PlainFunction):
             return PlainObjective(queries, self.objective)
         if self.loss == "ranking":
-            return self._ranking_objective(queries)
+            return self._ranking_objective(queries, machines)
         measure = Measure.of(self.terms[0].measure)
         return TwoClassObjective(queries, measure, self.conventions, self.sigma, self.loss == "balanced", sizes)
 
-    def _ranking_objective(self, queries: Queries) -> ObjectiveFunction:
+    def _ranking_objective(self, queries: Queries, machines: Machines) -> ObjectiveFunction:
+        how = self._way
+        if how is not None and how.estimate == "regression_em" and self.biases is None:
+            return LooksObjective(queries, self.terms[0], how, machines)
         objective = Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
-        if self._way is None:
+        if how is None:
             return objective
-        return debiased(objective, self._way, self.conventions, self.learning_rate, self.biases)
+        return debiased(objective, how, self.conventions, self.learning_rate, self.biases, machines)
 
     @property
     def _way(self) -> Unbiased | None:
         """`unbiased`, which has been read."""
         return cast(Unbiased | None, self.unbiased)
 
-    def _check_unbiased(self, way: Unbiased) -> None:
-        if not self.terms or self.loss != "ranking":
-            given = f"loss={self.loss!r}" if self.loss != "ranking" else "a function"
-            raise ValueError(f"LambdaMART: unbiased weighs pairs of an objective's measure; {given} has none")
-        if way.kind not in (*WAYS, "auto"):
-            raise ValueError(
-                f"LambdaMART: unbiased: {way.kind} learns together with a net (kind: lambdarank); take {', '.join(WAYS)} or auto"
-            )
-        way.check(self.terms, self.normalise)
-
-    def _biases_before(self, start: "LambdaMART | None", queries: Queries) -> Floats | None:
+    def _biases_before(self, start: "LambdaMART | None", data: Shard | Shards) -> Floats | None:
         """What is known of ranks before the first tree that is to be grown."""
         how = self._way
-        if how is None:
-            return None
-        if how.kind == "ipw":
-            return self._looks(how, queries)[None, None]
-        if start is None or start.biases is None or start._way is None or start._way.kind != how.kind:
+        if how is not None and how.kind == "ipw":
+            return self._looks(how, data)[None, None]
+        if how is None or start is None or start.biases is None or start._way is None or start._way.kind != how.kind:
             return None
         return start.biases[: min(start.ensemble.n_trees, self.n_trees) + 1]
 
-    def _looks(self, how: Unbiased, queries: Queries) -> Floats:
+    def _looks(self, how: Unbiased, data: Shard | Shards) -> Floats:
         """Propensities of ranks, ``float64 [ranks]``; where `how` asks for it other trees find them."""
-        if how.estimate == "regression_em":
-            estimate = RegressionEM(how, self.terms[0])
-            LambdaMART(**TREES, objective=estimate).fit(queries)
-            how = estimate.found
-        return looks(how, queries, self.terms[0])
+        if how not in data.looks:
+            data.looks[how] = looks(self._by_trees(how, data), asking(data, how, self.terms[0]))
+        return data.looks[how]
+
+    def _by_trees(self, how: Unbiased, data: Shard | Shards) -> Unbiased:
+        """`how`, with propensities where trees are to find them."""
+        if how.estimate != "regression_em":
+            return how
+        seeker = LambdaMART(**TREES, objective=self.terms, unbiased=how)
+        try:
+            trees = seeker._boosted(data.learning(seeker), (), None, None)
+        except ShardLost as lost:
+            lost.so_far = None
+            raise
+        assert trees.biases is not None
+        return found(how, trees.biases[-1, 0])
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
-        named = (*self.monotone, *(name for group in self.interactions for name in group), *([self.base] if self.base else []))
+        named = (
+            *self.monotone,
+            *self.categorical,
+            *(name for group in self.interactions for name in group),
+            *([self.base] if self.base else []),
+        )
         unknown = [name for name in named if name not in names]
         if unknown:
             raise ValueError(f"LambdaMART: no feature {unknown[0]!r} in this data set; it has {', '.join(names[:5])} …")
@@ -486,11 +561,7 @@ class LambdaMART(TreeRanker):
 
     def _with_arrays(self, arrays: Arrays) -> "LambdaMART":
         biases = arrays.get(BIASES)
-        sides = self._way.sides if self._way else 0
-        if biases is not None and (biases.dtype != np.float64 or biases.ndim != 3 or biases.shape[1] != sides or not biases.size):
-            raise ValueError(f"biases of ranks have shape {biases.shape}, and unbiased is {self.unbiased}")
-        if biases is not None and not np.isfinite(biases).all():
-            raise ValueError("a bias of a rank is not finite")
+        check_biases(biases, self._way)
         trees = {name: array for name, array in arrays.items() if name != BIASES}
         return replace(super()._with_arrays(trees), biases=biases)
 
@@ -550,9 +621,3 @@ class LambdaMART(TreeRanker):
     def importances(self) -> dict[str, Floats]:
         """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
-
-
-def _learned_biases(data: Shard | Shards) -> Floats | None:
-    """What was learned of ranks, where anything was."""
-    objective = data.objective if isinstance(data, Shard) else None
-    return np.array(objective.biases) if isinstance(objective, Debiased) else None

@@ -21,6 +21,7 @@ from numba import njit, prange, types
 
 from ltr.kernels.kernel import (
     I1,
+    I1_1D,
     I4_1D,
     I8,
     I8_1D,
@@ -41,7 +42,7 @@ from ltr.kernels.kernel import (
     record_type,
 )
 from ltr.kernels.prefetch import prefetch
-from ltr.trees.binning import BLOCK, MISSING, Bins, apply_bins, find_bins, find_missing
+from ltr.trees.binning import BLOCK, Bins, apply_bins, find_bins, find_missing
 from ltr.trees.fixed_point import PIECE
 from ltr.trees.histograms import AHEAD, N_BINS, HistogramBuffers, build
 from ltr.trees.splits import Nodes
@@ -87,15 +88,17 @@ class BinnedDataset:
         return memory[: len(self.rows)]
 
     @classmethod
-    def of(cls, features: Floats32, max_bins: int, n_leaves: int, order: Ints | None = None) -> "BinnedDataset":
+    def of(
+        cls, features: Floats32, max_bins: int, n_leaves: int, order: Ints | None = None, categorical: Bools | None = None
+    ) -> "BinnedDataset":
         """Bins `features`, ``float32 [documents, features]``, block by block, so that they may be a memory-mapped file. `order`: the
-        row of each document; None: its own number.
+        row of each document; None: its own number. `categorical`: see `find_bins`.
 
         Raises:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
         """
         require_numbers(len(features))
-        return cls.with_bins(features, find_bins(features, max_bins), n_leaves, order)
+        return cls.with_bins(features, find_bins(features, max_bins, categorical), n_leaves, order)
 
     @classmethod
     def with_bins(cls, features: Floats32, bins: Bins, n_leaves: int, order: Ints | None = None) -> "BinnedDataset":
@@ -140,7 +143,7 @@ class BinnedDataset:
 
     def fall(self, sample: Bools, nodes: Nodes, leaf: Ints32) -> None:
         """Writes the leaves of documents that the tree was not grown on, those not in ``sample bool [documents]``."""
-        _fall(self.binned, self.bins.columns, self.row_index, sample, *nodes, leaf)
+        _fall(self.binned, self.bins.columns, self.row_index, sample, nodes.feature, nodes.goes_left, nodes.left, nodes.right, leaf)
 
     def reorder_rows(self, leaf: Ints32) -> None:
         """Moves the rows of each leaf together; `leaf`: ``int32 [documents]``."""
@@ -180,7 +183,7 @@ DATASET = record_type(
     record_type(HistogramBuffers, I8_2D, I8_1D, I8_3D, I8_3D), I8,
 )  # fmt: skip
 """The type of a `CompiledDataset`."""
-QUESTIONS = (I8(DATASET, I8, I8, I8, I8, I1), types.void(DATASET, I8, I8, I1, I1), I8_1D(DATASET, I8, I8))
+QUESTIONS = (I8(DATASET, I8, I8, I8, I1_1D), types.void(DATASET, I8, I8, I1, I1), I8_1D(DATASET, I8, I8))
 """The signatures of `split_leaf`, `subtract_sibling` and `leaf_in_bins`."""
 
 
@@ -210,20 +213,19 @@ _SPLIT_FROM = 4096
 
 
 @inner(forceinline=True)
-def _goes_left(block: Bytes, k: int, row: int, split: int, missing_left: bool) -> np.uint64:
-    b = block[row, k]
-    return np.uint64((b <= split) | (missing_left & (b == MISSING)))
+def _goes_left(block: Bytes, k: int, row: int, goes_left: Bools) -> np.uint64:
+    return np.uint64(goes_left[block[row, k]])
 
 
 @inner()
-def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, rights: Ints32) -> np.int64:
+def _divide_from_front(block: Bytes, k: int, rows: Ints32, goes_left: Bools, rights: Ints32) -> np.int64:
     """Moves rows that go left to the front of `rows`, the others to the front of `rights`, without a branch; returns how many go left."""
     n_left = n_right = np.uint64(0)
     n = np.uint64(len(rows))
     for i in range(n):
         prefetch(block, BLOCK * np.int64(rows[min(i + np.uint64(AHEAD), n - np.uint64(1))]))
         row = rows[i]
-        left = _goes_left(block, k, row, split, missing_left)
+        left = _goes_left(block, k, row, goes_left)
         rows[n_left], rights[n_right] = row, row
         n_left += left
         n_right += np.uint64(1) - left
@@ -231,7 +233,7 @@ def _divide_from_front(block: Bytes, k: int, rows: Ints32, split: int, missing_l
 
 
 @inner()
-def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_left: bool, lefts: Ints32) -> np.int64:
+def _divide_from_end(block: Bytes, k: int, rows: Ints32, goes_left: Bools, lefts: Ints32) -> np.int64:
     """Moves rows that go right to the end of `rows`, the others to the end of `lefts`; returns how many go left."""
     last = np.uint64(len(rows) - 1)
     to_rows = to_lefts = last
@@ -239,7 +241,7 @@ def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_lef
         at = last - i
         prefetch(block, BLOCK * np.int64(rows[at - min(at, np.uint64(AHEAD))]))
         row = rows[at]
-        left = _goes_left(block, k, row, split, missing_left)
+        left = _goes_left(block, k, row, goes_left)
         rows[to_rows], lefts[to_lefts] = row, row
         to_lefts -= left
         to_rows -= np.uint64(1) - left
@@ -247,26 +249,26 @@ def _divide_from_end(block: Bytes, k: int, rows: Ints32, split: int, missing_lef
 
 
 @njit(cache=True, parallel=True)
-def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, split: int, missing_left: bool) -> np.int64:
+def partition(binned: Bytes, column: int, rows: Ints32, scratch: Ints32, goes_left: Bools) -> np.int64:
     """Moves rows that go left to the front, both sides in their order; returns how many went left. Two threads begin at the ends, and half
     of the rows need not be moved again:
 
         rows      L L L L L · · · · | · · · R R R R        scratch   R R R R     | L L L
                             └──────────────┘               what is missing in the middle: L L L R R R R
 
-    `scratch`: at least as long as `rows`.
+    `scratch`: at least as long as `rows`; `goes_left`: ``bool [bins]``.
     """
     block, k, n = binned[column // BLOCK], column % BLOCK, len(rows)
     if n < _SPLIT_FROM:
-        n_left: np.int64 = _divide_from_front(block, k, rows, split, missing_left, scratch)
+        n_left: np.int64 = _divide_from_front(block, k, rows, goes_left, scratch)
         _copy(scratch, np.int64(0), rows, n_left, n - n_left)
         return n_left
     half, lefts = n // 2, np.zeros(2, np.int64)
     for side in prange(2):
         if side == 0:
-            lefts[0] = _divide_from_front(block, k, rows[:half], split, missing_left, scratch[:half])
+            lefts[0] = _divide_from_front(block, k, rows[:half], goes_left, scratch[:half])
         else:
-            lefts[1] = _divide_from_end(block, k, rows[half:], split, missing_left, scratch[half:n])
+            lefts[1] = _divide_from_end(block, k, rows[half:], goes_left, scratch[half:n])
     n_left = lefts[0] + lefts[1]
     _copy(scratch, n - lefts[1], rows, lefts[0], lefts[1])
     _copy(scratch, np.int64(0), rows, n_left, half - lefts[0])
@@ -282,11 +284,11 @@ def _copy(source: Ints32, at: np.int64, target: Ints32, to: np.int64, n: np.int6
 
 
 @njit(cache=True)
-def split_leaf(data: CompiledDataset, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> np.int64:
+def split_leaf(data: CompiledDataset, leaf: int, new: int, feature: int, goes_left: Bools) -> np.int64:
     """Orders the rows of a leaf by the side they would go to; returns how many would go left."""
     start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
     members = data.rows[start : start + size]
-    n_left: np.int64 = partition(data.binned, data.columns[feature], members, data.scratch, split, missing_left)
+    n_left: np.int64 = partition(data.binned, data.columns[feature], members, data.scratch, goes_left)
     data.leaf_ranges[0, new] = start + n_left
     return n_left
 
@@ -318,8 +320,7 @@ def _fall(
     row_index: Ints32,
     sample: Bools,
     feature: Ints,
-    split: Ints,
-    missing_left: Bools,
+    goes_left: Bools,
     left: Ints,
     right: Ints,
     leaf: Ints32,
@@ -329,7 +330,7 @@ def _fall(
         while node >= 0:
             column = columns[feature[node]]
             b = binned[column // BLOCK, row_index[document], column % BLOCK]
-            node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
+            node = left[node] if goes_left[node, b] else right[node]
             leaf[document] = ~node
 
 

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import Bools, Floats, Ints
+from ltr.kernels.kernel import Floats
+from ltr.kernels.machines import ALONE, Machines
 from ltr.metrics.measure import Measure
+from ltr.objectives.rank_sums import RankSums
 from ltr.objectives.terms import Term
-from ltr.objectives.unbiased import Unbiased
+from ltr.objectives.unbiased import Unbiased, learned_at
 
 TREES: Mapping[str, Any] = {
     "n_trees": 200, "n_leaves": 4, "learning_rate": 0.2, "stop_on": None, "query_share": 1.0, "feature_share": 1.0,
@@ -29,48 +31,56 @@ STEPS, START, LEAST = 3, 0.9, 1e-4
 """Of Newton in each round, where θ begins (as in ULTRA), and what it is at least."""
 
 
-class RegressionEM:
-    """An objective for trees, ``objective(scores, queries) → (force, curvature)``, that finds θ as they grow.
+class LooksObjective:
+    """``objective(scores, iteration) → (gradient, hessian)`` for trees, which finds θ as they grow.
 
     Args:
-        how: says where positions are.
         term: whose measure's source holds the clicks.
+        how: says where positions are.
+        machines: which have the other pages.
+
+    Attributes:
+        biases: θ before each iteration so far and after the last, ``float64 [1, ranks]`` each.
+
+    Raises:
+        ValueError: where nothing was clicked.
     """
 
-    def __init__(self, how: Unbiased, term: Term) -> None:
-        self.how, self.term = how, term
-        self._theta: Floats = np.empty(0)
-
-    def __call__(self, scores: Floats, queries: Queries) -> tuple[Floats, Floats]:
-        """Gradient and curvature of the expected likelihood at `scores`, F less its start, ``float64 [documents]``.
-
-        Raises:
-            ValueError: where nothing was clicked.
-        """
-        place = self.how.shown_at(queries, self.term)
-        shown = place >= 0
-        clicked = (queries.source(Measure.of(self.term.measure).source) > 0) & shown
-        if not clicked.any():
+    def __init__(self, queries: Queries, term: Term, how: Unbiased, machines: Machines = ALONE) -> None:
+        self._rank = how.shown_at(queries, term)
+        self._shown = self._rank >= 0
+        self._clicked = (queries.source(Measure.of(term.measure).source) > 0) & self._shown
+        self._weight = np.repeat(queries.shares, np.diff(queries.offsets))
+        self._sums = RankSums(self._rank, 0, machines)
+        clicks = self._sums.count(self._rank[self._clicked]).sum()
+        if not clicks:
             raise ValueError("unbiased: no click in the log: there is nothing to estimate propensities from")
-        if not len(self._theta):
-            self._theta = np.full(int(place.max()) + 1, START)
-        attracts = min(clicked.sum() / shown.sum() / START, 0.9)
-        gamma = 1.0 / (1.0 + (1.0 / attracts - 1.0) * np.exp(-scores))
-        self._look(place[shown], clicked[shown], gamma[shown])
-        theta = self._theta[place]
-        expected = np.where(clicked, 1.0, (1 - theta) * gamma / (1 - theta * gamma))
-        return np.where(shown, expected - gamma, 0.0), np.where(shown, gamma * (1 - gamma), 0.0)
+        self._attracts = min(clicks / self._sums.documents.sum() / START, 0.9)
+        self.biases = [np.full((1, self._sums.n_ranks), START)]
 
-    def _look(self, place: Ints, clicked: Bools, gamma: Floats) -> None:
-        """Newton's steps along the clicks' likelihood Σ c·log θγ + (1 − c)·log(1 − θγ), which is concave in θ."""
+    def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
+        """Gradient and curvature of the expected likelihood at `scores`, F less its start, ``float64 [documents]``."""
+        (theta,) = learned_at(self.biases, iteration)
+        gamma = 1.0 / (1.0 + (1.0 / self._attracts - 1.0) * np.exp(-scores))
         for _ in range(STEPS):
-            theta = self._theta[place]
-            part = np.where(clicked, 1.0 / theta, -gamma / (1 - theta * gamma))
-            slope, bend = (np.bincount(place, values, len(self._theta)) for values in (part, part * part))
-            self._theta = np.clip(self._theta + slope / np.maximum(bend, LEAST), LEAST, 1.0)
+            theta = self._moved(theta, gamma)
+        self.biases.append(theta[None])
+        looked = theta[self._rank]
+        expected = np.where(self._clicked, 1.0, (1 - looked) * gamma / (1 - looked * gamma))
+        return self._of_shown(expected - gamma), self._of_shown(gamma * (1 - gamma))
 
-    @property
-    def found(self) -> Unbiased:
-        """`how` with θ as its propensities, relative to the rank looked at most."""
-        relative = self._theta / self._theta.max()
-        return replace(self.how, propensities=tuple(relative.tolist()), estimate="interventions")
+    def _of_shown(self, values: Floats) -> Floats:
+        return self._weight * np.where(self._shown, values, 0.0)
+
+    def _moved(self, theta: Floats, gamma: Floats) -> Floats:
+        """θ after a step of Newton along the clicks' likelihood Σ c·log θγ + (1 − c)·log(1 − θγ), which is concave in θ."""
+        looked = theta[self._rank]
+        part = np.where(self._clicked, 1.0 / looked, -gamma / (1 - looked * gamma))
+        slope, bend = self._sums([part, part * part])
+        moved: Floats = np.clip(theta + slope / np.maximum(bend, LEAST), LEAST, 1.0)
+        return moved
+
+
+def found(how: Unbiased, theta: Floats) -> Unbiased:
+    """`how` with θ, ``float64 [ranks]``, as its propensities, relative to the rank looked at most."""
+    return replace(how, propensities=tuple((theta / theta.max()).tolist()), estimate="interventions")

@@ -11,48 +11,29 @@ are forgotten.
 What leaves a machine are sums of integers, counts and splits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from heapq import heappop, heappush
 from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from ltr.kernels.kernel import Bools, Floats, Ints
+from ltr.kernels.machines import Machines
 from ltr.trees.binning import MISSING, Bins
 from ltr.trees.grower import Gradients, Growth
 from ltr.trees.histograms import N_BINS, build
 from ltr.trees.packing import add_sums, packed
 from ltr.trees.partition import BinnedDataset
-from ltr.trees.splits import Nodes, SplitSearch, middle_value, narrowed, search, search_all
+from ltr.trees.splits import Nodes, SplitSearch, middle_value, narrowed, search_all, search_feature, write_sides
 
 LIKELY = 2 / 3
 """The share of the leaves that could be split next that are. Trees of 31 leaves then take 9 rounds and 33 splits; 8 and 41 if all of them
 are, 31 and 31 one by one."""
 RIVALS = 8
 """Features that are counted at once where the best of them leaves too few documents on a side: the next best often do too."""
-
-
-class Machines(NamedTuple):
-    """This machine among those that train together.
-
-    Attributes:
-        place: its number, from 0.
-        n: how many there are.
-        exchange: ``exchange(sent)`` sends array k, ``int64 [any]``, to machine k, and returns what each machine has sent here. All machines
-            call it as often.
-    """
-
-    place: int
-    n: int
-    exchange: Callable[[Sequence[Ints]], list[Ints]]
-
-    def summed(self, values: Ints) -> Ints:
-        """Σ values over all machines."""
-        return _sum(self.exchange([values] * self.n))
 
 
 @dataclass(eq=False)
@@ -66,7 +47,7 @@ class _Leaf:
         start: documents on all machines left of it; size: in it; total: their packed sum.
         bounds: of its value, in packed units.
         open_groups: ``bool [groups]``, those of which it may still split by features.
-        gain: of its best split, which `feature`, `split` and `missing_left` are; 0 for none.
+        gain: of its best split, which `feature`, `split` and `missing_left` are; 0 for none. goes_left: ``bool [bins]``, by this split.
         rivals: the features with the best splits, the very best first.
         too_few: the best split leaves too few documents on a side, and rivals have to be counted before they are searched again.
         counted: features that were; counts: of documents in bins, for those of them that are this machine's, by their place there.
@@ -85,6 +66,7 @@ class _Leaf:
     feature: int = -1
     split: int = -1
     missing_left: bool = False
+    goes_left: Bools = field(default_factory=lambda: np.zeros(N_BINS, np.bool_))
     rivals: list[int] = field(default_factory=list)
     too_few: bool = False
     counted: set[int] = field(default_factory=set)
@@ -126,7 +108,7 @@ class Rounds:
         self.own_places = _places(used, space.columns[own], np.arange(len(own)))
         self.space = SplitSearch(
             np.arange(len(own)), space.n_edges[own], space.has_missing[own], space.allowed[own], space.monotone[own], space.min_docs,
-            space.newton, space.l2, np.ascontiguousarray(groups[:, own]),
+            space.newton, space.l2, np.ascontiguousarray(groups[:, own]), space.categorical[own], space.cat_smooth, space.cat_l2,
         )  # fmt: skip
         self.monotone, self.groups = space.monotone, groups
 
@@ -172,7 +154,7 @@ class Rounds:
         ranges, tried, lefts = self.data.leaf_ranges, [], []
         for leaf in likely:
             new = self.free.pop()
-            n_left = split(self.compiled, leaf.rows, new, leaf.feature, leaf.split, leaf.missing_left)
+            n_left = split(self.compiled, leaf.rows, new, leaf.feature, leaf.goes_left)
             size = ranges[1, leaf.rows]
             ranges[1, new], ranges[1, leaf.rows] = size - n_left, n_left
             tried.append((leaf, new, n_left, 2 * n_left <= size))
@@ -258,28 +240,29 @@ class Rounds:
             order = np.lexsort((features.ravel(), -gains.ravel()))[:RIVALS]
             leaf.gain, leaf.rivals = float(gains.ravel()[order[0]]), features.ravel()[order].tolist()
             leaf.feature = leaf.rivals[0]
-            leaf.split, missing_left = of_leaf[order[0] // RIVALS, 2 * RIVALS :].tolist()
-            leaf.missing_left = bool(missing_left)
+            of_best = of_leaf[order[0] // RIVALS, 2 * RIVALS :]
+            leaf.split, leaf.missing_left = int(of_best[0]), bool(of_best[1])
+            leaf.goes_left = np.unpackbits(of_best[2:].view(np.uint8), bitorder="little").astype(np.bool_)
 
     def _best(self, leaf: _Leaf) -> Ints:
         """The best splits by this machine's features: the bits of their gains, and the features, `RIVALS` each; then of the very best its bin,
-        and whether missing values go left."""
-        n, best = len(self.features), np.zeros(2 * RIVALS + 2, np.int64)
+        whether missing values go left, and a bit for each bin, whether that does."""
+        n, best = len(self.features), np.zeros(2 * RIVALS + 2 + N_BINS // 64, np.int64)
         best[RIVALS : 2 * RIVALS] = len(self.monotone)
         if n:
             gains, splits, lefts = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.bool_)
             space, sums = narrowed(self.space, leaf.open_groups), self.sums[leaf.summed]
             search_all(sums, space, leaf.bounds, gains, splits, lefts)
             for f, counts in leaf.counts.items():
-                gains[f], splits[f], lefts[f] = search(
-                    sums[f], counts, True, space.n_edges[f], space.has_missing[f], space.min_docs, not space.newton, space.l2,
-                    space.monotone[f], leaf.bounds,
-                )  # fmt: skip
+                gains[f], splits[f], lefts[f] = search_feature(f, sums[f], counts, True, space, leaf.bounds)
             order = np.argsort(-gains, kind="stable")[:RIVALS]
             order = order[gains[order] > 0.0]
             if len(order):
                 best[: len(order)], best[RIVALS : RIVALS + len(order)] = gains[order].view(np.int64), self.features[order]
-                best[2 * RIVALS :] = splits[order[0]], lefts[order[0]]
+                f, goes_left = order[0], np.empty(N_BINS, np.bool_)
+                write_sides(sums[f], space, f, splits[f], lefts[f], goes_left)
+                best[2 * RIVALS : 2 * RIVALS + 2] = splits[f], lefts[f]
+                best[2 * RIVALS + 2 :] = np.packbits(goes_left, bitorder="little").view(np.int64)
         return best
 
 
@@ -317,13 +300,14 @@ def _growth(splits: list[_Leaf], leaves: list[_Leaf]) -> Growth:
     """The tree of these splits, in order, with these leaves, in any."""
     leaves = sorted(leaves, key=lambda leaf: leaf.start)
     number = {id(leaf): ~k for k, leaf in enumerate(leaves)} | {id(leaf): k for k, leaf in enumerate(splits)}
-    sides = np.array([[number[id(side)] for side in leaf.sides or ()] for leaf in splits], np.int64).reshape(-1, 2)
+    children = np.array([[number[id(side)] for side in leaf.sides or ()] for leaf in splits], np.int64).reshape(-1, 2)
     nodes = Nodes(
         np.array([leaf.feature for leaf in splits], np.int64),
         np.array([leaf.split for leaf in splits], np.int64),
         np.array([leaf.missing_left for leaf in splits], np.bool_),
-        np.ascontiguousarray(sides[:, 0]),
-        np.ascontiguousarray(sides[:, 1]),
+        np.ascontiguousarray(children[:, 0]),
+        np.ascontiguousarray(children[:, 1]),
+        np.array([leaf.goes_left for leaf in splits], np.bool_).reshape(-1, N_BINS),
     )
     return Growth(
         nodes,

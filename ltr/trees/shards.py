@@ -1,8 +1,9 @@
 """Training queries in one shard or in several: the questions that boosting asks of them, and how the answers of shards are combined.
 
 Gradients belong to queries and stay with their documents; shards only send numbers that combine by a maximum or an exact sum of
-integers: the largest gradient, the sums that scales follow from, histograms in packed 64-bit integers, counts, leaf sums. So a model
-trained on shards has the digest of the model trained on all queries at once, however they are divided.
+integers: the largest gradient, the sums that scales follow from, histograms in packed 64-bit integers, counts, leaf sums, sums by the rank
+that documents were shown at (`ltr.objectives.rank_sums`). So a model trained on shards has the digest of the model trained on all queries
+at once, however they are divided.
 
     one place: edges, when to stop      ask(question, …)  →      one `Shard` per machine: rows, gradients, scores, histograms
                                         ←  a list, one a shard   every one grows the same tree (`ltr.trees.rounds`): they exchange sums
@@ -10,7 +11,8 @@ trained on shards has the digest of the model trained on all queries at once, ho
 How questions reach the shards, and arrays other shards, does not matter here: `ask` and `Machines.exchange` are functions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,21 +22,25 @@ from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import Queries, canonical_order, chosen, reordered, without_features
 from ltr.data.sparse import is_sparse
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints, Words
+from ltr.kernels.machines import ALONE, Machines
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.seam import ObjectiveFunction
+from ltr.objectives.shown import Shown
+from ltr.objectives.terms import Term
 from ltr.objectives.two_class import classes
+from ltr.objectives.unbiased import Unbiased, learned_at
 from ltr.rankers.training import mean_measure, query_values
 from ltr.trees import binning
-from ltr.trees.binned import Binned
+from ltr.trees.binned import Binned, which
 from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import VANISHED
 from ltr.trees.grower import Gradients, GradientSource, Growth, TreeOptions, grow_from
 from ltr.trees.histograms import N_BINS
 from ltr.trees.partition import BinnedDataset
-from ltr.trees.rounds import Machines, Rounds, slots
+from ltr.trees.rounds import Rounds, slots
 from ltr.trees.sparse_dataset import SparseDataset
 from ltr.trees.splits import Nodes, SplitSearch
 
@@ -48,6 +54,11 @@ class Boosted(Protocol):
     @property
     def max_bins(self) -> int:
         """Bins of a feature at most."""
+        ...
+
+    @property
+    def categorical(self) -> Sequence[str]:
+        """Names of features whose values are categories."""
         ...
 
     @property
@@ -86,9 +97,13 @@ class Boosted(Protocol):
         ...
 
     def objective_over(
-        self, queries: Queries, preferences: Preferences | None = None, sizes: tuple[int, int] | None = None
+        self,
+        queries: Queries,
+        preferences: Preferences | None = None,
+        sizes: tuple[int, int] | None = None,
+        machines: Machines = ALONE,
     ) -> ObjectiveFunction:
-        """The objective over these queries; `sizes`: the classes of all shards."""
+        """The objective over these queries; `sizes`: the classes of all shards; `machines`: which have them."""
         ...
 
     def offset(self, features: Floats32, names: tuple[str, ...]) -> Floats:
@@ -117,18 +132,20 @@ class Shard:
         binned: the same queries, where they are binned already.
 
     Attributes:
+        looks: propensities of ranks, ``float64 [ranks]`` each, that were estimated on these queries, by how.
         machines: those of all shards, set before `begin` where there are several.
     """
 
     def __init__(
         self, model: Boosted, queries: Queries, preferences: Preferences | None = None, binned: Binned | None = None
     ) -> None:
-        self.model, self.binned = model, binned
+        self.model, self.given, self.binned = model, queries, binned
         self.features, self.names, self.n_documents = queries.features, queries.names, queries.n_documents
         self.order = binned.order if binned else canonical_order(queries)
         self.preferences = preferences and preferences.reordered(self.order)
         self.queries = reordered(queries if model.functions else without_features(queries), self.order)
         self.sorted: tuple[int, list[Floats32]] = (-1, [])
+        self.looks: dict[Unbiased, Floats] = {}
         self.machines: Machines | None = None
         self.whole: Whole | None = None
 
@@ -139,7 +156,7 @@ class Shard:
             ValueError: for infinite features, or an objective that does not fit the data.
         """
         model, queries = self.model, self.queries
-        self.objective = model.objective_over(queries, self.preferences, sizes)
+        self.objective = model.objective_over(queries, self.preferences, sizes, self.machines or ALONE)
         self.data: BinnedDataset | SparseDataset
         if is_sparse(self.features):
             self.data = SparseDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
@@ -148,7 +165,8 @@ class Shard:
         elif self.binned is not None:
             self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves, self.order)
         else:
-            self.data = BinnedDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
+            categories = which(model.categorical, self.names)
+            self.data = BinnedDataset.of(self.features, model.max_bins, model.n_leaves, self.order, categories)
         scores = model.offset(self.features, self.names)
         if trees.n_trees:
             scores = scores + trees.scores(self.features)
@@ -185,9 +203,32 @@ class Shard:
         """
         return mean_measure(measure, self.queries, self.scores, self.model.conventions)
 
+    @property
+    def biases(self) -> list[Floats]:
+        """What was learned of ranks before each tree so far and after the last, ``float64 [sides, ranks]`` each; nothing by most objectives."""
+        learned: list[Floats] = getattr(self.objective, "biases", [])
+        return learned
+
+    @property
+    def learned(self) -> Floats | None:
+        """`biases` as an array, ``float64 [trees + 1, sides, ranks]``; None where nothing is learned of ranks."""
+        return np.array(self.biases) if self.biases else None
+
+    def learning(self, model: Boosted) -> "Shard":
+        """The same queries for another model."""
+        other = copy(self)
+        other.model = model
+        if other.binned is not None and other.binned.max_bins != model.max_bins:
+            other.binned = None
+        return other
+
     def answer(self, question: str, *arguments: object) -> object:
         """The answer to one of `ANSWERS`."""
         return ANSWERS[question](self, *arguments)
+
+    def ask(self, question: str, *arguments: object) -> list[Any]:
+        """`Ask` where there is no other shard."""
+        return [self.answer(question, *arguments)]
 
 
 def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats, Floats]:
@@ -214,19 +255,35 @@ def _block(shard: Shard, first: int) -> list[Floats32]:
     return shard.sorted[1]
 
 
-def _begin(shard: Shard, trees: Trees, bins: Bins | None, sizes: tuple[int, int] | None) -> None:
+def _begin(shard: Shard, model: Boosted, trees: Trees, bins: Bins | None, sizes: tuple[int, int] | None) -> list[Floats]:
+    """Of a model, as it is known by now; what it learned of ranks up to here."""
+    shard.model = model
     shard.begin(trees, bins, sizes)
     shard.sorted = (-1, [])
+    return [*shard.biases]
+
+
+def _step(shard: Shard, iteration: int, options: TreeOptions, allowed: Bools | None) -> tuple[Trees | str, list[Floats]]:
+    """The tree, and what is learned of ranks with it."""
+    tree = shard.step(iteration, options, allowed)
+    return tree, shard.biases[-1:]
+
+
+def _shown(shard: Shard, how: Unbiased, term: Term, question: str, *arguments: object) -> object:
+    """`ltr.objectives.shown.Shown.answer`."""
+    return Shown.on(shard.given, how, term).answer(question, *arguments)
 
 
 ANSWERS: dict[str, Callable[..., Any]] = {
     "about": _about,
+    "categories": lambda shard, feature: binning.counted_categories(shard.features[:, feature], feature),
     "few": lambda shard, first, max_bins: binning.few(_block(shard, first), max_bins),
     "own_quantiles": lambda shard, first, counts, max_bins: binning.own_quantiles(_block(shard, first), counts, max_bins),
     "not_above": lambda shard, first, thresholds: binning.not_above(_block(shard, first), thresholds),
     "next_below": lambda shard, first, values: binning.next_below(_block(shard, first), values),
+    "shown": _shown,
     "begin": _begin,
-    "step": Shard.step,
+    "step": _step,
     "values": lambda shard, measure: query_values(measure, shard.queries, shard.scores, shard.model.conventions),
 }
 """How a shard answers each question: by numbers and small arrays, never by rows. Shards that begin or step exchange sums meanwhile, so all of
@@ -237,16 +294,21 @@ class Shards:
     """Queries in several shards, with the methods that `Shard` has for its own.
 
     Args:
-        model: the `ltr.LambdaMART` to be trained, as the shards have it.
+        model: the `ltr.LambdaMART` to be trained.
         ask: how to reach them.
+        looks: as `Shard.looks`, where some are known; more are added.
+
+    Attributes:
+        biases: as `Shard.biases`.
 
     Raises:
         ValueError: for shards of different features, a query that is in two of them, or more documents than 32 bits can count.
     """
 
-    def __init__(self, model: Boosted, ask: Ask) -> None:
+    def __init__(self, model: Boosted, ask: Ask, looks: dict[Unbiased, Floats] | None = None) -> None:
         names, documents, keys, sizes = zip(*ask("about"), strict=True)
-        self.model, self.ask = model, ask
+        self.model, self.ask, self.looks = model, ask, {} if looks is None else looks
+        self.biases: list[Floats] = []
         self.names, self.n_documents = names[0], sum(documents)
         self.order = np.argsort(np.concatenate(keys), kind="stable")
         self.sizes = tuple(map(sum, zip(*sizes, strict=True))) if model.loss != "ranking" else None
@@ -259,13 +321,27 @@ class Shards:
 
     def begin(self, trees: Trees) -> None:
         """`Shard.begin`, by edges of all shards together."""
-        bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins)
-        self.ask("begin", trees, bins, self.sizes)
+        categorical = which(self.model.categorical, self.names)
+        bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins, categorical)
+        self.biases = self.ask("begin", self.model, trees, bins, self.sizes)[0]
 
     def step(self, iteration: int, options: TreeOptions, allowed: Bools | None) -> Trees | str:
         """`Shard.step`, by all shards together."""
-        tree: Trees | str = self.ask("step", iteration, options, allowed)[0]
+        tree: Trees | str
+        tree, learned = self.ask("step", iteration, options, allowed)[0]
+        if learned:
+            learned_at(self.biases, iteration)
+            self.biases += learned
         return tree
+
+    @property
+    def learned(self) -> Floats | None:
+        """As `Shard.learned`."""
+        return np.array(self.biases) if self.biases else None
+
+    def learning(self, model: Boosted) -> "Shards":
+        """`Shard.learning`."""
+        return Shards(model, self.ask, self.looks)
 
     def mean(self, measure: str | PlainFunction) -> float:
         """`Shard.mean` over the queries of all shards in canonical order, so that it is the same to the last bit."""
@@ -324,8 +400,7 @@ class SummedGradients:
 
     def largest(self) -> tuple[float, float]:
         """The maxima of `Gradients.largest`."""
-        machines, own = self.whole.machines, np.array(self.own.largest())
-        gradient, hessian = np.max([bits.view(np.float64) for bits in machines.exchange([own.view(np.int64)] * machines.n)], axis=0)
+        gradient, hessian = self.whole.machines.largest(np.array(self.own.largest()))
         return float(gradient), float(hessian)
 
     def sizes(self, coarse: tuple[float, float]) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ltr.data.sparse import SparseFeatures, parts_of
 from ltr.kernels.kernel import (
     I1,
+    I1_1D,
     I4_1D,
     I8,
     I8_1D,
@@ -86,7 +87,7 @@ SPARSE = record_type(
     I8_3D, I8,
 )  # fmt: skip
 """The type of a `CompiledSparse`."""
-QUESTIONS = (I8(SPARSE, I8, I8, I8, I8, I1), types.void(SPARSE, I8, I8, I1, I1), I8_1D(SPARSE, I8, I8))
+QUESTIONS = (I8(SPARSE, I8, I8, I8, I1_1D), types.void(SPARSE, I8, I8, I1, I1), I8_1D(SPARSE, I8, I8))
 """The signatures of `split_leaf`, `subtract_sibling` and `leaf_in_bins`."""
 
 
@@ -161,7 +162,7 @@ class SparseDataset:
 
     def fall(self, sample: Bools, nodes: Nodes, leaf: Ints32) -> None:
         """Writes the leaves of documents that the tree was not grown on."""
-        _fall(self.compiled, self.row_index, sample, *nodes, leaf)
+        _fall(self.compiled, self.row_index, sample, nodes.feature, nodes.goes_left, nodes.left, nodes.right, leaf)
 
     def reorder_rows(self, leaf: Ints32) -> None:
         """Rows stay where they are."""
@@ -333,13 +334,12 @@ def build(
 
 
 @njit(cache=True, parallel=True)
-def split_leaf(data: CompiledSparse, leaf: int, new: int, feature: int, split: int, missing_left: bool) -> np.int64:
+def split_leaf(data: CompiledSparse, leaf: int, new: int, feature: int, goes_left: Bools) -> np.int64:
     """Orders the rows of a leaf by the side they would go to, both sides in their order; returns how many would go left."""
     start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
     rows, lefts = data.rows[start : start + size], np.empty(size, np.bool_)
     for i in prange(size):
-        found = _bin(data, rows[i], feature)
-        lefts[i] = missing_left if found == MISSING else found <= split
+        lefts[i] = goes_left[_bin(data, rows[i], feature)]
     n_left, n_right = np.int64(0), np.int64(0)
     for i in range(size):
         if lefts[i]:
@@ -380,8 +380,7 @@ def _fall(
     row_index: Ints32,
     sample: Bools,
     feature: Ints,
-    split: Ints,
-    missing_left: Bools,
+    goes_left: Bools,
     left: Ints,
     right: Ints,
     leaf: Ints32,
@@ -390,5 +389,5 @@ def _fall(
         node = 0 if not sample[document] else -1
         while node >= 0:
             b = _bin(data, row_index[document], feature[node])
-            node = left[node] if (missing_left[node] if b == MISSING else b <= split[node]) else right[node]
+            node = left[node] if goes_left[node, b] else right[node]
             leaf[document] = ~node

@@ -2,6 +2,9 @@
 
 Sums are those of `ltr.trees.fixed_point`, gradient high and hessian or count low. A missing value goes to the side where it gains more. Monotone
 features: a split that puts its children's values in the wrong order does not count, and values are clipped to the leaf's bounds.
+
+Categories are put in the order of gradient/(weight + cat_smooth), and the first of them are split from the rest: of all ways to divide them in two
+the best is one of these (Fisher 1958; LightGBM does the same). Those without documents in the leaf go where later unknown ones do.
 """
 
 from typing import NamedTuple
@@ -11,6 +14,7 @@ from numba import njit, prange, types
 from numpy.typing import NDArray
 
 from ltr.kernels.kernel import F8, I1, I1_1D, I8, I8_1D, Bools, Floats, Ints, inner, record_type
+from ltr.kernels.ranking import sort_falling
 from ltr.trees.binning import MISSING
 from ltr.trees.fixed_point import LOW
 from ltr.trees.histograms import N_BINS
@@ -94,6 +98,69 @@ def search(
     return best, best_bin, best_left
 
 
+@njit(cache=True)
+def order_categories(column: Ints, n_categories: int, smooth: float, order: Ints) -> int:
+    """Writes the bins of categories that a leaf has, by rising gradient/(weight + smooth), equal ones by number; returns how many."""
+    falling, present, n = np.empty(n_categories), np.empty(n_categories, np.int64), 0
+    for k in range(n_categories):
+        if column[k] != 0:
+            weight = float(column[k] & LOW) + smooth
+            falling[n] = -(float(column[k] >> 32) / weight) if weight > 0.0 else 0.0
+            present[n] = k
+            n += 1
+    sort_falling(falling[:n], order[:n])
+    for k in range(n):
+        order[k] = present[order[k]]
+    return n
+
+
+@njit(cache=True)
+def search_categories(
+    column: Ints, counts: Ints, counted: bool, n_categories: int, has_missing: bool, space: "SplitSearch", bounds: Floats
+) -> tuple[float, int, bool]:
+    """`search` of a feature of categories: (gain, k, missing values are with the first), where the first k + 1 in their order are split from
+    the rest."""
+    min_docs, by_count, l2 = space.min_docs, not space.newton, space.l2 + space.cat_l2
+    order = np.empty(N_BINS, np.int64)
+    n = order_categories(column, n_categories, space.cat_smooth, order)
+    total, n_total = column[MISSING], 0
+    for k in range(n_categories):
+        total += column[k]
+    if counted:
+        for k in range(N_BINS):
+            n_total += counts[k]
+    bounded = bounds[0] > -np.inf or bounds[1] < np.inf
+    all_gradient, all_weight = float(total >> 32), float(total & LOW)
+    parent = _score(all_gradient, all_weight + space.l2)
+    if bounded:
+        parent = _score_at(all_gradient, all_weight + space.l2, value_within(all_gradient, all_weight + space.l2, bounds))
+    best, best_last, best_with = 0.0, -1, False
+    for with_missing in (False, True):
+        if with_missing and not has_missing:
+            break
+        first = column[MISSING] if with_missing else np.int64(0)
+        n_first = counts[MISSING] if counted and with_missing else 0
+        for k in range(n - 1 + (has_missing and not with_missing)):
+            first += column[order[k]]
+            weight = float(first & LOW)
+            if by_count and (weight < min_docs or all_weight - weight < min_docs):
+                continue
+            if counted:
+                n_first += counts[order[k]]
+                if n_first < min_docs or n_total - n_first < min_docs:
+                    continue
+            gradient = float(first >> 32)
+            other, own, rest = all_gradient - gradient, weight + l2, all_weight - weight + l2
+            if bounded:
+                gain = _score_at(gradient, own, value_within(gradient, own, bounds)) - parent
+                gain += _score_at(other, rest, value_within(other, rest, bounds))
+            else:
+                gain = _score(gradient, own) + _score(other, rest) - parent
+            if gain > best:
+                best, best_last, best_with = gain, k, with_missing
+    return best, best_last, best_with
+
+
 class SplitSearch(NamedTuple):
     """Which splits of a tree are searched, and by which rules.
 
@@ -106,6 +173,8 @@ class SplitSearch(NamedTuple):
         newton: gains are Newton's, and low halves do not count; otherwise least squares.
         l2: added to the weight of every leaf, in packed units.
         groups: ``bool [groups, features]``, see `ltr.trees.grower.TreeOptions`.
+        categorical: ``bool [features]``; `n_edges` of these is the number of categories.
+        cat_smooth, cat_l2: see `ltr.LambdaMART`, in packed units.
     """
 
     columns: Ints
@@ -117,40 +186,63 @@ class SplitSearch(NamedTuple):
     newton: bool
     l2: float
     groups: Bools
+    categorical: Bools
+    cat_smooth: float
+    cat_l2: float
 
 
 class Nodes(NamedTuple):
-    """Splits of one tree by feature and bin, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``."""
+    """Splits of one tree by feature and bin, an array ``[nodes]`` each; a child c ≥ 0 is a node, c < 0 the leaf ``~c``.
+
+    Attributes:
+        goes_left: ``bool [nodes, bins]``.
+    """
 
     feature: Ints
     split: Ints
     missing_left: Bools
     left: Ints
     right: Ints
+    goes_left: Bools
 
 
-SEARCH = record_type(SplitSearch, I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8, types.Array(I1, 2, "C"))
+SEARCH = record_type(
+    SplitSearch, I8_1D, I8_1D, I1_1D, I1_1D, types.Array(types.int8, 1, "C"), I8, I1, F8, types.Array(I1, 2, "C"), I1_1D, F8, F8
+)
 """The type of a `SplitSearch`."""
+
+
+@njit(cache=True)
+def search_feature(
+    f: int, column: Ints, counts: Ints, counted: bool, space: SplitSearch, bounds: Floats
+) -> tuple[float, int, bool]:
+    """`search`, or `search_categories`, of feature f with its histogram `column`."""
+    n_edges, has_missing = space.n_edges[f], space.has_missing[f]
+    found: tuple[float, int, bool]
+    if space.categorical[f]:
+        found = search_categories(column, counts, counted, n_edges, has_missing, space, bounds)
+    else:
+        by_count = not space.newton
+        found = search(column, counts, counted, n_edges, has_missing, space.min_docs, by_count, space.l2, space.monotone[f], bounds)
+    return found
 
 
 @njit(cache=True, parallel=True)
 def search_all(histogram: Ints, space: SplitSearch, bounds: Floats, gains: Floats, splits: Ints, lefts: Bools) -> None:
-    """`search` of every feature of a leaf, without counts; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
-    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2, _ = space
-    by_count, counted = not newton, len(gains) == 0  # never; as a constant it would have `search` compiled twice
-    for f in prange(len(n_edges)):
+    """`search_feature` of every feature of a leaf, without counts; writes `gains`, `splits` and `lefts`, ``[features]`` each."""
+    columns, allowed = space.columns, space.allowed
+    counted = len(gains) == 0  # never; as a constant it would have `search` compiled twice
+    for f in prange(len(columns)):
         gains[f] = 0.0
         if allowed[f]:
             own = histogram[columns[f]]
-            gains[f], splits[f], lefts[f] = search(
-                own, own, counted, n_edges[f], has_missing[f], min_docs, by_count, l2, monotone[f], bounds
-            )
+            gains[f], splits[f], lefts[f] = search_feature(f, own, own, counted, space, bounds)
 
 
 @njit(cache=True)
 def narrowed(space: SplitSearch, open_groups: Bools) -> SplitSearch:
     """The search in a leaf that is still in these of the groups, ``bool [groups]``: features of none of them are left out."""
-    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2, groups = space
+    columns, n_edges, has_missing, allowed, monotone, min_docs, newton, l2, groups, categorical, cat_smooth, cat_l2 = space
     if len(groups) == 0:
         return space
     within = np.zeros(len(allowed), np.bool_)
@@ -158,7 +250,25 @@ def narrowed(space: SplitSearch, open_groups: Bools) -> SplitSearch:
         if open_groups[group]:
             for f in range(len(allowed)):
                 within[f] |= allowed[f] and groups[group, f]
-    return SplitSearch(columns, n_edges, has_missing, within, monotone, min_docs, newton, l2, groups)
+    return SplitSearch(
+        columns, n_edges, has_missing, within, monotone, min_docs, newton, l2, groups, categorical, cat_smooth, cat_l2
+    )
+
+
+@njit(cache=True)
+def write_sides(column: Ints, space: SplitSearch, f: int, split: int, missing_left: bool, goes_left: Bools) -> None:
+    """Writes which bins of feature f go left, ``bool [bins]``, by what its search found. Of categories those go left that missing values are
+    not with, so that unknown ones, and those without documents in the leaf, go right with them."""
+    if space.categorical[f]:
+        order = np.empty(N_BINS, np.int64)
+        n = order_categories(column, space.n_edges[f], space.cat_smooth, order)
+        goes_left[:] = False
+        for k in range(n):
+            goes_left[order[k]] = (k <= split) != missing_left
+    else:
+        for k in range(N_BINS):
+            goes_left[k] = k <= split
+        goes_left[MISSING] = missing_left
 
 
 @njit(cache=True)

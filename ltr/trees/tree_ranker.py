@@ -134,5 +134,5 @@ class TreeRanker(Ranker):
 
     @property
     def export_form(self) -> str | None:
-        """Every tool that reads ensembles of trees can read it."""
-        return "trees"
+        """Every tool that reads ensembles of trees can read it; those of categories, where it splits by some."""
+        return "trees of categories" if self.trees is not None and len(self.trees.codes) else "trees"

@@ -15,6 +15,7 @@ from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
+from ltr.rankers.fair_pages import FairPages, PageMean
 from ltr.rankers.training import Curve, mean_measure
 from ltr.trees.ensemble import Trees
 from ltr.trees.shards import Shard, Shards
@@ -88,11 +89,23 @@ class _Values:
 class Watch:
     """Measures along training: on validation queries after every tree, the first on training queries after every tenth.
 
+    Args:
+        begun, curve: of the training that goes on.
+        fair: how clicks on validation pages are counted; None as they are.
+
     Attributes:
         kept: the values by whose best iteration the number of trees is chosen; None without any.
     """
 
-    def __init__(self, model: Stopped, data: Shard | Shards, valid: tuple[Queries, ...], begun: Trees, curve: Curve | None) -> None:
+    def __init__(
+        self,
+        model: Stopped,
+        data: Shard | Shards,
+        valid: tuple[Queries, ...],
+        begun: Trees,
+        curve: Curve | None,
+        fair: FairPages | None = None,
+    ) -> None:
         self.model, self.data, self.valid = model, data, valid
         self.rows: list[tuple[int, float]] = []
         before: list[float] = []
@@ -102,6 +115,11 @@ class Watch:
             before = curve.valid[taken].tolist()
         several = [(k, measure) for k in range(len(valid)) for measure in model.stopping]
         self.values = {one: _Values([np.nan] * len(self.rows)) for one in several}
+        self.fair: dict[tuple[int, str | PlainFunction], PageMean | None] = {
+            (k, measure): fair.mean(measure, valid[k], model.conventions)
+            for k, measure in several
+            if fair is not None and isinstance(measure, str)
+        }
         self.kept = next(iter(self.values.values()), None)
         self.scores = [model.offset(queries.features, queries.names) + begun.scores(queries.features) for queries in valid]
         if self.kept is not None and begun.n_trees:
@@ -134,6 +152,8 @@ class Watch:
         self.scores = now
 
     def _value(self, k: int, measure: str | PlainFunction) -> float:
+        if (fair := self.fair.get((k, measure))) is not None:
+            return fair(self.scores[k])
         return mean_measure(measure, self.valid[k], self.scores[k], self.model.conventions)
 
     def seen(self, n_trees: int, tree: Trees) -> bool:

@@ -12,6 +12,7 @@ from ltr.data.runs import Form, column_of
 from ltr.data.synthetic import LABEL_SHARES
 from tasks.config.calibrate import Calibrate
 from tasks.config.click_labels import ClickLabel, ClickLog
+from tasks.config.clicked_pages import ClickedPages
 from tasks.config.section import Strict
 from tasks.records import Columns, number_of
 
@@ -69,6 +70,8 @@ class Data(Strict):
     ``text`` is what was typed.
     `names` is a file with the names of the features of text, one a line, the first feature's first.
     `ignore` names columns of tables that are not read at all, ``*`` for any letters; `drop` names features.
+    `categorical` names columns of tables that hold categories, as text or numbers; `categories` lists them by column where they are not all
+    that the files have. The value of the feature is the place in that list, and what is not in it is missing.
     `runs` are TREC runs by name; beside files their scores become features of these names, joined by query and document id. `run_forms`
     asks for other forms of them (`ltr.data.runs`), such as ``rank of bm25``.
     """
@@ -96,18 +99,27 @@ class Data(Strict):
     names: Path | None = None
     ignore: list[str] = []
     drop: list[str] = []
+    categorical: list[str] = []
+    categories: dict[str, list[str]] = {}
     drop_telling: bool = True
     clean: bool = False
     binarise: float | None = None
     binarise_into: Literal["binary", "label"] = "binary"
     clicks: ClickLog | None = None
     calibrate: Calibrate | None = None
+    clicked_pages: ClickedPages | None = None
 
     @property
     def columns(self) -> Columns:
         """What a model remembers of its data's files."""
         ignore = (*self.ignore, *map(escape, self.attributes))
-        return Columns(self.query, self.document, self.label, self.first_feature, ignore)
+        categories = {name: tuple(own) for name, own in self.categories.items()}
+        return Columns(self.query, self.document, self.label, self.first_feature, ignore, categories)
+
+    @property
+    def of_categories(self) -> list[str]:
+        """The columns of categories."""
+        return list(dict.fromkeys([*self.categorical, *self.categories]))
 
     @property
     def known(self) -> list[str]:
@@ -175,6 +187,7 @@ class Data(Strict):
         names = [*self.sources, *(self.clicks.labels if self.clicks else ())]
         names += ["binary"] if self.binarise is not None and self.binarise_into == "binary" else []
         names += self.calibrate.made if self.calibrate else ()
+        names += ["position"] if self.clicked_pages else []
         for name in [*names, *(self.generate.more if self.generate else ())]:
             if not re.fullmatch(r"\w{1,100}", name):
                 raise ValueError(
@@ -192,10 +205,23 @@ class Data(Strict):
                 )
             if not re.fullmatch(r"[^/\\\0]+", name):
                 raise ValueError(f"attributes: {name!r}: rename the column; the name of an attribute has no slash and is not empty")
+        for name in self.of_categories:
+            if name in taken or name in self.attributes:
+                raise ValueError(
+                    f"categorical: the column {name!r} is the query, document, label, weight, a source or an attribute already"
+                )
+            if len({*(own := self.categories.get(name, []))}) < len(own):
+                raise ValueError(f"categories.{name}: a category stands twice")
+        if self.of_categories and (self.generate or self.qrels):
+            raise ValueError("categorical: columns of categories are in tables; name the data by files")
         if self.attributes and self.generate:
             raise ValueError("attributes: generated data have no column beside features; name the data by files")
         if self.calibrate:
             self._check_calibrated(self.calibrate)
+        if self.clicked_pages and (self.weight or self.calibrate):
+            raise ValueError(
+                "clicked_pages: pages have neither weights of queries nor labels of people (data.weight, data.calibrate)"
+            )
         if min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(f"shares {list(self.shares)} must be positive and sum to 1")
         columns = [self.query, self.document, self.label, *([self.weight] if self.weight else [])]

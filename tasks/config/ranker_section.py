@@ -184,6 +184,7 @@ def ranker_section(core: type[ltr.Ranker]) -> type[RankerSection]:
         own |= {
             "stop_on": (Stopping, "ndcg_10"),
             "interactions": (tuple[tuple[str, ...], ...], ()),
+            "categorical": (tuple[str, ...], ()),
         }
     if "unbiased" in given:
         own["unbiased"] = (MaybeUnbiased, None)

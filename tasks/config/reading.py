@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -115,26 +116,74 @@ def read_study(path: str | Path, overrides: Iterable[str] = ()) -> StudyConfig |
     """The study in a YAML file; None where it names no ``datasets``.
 
     Raises:
-        ConfigError: as `read`; for a data set that is no mapping of ``data`` and ``conventions``; for an unknown baseline.
+        ConfigError: as `read`; for a data set that is no mapping of ``data``, ``conventions`` and ``rankers``; for an unknown baseline.
     """
     written = _written(path)
     if "datasets" not in written:
         return None
     override_all(written, overrides)
     datasets, baselines, name = written.pop("datasets"), written.pop("baselines", []), str(written.pop("name", "study"))
+    repeat = _repeat(written.pop("repeat", {}), path)
     if not isinstance(datasets, dict) or not datasets:
         raise ConfigError(f"{path}: datasets: name each data set, with its data and conventions")
-    runs = {}
+    runs: dict[str, RunConfig] = {}
+    columns: dict[str, tuple[str, ...]] = {}
     for label, about in datasets.items():
-        strange = sorted(set(about) - {"data", "conventions"}) if isinstance(about, dict) else [str(about)]
+        strange = sorted(set(about) - {"data", "conventions", "rankers"}) if isinstance(about, dict) else [str(about)]
         if strange:
-            raise ConfigError(f"{path}: datasets.{label}: a data set has data and conventions, not {strange[0]!r}")
-        runs[str(label)] = parse({**written, **about, "name": f"{name}-{label}"}, f"{path}: datasets.{label}")
-    rankers = next(iter(runs.values())).rankers
+            raise ConfigError(f"{path}: datasets.{label}: a data set has data, conventions and rankers, not {strange[0]!r}")
+        own = {f"{label}{said}": config for said, config in _repetitions({**written, **about}, repeat)}
+        runs |= {run: parse({**config, "name": f"{name}-{run}"}, f"{path}: datasets.{label}") for run, config in own.items()}
+        columns[str(label)] = tuple(own)
+    if repeat and not any(_section_at({**written, **about}, repeat[0]) is not None for about in datasets.values()):
+        raise ConfigError(f"{path}: repeat: no data set has the section of {repeat[0]}")
+    rankers = list(dict.fromkeys(ranker for config in runs.values() for ranker in config.rankers))
     for baseline in baselines:
         if baseline not in rankers:
             raise ConfigError(f"{path}: baselines: no ranker {baseline!r}; there are: {', '.join(rankers)}")
-    return StudyConfig(name, runs, tuple(baselines))
+    return StudyConfig(name, runs, columns, tuple(baselines))
+
+
+Repeat = tuple[str, list[Any]]
+"""A dotted path and its values."""
+
+
+def _repeat(written: Any, path: str | Path) -> Repeat | None:
+    """What a study repeats; None where that is nothing."""
+    if not written:
+        return None
+    if (
+        not isinstance(written, dict)
+        or len(written) != 1
+        or not all(isinstance(values, list) and values for values in written.values())
+    ):
+        raise ConfigError(f"{path}: repeat: one key with the values that it takes, such as {{data.generate.seed: [1, 2, 3]}}")
+    ((key, values),) = written.items()
+    if len({str(value) for value in values}) < len(values):
+        raise ConfigError(f"{path}: repeat.{key}: a value stands twice")
+    return key, values
+
+
+def _repetitions(written: dict[str, Any], repeat: Repeat | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A data set's configuration with each value of what is repeated, and what ends the name of its run; as it is where it has no
+    section of what is repeated."""
+    if repeat is None or _section_at(written, repeat[0]) is None:
+        yield "", written
+        return
+    for value in repeat[1]:
+        changed = deepcopy(written)
+        section = _section_at(changed, repeat[0])
+        assert section is not None
+        section[repeat[0].split(".")[-1]] = value
+        yield f"-{value}", changed
+
+
+def _section_at(written: dict[str, Any], key: str) -> dict[str, Any] | None:
+    """The section that a dotted path's last part stands in; None where it is not written."""
+    at: Any = written
+    for part in key.split(".")[:-1]:
+        at = at.get(part) if isinstance(at, dict) else None
+    return at if isinstance(at, dict) else None
 
 
 def _written(path: str | Path) -> dict[str, Any]:

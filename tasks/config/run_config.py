@@ -123,7 +123,6 @@ class RunConfig(Strict):
         self._check_sweep()
         self._check_search()
         self._check_stacks()
-        self._check_parts()
         for section in self.evidence:
             section.check(self)
         self._check_expected()
@@ -187,11 +186,6 @@ class RunConfig(Strict):
                     )
             if ranker.core.n_inputs is not None and len(ranker.on) not in (0, ranker.core.n_inputs):
                 raise ValueError(f"rankers.{name}.on: a {ranker.kind} mixes two rankers")
-
-    def _check_parts(self) -> None:
-        for name, ranker in self.rankers.items():
-            if self.parts > 1 and getattr(ranker, "unbiased", None) is not None:
-                raise ValueError(f"parts: {name} is unbiased, which learns of all queries together; take parts: 1")
 
     def _check_expected(self) -> None:
         reported = [f"test_{ltr.Measure.of(measure).key}" for measure in self.measures]
@@ -307,7 +301,9 @@ class RunConfig(Strict):
         where = f"rankers.{ranker}.{'search' if section.search else 'sweep'}"
         written = section.written()
         for part, plain in ((section, written), *zip(getattr(section, "of", ()), written.get("of", ()), strict=True)):
-            for name, value in (("seed", self.seed), ("stop_on", section.select or self.select)):
+            for name, value in (
+                ("seed", self.seed), ("stop_on", section.select or self.select), ("categorical", self.data.of_categories),
+            ):  # fmt: skip
                 if name in plain and name not in part.model_fields_set:
                     plain[name] = value
         if written["polish"] and not written["polish"]["measure"]:
@@ -394,13 +390,15 @@ _tell_rankers()
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """The same rankers on several data sets, as the papers' tables have them: a configuration with ``datasets`` in place of ``data``.
+    """Rankers on several data sets, as the papers' tables have them: a configuration with ``datasets`` in place of ``data``.
 
     Attributes:
-        runs: one run a data set, by its name.
+        runs: by their names.
+        datasets: the names of the runs of each data set, several where something is repeated.
         baselines: rankers whose best is what the others are tested against, column by column.
     """
 
     name: str
     runs: dict[str, RunConfig]
+    datasets: dict[str, tuple[str, ...]]
     baselines: tuple[str, ...] = ()

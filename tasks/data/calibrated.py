@@ -80,7 +80,7 @@ def _attribute(queries: Queries, name: str) -> NDArray[np.str_]:
     """An attribute of each document's query, or the query itself, ``str [documents]``."""
     if name != "query":
         return queries.attributes[name][_query(queries)]
-    known = queries.keys.astype(np.str_) if queries.ids is None else np.char.decode(queries.ids, "utf-8", "replace")
+    known = queries.keys.astype(np.str_) if queries.ids is None else np.char.decode(queries.ids, "utf-8", "backslashreplace")
     return known[_query(queries)]
 
 
@@ -91,8 +91,8 @@ def _with_people(queries: Queries, asked: Calibrate, of_people: pl.DataFrame | N
     if queries.documents is None or queries.ids is None:
         raise DataError(f"{label}: data.calibrate.judgments are joined by query and document id, and the documents have no id")
     known = pl.DataFrame({
-        "query": np.char.decode(queries.ids, "utf-8", "replace")[_query(queries)],
-        "document": np.char.decode(queries.documents, "utf-8", "replace"),
+        "query": np.char.decode(queries.ids, "utf-8", "backslashreplace")[_query(queries)],
+        "document": np.char.decode(queries.documents, "utf-8", "backslashreplace"),
     })  # fmt: skip
     joined = known.join(of_people, on=PAIR, how="left", maintain_order="left")["label"].clip(lower_bound=0)
     return replace(queries, sources={**queries.sources, asked.people: joined.fill_null(float("nan")).to_numpy().copy()})
@@ -118,13 +118,19 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
     people, machine = (
         np.concatenate([getter(queries) for queries in sets]) for getter in (lambda q: q.sources[asked.people], lambda q: q.labels)
     )
-    alike = float((people == machine)[~np.isnan(people) & ~np.isnan(machine)].mean())
+    both = ~np.isnan(people) & ~np.isnan(machine)
+    alike = float((people == machine)[both].mean())
     worth = expected_labels(confusion, confusion.shares[0], conventions)[0]
     shown = ", ".join(f"{m:g} → {w:.2f}" for m, w in zip(confusion.machine[:_SHOWN], worth, strict=False))
     told = [
         f"people judged {number_of(confusion.judged, 'document')} of {number_of(int((~np.isnan(machine)).sum()), 'label')} of the machine's, "
         f"{100 * alike:.0f} % alike; its labels as people's gains have them: {shown}{' …' if len(worth) > _SHOWN else ''}"
     ]
+    if unseen := [m for m in confusion.machine if m not in machine[both]]:
+        told.append(
+            f"people judged no document that the machine labels {', '.join(f'{m:g}' for m in unseen[:_SHOWN])}, "
+            f"{number_of(int(np.isin(machine, unseen).sum()), 'document')}: these are worth what people say of all others; let people judge some"
+        )
     for name, likelihood in confusion.likelihood.items():
         if name:
             gained = likelihood - confusion.likelihood[""]

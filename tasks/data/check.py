@@ -224,7 +224,7 @@ def _counts(labels: NDArray[np.float64]) -> str:
 
 def _query_of(queries: Queries, row: int) -> str:
     q = int(np.searchsorted(queries.offsets, row, side="right")) - 1
-    return str(q + 1) if queries.ids is None else queries.ids[q].decode("utf-8", "replace")
+    return str(q + 1) if queries.ids is None else queries.ids[q].decode("utf-8", "backslashreplace")
 
 
 def _examples(queries: Queries, which: NDArray[np.bool_]) -> str:

@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from tasks.config.click_labels import CLICKS, ClickLog
 from tasks.data.files import located
 from tasks.data.similar_queries import normalised
-from tasks.data.tables import SEPARATORS, reading, scan
+from tasks.data.tables import SEPARATORS, reading, require_even_lines, scan
 from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError
 
 MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
 """A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""
-PLACE = r"^\s*0*[1-9]\d{0,5}\s*$"
+PLACE = r"^\s*0*[1-9][0-9]{0,5}\s*$"
 """The form of a rank, 1 to 999999."""
-_WHOLE = r"^\s*(\d+)\.0\s*$"
+_MOST_ORDER = 10**18
+"""Beyond what an order of clicks may be, a time in nanoseconds say."""
+_WHOLE = r"^\s*([0-9]+)\.0\s*$"
 """A whole number as it is written among others that are missing."""
 
 
@@ -35,8 +37,10 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     if is_ubi(path):
         path, interaction = ubi_log(path)[0], interaction or "interaction"
     with reading(path):
-        frame = scan(path, quoted=path.suffix.lower() == ".csv")
+        quoted = path.suffix.lower() == ".csv"
+        frame = scan(path, quoted)
         columns = frame.collect_schema()
+        require_even_lines(path, frame, quoted)
     page = [log.session, *([interaction] if interaction else []), log.query]
     ranks = ranks or any(label.debias for label in log.labels.values())
     for column in (*page, log.document, log.click, *([log.rank] if ranks else []), *([log.text] if log.text else [])):
@@ -52,7 +56,7 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     if columns[log.click].is_float():
         order = order.fill_nan(None)
     if columns[log.click].is_numeric() or columns[log.click] == pl.Boolean:
-        if columns[log.click].is_numeric() and not columns[log.click].is_unsigned_integer():
+        if columns[log.click].is_numeric():
             _require_orders(log, frame.select(order.cast(pl.Float64).alias("value")))
         order = order.cast(pl.Int64)
     else:
@@ -61,7 +65,7 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             log,
             frame.select(order.alias(log.click)),
             log.click,
-            r"^(\s*\d+\s*(,\s*\d+\s*)*)?$",
+            r"^(\s*[0-9]{1,18}\s*(,\s*[0-9]{1,18}\s*)*)?$",
             "the order of the clicks on a result, such as 2 or 1,3, or nothing",
         )
         order = order.fill_null("").str.split(",").list.eval(pl.element().str.strip_chars().cast(pl.Int64, strict=False)).list.max()
@@ -86,7 +90,11 @@ def place_in(frame: pl.LazyFrame, column: str) -> pl.Expr:
 def _require_orders(log: ClickLog, values: pl.LazyFrame) -> None:
     """Raises DataError for the first number that is no order of a click."""
     value = pl.col("value")
-    wrong = values.with_row_index("row").filter((value < 0) | ~value.is_finite() | (value != value.floor())).head(1)
+    wrong = (
+        values.with_row_index("row")
+        .filter((value < 0) | (value >= _MOST_ORDER) | (value != value.floor()) | value.is_nan())
+        .head(1)
+    )
     for row, number in wrong.collect(engine="streaming").iter_rows():
         raise DataError(f"{_place(log, row)}: {log.click} {number:g}: the order of a click, 1 and up, or 0 for none")
 

@@ -160,8 +160,8 @@ def judged_pairs(queries: Queries, label: str) -> pl.DataFrame:
     if queries.documents is None or queries.ids is None:
         raise DataError(f"{label}: click labels are joined by query and document id, and the documents have no id")
     return pl.DataFrame({
-        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
-        "document": np.char.decode(queries.documents, "utf-8", "replace"),
+        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "backslashreplace"),
+        "document": np.char.decode(queries.documents, "utf-8", "backslashreplace"),
     }).with_columns(normalised("query").alias("query"))  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def _number(where: str, document: str, name: str, value: Any) -> float | None:
         return None
     try:
         number = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if number != number or number in (float("inf"), float("-inf")):
         raise DataError(f"{where}: document {document[:40]!r}: {name} {json.dumps(value)[:40]}: a feature is a finite number")

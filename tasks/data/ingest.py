@@ -24,8 +24,8 @@ from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
-from tasks.data.tables import is_table, numbers, read_table, require_plain
-from tasks.data.text import read_names, text_blocks
+from tasks.data.tables import categories_in, codes, is_table, numbers, read_table, require_plain
+from tasks.data.text import read_names, require_from_0, text_blocks
 from tasks.records import DataError, Ingested, number_of
 from tasks.store.datasets import keep_queries
 from tasks.store.large import taken, zeros
@@ -74,6 +74,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         "drop": sorted(data.drop),
         "ignore": sorted(data.ignore),
         **({"attributes": data.attributes} if data.attributes else {}),
+        **({"categories": data.categories} if data.categories else {}),
         **({"names": read_names(located(data.names))} if data.names else {}),
     }
     if noted := remembered(recipe):
@@ -103,6 +104,21 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     name = keep_queries(joined)
     remember(recipe, Noted((name,), split_queries=split, notes=tuple(notes)))
     return Ingested(name, split, read=True, notes=tuple(notes))
+
+
+def with_categories(data: Data, paths: Sequence[Path]) -> Data:
+    """The section with all categories that the tables have, where it does not list them.
+
+    Raises:
+        DataError: as `tasks.data.tables.categories_in`, and for more categories than features can tell apart.
+    """
+    files = [located(Path(path)) for path in paths]
+    open_ones = [name for name in data.categorical if name not in data.categories] if all(map(is_table, files)) else []
+    found = {name: categories_in(files, name) for name in open_ones}
+    for name, own in found.items():
+        if len(own) > _WHOLE:
+            raise DataError(f"data.categorical: {name!r} has {len(own):,} categories; at most {_WHOLE:,} can be told apart")
+    return data.model_copy(update={"categories": {**data.categories, **found}}) if found else data
 
 
 def _of_one_order(paths: Sequence[Path], parts: Sequence[Queries]) -> list[Queries]:
@@ -135,7 +151,7 @@ def _refuse_shared(paths: Sequence[Path], parts: Sequence[Queries]) -> None:
     later = int(again.min())
     earlier = int(np.flatnonzero(keys == keys[later])[0])
     file = np.repeat(np.arange(len(parts)), [part.n_queries for part in parts])
-    query = np.concatenate([part.ids for part in parts if part.ids is not None])[later].decode("utf-8", "replace")
+    query = np.concatenate([part.ids for part in parts if part.ids is not None])[later].decode("utf-8", "backslashreplace")
     raise DataError(f"{paths[file[later]]}: query {query!r} is in {paths[file[earlier]]} too; the rows of a query are in one file")
 
 
@@ -171,9 +187,10 @@ def _read(path: Path, data: Data) -> Rows:
         )
     if data.names and is_table(path):
         raise DataError(f"{path}: data.names names the features of LETOR text; a table's columns have names")
-    if (data.weight or data.sources or data.attributes) and not is_table(path):
+    if (data.weight or data.sources or data.attributes or data.of_categories) and not is_table(path):
         raise DataError(
-            f"{path}: data.weight, data.sources and data.attributes name columns, and LETOR text has none; give a Parquet or CSV file"
+            f"{path}: data.weight, data.sources, data.attributes and data.categorical name columns, and LETOR text has none; give a Parquet or "
+            "CSV file"
         )
     return _of_table(path, data) if is_table(path) else _of_text(path, data)
 
@@ -268,6 +285,9 @@ def _of_table(path: Path, data: Data) -> Rows:
                 f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight, data.sources and data.attributes name the columns)"
             )
     others = (data.query, data.label, data.document, data.weight, *data.sources, *data.attributes)
+    for name in data.categories:
+        if name not in frame.columns:
+            raise DataError(f"{path}: no column {name!r} (data.categorical)")
     names = tuple(n for n in frame.columns if n not in others and not any(fnmatchcase(n, pattern) for pattern in data.ignore))
     labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)
@@ -276,7 +296,7 @@ def _of_table(path: Path, data: Data) -> Rows:
     idle = [pattern for pattern in data.ignore if not any(fnmatchcase(name, pattern) for name in frame.columns)]
     notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern in idle]
     for k, name in enumerate(names):
-        exact = numbers(path, frame, name, data)
+        exact = codes(frame, name, own) if (own := data.categories.get(name)) else numbers(path, frame, name, data)
         features[:, k] = exact
         notes += _lost_digits(path, name, exact, features[:, k])
     weights = numbers(path, frame, data.weight, data) if data.weight else None
@@ -318,7 +338,7 @@ def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Ser
 
 def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[np.float64]:
     """A column of labels, missing ones NaN."""
-    labels = numbers(path, frame, name, data)
+    labels = numbers(path, frame, name, data) + 0.0  # -0 is 0
     wrong = np.flatnonzero((labels < 0) | np.isinf(labels))
     if len(wrong):
         raise DataError(f"{path}, row {wrong[0] + 1}: {name} {labels[wrong[0]]:g}: a label is a finite number, 0 or more")
@@ -383,7 +403,7 @@ def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDAr
     firsts = np.repeat(weights[offsets[:-1]], np.diff(offsets))
     wrong = np.flatnonzero(~((weights == firsts) & (weights > 0) & np.isfinite(weights)))
     if len(wrong):
-        query = ids[wrong[0]].decode("utf-8", "replace")
+        query = ids[wrong[0]].decode("utf-8", "backslashreplace")
         raise DataError(
             f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a finite number above 0"
         )
@@ -394,7 +414,7 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
     """Data as a trained model reads them: the features `names`, found by name. Text may leave out its last ones, which are 0.
 
     Raises:
-        DataError: for a feature that is not there, naming the files.
+        DataError: for a feature that is not there, naming the files, and for text that is counted otherwise.
     """
     ends_early = not any(map(is_table, paths))
     missing = [name for name in names if name not in queries.names]
@@ -406,6 +426,8 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
         raise DataError(
             f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"
         )
+    if ends_early and queries.names[:1] == ("f0",):
+        require_from_0(", ".join(map(str, paths)), names, queries.n_features - 1, not queries.features[:, 0].any())
     return in_order(widen(queries, (*queries.names, *missing)), names)
 
 

@@ -24,7 +24,7 @@ def objects(path: Path) -> Iterator[tuple[int, Json]]:
     """
     require_plain(path)
     found = False
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
+    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
@@ -66,7 +66,7 @@ def read_json_file(path: Path) -> Any:
     """
     require_plain(path)
     try:
-        return _value(path.read_text(encoding="utf-8-sig", errors="replace"))
+        return _value(path.read_text(encoding="utf-8-sig", errors="backslashreplace"))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {error.lineno}: no JSON: {error.msg}") from None
 

@@ -83,7 +83,7 @@ def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
     if suffix == ".parquet":
         raise DataError(f"{path}: judgments are TREC qrels, JSON of the workbench, CSV of Quepid, or hello-ltr's text")
     require_plain(path)
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
+    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
         for line in file:
             if _HEADER.match(line.strip()):
                 return _of_hello_ltr
@@ -158,7 +158,7 @@ def _plain(name: str) -> str:
 
 def _of_quepid(path: Path) -> Iterator[Row]:
     require_plain(path)
-    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+    with open(path, newline="", encoding="utf-8-sig", errors="backslashreplace") as file:
         lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
         header = next(lines, [])
         plain = [_plain(name) for name in header]
@@ -173,15 +173,15 @@ def _of_quepid(path: Path) -> Iterator[Row]:
         for fields in lines:
             if not fields:
                 continue
-            if len(fields) <= max(places):
-                raise DataError(f"{path}, line {lines.line_num}: {len(fields)} fields; the header names {len(header)}")
+            if len(fields) != len(header):
+                raise DataError(f"{path}, line {lines.line_num}: {number_of(len(fields), 'field')}; the header names {len(header)}")
             query, document, rating = (fields[k].strip() for k in places)
             yield lines.line_num, query, document, rating
 
 
 def _of_hello_ltr(path: Path) -> Iterator[Row]:
     texts: dict[str, str] = {}
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
+    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
         for number, line in enumerate(file, 1):
             if named := _HEADER.match(line.strip()):
                 if texts.setdefault(named[1], named[2]) != named[2]:

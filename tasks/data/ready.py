@@ -17,9 +17,10 @@ from tasks.config.run_config import RunConfig
 from tasks.data.calibrated import calibrated
 from tasks.data.check import check, refuse, shared_queries
 from tasks.data.check_log import check_log
+from tasks.data.clicked import clicked
 from tasks.data.folds import fit_together, rotate, split, validation_cut
 from tasks.data.generate import generate
-from tasks.data.ingest import ingest
+from tasks.data.ingest import ingest, with_categories
 from tasks.data.pool import pool
 from tasks.data.prepare import prepare
 from tasks.data.tables import is_table
@@ -29,10 +30,11 @@ from tasks.store.datasets import open_queries
 
 @dataclass(frozen=True)
 class Ready:
-    """Folds to train on, and what the doctor found."""
+    """Folds to train on, what the doctor found, and the section of the data with all their categories."""
 
     folds: tuple[Fold, ...]
     findings: tuple[Finding, ...]
+    data: Data
 
 
 def ready_data(config: RunConfig) -> Ready:
@@ -43,6 +45,7 @@ def ready_data(config: RunConfig) -> Ready:
     """
     data, findings = _sources(config)
     groups = _groups(data)
+    data = with_categories(data, [path for paths in groups.values() for path in paths])
     read = {label: ingest(paths, data, label) for label, paths in groups.items()}
     prepared = {label: prepare(one.data, data, label) for label, one in read.items()}
     sets, said = calibrated({label: one.data for label, one in prepared.items()}, data, config.core_conventions)
@@ -65,7 +68,12 @@ def ready_data(config: RunConfig) -> Ready:
     fitted = [fit_together(fold, scale, config.seed, sparse, data.drop_telling) for fold in folds]
     dropped = dict.fromkeys(note for _, notes in fitted for note in notes)
     findings += [Finding("warning", "train", note) for note in dropped]
-    return Ready(tuple(fold for fold, _ in fitted), tuple(findings))
+    ready = tuple(fold for fold, _ in fitted)
+    if pages := data.clicked_pages:
+        clicks = [clicked(fold, k, pages, config.core_conventions) for k, fold in enumerate(ready)]
+        ready = tuple(fold for fold, _ in clicks)
+        findings += [Finding("note", "train", note) for _, note in clicks]
+    return Ready(ready, tuple(findings), config.data.model_copy(update={"categories": data.categories}))
 
 
 def _sources(config: RunConfig) -> tuple[Data, list[Finding]]:
@@ -175,6 +183,7 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
             raise DataError(
                 f"{key}: rankers.{deaf[0]} ({config.rankers[deaf[0]].kind}) does not weigh {what}; these do: {', '.join(able)}"
             )
+    _require_reading_categories(config)
     complete = [name for name in config.alone if any(point.section.build().needs_complete for point in config.cells(name))]
     for role, dataset in sorted({(role, name) for fold in folds for role, name in fold.roles.items()} if complete else ()):
         queries = open_queries(dataset)
@@ -198,6 +207,18 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
                     ranker.check(queries)
                 except ValueError as error:
                     raise DataError(f"rankers.{name}: {error}") from None
+
+
+def _require_reading_categories(config: RunConfig) -> None:
+    """Rankers of numbers would take the places of categories for amounts."""
+    for name in config.alone if config.data.of_categories else ():
+        section = config.rankers[name]
+        for one in getattr(section, "of", None) or (section,):
+            if "categorical" not in type(one).model_fields and one.kind != ltr.Column.kind:
+                raise DataError(
+                    f"rankers.{name}: {one.kind} reads numbers, and {config.data.of_categories[0]!r} holds categories (data.categorical); "
+                    "lambdamart splits by them; leave the ranker or the column (data.ignore) out"
+                )
 
 
 def _require_scores(config: RunConfig, folds: tuple[Fold, ...]) -> None:

@@ -1,7 +1,7 @@
 """Tables: Parquet, CSV and TSV files, read as they are named and not otherwise."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from tasks.store.state import written_whole
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 TABLES = {".parquet", *SEPARATORS}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+csv.field_size_limit((1 << 31) - 1)  # for the whole process; what is no id and no number may be as long as it likes
 _SAMPLE = 1 << 20
 """Bytes of a file that are looked at before it is read."""
 _MISSING = ["", "NULL", "NA", "nan", "NaN"]
@@ -77,7 +78,7 @@ def reading(path: Path) -> Iterator[None]:
         raise
     except (pl.exceptions.PolarsError, OSError) as error:
         if path.suffix.lower() in SEPARATORS and "more fields" in str(error):
-            _refuse_uneven_lines(path, SEPARATORS[path.suffix.lower()])
+            refuse_uneven_lines(path)
         if path.suffix.lower() in SEPARATORS and "utf-8" in str(error).lower():
             _refuse_bytes(path)
         raise DataError(f"{path}: cannot be read as {path.suffix[1:].lower()}: {str(error).splitlines()[0]}") from None
@@ -98,7 +99,7 @@ def read_table(path: Path) -> pl.DataFrame:
     if frame.height == 0:
         raise DataError(f"{path}: no document in it")
     if path.suffix.lower() in SEPARATORS and frame.to_series(-1).null_count():
-        _refuse_uneven_lines(path, SEPARATORS[path.suffix.lower()])
+        refuse_uneven_lines(path)
     return frame
 
 
@@ -141,10 +142,28 @@ def _refuse_bytes(path: Path) -> None:
                 raise DataError(f"{path}, line {number}: {shown!r}: text is UTF-8, and a byte of this is none") from None
 
 
-def _refuse_uneven_lines(path: Path, separator: str) -> None:
-    """polars fills short lines up (where the last column is never empty there is none), and does not say where a long one is."""
+def require_even_lines(path: Path, frame: pl.LazyFrame, quoted: bool = True) -> None:
+    """Reads a text of columns once, a part at a time: of a few columns polars does not see that a line has more fields than the header.
+
+    Raises:
+        DataError: for a line with fewer or more fields than the header, and a byte that is no text.
+    """
+    if path.suffix.lower() == ".parquet":
+        return
+    missing = frame.select(pl.all().is_null().any()).collect(engine="streaming")
+    if missing.to_series(-1).any():
+        refuse_uneven_lines(path, quoted)
+
+
+def refuse_uneven_lines(path: Path, quoted: bool = True) -> None:
+    """polars fills short lines up (where the last column is never empty there is none), and does not say where a long one is.
+
+    Raises:
+        DataError: for the first line of a text with fewer or more fields than the header.
+    """
+    separator = SEPARATORS.get(path.suffix.lower(), "\t")
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-        lines = csv.reader(file, delimiter=separator)
+        lines = csv.reader(file, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
         width = len(next(lines, []))
         for fields in lines:
             if fields and len(fields) != width:
@@ -156,8 +175,47 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
     """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
     is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
     ids = f"if these are document ids, set data.document: {name}; " if is_id and frame[name].dtype == pl.String else ""
-    hint = "" if name in (data.label, *data.sources) else f" ({ids}data.ignore: [{name}] leaves the column out)"
+    ways = f"data.categorical: [{name}] has trees split by it, data.ignore: [{name}] leaves the column out"
+    hint = "" if name in (data.label, *data.sources) else f" ({ids}{ways})"
     return as_numbers(path, frame[name], f"labels and features are numbers{hint}", before).fill_null(float("nan")).to_numpy()
+
+
+def categories_in(paths: Sequence[Path], name: str) -> list[str]:
+    """The categories of a column of some tables, sorted.
+
+    Raises:
+        DataError: for a table without the column, or one of lists.
+    """
+    found: set[str] = set()
+    for path in paths:
+        with reading(path):
+            lazy = scan(path)
+            kind = lazy.collect_schema().get(name)
+            if kind is None:
+                raise DataError(f"{path}: no column {name!r} (data.categorical)")
+            if kind.is_nested() or kind == pl.Binary:
+                raise DataError(f"{path}: column {name!r} holds {kind}: a category is a text or a whole number (data.categorical)")
+            found.update(_names(lazy.select(name).unique().collect()[name]).drop_nulls().to_list())
+    return sorted(found)
+
+
+def codes(frame: pl.DataFrame, name: str, categories: Sequence[str]) -> NDArray[np.float64]:
+    """A column of categories as their places in this list; NaN where one is missing or is not among them."""
+    places = pl.DataFrame(
+        {"own": pl.Series(categories, dtype=pl.String), "place": pl.Series(range(len(categories)), dtype=pl.Float64)}
+    )
+    found = pl.DataFrame({"own": _names(frame[name])}).join(places, on="own", how="left", maintain_order="left")
+    return found["place"].fill_null(float("nan")).to_numpy()
+
+
+def _names(column: pl.Series) -> pl.Series:
+    """What categories are called: text without spaces around it, and whole numbers without a point; null for a missing one."""
+    if column.dtype.is_float():
+        column = pl.Series(
+            column.name, [None if x is None or x != x else f"{x:g}" if x % 1 else f"{x:.0f}" for x in column.to_list()], pl.String
+        )
+    text = column.cast(pl.String).str.strip_chars()
+    return text.set(text.is_in(_MISSING), None)
 
 
 def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.Series:

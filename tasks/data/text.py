@@ -1,7 +1,8 @@
 """LETOR text, some megabytes of whole lines at a time: read and not mapped, so that a file that ends early while it is read is only short."""
 
+import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -58,3 +59,22 @@ def read_names(path: Path) -> tuple[str, ...]:
         if not name or name in names[: number - 1]:
             raise DataError(f"{path}, line {number}: {name[:40]!r}: each line is the name of another feature")
     return tuple(names)
+
+
+def require_from_0(where: object, reads: Collection[str], last: int, first_is_empty: bool) -> None:
+    """Refuses text that is counted from 1 for a model whose text was counted from 0: every feature would be taken for the one before it.
+
+    Args:
+        reads: names of the model's features.
+        last: number of the text's last feature.
+        first_is_empty: feature 0 is 0 in all of the text.
+
+    Raises:
+        DataError: where feature 0 is empty, and there is a feature behind the model's last.
+    """
+    numbers = [int(name[1:]) for name in reads if re.fullmatch(r"f\d+", name)]
+    if 0 in numbers and first_is_empty and last > max(numbers):
+        raise DataError(
+            f"{where}: no line has feature 0, there is a feature {last}, and the model reads f0 to f{max(numbers)}: the text seems to be "
+            "counted from 1, and the model's was from 0; write both alike"
+        )

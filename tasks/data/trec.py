@@ -37,7 +37,7 @@ def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
     parts = []
     for path in paths:
         require_plain(located(path))
-        lines = pl.DataFrame({"text": located(path).read_text(encoding="utf-8-sig", errors="replace").split("\n")})
+        lines = pl.DataFrame({"text": located(path).read_text(encoding="utf-8-sig", errors="backslashreplace").split("\n")})
         lines = lines.with_row_index("line", offset=1).with_columns(words=pl.col("text").str.extract_all(r"\S+"))
         lines = lines.filter(pl.col("words").list.len() > 0).with_columns(path=pl.lit(str(path)))
         if not lines.height:
@@ -96,8 +96,8 @@ def attach_runs(
     if queries.documents is None or queries.ids is None:
         raise DataError(f"{label}: runs are joined by query and document id, and the documents have no id")
     known = pl.DataFrame({
-        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "replace"),
-        "document": np.char.decode(queries.documents, "utf-8", "replace"),
+        "query": np.char.decode(np.repeat(queries.ids, np.diff(queries.offsets)), "utf-8", "backslashreplace"),
+        "document": np.char.decode(queries.documents, "utf-8", "backslashreplace"),
     })  # fmt: skip
     joined, notes = known, []
     for name, paths in runs.items():

@@ -36,6 +36,8 @@ COLUMNS = {
     "rank": pl.Int64,
 }
 """Of the log; ``interaction`` is the query's id: each is a page."""
+_FARTHEST = 10**9
+"""Beyond what a place may be."""
 _READER = 2
 """Raised when the reader changes what it makes of the same bytes."""
 
@@ -144,7 +146,7 @@ def _place(where: str, written: Any) -> int | None:
         return None
     try:
         place = float(written)
-        if isinstance(written, bool) or place < 0 or place != int(place):
+        if isinstance(written, bool) or not 0 <= place < _FARTHEST or place != int(place):
             raise ValueError
     except (ValueError, TypeError, OverflowError):
         shown = json.dumps(written)[:40]

@@ -220,8 +220,8 @@ def _lost(seen: Looks, train: Queries, n: int) -> pl.DataFrame:
         train.documents[rows] if train.documents is not None else np.array([str(p + 1).encode() for p in train.position[rows]])
     )
     return pl.DataFrame({
-        "query": np.char.decode(ids, "utf-8", "replace"),
-        "document": np.char.decode(documents, "utf-8", "replace"),
+        "query": np.char.decode(ids, "utf-8", "backslashreplace"),
+        "document": np.char.decode(documents, "utf-8", "backslashreplace"),
         "label": train.labels[rows],
         "rank": seen.rank[rows],
         "force": seen.gradient[rows],

@@ -22,7 +22,7 @@ from tasks.evidence.protocol import Column, Evidence, Found, Gathering, render
 from tasks.records import Trained, number_of, percent
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
-from tasks.store.state import core_digest, digest_of, read_json, write_json
+from tasks.store.state import core_digest, digest_of, keep_json, kept_json
 
 
 @dataclass(frozen=True)
@@ -208,12 +208,12 @@ def certify(trained: Trained, config: Optimality, seed: int) -> list[Certificate
     written = config.model_dump(mode="json", exclude={"rankers"})
     folder = CellFolder.of(trained.result.key)
     path = folder.certificates(digest_of({**about, **written}))
-    kept = read_json(path)
+    kept = kept_json(path)
     if kept is None:
         model, rules = ltr.load(folder.model), read_conventions(cell.conventions)
         found = examine(model, open_queries(cell.data.train), config, rules, seed, cell.ranker)
-        write_json(path, [certificate.as_json() for certificate in found])
-        kept = read_json(path)
+        keep_json(path, [certificate.as_json() for certificate in found])
+        kept = kept_json(path)
     return [CertificateRecord.read(entry) for entry in kept]
 
 

@@ -130,7 +130,7 @@ def _first_two(scores: NDArray[np.float64]) -> tuple[int, int] | None:
 def _name(queries: Queries, row: int, rank: int) -> str:
     if queries.documents is None:
         return f"document {rank + 1}"
-    return str(queries.documents[row].decode("utf-8", "replace"))
+    return str(queries.documents[row].decode("utf-8", "backslashreplace"))
 
 
 def _named(

@@ -24,7 +24,7 @@ from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
 from tasks.tracking.description import describe_fold
-from tasks.training.cell import train
+from tasks.training.cell import result_of, train
 
 TEMPLATE = """<h2>Trained on all data</h2>
 <ul>{% for sentence in sentences %}<li>{{ sentence }}</li>{% endfor %}</ul>
@@ -113,7 +113,8 @@ class Refit(Evidence):
             own = on_every_fold([trained for trained in run.chosen if trained.ranker == ranker])
         folds = best_point(own, f"valid_{run.config.select_of(ranker)}")
         cell = refit_cell(folds, data)
-        result = train(cell)
+        train(cell)
+        result = result_of(cell)
         run.tracker.cell(cell, result, list(describe_fold(cell.data)))
         return Trained(cell, result)
 
@@ -134,7 +135,9 @@ def _best(run: Gathering) -> str:
 def on_every_fold(chosen: Sequence[Trained]) -> list[Trained]:
     """What the folds' searches chose, each trained on every fold: searches draw other points on other folds."""
     cells = [replace(one.cell, fold=on.fold, data=on.cell.data, start="") for one in chosen for on in chosen]
-    return [Trained(cell, train(cell)) for cell in cells]
+    for cell in cells:
+        train(cell)
+    return [Trained(cell, result_of(cell)) for cell in cells]
 
 
 def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:

@@ -17,7 +17,7 @@ from tasks.evidence.protocol import Evidence, Found, Gathering, render
 from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
-from tasks.store.state import core_digest, digest_of, read_json, write_json
+from tasks.store.state import core_digest, digest_of, keep_json, kept_json
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,15 @@ def traced(trained: Trained) -> TraceRecord:
     """The trace of the model of a cell."""
     train, label, folder = trained.cell.data.train, trained.ranker, CellFolder.of(trained.result.key)
     path = folder.trace(digest_of([core_digest(), train, label]))
-    kept = read_json(path)
+    kept = kept_json(path)
     if kept is None:
         model = ltr.load(folder.model)
         assert isinstance(model, ConditionalModel)
         seen = trace(model, open_queries(train))
         plain = {name: getattr(seen, name).tolist() for name in ("sampled", "closed", "products", "losses")}
         smear = {f"{begin:g}": losses.tolist() for begin, losses in seen.smear.items()}
-        write_json(path, {**plain, "smear": smear, "ranker": label})
-        kept = read_json(path)
+        keep_json(path, {**plain, "smear": smear, "ranker": label})
+        kept = kept_json(path)
     return TraceRecord(**kept)
 
 

@@ -11,7 +11,7 @@ Writer = Callable[[ltr.Ranker, str, bool], str | bytes]
 
 
 def trees_of(ranker: ltr.Ranker) -> Trees:
-    """The trees of a fitted ranker whose `export_form` is ``trees``."""
+    """The trees of a fitted ranker whose `export_form` is one of trees."""
     assert isinstance(ranker, TreeRanker)
     return ranker.ensemble
 

@@ -352,12 +352,13 @@ def _xgboost_scores(path: Path, features: NDArray[np.float32], names: tuple[str,
     return np.asarray(xgboost.Booster(model_file=str(path)).predict(data, output_margin=True))
 
 
+_TREES = ("trees", "trees of categories")
 _NET, _WEIGHTS = onnx_writer(net_nodes), {"linear": _linear, "linear net": _linear}
 
 FORMATS: dict[str, Format] = {
-    "lightgbm": Format("lightgbm.Booster(model_file=…)", {"trees": _lightgbm}, _lightgbm_scores),
-    "xgboost": Format("xgboost.Booster(model_file=…)", {"trees": _xgboost}, _xgboost_scores),
-    "xgboost-ubj": Format("xgboost.Booster(model_file='….ubj')", {"trees": _xgboost_ubj}, _xgboost_scores),
+    "lightgbm": Format("lightgbm.Booster(model_file=…)", {**dict.fromkeys(_TREES, _lightgbm)}, _lightgbm_scores),
+    "xgboost": Format("xgboost.Booster(model_file=…)", {**dict.fromkeys(_TREES, _xgboost)}, _xgboost_scores),
+    "xgboost-ubj": Format("xgboost.Booster(model_file='….ubj')", {**dict.fromkeys(_TREES, _xgboost_ubj)}, _xgboost_scores),
     "xgboost-dump": Format("Vespa's xgboost(…), and model/xgboost+json of Elasticsearch and OpenSearch", {"trees": _xgboost_dump}),
     "lightgbm-dump": Format("Vespa's lightgbm(…)", {"trees": _lightgbm_dump}),
     "opensearch": Format(

@@ -8,9 +8,12 @@ from pathlib import Path
 import polars as pl
 
 from tasks.data.judgments import read_judgments
+from tasks.data.tables import TABLES
 from tasks.records import DataError
 from tasks.store.state import require_output, written_whole
 
+_SUFFIXES = {"quepid": ".csv", "workbench": ".json"}
+"""Of forms that are known by their names."""
 Write = Callable[[pl.DataFrame, Path], None]
 """``write(judgments, path)``: a table of query, document and label."""
 
@@ -22,11 +25,16 @@ def convert_judgments(paths: Sequence[Path], to: str, output: Path) -> tuple[int
         to: one of `FORMS`.
 
     Raises:
-        DataError: as `read_judgments`; for a form that is none, what a form cannot say, and an output that is one of the files.
+        DataError: as `read_judgments`; for a form that is none, what a form cannot say, an output that is one of the files, and one whose name
+            says another form.
     """
     if to not in FORMS:
         raise DataError(f"judgments: --to {to}: there is no such form; known: {', '.join(FORMS)}")
     require_output(output, *paths)
+    suffix = output.suffix.lower()
+    if suffix in {*TABLES, ".json"} - {_SUFFIXES.get(to)}:
+        meant = f"they are named {_SUFFIXES[to]}" if to in _SUFFIXES else "they are no table and no JSON, and have no such name"
+        raise DataError(f"{output}: judgments in the form {to} would be read as something else by that name: {meant}")
     judgments, notes = read_judgments(paths)
     judgments = judgments.sort("query", "document", maintain_order=True)
     with written_whole(output) as partial:
@@ -47,8 +55,9 @@ def _trec(judgments: pl.DataFrame, path: Path) -> None:
 
 def _quepid(judgments: pl.DataFrame, path: Path) -> None:
     """A row a rating, below ``query,docid,rating``."""
+    broken = judgments.select(pl.any_horizontal(pl.col("query", "document").str.contains("\r", literal=True)).any()).item()
     with open(path, "w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
+        lines = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if broken else csv.QUOTE_MINIMAL)
         lines.writerow(("query", "docid", "rating"))
         lines.writerows((query, document, _plain(label)) for query, document, label in judgments.iter_rows())
 
@@ -82,9 +91,11 @@ def _plain(label: float) -> str:
 
 
 def _require_words(judgments: pl.DataFrame, column: str, form: str, what: str) -> None:
-    spaced = judgments.filter(pl.col(column).str.contains(r"\s"))[column]
-    if len(spaced):
-        raise DataError(f"{column} {spaced[0]!r}: {what} is one word in {form}; quepid and workbench take any text")
+    spaced = next(
+        (text for text in judgments[column] if text.split() != [text]), None
+    )  # as Python splits, control characters among it
+    if spaced is not None:
+        raise DataError(f"{column} {spaced!r}: {what} is one word in {form}; quepid and workbench take any text")
 
 
 FORMS: Mapping[str, Write] = {"trec": _trec, "quepid": _quepid, "workbench": _workbench, "hello-ltr": _hello_ltr}

@@ -15,8 +15,8 @@ from ltr.data.runs import Form, column_of
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import located
-from tasks.data.tables import is_table, numbers, reading, scan
-from tasks.data.text import BYTES, read_names, text_blocks
+from tasks.data.tables import SEPARATORS, codes, is_table, numbers, reading, refuse_uneven_lines, scan
+from tasks.data.text import BYTES, read_names, require_from_0, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
 from tasks.store.state import require_output, written_whole
@@ -127,12 +127,19 @@ def _table(
     ids = {kind: name for kind, name in (("query", data.query), ("document", data.document)) if name in columns}
     if not (names or ids):
         raise DataError(f"{path}: runs are joined by query and document id, and the documents have no id")
-    before = 0
+    before, is_text = 0, path.suffix.lower() in SEPARATORS
+    uneven = is_text  # whether it may be
     with reading(path):
-        for frame in lazy.select(*names, *ids.values()).collect_batches(chunk_size=ROWS, maintain_order=True):
+        for frame in lazy.select(columns if is_text else [*names, *ids.values()]).collect_batches(
+            chunk_size=ROWS, maintain_order=True
+        ):
+            if uneven and frame.to_series(-1).null_count():
+                refuse_uneven_lines(path)
+                uneven = False
             features = np.empty((frame.height, len(names)), np.float32)
             for k, name in enumerate(names):
-                features[:, k] = numbers(path, frame, name, data, before)
+                own = data.categories.get(name)
+                features[:, k] = codes(frame, name, own) if own else numbers(path, frame, name, data, before)
             before += frame.height
             yield frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()}), features
 
@@ -154,14 +161,17 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
     columns = np.array([place[name] if given else int(name[1:]) - data.first_feature for name in names], np.int64)
     if columns.min(initial=0) < 0:
         raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
+    last, first_is_empty = -1, data.first_feature == 0 and not given
     for text, lines in text_blocks(path, data.first_feature, BYTES):
+        last, first_is_empty = max(last, lines.features.shape[1] - 1), first_is_empty and not lines.features[:, 0].any()
         wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
         wide[:, : lines.features.shape[1]] = lines.features
         ids = {"query": lines.query_spans} if lines.query_keys is not None else {}
         if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():
             ids["document"] = lines.document_spans
-        found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "replace") for kind, spans in ids.items()}
+        found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "backslashreplace") for kind, spans in ids.items()}
         yield pl.DataFrame(found), wide[:, columns]
+    require_from_0(path, names, last, first_is_empty)
 
 
 def trec_run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:

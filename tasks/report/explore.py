@@ -262,7 +262,7 @@ def _scored(trained: Trained, places: Sequence[int]) -> list[_Scored]:
         if queries.documents is None:
             names = [f"row {row - min(position) + 1}" for row in position]
         else:
-            names = [one.decode("utf-8", "replace")[:_NAME] for one in queries.documents[rows].tolist()]
+            names = [one.decode("utf-8", "backslashreplace")[:_NAME] for one in queries.documents[rows].tolist()]
         documents = dict(zip(position, zip(names, queries.labels[rows].tolist(), strict=True), strict=True))
         found.append(_Scored(documents, {position[row]: rank for rank, row in enumerate(order.tolist(), 1)}))
     return found

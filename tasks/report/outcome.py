@@ -10,13 +10,14 @@ import yaml
 
 import ltr
 from ltr.objectives.terms import weights_at
+from ltr.rankers.fair_pages import are_pages
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
 from tasks.evidence.significance import Standings
 from tasks.records import Budget, Failure, Finding, Fold, ModelSummary, Searched, Trained, number_of, point_title
 from tasks.store.cells import CellFolder
-from tasks.store.datasets import about_queries
+from tasks.store.datasets import about_queries, open_queries
 from tasks.store.state import digest_of
 
 
@@ -108,7 +109,15 @@ class RunOutcome:
     @property
     def summary(self) -> str:
         """The result in one sentence."""
-        return f"Best on validation {title_of(self.config.select_key)}: {self.best}."
+        as_they_are = ", of clicks as they are, which favour the order they were shown in" if self.by_clicks else ""
+        return f"Best on validation {title_of(self.config.select_key)}{as_they_are}: {self.best}."
+
+    @cached_property
+    def by_clicks(self) -> bool:
+        """Whether validation queries are pages, whose clicks rankers are to be without the position bias of."""
+        ways = [way for section in self.config.rankers.values() if (way := getattr(section, "unbiased", None)) is not None]
+        source = ltr.Measure.of(self.config.select).source
+        return any(are_pages(open_queries(fold.valid), way, source) for way in ways for fold in self.folds if fold.valid)
 
     @property
     def config_text(self) -> str:

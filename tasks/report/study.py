@@ -1,11 +1,13 @@
 """One table of several data sets: the best three of each column, micro-averages, wins, and tests against the best baseline."""
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -16,6 +18,8 @@ from tasks.evidence.drawing import heading_of, title_of
 from tasks.store.values import read_values, values_of
 
 MICRO = "micro-average"
+Repetition = Mapping[str, Sequence[str]]
+"""By ranker the files with the per-query values of its folds."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,9 @@ class StudyCell:
     """A ranker on one data set and measure.
 
     Attributes:
-        mean: of the folds' means; `n`: queries where it is defined.
+        mean: of the folds' means, and of repetitions.
+        n: queries where it is defined.
+        se: standard error of the mean over these queries, each with its mean over the repetitions; NaN of one query or a micro-average.
         place: in the column, 1 for the best.
         level: 95 or 90 where significantly better than the best baseline, negative where worse, otherwise 0.
     """
@@ -32,11 +38,17 @@ class StudyCell:
     n: int
     place: int
     level: int = 0
+    se: float = math.nan
 
     @property
     def mark(self) -> str:
         """The level as a sign, in brackets at 90 %."""
         return {95: "+", 90: "(+)", -95: "−", -90: "(−)", 0: ""}[self.level]
+
+    @property
+    def spread(self) -> str:
+        """The standard error as it stands behind a mean."""
+        return "" if math.isnan(self.se) else f"±{self.se:.4f}"
 
 
 @dataclass(frozen=True)
@@ -70,19 +82,19 @@ class StudyTable:
 
 
 @task(cache_policy=NO_CACHE, name="gather", task_run_name="gather")
-def gather(values: Mapping[str, Mapping[str, Sequence[str]]], measures: Sequence[str], baselines: Sequence[str]) -> StudyTable:
+def gather(values: Mapping[str, Sequence[Repetition]], measures: Sequence[str], baselines: Sequence[str]) -> StudyTable:
     """The table of a study.
 
     Args:
-        values: by data set and ranker the per-query values of its folds.
+        values: of each data set and repetition, the per-query values of the folds by ranker.
         measures: keys.
         baselines: the best of these in a column is what all others are tested against there.
     """
-    rankers = list(dict.fromkeys(ranker for files in values.values() for ranker in files))
+    rankers = list(dict.fromkeys(ranker for runs in values.values() for files in runs for ranker in files))
     cells: dict[str, dict[str, dict[str, StudyCell]]] = {ranker: {} for ranker in rankers}
     wins = dict.fromkeys(rankers, 0)
     for measure in measures:
-        columns = {dataset: _column(files, measure, baselines) for dataset, files in values.items()}
+        columns = {dataset: _column(runs, measure, baselines) for dataset, runs in values.items()}
         columns[MICRO] = _micro_average(columns, measure)
         for ranker in rankers:
             own = {dataset: column[ranker] for dataset, column in columns.items() if ranker in column}
@@ -91,22 +103,35 @@ def gather(values: Mapping[str, Mapping[str, Sequence[str]]], measures: Sequence
     return StudyTable(tuple(values), tuple(measures), tuple(baselines), cells, wins)
 
 
-def _column(files: Mapping[str, Sequence[str]], measure: str, baselines: Sequence[str]) -> dict[str, StudyCell]:
-    """All rankers on one data set."""
+def _column(runs: Sequence[Repetition], measure: str, baselines: Sequence[str]) -> dict[str, StudyCell]:
+    """All rankers on one data set that came to something in every repetition."""
     sign = -1 if fewer_is_better(measure) else 1
-    taken = {ranker: [_values(path, measure) for path in paths] for ranker, paths in files.items()}
-    means = {ranker: float(np.mean([np.nanmean(part) for part in parts])) for ranker, parts in taken.items()}
-    joined = {ranker: np.concatenate(parts) for ranker, parts in taken.items()}
-    best = max((name for name in baselines if name in means), key=lambda name: sign * means[name], default=None)
-    return {
-        ranker: StudyCell(
-            means[ranker],
-            int((~np.isnan(own)).sum()),
-            _place(means, ranker, sign),
-            _level(own, joined[best], sign) if best and ranker not in baselines else 0,
-        )
-        for ranker, own in joined.items()
+    rankers = [ranker for ranker in runs[0] if all(ranker in files for files in runs)]
+    taken = {ranker: [[read_values(Path(path), "test") for path in files[ranker]] for files in runs] for ranker in rankers}
+    means = {
+        ranker: float(np.mean([np.nanmean(values_of(part, measure)) for parts in repetitions for part in parts]))
+        for ranker, repetitions in taken.items()
     }
+    joined = {ranker: _by_query(repetitions, measure) for ranker, repetitions in taken.items()}
+    best = max((name for name in baselines if name in means), key=lambda name: sign * means[name], default=None)
+    found = {}
+    for ranker, own in joined.items():
+        defined = own[~np.isnan(own)]
+        level = _level(own, joined[best], sign) if best and ranker not in baselines else 0
+        se = float(defined.std(ddof=1) / np.sqrt(len(defined))) if len(defined) > 1 else math.nan
+        found[ranker] = StudyCell(means[ranker], len(defined), _place(means, ranker, sign), level, se)
+    return found
+
+
+def _by_query(repetitions: Sequence[Sequence[pl.DataFrame]], measure: str) -> NDArray[np.float64]:
+    """Each query's mean over the repetitions; where these have other queries, all of them behind one another."""
+    whole = [pl.concat([part.select("query", pl.col(measure).cast(pl.Float64)) for part in parts]) for parts in repetitions]
+    values = [values_of(one, measure) for one in whole]
+    if any(not one["query"].equals(whole[0]["query"]) for one in whole):
+        return np.concatenate(values)
+    stacked = np.array(values)
+    defined = (~np.isnan(stacked)).sum(axis=0)
+    return np.where(defined > 0, np.nansum(stacked, axis=0) / np.maximum(defined, 1), np.nan)
 
 
 def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str) -> dict[str, StudyCell]:
@@ -119,10 +144,6 @@ def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str)
     micro = {r: sum(weights[d] * column[r].mean for d, column in columns.items()) / total for r in rankers}
     sign = -1 if fewer_is_better(measure) else 1
     return {ranker: StudyCell(mean, total, _place(micro, ranker, sign)) for ranker, mean in micro.items()}
-
-
-def _values(path: str, measure: str) -> NDArray[np.float64]:
-    return values_of(read_values(Path(path), "test"), measure)
 
 
 def _place(means: Mapping[str, float], ranker: str, sign: int) -> int:
@@ -154,7 +175,8 @@ def markdown(table: StudyTable) -> str:
 def _marked(cell: StudyCell | None) -> str:
     if cell is None:
         return "–"
-    return f"**{cell.mean:.4f}** {cell.mark}".strip() if cell.place == 1 else f"{cell.mean:.4f} {cell.mark}".strip()
+    mean = f"**{cell.mean:.4f}**" if cell.place == 1 else f"{cell.mean:.4f}"
+    return " ".join(part for part in (mean, cell.spread, cell.mark) if part)
 
 
 _STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2rem auto; padding: 0 1rem; color: #1b2430 }
@@ -172,7 +194,12 @@ def write_study(table: StudyTable, title: str, path: Path) -> Path:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in (heading_of(measure), *table.datasets, MICRO))
         body = "".join(
             f"<tr><td>{html.escape(name)}</td>"
-            + "".join(f'<td class="p{min(c.place, 4)}">{c.mean:.4f}<sup>{c.mark}</sup></td>' if c else "<td>–</td>" for c in cells)
+            + "".join(
+                f'<td class="p{min(c.place, 4)}">{c.mean:.4f}<sup>{c.mark}</sup> <small>{c.spread}</small></td>'
+                if c
+                else "<td>–</td>"
+                for c in cells
+            )
             + "</tr>"
             for name, cells in zip(table.rankers, table.lines(measure), strict=True)
         )
@@ -183,7 +210,7 @@ def write_study(table: StudyTable, title: str, path: Path) -> Path:
     against = ", ".join(map(html.escape, table.baselines)) or "none named"
     parts.append(
         f"<p>Shaded: the best three of a column. +: better than the best baseline of the column at 95 %, in brackets at 90 %, −: worse "
-        f"(paired t; baselines: {against}). The micro-average weighs data sets by their queries.</p>"
+        f"(paired t; baselines: {against}). ±: the standard error over test queries, each with its mean over repetitions. The micro-average weighs data sets by their queries.</p>"
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasks.records import Budget
 from tasks.store import state
-from tasks.store.state import read_json, write_json
+from tasks.store.state import keep_json, kept_json
 
 
 def budget_file(run_key: str) -> Path:
@@ -15,10 +15,10 @@ def budget_file(run_key: str) -> Path:
 
 def read_budget(run_key: str) -> Budget | None:
     """What was noted of a run; None where nothing was."""
-    written = read_json(budget_file(run_key))
+    written = kept_json(budget_file(run_key))
     return Budget(**written) if isinstance(written, dict) else None
 
 
 def write_budget(run_key: str, budget: Budget) -> None:
     """Notes how far a run is."""
-    write_json(budget_file(run_key), asdict(budget))
+    keep_json(budget_file(run_key), asdict(budget))

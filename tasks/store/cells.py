@@ -144,7 +144,8 @@ def read_columns(model: Path) -> Columns | None:
     if not path.is_file():
         return None
     written = json.loads(path.read_text())
-    return Columns(**{**written, "ignore": tuple(written.get("ignore", ()))})
+    categories = {name: tuple(own) for name, own in written.get("categories", {}).items()}
+    return Columns(**{**written, "ignore": tuple(written.get("ignore", ())), "categories": categories})
 
 
 def read_curve(path: Path) -> CurveFile | None:

@@ -1,5 +1,5 @@
-"""Whether a folder of the store is as it was written: its ``seal.json`` has the size of every file, a digest of blocks taken from all over
-it, which is read in no time, and one of all its bytes. Folders of earlier releases have none and are taken as they are.
+"""Whether a folder of the store is as it was written: its ``seal.json`` has the folder's name, and the size of every file, a digest of blocks
+taken from all over it, which is read in no time, and one of all its bytes. Folders of earlier releases have none and are taken as they are.
 """
 
 import json
@@ -11,14 +11,14 @@ SEAL = "seal.json"
 _BLOCK, _BLOCKS = 4096, 16
 
 
-def write_seal(folder: Path) -> None:
-    """Seals everything in a folder, and has it all on the disk."""
+def write_seal(folder: Path, name: str) -> None:
+    """Seals everything in a folder that is to have this name, and has it all on the disk."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     seal = {
         str(path.relative_to(folder)): {"size": path.stat().st_size, "sample": _sample(path), "digest": digest_of_file(path)}
         for path in files
     }
-    (folder / SEAL).write_text(json.dumps(seal, indent=1) + "\n")
+    (folder / SEAL).write_text(json.dumps({"folder": name, "files": seal}, indent=1) + "\n")
     for path in (*files, folder / SEAL, *(path for path in folder.rglob("*") if path.is_dir()), folder):
         sync(path)
 
@@ -40,7 +40,10 @@ def faults(folder: Path, fully: bool = False) -> list[str]:
         return []
     try:
         seal = json.loads(file.read_text())
-        return [f"{folder / name} {fault}" for name, said in seal.items() if (fault := _fault(folder / name, said, fully))]
+        if (named := seal.get("folder", folder.name)) != folder.name:
+            return [f"{folder} holds what was written as {named}"]
+        files = seal["files"] if "folder" in seal else seal
+        return [f"{folder / name} {fault}" for name, said in files.items() if (fault := _fault(folder / name, said, fully))]
     except (ValueError, AttributeError, KeyError, TypeError):
         return [f"{file} cannot be read"]
 

@@ -100,7 +100,7 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(held, fcntl.LOCK_EX)
         yield partial
-        write_seal(partial)
+        write_seal(partial, folder.name)
         if replace or (folder.is_dir() and not is_whole(folder)):
             shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -154,6 +154,24 @@ def read_json(path: Path) -> Any:
         return None
 
 
+def keep_json(path: Path, written: Any) -> None:
+    """`write_json`, with a digest of the value and of where it is: what stands in no sealed folder."""
+    plain = json.loads(json.dumps(written))
+    write_json(path, {"digest": _digest_at(path, plain), "kept": plain})
+
+
+def kept_json(path: Path) -> Any:
+    """A plain value that `keep_json` wrote; None where there is none, or a damaged one, or another file's. Of earlier releases a file is the value."""
+    found = read_json(path)
+    if not isinstance(found, dict) or "digest" not in found:
+        return found
+    return found["kept"] if found["digest"] == _digest_at(path, found.get("kept")) else None
+
+
+def _digest_at(path: Path, written: Any) -> str:
+    return digest_of([path.parent.name, path.name, written])
+
+
 Recipe = Mapping[str, Any]
 """A plain description of how something is made: its digest finds what was made."""
 
@@ -179,7 +197,7 @@ class Noted:
 
 def remembered(recipe: Recipe) -> Noted | None:
     """What was noted for a recipe, where all the data sets that it names still exist and are whole."""
-    written = read_json(_recipe_file(recipe))
+    written = kept_json(_recipe_file(recipe))
     if not isinstance(written, dict) or not all(is_whole(STATE / "data" / name) for name in written.get("data", [])):
         return None
     folds = tuple(Fold(**fold) for fold in written.get("folds", []))
@@ -189,7 +207,7 @@ def remembered(recipe: Recipe) -> Noted | None:
 
 def remember(recipe: Recipe, noted: Noted) -> None:
     """Notes what was made by a recipe."""
-    write_json(_recipe_file(recipe), asdict(noted))
+    keep_json(_recipe_file(recipe), asdict(noted))
 
 
 def _recipe_file(recipe: Recipe) -> Path:
@@ -206,6 +224,6 @@ def damaged() -> tuple[list[str], int]:
         unsealed += not (folder / SEAL).is_file()
         told += [f"{fault}; remove {folder}, the next run makes it again" for fault in faults(folder, fully=True)]
     for path in sorted((STATE / "recipes").glob("*.json")):
-        if read_json(path) is None:
+        if kept_json(path) is None:
             told.append(f"{path} cannot be read; the next run makes it again")
     return told, unsealed

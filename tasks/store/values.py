@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from tasks.records import DataError
 
 
 def table(values: Mapping[str, NDArray[np.float64]], queries: Queries, split: str) -> pl.DataFrame:
@@ -52,7 +53,21 @@ def digest_of_labels(queries: Queries, source: str) -> str:
 def write_values(path: Path, frames: Sequence[pl.DataFrame], conventions: Mapping[str, str | float], test: Queries) -> None:
     """Writes tables of values as one, with what they rest on."""
     labels = {source: digest_of_labels(test, source) for source in ("label", *test.sources)}
-    pl.concat(frames).write_parquet(path, metadata={"basis": json.dumps(asdict(Basis(conventions, labels)))})
+    values, basis = pl.concat(frames), json.dumps(asdict(Basis(conventions, labels)))
+    values.write_parquet(path, metadata={"basis": basis, "digest": _digest(values, basis)})
+
+
+def _digest(values: pl.DataFrame, basis: str) -> str:
+    """sha256 of a table of values and of what they rest on."""
+    hasher = sha256(basis.encode())
+    for column in values:
+        plain = (
+            "\0".join(column)
+            if column.dtype == pl.String
+            else column.cast(pl.Float64).fill_null(float("nan")).to_numpy().tobytes().hex()
+        )
+        hasher.update(f"\0{column.name}\0{plain}".encode())
+    return hasher.hexdigest()
 
 
 def read_basis(path: str | Path) -> Basis | None:
@@ -66,7 +81,7 @@ def names_of(queries: Queries) -> list[str]:
     """What each query is called in a table of values: its id as written, or its key where it has none."""
     if queries.ids is None:
         return [f"{key:016x}" for key in queries.keys]
-    return [key.decode("utf-8", "replace") for key in queries.ids.tolist()]
+    return [key.decode("utf-8", "backslashreplace") for key in queries.ids.tolist()]
 
 
 def means(frame: pl.DataFrame) -> dict[str, float]:
@@ -81,8 +96,21 @@ def means(frame: pl.DataFrame) -> dict[str, float]:
 
 
 def read_values(path: str | Path, split: str) -> pl.DataFrame:
-    """The stored per-query values of one split, by query."""
-    return pl.read_parquet(path, glob=False).filter(pl.col("split") == split).sort("query")
+    """The stored per-query values of one split, by query.
+
+    Raises:
+        DataError: where they were changed since they were written.
+    """
+    changed = DataError(
+        f"{path}: these per-query values are not as they were written, nothing can be said by them; run the configuration again"
+    )
+    try:
+        values, written = pl.read_parquet(path, glob=False), pl.read_parquet_metadata(path)
+        if "digest" in written and written["digest"] != _digest(values, written["basis"]):
+            raise changed
+        return values.filter(pl.col("split") == split).sort("query")
+    except (pl.exceptions.PolarsError, KeyError, TypeError):
+        raise changed from None
 
 
 def values_of(frame: pl.DataFrame, measure: str) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ def find_cell(reference: str) -> Tracked:
     refitted: dict[str, str] = json.loads(run.noted(REFIT) or "{}")
     if ranker in refitted and not fold:
         keys = [refitted[ranker]]
-    if fold and not (fold.isdigit() and 1 <= int(fold) <= len(keys)):
+    if fold and not (fold.isdecimal() and 1 <= int(fold) <= len(keys)):
         raise DataError(f"{reference}: fold {fold!r}; {ranker} has {_folds(len(keys))}")
     if not fold and len(keys) > 1:
         raise DataError(
@@ -46,7 +46,12 @@ def find_cell(reference: str) -> Tracked:
             f"or train it on all data: lambdaflow refit {run.id[:8]}:{ranker}"
         )
     key = keys[int(fold or 1) - 1]
-    return next(cell for cell in run.children() if cell.tags.get(CELL_KEY) == key)
+    found = next((cell for cell in run.children() if cell.tags.get(CELL_KEY) == key), None)
+    if found is None:
+        raise DataError(
+            f"{reference}: the run of this model is no longer in MLflow; run the same configuration again, which makes it anew"
+        )
+    return found
 
 
 def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:

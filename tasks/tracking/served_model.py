@@ -1,5 +1,6 @@
 """The model as MLflow serves it: loaded from code and arrays, fed features (array or frame), answering scores."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,14 +8,17 @@ from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
 import ltr
+from ltr.rankers.stacked import Stacked
 
 
 class ServedRanker(PythonModel):
     """Scores of documents, higher is better; a frame is read by feature name, an array by position."""
 
     def load_context(self, context: Any) -> None:
-        """Opens the model's own files."""
-        self.model = ltr.load(context.artifacts["model"])
+        """Opens the model's own files, and those of the models below it."""
+        model, folder = ltr.load(context.artifacts["model"]), context.artifacts.get("below")
+        bases = [ltr.load(base) for base in sorted(Path(folder).iterdir(), key=lambda base: int(base.name))] if folder else []
+        self.model = Stacked(tuple(bases), model) if bases else model
 
     # MLflow makes a schema of most type hints and warns of none; this one it leaves alone. Frames are welcome too.
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, object] | None = None) -> Any:

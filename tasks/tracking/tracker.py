@@ -6,16 +6,19 @@ code-based pyfuncs without pickle.
 """
 
 import fcntl
+import itertools
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import mlflow
@@ -139,6 +142,7 @@ _PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED
 _AT_ONCE = re.compile("IntegrityError|UniqueViolation")
 """Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
 
+Item = TypeVar("Item")
 Written = TypeVar("Written")
 
 
@@ -166,6 +170,26 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
         raise AssertionError
 
     return tried
+
+
+_AT_A_TIME = 1000
+"""Metrics that MLflow takes at once."""
+_TAG_HOLDS = 5000
+"""Characters of a tag; MLflow cuts what is above 8,000 without a word."""
+
+
+def _pieces(name: str, text: str) -> Iterator[tuple[str, str]]:
+    """A tag, and further ones for what it does not hold: ``NAME``, ``NAME.2``, …."""
+    yield name, text[:_TAG_HOLDS]
+    for k, first in enumerate(range(_TAG_HOLDS, len(text), _TAG_HOLDS), 2):
+        yield f"{name}.{k}", text[first : first + _TAG_HOLDS]
+
+
+def _batched(items: Iterable[Item], n: int) -> Iterator[list[Item]]:
+    """Items so many at a time, in lists; ``itertools.batched`` is of Python 3.12."""
+    rest = iter(items)
+    while some := list(itertools.islice(rest, n)):
+        yield some
 
 
 class Tracker:
@@ -216,9 +240,19 @@ class Tracker:
 
     @patient
     def cell(
-        self, cell: Cell, result: CellResult, data: Sequence[LoggedDataset], tags: Mapping[str, str] = NO_TAGS, model: bool = True
+        self,
+        cell: Cell,
+        result: CellResult,
+        data: Sequence[LoggedDataset],
+        tags: Mapping[str, str] = NO_TAGS,
+        model: bool = True,
+        below: Sequence[Path] = (),
     ) -> str:
-        """The child run of a finished cell, with its model or without; made once, found afterwards."""
+        """The child run of a finished cell, with its model or without; made once, found afterwards.
+
+        Args:
+            below: folders of the models whose scores it reads, in the order of its features.
+        """
         with _alone_with(result.key):
             found = self._find(CELL_KEY, result.key, self.run_id)
             if found and found.info.status == "FINISHED":
@@ -230,7 +264,7 @@ class Tracker:
             try:
                 self._log_cell(run_id, cell, result, data)
                 if model:
-                    self._log_model(run_id, CellFolder.of(result.key).model)
+                    self._log_model(run_id, CellFolder.of(result.key).model, below)
             except BaseException:
                 with suppress(MlflowException, OSError, OperationalError):
                     self._end(run_id, RunStatus.FAILED)
@@ -272,14 +306,17 @@ class Tracker:
             self.client.delete_logged_model(model.model_id)
         self.client.delete_run(run_id)
 
-    def _log_model(self, run_id: str, folder: Path) -> None:
-        """The model as a pyfunc made of code and arrays: it carries the core along and needs no pickle."""
+    def _log_model(self, run_id: str, folder: Path, below: Sequence[Path]) -> None:
+        """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle."""
         requirements = ["numpy", "numba", "scipy"]
-        with fluent(), mlflow.start_run(run_id=run_id):
+        with fluent(), mlflow.start_run(run_id=run_id), TemporaryDirectory() as temporary:
+            bases = Path(temporary) / "below"
+            for k, base in enumerate(below):
+                copytree(base, bases / str(k))
             mlflow.pyfunc.log_model(
                 name="model",
                 python_model=str(_SERVED),
-                artifacts={"model": str(folder)},
+                artifacts={"model": str(folder), **({"below": str(bases)} if below else {})},
                 code_paths=[str(Path(ltr.__file__).parent)],
                 pip_requirements=requirements,
             )
@@ -288,9 +325,9 @@ class Tracker:
     def summary(self, metrics: Mapping[str, float], tags: Mapping[str, str], files: Sequence[tuple[Path, str]]) -> None:
         """The best cell's numbers, verdicts and files, on the parent run; files by the name that they have there."""
         now = int(time.time() * 1000)
-        self.client.log_batch(
-            self.run_id, metrics=[Metric(k, v, now, 0) for k, v in metrics.items()], tags=[RunTag(k, v) for k, v in tags.items()]
-        )
+        for some in _batched(metrics.items(), _AT_A_TIME):
+            self.client.log_batch(self.run_id, metrics=[Metric(k, v, now, 0) for k, v in some])
+        self.client.log_batch(self.run_id, tags=[RunTag(k, v) for name, text in tags.items() for k, v in _pieces(name, text)])
         for path, name in files:
             folder, _, base = name.rpartition("/")
             if base == path.name:
@@ -400,8 +437,11 @@ class Tracked:
     client: MlflowClient
 
     def noted(self, tag: str) -> str | None:
-        """The value of one of our tags, also where 0.1.0 wrote it: by its bare name."""
-        return self.tags.get(tag, self.tags.get(tag.removeprefix("lambdaflow.")))
+        """The value of one of our tags, of all its pieces, also where 0.1.0 wrote it: by its bare name."""
+        if tag not in self.tags:
+            return self.tags.get(tag.removeprefix("lambdaflow."))
+        more = itertools.takewhile(self.tags.__contains__, (f"{tag}.{k}" for k in itertools.count(2)))
+        return "".join((self.tags[tag], *(self.tags[name] for name in more)))
 
     def children(self) -> list["Tracked"]:
         """The cells of this run."""

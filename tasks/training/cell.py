@@ -103,6 +103,11 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     return result
 
 
+def result_of(cell: Cell) -> CellResult:
+    """The result of `train`, from the cell's own sealed folder: what Prefect keeps of it anybody may have changed."""
+    return CellFolder.of(cell_key(cell)).result()
+
+
 def _begun(key: str) -> ltr.Ranker | None:
     """The ranker that a cell left, with its curve, to go on from; None where there is none, or not any more."""
     folder = CellFolder.of(key)

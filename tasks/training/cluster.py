@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr.data.queries import select
+from ltr.kernels.machines import Machines
 from ltr.rankers.base import Tick
 from ltr.trees.lambdamart import LambdaMART
-from ltr.trees.rounds import Machines
 from ltr.trees.shards import Shard, ShardLost
 from tasks.records import number_of
 from tasks.store import state
@@ -107,6 +107,27 @@ def cut(name: str, n_parts: int) -> list[str]:
     return parts
 
 
+@dataclass(frozen=True)
+class Begun:
+    """What there is of a training.
+
+    Attributes:
+        model: of the trees so far; of ``unbiased: auto`` those of the way in which it was being trained.
+        finished: of ``unbiased: auto`` the ways that are trained, by name; more are added as they are.
+        looks: propensities of ranks that were estimated, by how; more are added as well.
+    """
+
+    model: LambdaMART | None = None
+    finished: dict[str, LambdaMART] = field(default_factory=dict)
+    looks: dict[ltr.Unbiased, NDArray[np.float64]] = field(default_factory=dict)
+
+    def moved(self, model: LambdaMART | None) -> bool:
+        """Whether this is more than there was."""
+        if model is None or self.model is None or model.unbiased != self.model.unbiased:
+            return model is not None and model.ensemble.n_trees > 0
+        return model.ensemble.n_trees > self.model.ensemble.n_trees
+
+
 def fit_in_shards(ranker: ltr.Ranker, train: str, valid: str, n_parts: int, tick: Tick) -> LambdaMART:
     """`fit_on` from within a task of a Dask worker, on a stored data set cut here; where a part's worker dies, the training goes on from
     the trees grown so far on those that are left.
@@ -117,19 +138,18 @@ def fit_in_shards(ranker: ltr.Ranker, train: str, valid: str, n_parts: int, tick
     if not isinstance(ranker, LambdaMART):
         raise TypeError(f"{ranker.kind} cannot be trained on shards")
     parts = cut(train, n_parts)
-    start: LambdaMART | None = None
-    grown, stuck = 0, False
+    begun, stuck = Begun(), False
     with worker_client() as client:
         while True:
             try:
-                return fit_on(client, parts, ranker, valid, start, tick)[0]
+                return fit_on(client, parts, ranker, valid, begun, tick)[0]
             except ShardLost as lost:
-                progress = lost.so_far is not None and lost.so_far.trees.n_trees > grown
+                progress = begun.moved(lost.so_far)
                 if stuck and not progress:
                     raise
                 stuck = not progress
                 if progress:
-                    start, grown = lost.so_far, lost.so_far.trees.n_trees
+                    begun = replace(begun, model=lost.so_far)
 
 
 def fit_on(
@@ -137,7 +157,7 @@ def fit_on(
     parts: Sequence[str],
     model: LambdaMART,
     valid: str | None = None,
-    start: LambdaMART | None = None,
+    begun: Begun | None = None,
     tick: Tick | None = None,
 ) -> tuple[LambdaMART, TreeCosts]:
     """`LambdaMART.fit` on the queries of all parts together: the same digest, whatever the parts and the workers.
@@ -146,14 +166,14 @@ def fit_on(
         client: of a running cluster; the parts are dealt to its workers in turn, and to others where one has just died.
         parts: names of stored data sets without common queries, which the workers find in the store of this working directory.
         valid: name of the stored validation queries, which are opened here.
-        start: as in `LambdaMART.fit`.
+        begun: what there is of the training; None begins it.
         tick: called after every tree.
 
     Returns:
         The fitted model, whose last remark says what a tree cost, and the cost of every tree.
 
     Raises:
-        ShardLost: naming the part whose worker is gone; its `so_far` may be the `start` of another training.
+        ShardLost: naming the part whose worker is gone; its `so_far` may be what another training goes on from.
         ValueError: as `LambdaMART.fit_shards`, for a cluster without workers, and for one whose connections are encrypted, as those between
             parts are not.
     """
@@ -178,7 +198,8 @@ def fit_on(
 
     try:
         parts_held = HeldParts(held)
-        fitted = model.fit_shards(parts_held.ask, open_queries(valid) if valid else None, after_tree, start)
+        judging, begun = open_queries(valid) if valid else None, begun or Begun()
+        fitted = model.fit_shards(parts_held.ask, judging, after_tree, begun.model, begun.finished, begun.looks)
     finally:
         client.cancel([future for _, future in held], force=True)
     moved, exchanges, seconds = (np.diff(column) for column in zip(*marks, strict=True))

@@ -19,6 +19,8 @@ TOKEN_BYTES = 32
 """Length of a token."""
 _SECONDS = 60.0
 """How long processes wait until all of them are connected."""
+_GREETING = 5.0
+"""How long one that has connected may take to show the token; who only knocks, as scanners of ports do, holds up nobody for longer."""
 _AT_ONCE = 32_768
 """Bytes that the buffer of a connection takes, so that sending need not wait for the other side to receive."""
 
@@ -63,9 +65,9 @@ class Peers:
         self.listening.settimeout(_SECONDS)
         while len(self.connections) < len(addresses) - 1:
             connection = self.listening.accept()[0]
-            connection.settimeout(_SECONDS)
+            connection.settimeout(_GREETING)
             shown = np.zeros(TOKEN_BYTES // 8 + 1, np.int64)
-            with suppress(ConnectionError):
+            with suppress(ConnectionError, TimeoutError):
                 _fill(connection, shown)
             if hmac.compare_digest(shown[:-1].tobytes(), token):
                 self.connections[int(shown[-1])] = connection

@@ -88,6 +88,24 @@ def test_another_process_reads_the_result_as_the_record_it_was(cell):
     assert read.returncode == 0, read.stderr
 
 
+def test_numbers_are_those_of_the_cells_own_folder(cell):
+    """A number that was changed in what Prefect keeps is nobody's."""
+
+    @flow
+    def noted():
+        results = []
+        train_all(CONFIG, [cell], False, lambda _, result: results.append(result))
+        return results
+
+    first = noted()
+    assert noted() == first, "which is when Prefect keeps it"
+    stored = Path(os.environ["PREFECT_LOCAL_STORAGE_PATH"]) / cell_key(cell)
+    text = stored.read_text()
+    stored.write_text(text.replace(f"{first[0].metrics['test_map']}", "0.999"))
+    assert stored.read_text() != text
+    assert noted() == first
+
+
 def test_cells_that_decide_the_same_are_trained_once_and_noted_twice(cell, monkeypatch):
     noted, fit, fitted = [], ltr.RankSVM.fit, []
     monkeypatch.setattr(ltr.RankSVM, "fit", lambda self, *sets: (fitted.append(1), fit(self, *sets))[1])

@@ -125,10 +125,10 @@ def assert_as_if_nothing_had_happened(folder, uninterrupted, finished_before):
     for path, written in finished_before.items():
         assert path.stat().st_mtime_ns == written, "a finished cell was trained again"
     active = rows(folder, "mlflow", "select name, status from runs where lifecycle_stage = 'active'")
-    assert len(active) == 5
-    assert len({name for name, _ in active}) == 5
+    cells = len(uninterrupted[1])
+    assert len(active) == len({name for name, _ in active}) == cells + 1
     assert {status for _, status in active} == {"FINISHED"}
-    assert len(rows(folder, "mlflow", "select model_id from logged_models where lifecycle_stage = 'active'")) == 4
+    assert len(rows(folder, "mlflow", "select model_id from logged_models where lifecycle_stage = 'active'")) == cells
     assert not any(still_running(folder))
     assert not list(folder.glob(".lambdaflow/**/*.partial"))
     deadline = time.monotonic() + 20
@@ -171,8 +171,11 @@ def test_a_search_that_is_killed_ends_as_if_nothing_had_happened(tmp_path):
     assert not any(still_running(folder))
 
 
-SLOWER = {**CONFIG, "rankers": {"linear": {**CONFIG["rankers"]["linear"], "epochs": 1500}}}
-"""Training takes most of the time."""
+LONGER = {
+    **CONFIG,
+    "rankers": {"linear": {"kind": "lambdarank", "epochs": 1500, "sweep": {"learning_rate": [k / 1000 for k in range(1, 25)]}}},
+}
+"""Many cells, and training takes most of their time."""
 
 
 def kill_while_training(folder, seconds, seed):
@@ -191,28 +194,27 @@ def kill_while_training(folder, seconds, seed):
     return run.returncode == -signal.SIGKILL, finished_cells(folder)
 
 
-KILLS_A_FOLDER = 4
-
-
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
 def test_a_thousand_kills_between_and_inside_cells(tmp_path):
-    """A folder for every four kills, each in what the ones before left to be trained; counts go to standard output. One kill, in
-    `test_sigkill_after_a_cell`, stays in the normal suite."""
-    whole = prepared(tmp_path / "whole", SLOWER)
+    """A folder is killed again and again, within the time of two cells, until none is left to be trained; counts go to standard output. One
+    kill, in `test_sigkill_after_a_cell`, stays in the normal suite."""
+    whole = prepared(tmp_path / "whole", LONGER)
+    started = time.monotonic()
     uninterrupted = finish(whole)
-    seconds = sum(json.loads(path.read_text())["seconds"] for path in finished_cells(whole))
-    finished, folders = [], 0
+    cells = len(uninterrupted[1])
+    seconds = 2 * (time.monotonic() - started) / cells
+    finished, kills = [], 0
     while len(finished) < 1000:
-        folder, before, folders = prepared(tmp_path / "run", SLOWER), {}, folders + 1
-        for kill in range(KILLS_A_FOLDER):
-            left = 1 - len(before) / len(uninterrupted[1])
-            killed, before = kill_while_training(folder, seconds * left, folders * KILLS_A_FOLDER + kill)
+        folder, before = prepared(tmp_path / "run", LONGER), {}
+        while len(before) < cells:
+            kills += 1
+            killed, before = kill_while_training(folder, seconds, kills)
             finished += [len(before)] * killed
         assert_as_if_nothing_had_happened(folder, uninterrupted, before)
         shutil.rmtree(folder)
-        print(len(finished), "kills, by finished cells", {n: finished.count(n) for n in sorted({*finished})}, flush=True)
-    assert sum(cells < len(uninterrupted[1]) for cells in finished) >= 500
+        print(len(finished), "kills,", sum(n < cells for n in finished), "before the last cell was finished", flush=True)
+    assert sum(n < cells for n in finished) >= 500
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 
+import mlflow
 import numpy as np
 import polars as pl
 import pytest
@@ -15,6 +16,8 @@ from tasks.config.data_section import Data
 from tasks.data.ingest import ingest
 from tasks.store.datasets import open_queries
 from tasks.tracking.lookup import find_model
+from tasks.tracking.runs import find_cell
+from tasks.tracking.tracker import tracking_uri
 from tests.conftest import make_queries
 
 
@@ -69,6 +72,15 @@ def test_a_ranker_on_the_scores_of_others_is_a_model_of_the_same_table(run_id, c
     assert (code, "this ranker (stacked) is of the form 'stacked'; no format holds it" in err) == (1, True)
 
 
+def test_its_logged_model_reads_the_tables_own_features(run_id):
+    cell = find_cell(f"{run_id[:8]}:mix:2")
+    (output,) = mlflow.tracking.MlflowClient(tracking_uri()).get_run(cell.id).outputs.model_outputs
+    mlflow.set_tracking_uri(tracking_uri())
+    served = mlflow.pyfunc.load_model(f"models:/{output.model_id}")
+    features = table().select("a", "b", "c").to_numpy()
+    assert np.array_equal(served.predict(features), find_model(f"{run_id[:8]}:mix:2").predict(features))
+
+
 def test_folds_are_models_of_their_own(run_id, capsys):
     scores = []
     for name in ("ridge:1", "ridge:2", "trees:3"):
@@ -80,6 +92,7 @@ def test_folds_are_models_of_their_own(run_id, capsys):
         ("ridge", f"ridge is one model a fold; name one, {run_id[:8]}:ridge:1 to {run_id[:8]}:ridge:3"),
         ("ridge:4", "fold '4'; ridge has the folds 1 to 3"),
         ("ridge:x", "fold 'x'; ridge has"),
+        ("ridge:²", "fold '²'; ridge has"),
         ("net", "no finished ranker 'net'; it has: ridge, trees, mix"),
     ):
         code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
@@ -209,3 +222,27 @@ def test_nothing_is_written_onto_what_is_read(run_id, capsys):
     assert (code, "this is input.csv itself" in err) == (1, True)
     with open("input.csv") as file:
         assert file.read() == before
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_model_of_categories_reads_their_names(workplace, capsys):
+    whole = table().with_columns(site=pl.Series([f"{k % 7}.com" for k in range(table().height)]))
+    whole.drop("note[1]", "language").write_csv("train.csv")
+    (workplace / "c.yaml").write_text(
+        "data: {files: train.csv, query: qid, label: grade, document: sku, categorical: [site]}\n"
+        "rankers: {trees: {kind: lambdamart, n_trees: 9, min_docs_in_leaf: 3, cat_l2: 0.01, cat_smooth: 0.01, feature_share: 1}}\nmeasures: [ndcg_10]\n"
+    )
+    assert main(["run", "c.yaml", "--json"]) == 0
+    name = f"{json.loads(capsys.readouterr().out.splitlines()[-1])['run_id'][:8]}:trees"
+    model = find_model(name)
+    assert len(model.trees.codes)
+    shown = pl.DataFrame({"site": ["3.com", "unknown.com", None], "a": [0.1] * 3, "b": [0.2] * 3, "c": [0.3] * 3})
+    shown.write_parquet("new.parquet")
+    assert answered(capsys, "predict", "--model", name, "--data", "new.parquet", "-o", "s.csv")[0] == 0
+    scores = pl.read_csv("s.csv")["score"].to_list()
+    rows = np.array([[0.1, 0.2, 0.3, site] for site in (3, np.nan, np.nan)], np.float32)
+    assert scores == model.predict(rows[:, [["a", "b", "c", "site"].index(name) for name in model.names]]).tolist()
+    assert scores[1] == scores[2]
+    code, out, _ = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10")
+    assert (code, "ndcg_10" in out) == (0, True)
+    assert answered(capsys, "export", "--model", name, "--to", "solr", "-o", "m.json")[0] == 1

@@ -39,6 +39,18 @@ def test_a_study_is_a_table_of_runs(workplace, capsys):
 
 
 @pytest.mark.usefixtures("prefect_server")
+def test_what_is_repeated_is_one_column(workplace, capsys):
+    repeated = STUDY.replace("name: small", "name: small\nrepeat: {data.clicked_pages.seed: [1, 2]}")
+    (workplace / "s.yaml").write_text(repeated.replace("sessions: 5}}}", "sessions: 5}, clicked_pages: {per_query: 2}}}"))
+    assert main(["run", "s.yaml", "--json"]) == 0
+    printed = capsys.readouterr()
+    names = {model.partition("/")[0] for model in json.loads(printed.out.splitlines()[-1])["models"]}
+    assert names == {"one-1", "one-2", "two"}
+    (page,) = workplace.glob(".lambdaflow/reports/small-*/study.html")
+    assert "<th>one</th><th>two</th>" in page.read_text()
+
+
+@pytest.mark.usefixtures("prefect_server")
 def test_a_data_set_that_cannot_be_used_leaves_the_others(workplace, capsys):
     (workplace / "s.yaml").write_text(STUDY.replace("two: {data", "lost: {data: {files: nowhere.txt}}\n  two: {data"))
     assert main(["run", "s.yaml", "--json"]) == 1

@@ -84,3 +84,18 @@ def test_what_are_no_numbers_is_refused():
         ltr.Queries(csr_array(np.eye(2, dtype=complex)), np.zeros(2), np.array([0, 2]))
     with pytest.raises(ValueError, match=r"features: shape \(3, 3\), but there are 2 labels"):
         ltr.Queries(csr_array(np.eye(3)), np.zeros(2), np.array([0, 2]))
+
+
+@pytest.mark.parametrize("form", [csr_array, csc_array, csr_matrix])
+@pytest.mark.parametrize("damage", ["outside", "below 0", "backwards"])
+def test_values_outside_the_array_are_refused(form, damage):
+    stored = [np.array(part) for part in ((1.0, 2.0, 3.0), (0, 1, 0), (0, 1, 2, 3))]
+    if damage == "backwards":
+        stored[2][1] = 3
+    else:
+        stored[1][1] = 10**6 if damage == "outside" else -(10**6)
+    damaged = form(tuple(stored), shape=(3, 3))
+    with pytest.raises(ValueError, match=r"a sparse array of shape \(3, 3\) that is damaged: "):
+        ltr.Queries(damaged, np.zeros(3), np.array([0, 3]))
+    with pytest.raises(ValueError, match="that is damaged: "):
+        ltr.queries_from(damaged, np.zeros(3), group=[3])

@@ -9,8 +9,9 @@ import pytest
 import ltr
 from ltr.objectives.dual import STEP, DualObjective
 from ltr.objectives.preferences import Preferences
+from ltr.objectives.shown import ONLY_FEATURES
 from ltr.objectives.terms import Term
-from ltr.objectives.unbiased import CALM, ONLY_FEATURES, Unbiased, in_words
+from ltr.objectives.unbiased import CALM, Unbiased, in_words
 from tests.ltr.data.test_queries import shuffled
 from tests.ltr.objectives.test_unbiased import LOOKS, judged, needs_jit, pages, value
 

@@ -13,16 +13,7 @@ from ltr.data.synthetic import World, clicked_pages
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Term
-from ltr.objectives.unbiased import (
-    LEAST_SHARE,
-    ONLY_FEATURES,
-    AdditiveObjective,
-    InverseObjective,
-    PairwiseObjective,
-    Unbiased,
-    in_words,
-    looks,
-)
+from ltr.objectives.unbiased import LEAST_SHARE, AdditiveObjective, InverseObjective, PairwiseObjective, Unbiased, in_words
 from tests.conftest import JIT
 from tests.ltr.data.test_queries import shuffled
 
@@ -127,7 +118,7 @@ def test_a_step_of_additive_biases_by_hand():
 def test_inverse_propensities_weigh_clicks_and_keep_their_mean():
     queries, rng = pages(n_queries=6, per_query=3), np.random.default_rng(0)
     how, scores = Unbiased("ipw", propensities=tuple(LOOKS), least=0.25), rng.normal(size=queries.n_documents)
-    objective = InverseObjective(Objective(queries), queries, Term(), how, looks(how, queries, Term())[None, None])
+    objective = InverseObjective(Objective(queries), queries, Term(), how, np.maximum(LOOKS, how.least)[None, None])
     place, clicked = queries.sources["position"].astype(int) - 1, queries.labels > 0
     weight = 1 / np.maximum(LOOKS, 0.25)[place]
     gains = clicked * weight / weight[clicked].mean()
@@ -144,11 +135,6 @@ def test_inverse_propensities_weigh_clicks_and_keep_their_mean():
                     expected[[first + i, first + j]] += force, -force
     np.testing.assert_allclose(objective(scores, 0)[0], expected, rtol=1e-4, atol=1e-5)
     assert np.array_equal(np.array(objective.biases), np.broadcast_to(np.maximum(LOOKS, 0.25), (2, 1, 8)))
-
-
-def test_looks_are_found_in_pages_that_show_documents_at_several_ranks():
-    found = looks(Unbiased("ipw"), pages(jitter=3.0, per_query=40), Term())
-    np.testing.assert_allclose(found / found[0], LOOKS, atol=0.05)
 
 
 @needs_jit
@@ -224,11 +210,9 @@ def test_biases_of_other_shapes_are_no_model(tmp_path):
             type(model).restored(model.parameters, {**model.arrays, "unbiased/biases": biases}, model.names)
 
 
-def test_parts_are_refused_and_preferences():
+def test_preferences_are_refused():
     queries = pages(n_queries=8, per_query=2)
     model = ltr.LambdaMART(**SMALL, unbiased="pairwise")
-    with pytest.raises(ValueError, match="not yet of several parts"):
-        model.fit_shards(lambda question, *arguments: [])
     with pytest.raises(ValueError, match="preferences have no positions"):
         model.fit(queries, preferences=Preferences([0], [1]))
 
@@ -291,25 +275,3 @@ def test_a_document_that_was_not_shown_has_no_part_in_it():
         gradient, _ = model.objective_over(hidden)(np.zeros(hidden.n_documents), 0)
         assert gradient[7] == 0
         assert model.fit(hidden).biases is not None
-
-
-def test_it_is_said_where_features_alone_tell_documents_from_ranks():
-    fixed, mixed = (pages(jitter=jitter, n_queries=8, per_query=2) for jitter in (0.0, 1.0))
-    for kind in ("pairwise", "additive"):
-        model = ltr.LambdaMART(**{**SMALL, "min_docs_in_leaf": 5, "n_trees": 2}, unbiased=kind)
-        assert model.fit(fixed).remarks[-1] == ONLY_FEATURES
-        assert ONLY_FEATURES not in model.fit(mixed).remarks
-    assert (
-        ONLY_FEATURES
-        not in ltr.LambdaMART(**SMALL, n_trees=2, unbiased=ltr.Unbiased("ipw", propensities=tuple(LOOKS))).fit(fixed).remarks
-    )
-
-
-def test_propensities_that_cannot_be_known():
-    fixed = pages(jitter=0.0, n_queries=6, per_query=2)
-    with pytest.raises(ValueError, match=r"no clicked document was shown at two ranks.*give propensities"):
-        looks(Unbiased("ipw"), fixed, Term())
-    with pytest.raises(ValueError, match="shown at rank 8, and propensities end at rank 2"):
-        looks(Unbiased("ipw", propensities=(1.0, 0.5)), fixed, Term())
-    with pytest.raises(ValueError, match="no label source 'shown'"):
-        looks(Unbiased("ipw", positions="shown"), fixed, Term())

@@ -400,7 +400,7 @@ def test_categories_are_places_among_those_of_fit(kind):
     assert sorted(order) == ["high", "low", "middle"]
     coded = X.copy()
     coded[:, 0] = [order.index(word) for word in words]
-    expected = ltr.Estimator(replace(TREES, feature_share=1.0)).fit(framed(coded, qid), y)
+    expected = ltr.Estimator(replace(TREES, feature_share=1.0, categorical=["bm25"])).fit(framed(coded, qid), y)
     assert model.model_.digest == expected.model_.digest
     if kind != "enum":
         strange = pl.DataFrame({**dict(zip(("pagerank", "length", "age"), X[:, 1:].T, strict=True)), "bm25": ["huge"] * len(X)})

@@ -1,5 +1,6 @@
 """Importance by hand; Shapley values by their definition over all subsets, by their sum, and beside LightGBM's on the same tree."""
 
+from dataclasses import replace
 from itertools import combinations
 from math import factorial
 
@@ -48,7 +49,9 @@ def expectation(trees, x, known):
             return trees.value[trees.leaf_starts[tree] + ~child]
         f, sides = trees.feature[base + child], (trees.left[base + child], trees.right[base + child])
         if f in known:
-            left = trees.missing_left[base + child] if np.isnan(x[f]) else x[f] <= trees.threshold[base + child]
+            codes = trees.codes_of.get(int(base + child))
+            within = x[f] <= trees.threshold[base + child] if codes is None else x[f] in codes
+            left = trees.missing_left[base + child] if np.isnan(x[f]) else within
             return below(tree, sides[0] if left else sides[1])
         sizes = [documents(tree, side) for side in sides]
         return sum(size * below(tree, side) for size, side in zip(sizes, sides, strict=True)) / sum(sizes)
@@ -59,7 +62,17 @@ def expectation(trees, x, known):
 def test_values_are_those_of_the_definition():
     model, features = fitted(n_leaves=12)
     n = features.shape[1]
-    for trees, rows in ((model.trees, features[:6]), (STUMPS, np.array([[1, 0.5], [3, np.nan], [np.nan, 1]], np.float32))):
+    places = np.abs(np.round(3 * features))
+    by_category = ltr.LambdaMART(
+        n_trees=3, n_leaves=9, min_docs_in_leaf=3, stop_on=None, categorical=["f1", "f3"], cat_l2=0.1, cat_smooth=0.1
+    )
+    of_categories = by_category.fit(replace(make_queries(60, seed=3), features=places)).trees
+    assert len(of_categories.codes)
+    for trees, rows in (
+        (model.trees, features[:6]),
+        (of_categories, places[:6]),
+        (STUMPS, np.array([[1, 0.5], [3, np.nan], [np.nan, 1]], np.float32)),
+    ):
         n = rows.shape[1]
         found = shapley(trees, rows)
         for x, values in zip(rows, found, strict=True):

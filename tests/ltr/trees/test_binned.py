@@ -21,7 +21,7 @@ def test_many_trainings_on_binned_queries_give_the_same_bytes(monkeypatch):
     monkeypatch.setattr("ltr.trees.partition.apply_bins", None)  # nothing is binned again
     assert [model.fit(binned, valid).digest for model in models] == expected
     assert [model.fit(binned, valid).digest for model in models] == expected, "a training left something behind"
-    assert repr(binned) == f"Binned(queries={queries!r}, max_bins=255)"
+    assert repr(binned) == f"Binned(queries={queries!r}, max_bins=255, categorical=())"
 
 
 def test_preferences_are_rows_of_the_queries_given():

@@ -1,6 +1,7 @@
 """Edges, and the bins that values fall into."""
 
 import numpy as np
+import pytest
 
 from ltr.trees.binning import MISSING, apply_bins, find_bins
 
@@ -30,3 +31,23 @@ def test_neighbouring_floats_are_told_apart():
     features = np.array([[low], [np.nextafter(low, np.float32(2))]], np.float32)
     bins = find_bins(features)
     assert apply_bins(features, bins)[0, :, 0].tolist() == [0, 1]
+
+
+def test_a_category_has_a_bin_of_its_own_and_rare_ones_have_none():
+    column = np.concatenate((np.repeat(np.arange(10.0), np.arange(10, 0, -1)), [np.nan, 1e7]))
+    features = np.column_stack((column, column)).astype(np.float32)
+    features[-1, 1] = 0.5
+    bins = find_bins(features, 5, np.array([True, False]))
+    assert bins.edges[bins.starts[0] : bins.starts[1]].tolist() == [0, 1, 2, 3]
+    assert bins.categorical.tolist() == [True, False]
+    later = np.array([[3, 0], [4, 0], [0.5, 0], [-1, 0], [np.nan, 0], [0, 0]], np.float32)
+    assert apply_bins(later, bins)[0, :, bins.columns[0]].tolist() == [3, MISSING, MISSING, MISSING, MISSING, 0]
+
+
+@pytest.mark.parametrize("wrong", [0.5, -1, 2**24 + 2, np.inf])
+def test_what_is_no_category_is_refused(wrong):
+    features = np.array([[1], [wrong]], np.float32)
+    with pytest.raises(
+        ValueError, match=r"feature 1 is categorical and has the value .*; categories are whole numbers from 0 to 16,777,216"
+    ):
+        find_bins(features, 255, np.array([True]))

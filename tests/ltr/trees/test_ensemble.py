@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.trees.ensemble import Trees, join
 from tests.conftest import make_queries
 
 
@@ -53,3 +54,50 @@ def test_rows_of_any_width_and_number(n_features, n_leaves):
         spoiled[row, column] = np.inf
         with pytest.raises(ValueError, match=f"feature {column + 1} of row {row} is infinite"):
             trees.scores(spoiled)
+
+
+def with_codes() -> Trees:
+    """Two trees by hand: categories 1 and 3 of the first feature, then a number; categories 2 of the second."""
+    return Trees(
+        feature=np.array([0, 1, 1], np.int32), threshold=np.array([0, 0.5, 0], np.float32), missing_left=np.array([False, True, True]),
+        left=np.array([1, ~0, ~0], np.int32), right=np.array([~2, ~1, ~1], np.int32), value=np.array([1.0, 2.0, 4.0, 10.0, 20.0]),
+        documents=np.array([1, 1, 1, 1, 1]), node_starts=np.array([0, 2, 3]), leaf_starts=np.array([0, 3, 5]), gain=np.ones(3),
+        n_codes=np.array([2, 0, 1], np.int32), codes=np.array([1, 3, 2], np.float32),
+    )  # fmt: skip
+
+
+def test_categories_go_left_by_name_and_all_others_right():
+    trees, nan = with_codes(), np.nan
+    rows = np.array([[1, 0], [3, 2], [2, 2], [99, 0], [nan, nan], [1.5, 2], [3, nan]], np.float32)
+    expected = [1 + 20, 2 + 10, 4 + 10, 4 + 20, 4 + 10, 4 + 10, 1 + 10]
+    assert trees.scores(rows).tolist() == expected
+    assert trees.value[trees.leaves(rows)].sum(axis=1).tolist() == expected
+    assert [trees.between(k, k + 1).scores(rows).tolist() for k in range(2)] == [
+        [1, 2, 4, 4, 4, 4, 1], [20, 10, 10, 20, 10, 10, 10],
+    ]  # fmt: skip
+    again = join([trees.first(1), trees.between(1, 2)])
+    assert all(np.array_equal(getattr(again, name), array) for name, array in trees.arrays.items())
+    assert trees.scores(rows[:0]).shape == (0,)
+    with pytest.raises(ValueError, match="feature 2 of row 1 is infinite"):
+        trees.scores(np.array([[1, 0], [1, np.inf]], np.float32))
+
+
+def test_rows_are_made_wider_some_at_a_time(monkeypatch):
+    trees, rows = with_codes(), np.random.default_rng(0).integers(0, 4, (1000, 2)).astype(np.float32)
+    whole = trees.scores(rows)
+    monkeypatch.setattr("ltr.trees.ensemble._NUMBERS_AT_A_TIME", 64)
+    assert np.array_equal(with_codes().scores(rows), whole)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"codes": np.array([3, 1, 2], np.float32)}, {"codes": np.array([1, 3], np.float32)}, {"codes": np.array([1, np.nan, 2], np.float32)},
+        {"n_codes": np.array([3, -1, 1], np.int32)}, {"n_codes": np.array([2, 1], np.int32)}, {"codes": np.array([1.0, 3.0, 2.0])},
+    ],
+)  # fmt: skip
+def test_codes_that_do_not_fit_are_no_trees(change):
+    arrays = {**with_codes().arrays}
+    assert Trees.restored(arrays, 2).codes.tolist() == [1, 3, 2]
+    with pytest.raises(ValueError, match="arrays that are no trees on 2 features"):
+        Trees.restored({**arrays, **change}, 2)

@@ -52,6 +52,6 @@ def test_sums_are_exact_for_any_threads_and_siblings_are_the_rest(shape, threads
 
 def test_columns_of_few_bins_stand_behind_the_others_in_order():
     counts = np.array([3, 100, 31, 32, 2, 255, 1])
-    bins = Bins(np.zeros((counts - 1).sum(), np.float32), np.concatenate(([0], np.cumsum(counts - 1))))
+    bins = Bins(np.zeros((counts - 1).sum(), np.float32), np.concatenate(([0], np.cumsum(counts - 1))), np.zeros(7, np.bool_))
     assert bins.columns.tolist() == [3, 0, 4, 1, 5, 2, 6]
     assert bins.used.tolist() == [100, 32, 255, 3, 31, 2, 1] + [0] * 9

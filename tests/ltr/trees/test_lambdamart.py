@@ -12,6 +12,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import ltr
 from ltr.data.queries import Queries, canonical, concatenate, select
@@ -508,3 +509,87 @@ def test_weights_of_documents_are_lightgbms(seed):
     data = lightgbm.Dataset(train.features.astype(np.float64), labels, weight=weights, params=settings)
     theirs = lightgbm.train(settings, data, 4)
     assert ours.predict(train.features) == pytest.approx(theirs.predict(train.features), abs=1e-6)
+
+
+def categorised(n=4000, missing=0.0, seed=1) -> Queries:
+    """A number with few digits, and a site of twelve that decides; labels of any size."""
+    rng = np.random.default_rng(seed)
+    site, number = rng.integers(0, 12, n), rng.normal(size=n).round(1)
+    labels = np.abs(number + np.random.default_rng(9).normal(size=12)[site] + 0.5 * rng.normal(size=n))
+    site = np.where(rng.random(n) < missing, np.nan, site)
+    return Queries(np.column_stack([number, site]).astype(np.float32), labels, np.arange(0, n + 1, 20), names=("number", "site"))
+
+
+@pytest.mark.parametrize(("smooth", "l2"), [(1e-9, 0.0), (5.0, 3.0)])
+def test_splits_by_categories_are_lightgbms(smooth, l2):
+    lightgbm = pytest.importorskip("lightgbm")
+    queries = categorised()
+    ours = ltr.LambdaMART(
+        objective=towards_labels, n_trees=6, n_leaves=8, min_docs_in_leaf=20, learning_rate=0.3, query_share=1.0, feature_share=1.0, stop_on=None,
+        categorical=["site"], cat_smooth=smooth, cat_l2=l2,
+    ).fit(queries)  # fmt: skip
+    settings = {"objective": "regression", "boost_from_average": False, "num_leaves": 8, "min_data_in_leaf": 20, "learning_rate": 0.3,
+                "min_sum_hessian_in_leaf": 0, "min_data_in_bin": 1, "cat_smooth": smooth, "cat_l2": l2, "max_cat_threshold": 100,
+                "max_cat_to_onehot": 1, "min_data_per_group": 1, "verbose": -1, "num_threads": 1}  # fmt: skip
+    theirs = lightgbm.train(settings, lightgbm.Dataset(queries.features, queries.labels, categorical_feature=[1]), 6)
+    assert np.count_nonzero(ours.trees.n_codes) >= 6
+    assert ours.predict(queries.features) == pytest.approx(theirs.predict(queries.features), abs=1e-6)
+
+
+def test_unknown_and_rare_categories_go_where_missing_ones_go():
+    queries = categorised(missing=0.1)
+    model = ltr.LambdaMART(n_trees=10, n_leaves=8, stop_on=None, categorical=["site"], cat_smooth=0.1, cat_l2=0.1, max_bins=9).fit(
+        queries
+    )
+    rows = np.tile(queries.features[:1], (15, 1))
+    rows[:, 1] = [*range(12), 99, 0.5, np.nan]
+    scores = model.predict(rows)
+    kept = np.unique(model.trees.codes)
+    assert 1 < len(kept) <= 8
+    assert len(np.unique(scores[[k for k in range(15) if rows[k, 1] not in kept]])) == 1
+    assert len(np.unique(scores)) > 2
+
+
+def test_a_training_by_categories_goes_on_is_refitted_and_is_kept(tmp_path):
+    queries, valid = categorised(1000, 0.1), categorised(400, 0.1, seed=2)
+    model = ltr.LambdaMART(n_trees=12, n_leaves=6, categorical=["site"], cat_smooth=1.0, cat_l2=1.0, stop_on=None)
+    whole = model.fit(queries)
+    assert model.fit(queries, start=replace(model, n_trees=5).fit(queries)).digest == whole.digest
+    order = np.random.default_rng(0).permutation(queries.n_queries)
+    assert model.fit(select(queries, order)).digest == whole.digest
+    assert model.fit(ltr.Binned(queries, categorical=["site"])).digest == whole.digest
+    again = whole.refit_leaves(queries, keep=0.0)
+    assert replace(whole, query_share=1.0).fit(queries).refit_leaves(valid).predict(valid.features).shape == (400,)
+    assert again.trees.codes.tolist() == whole.trees.codes.tolist()
+    ltr.save(whole, tmp_path / "m")
+    loaded = ltr.load(tmp_path / "m")
+    assert loaded.predict(valid.features).tolist() == whole.predict(valid.features).tolist()
+    assert loaded.categorical == ("site",)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"categorical": "site"}, "categorical='site'; it takes names of features, each once"),
+        ({"categorical": ["site", "site"]}, "names of features, each once"),
+        ({"categorical": ["site"], "monotone": {"site": 1}}, "'site' is categorical, and categories have no order"),
+        ({"categorical": ["site"], "base": "site"}, "'site' is categorical, and categories have no order"),
+        ({"cat_l2": -1}, "cat_l2=-1 is out of range"),
+    ],
+)
+def test_what_cannot_be_categories_is_refused(options, says):
+    with pytest.raises(ValueError, match=says):
+        ltr.LambdaMART(**options)
+
+
+def test_data_that_cannot_be_split_by_categories_are_refused():
+    queries = categorised(200)
+    with pytest.raises(ValueError, match="no feature 'shop'"):
+        ltr.LambdaMART(categorical=["shop"]).fit(queries)
+    with pytest.raises(ValueError, match=r"feature 1 is categorical and has the value -?\d"):
+        ltr.LambdaMART(categorical=["number"]).fit(queries)
+    with pytest.raises(ValueError, match=r"categorical=\['site'\], and the queries were binned with \[\]"):
+        ltr.LambdaMART(categorical=["site"]).fit(ltr.Binned(queries))
+    sparse = Queries(csr_array(queries.features), queries.labels, queries.offsets, names=queries.names)
+    with pytest.raises(ValueError, match="categorical features are not yet read from sparse ones"):
+        ltr.LambdaMART(categorical=["site"]).fit(sparse)

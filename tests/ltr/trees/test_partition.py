@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.trees.binning import MISSING
+from ltr.trees.histograms import N_BINS
 from ltr.trees.partition import BinnedDataset, note_leaves, partition
 
 
@@ -19,7 +20,9 @@ def test_rows_part_in_their_order(n_rows):
         column = ground.bins.columns[1]
         bins = ground.binned[0, rows, column]
         left = (bins <= 4) | (missing_left & (bins == MISSING))
-        assert partition(ground.binned, column, parted, ground.scratch, 4, missing_left) == left.sum()
+        goes_left = np.arange(N_BINS) <= 4
+        goes_left[MISSING] = missing_left
+        assert partition(ground.binned, column, parted, ground.scratch, goes_left) == left.sum()
         assert np.array_equal(parted, np.concatenate((rows[left], rows[~left])))
 
 

@@ -7,9 +7,10 @@ import pytest
 
 import ltr
 from ltr.data.queries import Queries
+from ltr.objectives.shown import Shown, looks
 from ltr.objectives.terms import Term
-from ltr.objectives.unbiased import Unbiased, in_words, looks
-from ltr.trees.regression_em import START, STEPS, RegressionEM
+from ltr.objectives.unbiased import Unbiased, in_words
+from ltr.trees.regression_em import START, STEPS, LooksObjective, found
 from tests.ltr.data.test_queries import shuffled
 from tests.ltr.objectives.test_unbiased import FEWER, LOOKS, SMALL, needs_jit, pages
 
@@ -46,7 +47,7 @@ def test_looks_are_found_where_every_document_was_shown_at_one_rank(attracts):
     """Within .06 of θ, where the estimate from documents at several ranks refuses and clicks over impressions are no looks."""
     queries = one_ranker(400, 10, attracts)
     with pytest.raises(ValueError, match=r"no clicked document was shown at two ranks.*estimate=regression_em"):
-        looks(replace(HOW, estimate="interventions"), queries, Term())
+        looks(replace(HOW, estimate="interventions"), Shown.on(queries, HOW, Term()).ask)
     model = ltr.LambdaMART(**SMALL, n_trees=2, unbiased=HOW).fit(queries)
     np.testing.assert_allclose(model.biases[0, 0], LOOKS, atol=0.06)
     assert model.remarks[-1] == in_words(HOW, model.biases[0])
@@ -63,8 +64,8 @@ def test_a_round_by_hand():
     rng = np.random.default_rng(0)
     clicks, ranks = np.array([1.0, 0, 0, 1, 0, 1, 0, np.nan]), np.array([1.0, 2, 3, 1, 2, 3, 1, np.nan])
     queries = Queries(rng.normal(size=(8, 1)), clicks, np.array([0, 3, 8]), sources={"position": ranks})
-    estimate, scores = RegressionEM(HOW, Term()), rng.normal(size=8)
-    force, curvature = estimate(scores, queries)
+    estimate, scores = LooksObjective(queries, Term(), HOW), rng.normal(size=8)
+    force, curvature = estimate(scores, 0)
     start = np.log(3 / 7 / START / (1 - 3 / 7 / START))
     gamma, theta = 1 / (1 + np.exp(-(scores + start))), [START] * 3
     for rank in range(3):
@@ -74,7 +75,7 @@ def test_a_round_by_hand():
                 one = 1 / theta[rank] if clicks[i] else -gamma[i] / (1 - theta[rank] * gamma[i])
                 slope, bend = slope + one, bend + one**2
             theta[rank] = min(max(theta[rank] + slope / bend, 1e-4), 1.0)
-    np.testing.assert_allclose(estimate.found.propensities, np.array(theta) / max(theta), rtol=1e-12)
+    np.testing.assert_allclose(found(HOW, estimate.biases[1][0]).propensities, np.array(theta) / max(theta), rtol=1e-12)
     for i in range(7):
         looked = theta[int(ranks[i]) - 1]
         attracted = clicks[i] or (1 - looked) * gamma[i] / ((1 - looked) * gamma[i] + (1 - gamma[i]))

@@ -9,9 +9,9 @@ import pytest
 
 import ltr
 from ltr.data.queries import Queries, canonical, select
+from ltr.kernels.machines import Machines
 from ltr.objectives.terms import Term
 from ltr.trees import binning, partition
-from ltr.trees.rounds import Machines
 from ltr.trees.shards import Shard, ShardLost
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
@@ -209,3 +209,21 @@ def test_features_are_binned_where_they_lie():
     model = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=5)
     assert Shard(model, queries).features is queries.features
     assert model.fit(queries).digest == model.fit(canonical(queries)).digest
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize(
+    "more", [{}, {"gain": "least_squares", "leaf": "gradient"}, {"min_docs_in_leaf": 25, "max_bins": 12}], ids=str
+)
+def test_parts_agree_about_categories(n, more):
+    queries = data(60)
+    features = queries.features.copy()
+    rng = np.random.default_rng(3)
+    features[:, 4] = rng.choice(40, len(features), p=np.arange(1, 41) / 820)
+    features[:, 4][rng.random(len(features)) < 0.1] = np.nan
+    train = replace(queries, features=features, labels=np.clip(queries.labels + (features[:, 4] % 3 == 0), 0, 4))
+    name = train.names[4]
+    model = ltr.LambdaMART(**{**SMALL, "stop_on": None, "categorical": [name], "cat_smooth": 1.0, "cat_l2": 1.0, **more})
+    whole = model.fit(train)
+    assert len(whole.trees.codes)
+    assert model.fit_shards(asking(parts_of(model, train, n))).digest == whole.digest

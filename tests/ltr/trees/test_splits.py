@@ -1,11 +1,13 @@
 """The best split of one column against every split tried."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 from ltr.trees.binning import MISSING
 from ltr.trees.histograms import N_BINS
-from ltr.trees.splits import search
+from ltr.trees.splits import SplitSearch, order_categories, search, search_feature, write_sides
 
 FREE = np.array([-np.inf, np.inf])
 
@@ -89,3 +91,56 @@ def test_by_least_squares_the_weight_is_the_count(has_missing):
             best = best_of(splits, min_docs)
             assert (split, missing_left) == (best[1:3] if best else (-1, False))
             assert gain == pytest.approx(best[0] if best else 0.0)
+
+
+@pytest.mark.parametrize("has_missing", [False, True])
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_set_of_categories_gains_more_than_the_one_that_is_found(has_missing, counted, seed):
+    """Every way to divide seven categories, missing values with either side, and all that the least number of documents allows among those
+    in their order."""
+    rng, n = np.random.default_rng(seed), 7
+    gradient, weight, counts = (np.zeros(N_BINS, np.int64) for _ in range(3))
+    bins = np.array([*(k for k in range(n) if k != 2), *([MISSING] if has_missing else [])])
+    gradient[bins], weight[bins], counts[bins] = (
+        rng.integers(-9000, 9000, len(bins)),
+        rng.integers(1, 5000, len(bins)),
+        rng.integers(1, 9, len(bins)),
+    )
+    column = (gradient << 32) + weight
+    everything = np.ones(1, np.bool_)
+    space = SplitSearch(
+        np.zeros(1, np.int64), np.array([n]), everything & has_missing, everything, np.zeros(1, np.int8), 4, True, 0.0, np.zeros((0, 0), np.bool_),
+        everything, 0.0, 0.0,
+    )  # fmt: skip
+    gain, split, with_first = search_feature(0, column, counts, counted, space, FREE)
+    goes_left = np.empty(N_BINS, np.bool_)
+    write_sides(column, space, 0, split, with_first, goes_left)
+    assert not goes_left[MISSING]
+    assert not goes_left[2], "no document of the leaf is of this category"
+
+    def gained(left):
+        parts = ((gradient[side].sum(), weight[side].sum()) for side in (left, ~left))
+        return sum(g * g / w if w else 0.0 for g, w in parts) - gradient.sum() ** 2 / weight.sum()
+
+    order = sorted((k for k in range(n) if k != 2), key=lambda k: gradient[k] / weight[k])
+    sets = (
+        [frozenset(s) for size in range(n) for s in combinations(order, size)]
+        if not counted
+        else [frozenset(order[:k]) for k in range(n)]
+    )
+    best = 0.0
+    for own in sets:
+        for missing_left in (False, True)[: 1 + has_missing]:
+            left = np.isin(np.arange(N_BINS), [*own, *([MISSING] if missing_left else [])])
+            if not counted or min(counts[left].sum(), counts[~left].sum()) >= 4:
+                best = max(best, gained(left))
+    assert gain == pytest.approx(best)
+    assert gained(goes_left) == pytest.approx(gain)
+
+
+def test_few_documents_decide_little_about_the_order_of_categories():
+    column = np.zeros(N_BINS, np.int64)
+    column[:3] = (np.array([100, -90, 30]) << 32) + np.array([1000, 10, 100])
+    order = np.empty(N_BINS, np.int64)
+    assert [order[: order_categories(column, 3, smooth, order)].tolist() for smooth in (0.0, 1e6)] == [[1, 0, 2], [1, 2, 0]]

@@ -6,6 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tasks.config.data_section import Data, Generate
+from tasks.config.reading import parse
+from tasks.records import ConfigError
 
 
 def test_one_file_is_a_list_of_one():
@@ -37,3 +39,17 @@ def test_attributes_that_queries_can_be_told_apart_by():
     assert Data(files=["a"]).known == ["documents"]
     assert Data(files=["a"], attributes=["site", "text"]).known == ["site", "documents", "length"]
     assert Data(files=["a"], clicks={"log": "l"}).known == ["documents", "length", "popularity"]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"files": "a.csv", "categorical": ["label"]}, "the column 'label' is the query, document, label"),
+        ({"files": "a.csv", "attributes": ["site"], "categorical": ["site"]}, "the column 'site' is the query"),
+        ({"files": "a.csv", "categories": {"site": ["a", "a"]}}, "categories.site: a category stands twice"),
+        ({"generate": {}, "categorical": ["f1"]}, "columns of categories are in tables"),
+    ],
+)
+def test_what_cannot_be_a_column_of_categories_is_refused(data, says):
+    with pytest.raises(ConfigError, match=says):
+        parse({"data": data})

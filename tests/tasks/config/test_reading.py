@@ -228,9 +228,43 @@ def test_a_study_is_one_run_a_data_set(tmp_path):
     assert study("data: {files: a.txt}\n") is None
     for wrong, says in (
         ("datasets: []", "name each data set, with its data and conventions"),
-        ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data and conventions, not 'files'"),
+        ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data, conventions and rankers, not 'files'"),
         (text.replace("[linear]", "[lineal]"), "baselines: no ranker 'lineal'; there are: lambdamart, linear"),
         (text.replace("{files: a.txt}", "{}"), "datasets.A: data: name the data by exactly one of"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            study(wrong)
+
+
+REPEATED = """
+name: s
+repeat: {data.generate.seed: [3, 5]}
+datasets:
+  drawn: {data: {generate: {}}}
+  files: {data: {files: a.txt}, rankers: {alone: {kind: ranksvm}}}
+"""
+
+
+def test_what_is_repeated_is_a_run_a_value(tmp_path):
+    def study(text):
+        (tmp_path / "s.yaml").write_text(text)
+        return read_study(tmp_path / "s.yaml")
+
+    found = study(REPEATED)
+    assert found.datasets == {"drawn": ("drawn-3", "drawn-5"), "files": ("files",)}
+    assert [(run.name, run.data.generate and run.data.generate.seed) for run in found.runs.values()] == [
+        ("s-drawn-3", 3), ("s-drawn-5", 5), ("s-files", None),
+    ]  # fmt: skip
+    assert [list(run.rankers) for run in found.runs.values()] == [["lambdamart", "linear"]] * 2 + [["alone"]]
+    assert set(study(REPEATED.replace("data.generate.seed", "seed")).runs) == {"drawn-3", "drawn-5", "files-3", "files-5"}
+    for wrong, says in (
+        (REPEATED.replace("[3, 5]", "3"), "repeat: one key with the values that it takes"),
+        (REPEATED.replace("[3, 5]", "[3, 3]"), "repeat.data.generate.seed: a value stands twice"),
+        (
+            REPEATED.replace("data.generate.seed", "data.clicked_pages.seed"),
+            "no data set has the section of data.clicked_pages.seed",
+        ),
+        (REPEATED.replace("generate.seed", "generate.sed"), "unknown key 'data.generate.sed'; did you mean seed"),
     ):
         with pytest.raises(ConfigError, match=says):
             study(wrong)

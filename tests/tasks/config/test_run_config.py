@@ -96,8 +96,7 @@ def test_members_of_an_average_stop_by_what_selects_unless_they_say_otherwise():
     assert (first.stop_on, first.seed, second.stop_on, point.section.seed) == ("map", 7, "mrr", 7)
 
 
-def test_what_learns_of_all_queries_together_is_not_cut_into_parts():
-    written = {"data": {"files": "x"}, "rankers": {"fair": {"kind": "lambdamart", "unbiased": "additive"}}}
-    assert parse(written).parts == 1
-    with pytest.raises(ValueError, match="parts: fair is unbiased, which learns of all queries together; take parts: 1"):
-        parse({**written, "parts": 2})
+@pytest.mark.parametrize("unbiased", ["additive", "auto", {"kind": "ipw", "estimate": "regression_em"}])
+def test_what_learns_of_ranks_is_trained_in_parts(unbiased):
+    written = {"data": {"files": "x"}, "parts": 2, "rankers": {"fair": {"kind": "lambdamart", "unbiased": unbiased}}}
+    assert parse(written).parts == 2

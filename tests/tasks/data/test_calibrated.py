@@ -88,6 +88,14 @@ def test_groups_that_differ_are_taken_and_sure_labels_count_more(folder):
     assert (found["weight"][~judged] < 1).all()
 
 
+def test_labels_of_the_machine_that_nobody_judged_are_named(folder):
+    table = pl.read_csv("judged.csv").with_columns(grade=pl.when(pl.col("label") < 2).then(pl.col("grade")))
+    table.write_csv("judged.csv")
+    ready, _ = whole(BY_COLUMN)
+    told = f"people judged no document that the machine labels 2, {(table['label'] == 2).sum()} documents: these are worth what people say of all"
+    assert any(one.text.startswith(told) for one in ready.findings if one.subject == "calibrate")
+
+
 def test_weights_are_for_rankers_that_obey_them(folder):
     asked = {**BY_COLUMN, "calibrate": {"source": "grade", "weights": True}}
     config = parse({"data": asked, "rankers": {"a": {"kind": "column", "feature": "a"}, "net": {"kind": "lambdarank"}}})

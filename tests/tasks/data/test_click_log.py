@@ -1,5 +1,7 @@
 """Logs as tables: pages, ranks, ways of counting clicks, and what was typed."""
 
+import re
+
 import polars as pl
 import pytest
 
@@ -90,3 +92,27 @@ def test_a_column_of_lists_is_refused(tmp_path):
     pl.DataFrame(rows).write_parquet(tmp_path / "l.parquet")
     with pytest.raises(DataError, match=r"l\.parquet: column 'click' holds List\(Int64\): a log holds texts and numbers"):
         open_log(ClickLog(log=tmp_path / "l.parquet"))
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    (b"s,q,c", "line 3: 3 fields; the header names 5"),
+    (b"s,q,c,0,3,1", "line 3: 6 fields; the header names 5"),
+    (b"s,q\xfc,c,0,3", "line 3: 's,q\ufffd,c,0,3': text is UTF-8, and a byte of this is none"),
+    (b"s,q,c,99999999999999999999,3", "line 3: click '99999999999999999999': the order of the clicks"),
+    (b"s,q,c,\xd9\xa3,3", "line 3: click '\u0663': the order of the clicks"),
+])  # fmt: skip
+def test_a_line_that_is_none_is_refused(tmp_path, line, said):
+    """A line that was cut short is no result without a click, and one with a comma too many no other columns."""
+    path = tmp_path / "l.csv"
+    path.write_bytes(b"session,query,document,click,rank\ns,q,a,1,1\n" + line + b"\ns,q,b,,2\n")
+    with pytest.raises(DataError, match=re.escape(f"l.csv, {said}")):
+        open_log(ClickLog(log=path))
+
+
+def test_a_quote_is_a_letter_in_a_log_of_tabs(tmp_path):
+    path = tmp_path / "l.tsv"
+    path.write_text('session\tquery\tdocument\tclick\ns\t5" pipe\ta\t1\ns\t"\tb\t\n')
+    assert open_log(ClickLog(log=path))[0].collect()["query"].to_list() == ['5" pipe', '"']
+    path.write_text('session\tquery\tdocument\tclick\ns\t5" pipe\ta\t1\ns\t"\tb\n')
+    with pytest.raises(DataError, match=r"l\.tsv, line 3: 3 fields; the header names 4"):
+        open_log(ClickLog(log=path))

@@ -52,6 +52,7 @@ def test_every_engine_says_the_same(workplace, name):
     [
         ({"query": "a", "hits": {"hits": [hit("1", ("t", 1), ("t", 2))]}}, "document '1': {\"name\": \"t\", \"value\": 2}: feature 't' is logged twice"),
         ({"query": "a", "hits": {"hits": [hit("1", ("t", "high"))]}}, "document '1': t \"high\": a feature is a finite number"),
+        ({"query": "a", "hits": {"hits": [hit("1", ("t", 10**400))]}}, f"t 1{'0' * 39}: a feature is a finite number"),
         ({"query": "a", "hits": {"hits": [{"_id": "1"}]}}, "document '1': no fields._ltrlog: ask for ext.ltr_log in the search"),
         ({"query": "a", "hits": {"hits": [{}]}}, "{}: a hit has an _id"),
         ({"query": "a", "docs": []}, "an answer has hits.hits (Elasticsearch, OpenSearch) or response.docs (Solr)"),

@@ -267,7 +267,7 @@ def test_wrong_attributes_are_named(workplace, change, says):
     with pytest.raises(DataError, match=says):
         read(["a.csv"], attributes=["language"])
     (workplace / "a.txt").write_text(letor())
-    with pytest.raises(DataError, match=r"a\.txt: .*data\.attributes name columns, and LETOR text has none"):
+    with pytest.raises(DataError, match=r"a\.txt: .*data\.attributes and data\.categorical name columns, and LETOR text has none"):
         read(["a.txt"], attributes=["language"])
     pl.DataFrame({"query": [1], "label": [1], "f": [0.5], "tags": [["a"]]}).write_parquet("a.parquet")
     with pytest.raises(DataError, match="column 'tags' holds List"):

@@ -56,6 +56,7 @@ def test_missing_and_repeated_ratings_are_counted(workplace):
         ("q.csv", "query,docid,rating\na,1,1\na,1,2\n", "q.csv, line 3: query 'a', document '1': rated 2 here and 1 before"),
         ("q.csv", "query,docid,rating\na,,1\n", "q.csv, line 2: the document id is empty"),
         ("q.csv", "query,docid,rating\na,1\n", "q.csv, line 2: 2 fields; the header names 3"),
+        ("q.csv", "query,docid,rating\nrocky, 2,7555,3\n", "q.csv, line 2: 4 fields; the header names 3"),
         ("q.csv", "query,url,rating\n", "q.csv, line 1: no column for the document; there are: query, url, rating"),
         ("q.csv", "query,docid,rating\n", "q.csv: no judgment in it"),
         ("w.json", '{"judgments": []}', "w.json: no judgmentRatings"),

@@ -1,6 +1,7 @@
 """From a configuration to folds, and what is refused before anything is trained."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
@@ -137,3 +138,44 @@ def test_generated_data_are_cleaned_and_labelled_as_files_are(workplace):
     assert set(train.sources) == {"click", "binary"}
     assert "f1" not in train.names
     assert any("cleaning dropped" in finding.text for finding in ready.findings)
+
+
+def shops(workplace, **more):
+    """A table of sixty queries in which the shop decides, as a configuration."""
+    rng = np.random.default_rng(0)
+    shop, number = rng.integers(0, 9, 600), rng.normal(size=600)
+    label = np.clip(np.round(number + (shop % 3 == 0) * 2), 0, 4)
+    frame = pl.DataFrame(
+        {"query": [f"q{k // 10}" for k in range(600)], "label": label, "number": number, "shop": [f"{k}.com" for k in shop]}
+    )
+    frame.write_csv(workplace / "shops.csv")
+    return parse({"data": {"files": "shops.csv", "categorical": ["shop"]}, "rankers": {"trees": {"kind": "lambdamart"}}, **more})
+
+
+def test_categories_are_places_in_the_list_of_all_files(workplace):
+    config = shops(workplace)
+    ready = ready_data(config)
+    assert ready.data.categories == {"shop": [f"{k}.com" for k in range(9)]}
+    assert config.point("trees", {}).section.categorical == ("shop",)
+    train = open_queries(ready.folds[0].train)
+    assert set(train.features[:, train.names.index("shop")]) == set(range(9))
+    few = shops(workplace, data={"files": "shops.csv", "categories": {"shop": ["8.com", "1.com"]}})
+    column = open_queries(ready_data(few).folds[0].train).features[:, 1]
+    assert set(column[~np.isnan(column)]) == {0, 1}
+    require_sources(config, ready.folds)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"rankers": {"linear": {"kind": "lambdarank"}}}, "rankers.linear: lambdarank reads numbers, and 'shop' holds categories"),
+        (
+            {"rankers": {"mean": {"kind": "average", "of": [{"kind": "lambdamart"}, {"kind": "ranksvm"}]}}},
+            "rankers.mean: ranksvm reads numbers",
+        ),
+    ],
+)
+def test_rankers_of_numbers_do_not_take_categories(workplace, more, says):
+    config = shops(workplace, **more)
+    with pytest.raises(DataError, match=says):
+        require_sources(config, ready_data(config).folds)

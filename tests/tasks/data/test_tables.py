@@ -2,10 +2,11 @@
 
 import gzip
 
+import numpy as np
 import polars as pl
 import pytest
 
-from tasks.data.tables import is_table, read_table, require_plain, scan
+from tasks.data.tables import categories_in, codes, is_table, read_table, require_plain, scan
 from tasks.records import DataError
 
 ROWS = "query,label,a\n1,2,0.5\n1,0,\n"
@@ -83,3 +84,21 @@ def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"query,label,a\n1,2,0.5\nM\xfcller,0,1\n")
     with pytest.raises(DataError, match=r"a\.csv, line 3: 'M\ufffdller,0,1': text is UTF-8, and a byte of this is none"):
         read_table(tmp_path / "a.csv")
+
+
+def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
+    pl.DataFrame({"site": [" b.com", "a.com", None, "NA"], "shop": [7, 10, 7, None]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"site": ["c.com", "a.com"], "shop": [7.0, 2.5]}).write_csv(tmp_path / "b.csv")
+    files = [tmp_path / "a.parquet", tmp_path / "b.csv"]
+    assert categories_in(files, "site") == ["a.com", "b.com", "c.com"]
+    assert categories_in(files[:1], "shop") == ["10", "7"]
+    frame = read_table(files[0]).with_columns(kind=pl.Series(["b.com", "x", "a.com", None], dtype=pl.Categorical))
+    assert codes(frame, "site", ["a.com", "b.com"]).tolist()[:2] == [1, 0]
+    assert np.isnan(codes(frame, "site", ["a.com", "b.com"])[2:]).all()
+    assert codes(frame, "kind", ["a.com", "b.com"])[[0, 2]].tolist() == [1, 0]
+    assert np.isnan(codes(frame, "kind", ["a.com", "b.com"])[[1, 3]]).all()
+    with pytest.raises(DataError, match=r"a\.parquet: no column 'place' \(data\.categorical\)"):
+        categories_in(files, "place")
+    pl.DataFrame({"site": [["a"], ["b"]]}).write_parquet(tmp_path / "c.parquet")
+    with pytest.raises(DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category is a text or a whole number"):
+        categories_in([tmp_path / "c.parquet"], "site")

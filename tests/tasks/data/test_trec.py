@@ -175,3 +175,17 @@ def test_a_byte_order_mark_is_no_part_of_a_query_and_what_is_compressed_says_so(
     (workplace / "packed.run").write_bytes(gzip.compress(BM25.encode()))
     with pytest.raises(DataError, match=r"^packed\.run: compressed with gzip; unpack it first$"):
         read_trec(["packed.run"], RUN)
+
+
+def test_ids_that_are_no_text_stay_apart(workplace):
+    """Bytes that are no UTF-8 are not all one character, by which other documents would get a document's score."""
+    (workplace / "a.txt").write_bytes(
+        b"1 qid:q\xe8 1:5 # docid = caf\xe9\n0 qid:q\xe8 1:6 # docid = caf\xe8\n0 qid:q\xe9 1:6 # docid = caf\xe9\n"
+    )
+    (workplace / "b.run").write_bytes(b"q\xe8 Q0 caf\xe8 1 2.5 b\nq\xe9 Q0 caf\xe9 1 1.5 b\n")
+    queries, notes = prepared(runs={"b": "b.run"})
+    found = {(d, f): s for d, f, s in zip(queries.documents, queries.features[:, 1], queries.features[:, 0], strict=True)}
+    assert found[b"caf\xe8", 6] == 2.5
+    assert found[b"caf\xe9", 6] == 1.5
+    assert np.isnan(found[b"caf\xe9", 5])
+    assert notes == ["run 'b': 2 of 3 documents with a score"]

@@ -91,6 +91,7 @@ def test_clicks_are_counted_as_those_of_any_log(log):
         (event("click", "1", "a", 0, float("inf")), "timestamp Infinity: a time is"),
         (event("click", "1", "a", -1, 1), "position.ordinal -1: a place is a whole number, 0 or more"),
         (event("click", "1", "a", "first", 1), 'position.ordinal "first": a place is'),
+        (event("click", "1", "a", 2**63, 1), "position.ordinal 9223372036854775808: a place is"),
         (
             {"query_id": "9", "user_query": "tv", "query_response_hit_ids": "a,b"},
             'query_response_hit_ids "a,b": what a query found is a list of ids',

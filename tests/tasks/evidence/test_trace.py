@@ -9,6 +9,7 @@ from tasks.evidence.trace import TraceRecord, trace_figures, traced
 from tasks.records import Cell, CellResult, Fold, Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries
+from tasks.store.state import keep_json, kept_json
 from tests.conftest import make_queries
 
 
@@ -29,7 +30,7 @@ def test_a_trace_is_kept_beside_the_cell(workplace):
     assert np.isfinite(seen.losses).all()
     assert np.isfinite(seen.smear["0.5"]).all()
     (kept,) = CellFolder.of("some").path.glob("trace-*.json")
-    kept.write_text(kept.read_text().replace('"conditional"', '"kept"'))
+    keep_json(kept, {**kept_json(kept), "ranker": "kept"})
     assert traced.fn(trained(name)).ranker == "kept"
 
 

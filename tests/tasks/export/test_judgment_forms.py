@@ -35,6 +35,20 @@ def test_what_was_written_is_read_again(tmp_path, form):
     assert again.sort("query", "document").equals(before.sort("query", "document"))
 
 
+def test_a_carriage_return_is_a_letter_in_quepids_csv(tmp_path):
+    convert_judgments([written(tmp_path / "in.json", [("a\rb", "d", 1.0)])], "quepid", tmp_path / "o.csv")
+    assert read_judgments([tmp_path / "o.csv"])[0].rows() == [("a\rb", "d", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [("quepid", "o.tsv"), ("trec", "o.csv"), ("hello-ltr", "o.json"), ("workbench", "o.parquet")]
+)
+def test_a_name_that_says_another_form_is_refused(tmp_path, form, name):
+    source = written(tmp_path / "in.json", PLAIN)
+    with pytest.raises(DataError, match=rf"{name}: judgments in the form {form} would be read as something else by that name"):
+        convert_judgments([source], form, tmp_path / name)
+
+
 def test_several_files_of_several_forms_are_one(tmp_path):
     (tmp_path / "a.txt").write_text("q1 0 d1 2\n")
     (tmp_path / "b.csv").write_text("query,docid,rating\nrambo,7555,4\n")
@@ -50,6 +64,7 @@ def test_several_files_of_several_forms_are_one(tmp_path):
         ("trec", [("q", "d", 2.5)], r"query 'q', document 'd': label 2.5: TREC's qrels hold whole numbers"),
         ("hello-ltr", [("q", "d 1", 1.0)], r"document 'd 1': a document's id is one word in hello-ltr's judgments"),
         ("hello-ltr", [("a\nb", "d", 1.0)], r"query 'a\\nb': hello-ltr's judgments have a line for each"),
+        ("trec", [("q", "d\x1c1", 1.0)], r"document 'd\\x1c1': a document's id is one word"),
         ("excel", PLAIN, r"--to excel: there is no such form; known: trec, quepid, workbench, hello-ltr"),
     ],
 )

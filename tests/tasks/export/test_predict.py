@@ -11,9 +11,11 @@ import ltr
 from flows.cli import main
 from ltr.data.queries import Queries
 from tasks.config.data_section import Data
+from tasks.data.ingest import ingest, read_for
 from tasks.export import predict as module
 from tasks.export.predict import predict
 from tasks.records import DataError
+from tasks.store.datasets import open_queries
 from tests.conftest import make_queries
 
 
@@ -120,6 +122,9 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
     frame.drop("document").write_parquet("anonymous.parquet")
     frame.with_columns(query=pl.col("query").str.replace("q", "q ")).sort("query").write_parquet("spaced.parquet")
     frame.with_columns(f1=pl.lit(float("inf"))).write_parquet("infinite.parquet")
+    lines = frame.with_columns(title=pl.lit("")).write_csv().split("\n")
+    for name, line in (("short.csv", lines[9][:8]), ("long.csv", f"a,{lines[9]}")):
+        (workplace / name).write_text("\n".join([*lines[:9], line, *lines[10:]]))
     (workplace / "bad.txt").write_text("0 qid:1 1:2\n" * 60 + "0 qid:1 1:x\n")
     monkeypatch.setattr(module, "ROWS", 4)
     monkeypatch.setattr(module, "BYTES", 100)
@@ -127,6 +132,8 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
     for one, data, output, says in (
         (model, "renamed.parquet", "s.parquet", r"the model's feature 'f2' is no column; did you mean f_2.*1 of 3 are missing"),
         (model, "text.csv", "s.csv", "text.csv, row 10: column 'f1' has 'x'"),
+        (model, "short.csv", "s.csv", r"short.csv, line 10: \d fields?; the header names 6"),
+        (model, "long.csv", "s.csv", "long.csv, line 10: 7 fields; the header names 6"),
         (model, "anonymous.parquet", "s.trec", "there is no document id here"),
         (model, "spaced.parquet", "s.trec", "separated by spaces, and the query id 'q 0' has one"),
         (model, "infinite.parquet", "s.csv", "infinite"),
@@ -172,6 +179,15 @@ def test_text_from_feature_0_is_read_so_again(workplace, fitted):
         predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"]))
     assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"], first_feature=0)) == queries.n_documents
     assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(queries.features))
+    (workplace / "b.txt").write_text("\n".join(lines).replace(" 2:", " 3:").replace(" 1:", " 2:").replace(" 0:", " 1:") + "\n")
+    with pytest.raises(
+        DataError, match=r"b\.txt: no line has feature 0, there is a feature 3, and the model reads f0 to f2: the text seems to be"
+    ):
+        predict(model, workplace / "b.txt", workplace / "t.csv", Data(files=["b"], first_feature=0))
+    assert not (workplace / "t.csv").exists()
+    read = ingest.fn([workplace / "b.txt"], Data(files=["b"], first_feature=0))
+    with pytest.raises(DataError, match="counted from 1, and the model's was from 0"):
+        read_for(model.names, open_queries(read.data), [workplace / "b.txt"])
 
 
 def test_a_block_without_ids_and_a_mark_of_byte_order(workplace, fitted, monkeypatch):

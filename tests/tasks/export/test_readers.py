@@ -150,10 +150,6 @@ def test_files_that_are_no_model(workplace):
             read_model(name)
     with pytest.raises(DataError, match=r"neither LightGBM's text"):
         find_model("text.ubj")
-    categorical = lightgbm.Dataset(np.arange(200.0)[:, None] % 7, np.arange(200) % 3 == 0, categorical_feature=[0])
-    lightgbm.train({"verbose": -1, "min_data_per_group": 1, "min_data_in_leaf": 5}, categorical, 2).save_model("c.txt")
-    with pytest.raises(DataError, match=r"c.txt: tree 0, split 0 is categorical"):
-        find_model("c.txt")
     trained_lightgbm(queries, zero_as_missing=True).save_model("z.txt")
     with pytest.raises(DataError, match=r"z.txt: tree 0, split \d counts zeros as missing"):
         find_model("z.txt")
@@ -251,3 +247,73 @@ def test_a_file_without_weights_is_no_model(workplace):
         (workplace / name).write_bytes(content)
         with pytest.raises(DataError, match=f"{name}: .*{rule}"):
             find_model(name, ("f1", "f2"))
+
+
+def by_category(n=800):
+    """Ten documents a query, a number and a category of nine."""
+    rng = np.random.default_rng(5)
+    features = np.column_stack([rng.normal(size=n), rng.integers(0, 9, n)]).astype(np.float32)
+    labels = np.clip(np.round(features[:, 0] + (features[:, 1] % 4 == 1) * 2), 0, 4)
+    features[rng.random(n) < 0.1, 1] = np.nan
+    return ltr.Queries(features, labels, np.arange(0, n + 1, 10), names=("number", "site"))
+
+
+LATER = np.array([[0.3, k] for k in (*range(9), 77, np.nan)], np.float32)
+
+
+def test_lightgbms_splits_by_categories_are_read(workplace):
+    queries = by_category()
+    given = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "min_data_per_group": 5, "cat_smooth": 1, "num_leaves": 9}
+    dataset = lightgbm.Dataset(queries.features, queries.labels, group=np.diff(queries.offsets), categorical_feature=[1])
+    booster = lightgbm.train(given, dataset, 15)
+    booster.save_model("theirs.txt")
+    model = find_model("theirs.txt", queries.names)
+    assert len(model.trees.codes)
+    features = np.concatenate((queries.features, LATER))
+    assert np.array_equal(model.predict(features), booster.predict(features))
+
+
+@pytest.mark.parametrize("most", [1, 50], ids=["sets", "one against all"])
+def test_xgboosts_splits_by_categories_are_read(workplace, most):
+    queries = by_category()
+    matrix = xgboost.DMatrix(queries.features, queries.labels, qid=np.repeat(np.arange(80), 10), feature_types=["q", "c"])
+    booster = xgboost.train({"objective": "rank:ndcg", "nthread": 1, "max_cat_to_onehot": most}, matrix, 15)
+    features = np.concatenate((queries.features, LATER[[*range(9), 10]]))
+    theirs = booster.predict(xgboost.DMatrix(features, feature_types=["q", "c"]), output_margin=True)
+    for name in ("theirs.json", "theirs.ubj"):
+        booster.save_model(name)
+        model = find_model(name, queries.names)
+        assert len(model.trees.codes)
+        assert model.predict(features) == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.parametrize(("to", "name"), [("lightgbm", "m.txt"), ("xgboost", "m.json"), ("xgboost-ubj", "m.ubj")])
+def test_ours_are_written_for_both_and_read_again(workplace, to, name):
+    queries = by_category()
+    model = ltr.LambdaMART(
+        n_trees=12,
+        n_leaves=8,
+        min_docs_in_leaf=5,
+        stop_on=None,
+        categorical=["site"],
+        cat_smooth=0.1,
+        cat_l2=0.1,
+        feature_share=1.0,
+    ).fit(queries)
+    assert len(model.trees.codes)
+    export(model, name, to)
+    features = np.concatenate((queries.features, LATER))
+    found = verify(model, name, to, features)
+    assert found.largest_difference <= TOLERANCE[to.removesuffix("-ubj")]
+    again = find_model(name, queries.names)
+    assert again.predict(features) == pytest.approx(model.predict(features), abs=1e-6)
+    assert sorted(again.trees.n_codes) == sorted(model.trees.n_codes)
+
+
+@pytest.mark.parametrize("to", ["ranklib", "solr", "onnx", "elastic", "opensearch", "xgboost-dump", "lightgbm-dump", "linear"])
+def test_formats_without_categories_say_so(workplace, to):
+    model = ltr.LambdaMART(n_trees=2, n_leaves=4, min_docs_in_leaf=5, stop_on=None, categorical=["site"], cat_l2=0.1).fit(
+        by_category()
+    )
+    with pytest.raises(DataError, match="of the form 'trees of categories'; formats that hold it: lightgbm, xgboost, xgboost-ubj"):
+        export(model, "m.out", to)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tasks.config.reading import parse
@@ -11,6 +12,7 @@ from tasks.report.outcome import RunOutcome, objective_shapes
 from tasks.store.datasets import keep_queries
 from tasks.store.state import digest_of
 from tests.conftest import make_queries
+from tests.ltr.objectives.test_unbiased import judged, pages
 
 CONFIG = parse(
     {"name": "r", "data": {"files": "x"}, "rankers": {"a": {"kind": "ranksvm"}, "b": {"kind": "least_squares"}}, "select": "map"}
@@ -36,6 +38,7 @@ def test_models_of_folds_are_one_summary(outcome):
     assert outcome.best == "a"
     assert outcome.keys == {"a": ["a0", "a1"], "b": ["b0", "b1"]}
     assert outcome.summary == "Best on validation MAP: a."
+    assert not outcome.by_clicks
     assert outcome.facts == [
         "2 folds",
         "training / validation / test queries by fold: 6 / 3 / 4, 7 / 4 / 5",
@@ -67,3 +70,16 @@ def test_objectives_have_weights_where_one_is_scheduled():
     assert shapes["g, objective.1.weight.eta=0.1"].weights == tuple(pytest.approx((1 - w, w)) for w in (0.2, 0.3, 0.4))
     assert shapes["g, objective.1.weight.eta=0.1"].costs == ("logistic", "logistic_near")
     assert shapes["s"].costs == ()
+
+
+def test_it_is_said_where_the_best_is_so_by_clicks_as_they_are(outcome):
+    config = parse(
+        {"data": {"files": "a"}, "rankers": {"a": {"kind": "lambdamart"}, "b": {"kind": "lambdamart", "unbiased": "additive"}}}
+    )
+    clicked = replace(outcome.folds[0], valid=keep_queries(pages(n_queries=4, per_query=2)))
+    judging = keep_queries(replace(judged(2, 4), sources={"position": np.full(48, np.nan)}))
+    by_judgments = replace(outcome, config=config, folds=(replace(clicked, valid=judging),))
+    assert not by_judgments.by_clicks
+    assert replace(by_judgments, folds=(clicked,)).by_clicks
+    told = replace(by_judgments, folds=(clicked,), config=config.model_copy(update={"select": "map"})).summary
+    assert told == "Best on validation MAP, of clicks as they are, which favour the order they were shown in: a."

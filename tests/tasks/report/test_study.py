@@ -20,11 +20,11 @@ def values(tmp_path):
         return str(path)
 
     return {
-        "A": {"base": [stored("a1", 0.4, 50)], "other": [stored("a2", 0.38, 50)], "new": [stored("a3", 0.5, 50)]},
-        "B": {
+        "A": [{"base": [stored("a1", 0.4, 50)], "other": [stored("a2", 0.38, 50)], "new": [stored("a3", 0.5, 50)]}],
+        "B": [{
             "base": [stored("b1", 0.6, 30), stored("b2", 0.7, 20)], "other": [stored("b3", 0.6, 30), stored("b4", 0.72, 20)],
             "new": [stored("b5", 0.3, 30), stored("b6", 0.3, 20)],
-        },
+        }],
     }  # fmt: skip
 
 
@@ -40,8 +40,38 @@ def test_places_micro_averages_wins_and_marks(values, tmp_path):
     assert (cells["new"]["map"]["A"].level, cells["new"]["map"]["B"].level) == (95, -95)
     assert (cells["new"]["errors"]["A"].level, cells["base"]["map"]["A"].level) == (95, 0)
     assert [cell.mark for cell in table.lines("map")[2]] == ["+", "−", ""]
-    assert "| new | **0.5000** + | 0.3000 − | 0.4000 |" in markdown(table)
+    found = pl.read_parquet(values["A"][0]["new"][0])["map"]
+    assert cells["new"]["map"]["A"].se == pytest.approx(found.std() / np.sqrt(50))
+    spreads = [cells["new"]["map"][name].spread for name in "AB"]
+    assert f"| new | **0.5000** {spreads[0]} + | 0.3000 {spreads[1]} − | 0.4000 |" in markdown(table)
     page = write_study(table, "a <study>", tmp_path / "s.html").read_text()
     assert "a &lt;study&gt;" in page
-    assert '<td class="p1">0.5000<sup>+</sup></td>' in page
+    assert f'<td class="p1">0.5000<sup>+</sup> <small>{spreads[0]}</small></td>' in page
     assert "Best in a column, of 4: other 2, new 2." in page
+
+
+def stored(path, queries, values):
+    pl.DataFrame({"split": "test", "query": queries, "map": values}).write_parquet(path)
+    return str(path)
+
+
+def test_repetitions_of_the_same_queries_are_one_mean_a_query(tmp_path):
+    files = [
+        stored(tmp_path / f"{k}.parquet", ["p", "q", "r"], values) for k, values in enumerate(([0.2, 0.4, None], [0.4, 0.8, None]))
+    ]
+    cell = gather.fn({"A": [{"one": [file]} for file in files]}, ["map"], []).cells["one"]["map"]["A"]
+    assert (cell.mean, cell.n) == (pytest.approx((0.3 + 0.6) / 2), 2)
+    assert cell.se == pytest.approx(np.std([0.3, 0.6], ddof=1) / np.sqrt(2))
+
+
+def test_repetitions_of_other_queries_stand_behind_one_another(tmp_path):
+    files = [stored(tmp_path / f"{k}.parquet", [f"p{k}", f"q{k}"], values) for k, values in enumerate(([0.2, 0.4], [0.4, 0.8]))]
+    cell = gather.fn({"A": [{"one": [file]} for file in files]}, ["map"], []).cells["one"]["map"]["A"]
+    assert (cell.mean, cell.n) == (pytest.approx(0.45), 4)
+
+
+def test_a_ranker_that_failed_in_one_repetition_is_missing(tmp_path):
+    file = stored(tmp_path / "a.parquet", ["p", "q"], [0.2, 0.4])
+    table = gather.fn({"A": [{"one": [file], "two": [file]}, {"one": [file]}]}, ["map"], [])
+    assert table.cells["two"]["map"] == {}
+    assert "| two | – | – |" in markdown(table)

@@ -1,5 +1,7 @@
 """What was damaged on the disk is noticed, cheaply by blocks or by every byte."""
 
+import json
+
 import pytest
 
 from tasks.store.seal import SEAL, faults, is_whole, write_seal
@@ -11,7 +13,7 @@ def folder(tmp_path):
     (tmp_path / "kept/a.npy").write_bytes(bytes(range(256)) * 4096)
     (tmp_path / "kept/model/b.json").write_text("{}")
     (tmp_path / "kept/empty").touch()
-    write_seal(tmp_path / "kept")
+    write_seal(tmp_path / "kept", "kept")
     return tmp_path / "kept"
 
 
@@ -62,3 +64,18 @@ def test_a_folder_of_an_earlier_release_is_taken_as_it_is(folder):
     (folder / SEAL).unlink()
     changed(folder / "a.npy", 0)
     assert is_whole(folder)
+
+
+def test_a_folder_of_another_name_is_no_such_folder(folder):
+    """As where two were swapped, or a backup was brought to another place."""
+    other = folder.rename(folder.with_name("other"))
+    assert faults(other) == [f"{other} holds what was written as kept"]
+
+
+def test_a_seal_of_files_alone_is_read(folder):
+    """As it was before the name stood there."""
+    seal = json.loads((folder / SEAL).read_text())
+    (folder / SEAL).write_text(json.dumps(seal["files"]))
+    assert is_whole(folder)
+    changed(folder / "a.npy", 0)
+    assert not is_whole(folder)

@@ -88,6 +88,29 @@ def test_a_damaged_recipe_is_as_if_it_were_not_there(workplace, text):
     assert state.remembered({"of": 1}).notes == ("again",)
 
 
+def test_a_record_with_a_changed_digit_or_of_another_place_is_none(workplace):
+    one, two = (state.STATE / "budgets" / f"{name}.json" for name in "ab")
+    state.keep_json(one, {"cells": 17, 2.5: [None, float("inf")]})
+    assert state.kept_json(one) == {"cells": 17, "2.5": [None, float("inf")]}
+    two.write_text(one.read_text())
+    assert state.kept_json(two) is None
+    one.write_text(one.read_text().replace("17", "18"))
+    assert state.kept_json(one) is None
+    one.write_text('{"cells": 17}')
+    assert state.kept_json(one) == {"cells": 17}, "of an earlier release"
+
+
+def test_swapped_records_of_recipes_are_as_if_they_were_not_there(workplace):
+    for k in (1, 2):
+        (state.STATE / "data" / f"d{k}").mkdir(parents=True)
+        state.remember({"of": k}, state.Noted((f"d{k}",)))
+    one, two = (state.STATE / "recipes").iterdir()
+    text = one.read_text()
+    one.write_text(two.read_text())
+    two.write_text(text)
+    assert [state.remembered({"of": k}) for k in (1, 2)] == [None, None]
+
+
 def test_what_is_written_is_on_the_disk_before_it_gets_its_name(workplace, monkeypatch):
     done = []
     monkeypatch.setattr("os.fsync", lambda opened: done.append(os.readlink(f"/proc/self/fd/{opened}")))

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from ltr.data.queries import select
+from tasks.records import DataError
 from tasks.store.values import (
     Basis,
     digest_of_labels,
@@ -54,6 +55,20 @@ def test_what_values_rest_on_is_kept_with_them(tmp_path):
     assert found.labels["label"] != found.labels["click"]
     frame.write_parquet(tmp_path / "old.parquet")
     assert read_basis(tmp_path / "old.parquet") is None
+
+
+def test_values_that_were_changed_are_none(tmp_path):
+    path, queries = tmp_path / "v.parquet", make_queries(30)
+    write_values(path, [table({"map": np.linspace(0, 1, 30)}, queries, "test")], {"threshold": 2.0}, queries)
+    said = pl.read_parquet_metadata(path)
+    other = pl.read_parquet(path).with_columns(map=pl.col("map") / 2)
+    for metadata in (said, {**said, "basis": said["basis"].replace("2.0", "1.0")}, {"digest": "x"}):
+        other.write_parquet(path, metadata=metadata)
+        with pytest.raises(DataError, match=r"v\.parquet: these per-query values are not as they were written"):
+            read_values(path, "test")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match=r"v\.parquet: these per-query values are not as they were written"):
+        read_values(path, "test")
 
 
 def test_labels_have_one_digest_whatever_the_features_the_order_and_the_documents_without_one():

@@ -187,3 +187,15 @@ def test_two_runs_that_enter_a_data_set_at_once_both_go_on(workplace, monkeypatc
     tracker.describe({"a": 1}, {}, DATA)
     assert len(calls) == 2
     assert len(tracker.client.get_run(tracker.run_id).inputs.dataset_inputs) == 1
+
+
+def test_long_tags_and_many_metrics_are_kept_whole(workplace):
+    tracker = Tracker("many", "key")
+    keys = {f"ranker {k}": [f"{fold:032x}" for fold in range(10)] for k in range(40)}
+    metrics = {f"ranker {k}/test_map": k / 2500 for k in range(2500)}
+    with tracker.running():
+        tracker.summary(metrics, {CHOSEN: json.dumps(keys), "best": "ranker 1"}, [])
+    run = tracker.client.get_run(tracker.run_id)
+    assert len(run.data.metrics) == 2500
+    assert max(map(len, run.data.tags.values())) <= 5000
+    assert json.loads(Tracked("id", "x", run.data.tags, {}, None).noted(CHOSEN)) == keys

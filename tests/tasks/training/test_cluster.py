@@ -13,8 +13,9 @@ import ltr
 from ltr.data.queries import concatenate
 from ltr.trees.shards import ShardLost
 from tasks.store.datasets import keep_queries, open_queries
-from tasks.training.cluster import TreeCosts, _actor_of, cut, fit_in_shards, fit_on
+from tasks.training.cluster import Begun, TreeCosts, _actor_of, cut, fit_in_shards, fit_on
 from tests.conftest import JIT
+from tests.ltr.objectives.test_unbiased import judged, pages
 from tests.ltr.trees.test_shards import TERMS, data, split
 
 MODEL = ltr.LambdaMART(
@@ -55,7 +56,7 @@ def test_two_workers_train_the_model_of_one_machine_and_a_dead_one_is_named(work
             fit_on(client, stored[:2], MODEL, held_out, tick=killing(client))
         client.wait_for_workers(2)
         both = concatenate([open_queries(name) for name in stored[:2]])
-        resumed, _ = fit_on(client, stored[:2], MODEL, held_out, start=lost.value.so_far)
+        resumed, _ = fit_on(client, stored[:2], MODEL, held_out, Begun(lost.value.so_far))
         assert lost.value.so_far.trees.n_trees == 3
         assert resumed.digest == MODEL.fit(both, valid).digest
 
@@ -74,6 +75,7 @@ def ending(process, trees):
 
 OVERFITTED = replace(MODEL, n_trees=30, min_docs_in_leaf=2, patience=12, learning_rate=1.0)
 """Best on validation long before it stops."""
+DEBIASED = ltr.LambdaMART(n_trees=6, n_leaves=6, min_docs_in_leaf=15, stop_on="ndcg@3", unbiased="auto")
 
 
 @pytest.mark.skipif(not JIT, reason="workers are other processes, which compile")
@@ -84,6 +86,15 @@ def test_training_in_parts_outlives_a_worker(workplace):
         pids = client.run(os.getpid)
         task = client.submit(fit_in_shards, OVERFITTED, train, valid, 3, ending(pids[min(pids)], 9), workers=[max(pids)])
         fitted = task.result(timeout=120)
+        client.wait_for_workers(2)
+        pids, clicked = client.run(os.getpid), keep_queries(pages(n_queries=30, per_query=3))
+        judging = keep_queries(judged(2, 20))
+        task = client.submit(fit_in_shards, DEBIASED, clicked, judging, 3, ending(pids[min(pids)], 9), workers=[max(pids)])
+        debiased = task.result(timeout=120)
+    whole = DEBIASED.fit(pages(n_queries=30, per_query=3), judged(2, 20))
+    assert debiased.digest == whole.digest
+    assert debiased.unbiased == whole.unbiased
+    assert debiased.remarks[:-1] == whole.remarks
     alone = OVERFITTED.fit(data(), data(30, seed=2))
     assert alone.trees.n_trees < 9 < len(alone.curve.valid)
     assert fitted.digest == alone.digest
@@ -126,6 +137,17 @@ def test_a_part_that_never_opened_is_named():
 
     with pytest.raises(ShardLost, match="part 'a' is lost"):
         _actor_of("a", Gone())
+
+
+def test_a_training_has_moved_where_there_are_more_trees_or_another_way():
+    trees = ltr.LambdaMART(n_trees=2, min_docs_in_leaf=5, unbiased="additive").fit(pages(n_queries=8, per_query=2))
+    assert not Begun().moved(None)
+    assert Begun().moved(trees)
+    assert not Begun(trees).moved(trees)
+    assert not Begun(trees).moved(trees.first(1))
+    assert Begun(trees.first(1)).moved(trees)
+    assert Begun(trees).moved(replace(trees.first(1), unbiased="pairwise", biases=None))
+    assert not Begun(trees).moved(replace(trees.first(0), unbiased="pairwise", biases=None))
 
 
 def test_costs_are_told_in_words():

@@ -57,6 +57,18 @@ def test_who_does_not_know_the_token_is_turned_away():
         peer.close()
 
 
+def test_who_says_nothing_holds_up_nobody(monkeypatch):
+    monkeypatch.setattr("tasks.training.peers._GREETING", 0.2)
+    monkeypatch.setattr("tasks.training.peers._SECONDS", 2.0)
+    peers = [Peers("127.0.0.1") for _ in range(3)]
+    addresses = [peer.address for peer in peers]
+    with socket.create_connection(addresses[0]), socket.create_connection(addresses[0]) as slow:
+        slow.sendall(TOKEN[:7])
+        assert together(peers, lambda place, peer: peer.meet(place, addresses, TOKEN)) == [None] * 3
+    for peer in peers:
+        peer.close()
+
+
 def test_one_that_is_gone_ends_the_exchange_of_all():
     peers = connected(3)
 

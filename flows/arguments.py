@@ -1,0 +1,322 @@
+"""The arguments of every command; what a command does is in `flows.commands`."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from flows.commands import judged, logs, models, pages, training
+
+
+def _natural(written: str) -> int:
+    """A whole number, 0 or more, of an argument."""
+    if not written.isdecimal():
+        raise argparse.ArgumentTypeError(f"{written!r}: a whole number, 0 or more")
+    return int(written)
+
+
+def _port(written: str) -> int:
+    """A port of an argument."""
+    if not written.isdecimal() or not 1 <= int(written) <= 65_535:
+        raise argparse.ArgumentTypeError(f"{written!r}: a port is a whole number from 1 to 65,535")
+    return int(written)
+
+
+def _not_empty(written: str) -> str:
+    """A text of an argument that says something: an unset variable of a shell says nothing."""
+    if not written.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return written
+
+
+def parser() -> argparse.ArgumentParser:
+    """What reads a command line; `command` of what it read is the function of the command."""
+    whole = argparse.ArgumentParser(
+        prog="lambdaflow", description="Ranking models you can trust: trained, compared, certified, tracked."
+    )
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+    for group in (_training, _judged, _logs, _models, _pages):
+        group(commands)
+    return whole
+
+
+def _command(commands: Any, name: str, does: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    added: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    added.add_argument("--debug", action="store_true", help="show the stack trace of an error")
+    added.set_defaults(command=does)
+    return added
+
+
+def _settable(sub: argparse.ArgumentParser, text: str) -> None:
+    sub.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=text)
+
+
+def _json_line(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print one JSON object as the last line of standard output")
+
+
+def _over(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--model",
+        required=True,
+        metavar="M",
+        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
+    )
+    sub.add_argument("--data", required=True, nargs="+", metavar="FILE")
+    _settable(sub, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    _json_line(sub)
+
+
+def _measured_by(sub: argparse.ArgumentParser, *measures: str) -> None:
+    sub.add_argument("--measure", action="append", default=[], metavar="MEASURE", help=f"default: {', '.join(measures)}")
+
+
+def _training(commands: Any) -> None:
+    run = _command(commands, "run", training.run_configuration, "run a configuration, or continue it where it was")
+    run.add_argument("config", metavar="CONF.yaml")
+    _settable(run, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
+    run.add_argument("--data", metavar="CONF.yaml", help="run it on the data and by the conventions of another configuration")
+    run.add_argument("--fresh", action="store_true", help="train every cell again")
+    run.add_argument(
+        "--runner",
+        default=None,
+        metavar="ENGINE",
+        help="where cells are trained: threads[=N], processes[=N], dask[=N] or dask=tcp://HOST:PORT (default: threads, as many as the configuration's workers)",
+    )
+    _json_line(run)
+    run.add_argument(
+        "--record", metavar="FILE.json", help="keep the results in a small file, and say what differs from those kept there"
+    )
+
+    refit = _command(commands, "refit", training.refit, "train what a finished run chose on all its data")
+    refit.add_argument("run", metavar="RUN[:RANKER]", help="the best ranker where none is named")
+    refit.add_argument("--register", type=_not_empty, metavar="NAME", help="add the model to MLflow's registry under this name")
+    _json_line(refit)
+    refit.set_defaults(fresh=False, runner=None, record=None)
+
+    fuse = _command(
+        commands,
+        "fuse",
+        training.fuse,
+        "make one ranking of several systems' TREC runs, and see whether it is better than the best of them",
+    )
+    fuse.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
+    fuse.add_argument("--qrels", required=True, metavar="FILE", help="judgments: query 0 document label")
+    fuse.add_argument(
+        "--queries", metavar="TABLE", help="features of queries, a row each: weights that depend on them are tried as well"
+    )
+    fuse.add_argument("-o", "--output", metavar="FUSED.run", help="write the ranking there, as a TREC run")
+    fuse.add_argument(
+        "--with", dest="way", metavar="RANKER", help="the one to write (default: the best fusion on validation queries)"
+    )
+    fuse.add_argument("--measure", default="ndcg_10", metavar="MEASURE", help="to fuse for and to compare by (default: ndcg_10)")
+    fuse.add_argument("--folds", type=int, default=5, metavar="N", help="parts that the queries are cut into (default: 5)")
+    _settable(fuse, "override a key of the configuration, such as rankers.rrf.k=20 or conventions.gain=exp2")
+    fuse.add_argument("--runner", default=None, metavar="ENGINE", help="as of run")
+    fuse.add_argument("--fresh", action="store_true", help="train every cell again")
+    _json_line(fuse)
+    fuse.set_defaults(record=None)
+
+
+def _judged(commands: Any) -> None:
+    judgments = _command(commands, "judgments", judged.judgments, "write judgments in the form of another tool")
+    judgments.add_argument(
+        "files", nargs="+", metavar="FILE", help="TREC qrels, the workbench's JSON, Quepid's CSV or hello-ltr's text"
+    )
+    judgments.add_argument("--to", required=True, metavar="FORM", help="trec, quepid, workbench (OpenSearch's) or hello-ltr")
+    judgments.add_argument("-o", "--output", required=True, metavar="FILE")
+
+    correct = _command(
+        commands,
+        "correct",
+        judged.correct,
+        "measure TREC runs that a machine judged as people would, from a random sample of pairs that people judged",
+    )
+    correct.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="TREC runs: query Q0 document rank score tag")
+    correct.add_argument("--machine", required=True, metavar="FILE", help="judgments of every pair, by a machine")
+    correct.add_argument("--people", required=True, metavar="FILE", help="judgments of a random sample of these pairs, by people")
+    correct.add_argument("--measure", default="dcg@10", metavar="MEASURE", help="p@k or dcg@k (default: dcg@10)")
+    correct.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    _settable(correct, "a convention, such as conventions.gain=exp2")
+    correct.add_argument("--json", action="store_true", help="print the numbers as JSON")
+
+    check = _command(commands, "check", judged.check_files, "look at data files before training on them")
+    check.add_argument("files", nargs="*", metavar="FILE")
+    check.add_argument("--store", action="store_true", help="look at every byte of what is kept in .lambdaflow/ for damage")
+    _settable(check, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    check.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def _logs(commands: Any) -> None:
+    clicks = _command(commands, "clicks", logs.clicks, "fit click models to a session log and say which foretells clicks best")
+    clicks.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result, or UBI's NDJSON")
+    _settable(clicks, "a key of data.clicks, such as document=doc, rank=position or prior=10")
+    clicks.add_argument("--model", metavar="MODEL", help="whose attractiveness is written (default: that of the best)")
+    clicks.add_argument("-o", "--output", metavar="TABLE", help="attractiveness by query and document: .parquet, .csv or .tsv")
+    clicks.add_argument(
+        "--held-out", type=float, default=0.2, metavar="SHARE", help="of the sessions, to judge the models on (default: 0.2)"
+    )
+    clicks.add_argument("--seed", type=_natural, default=1, help="draws the sessions that are held out, by their ids")
+    _json_line(clicks)
+
+    offpolicy = _command(
+        commands, "offpolicy", logs.offpolicy, "estimate from a session log what new rankers would earn, before they go live"
+    )
+    offpolicy.add_argument("log", metavar="LOG", help="Parquet, CSV or TSV, one row a shown result")
+    offpolicy.add_argument(
+        "scores", nargs="+", metavar="SCORES", help="of a new ranker: query, document, score as predict writes them, or a TREC run"
+    )
+    _settable(offpolicy, "a key of data.clicks, such as document=doc or rank=position")
+    offpolicy.add_argument("--top", type=int, default=10, metavar="K", help="count clicks on the first K results (default: 10)")
+    offpolicy.add_argument(
+        "--estimator",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="item-position, position-based, cascade or doubly-robust (default: all)",
+    )
+    offpolicy.add_argument(
+        "--clip", type=float, default=1000.0, metavar="W", help="no page stands for more than so many (default: 1000)"
+    )
+    offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    offpolicy.add_argument("--seed", type=_natural, default=1, help="draws the halves of the sessions, by their ids")
+    _json_line(offpolicy)
+
+    interleaving = _command(commands, "interleave", logs.interleave, "plan an interleaved comparison of rankers, or analyse one")
+    steps = interleaving.add_subparsers(required=True, metavar="STEP")
+    plan = steps.add_parser("plan", help="how many pages it takes to tell rankers apart")
+    plan.add_argument(
+        "--preference",
+        type=float,
+        required=True,
+        metavar="D",
+        help="the difference to be seen: the share of pages that prefer one ranker less that of the other",
+    )
+    plan.add_argument(
+        "--ties",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="of pages that prefer neither, such as those without a click (default: 0.5)",
+    )
+    plan.add_argument("--power", type=float, default=0.8, help="how likely the difference is to be seen (default: 0.8)")
+    plan.add_argument("--level", type=float, default=0.95)
+    plan.add_argument("--rankers", type=int, default=2, metavar="N", help="more than two: multileaving, every two of them compared")
+    analysis = steps.add_parser("analyse", help="which ranker the clicks on interleaved pages prefer")
+    analysis.add_argument("log", metavar="LOG", help="a session log that says which ranker each result is of")
+    analysis.add_argument("--method", default="team-draft", help="team-draft (of any number of rankers), balanced or probabilistic")
+    analysis.add_argument(
+        "--team", default="team", metavar="COLUMN", help="names the ranker that a result was taken from (team-draft)"
+    )
+    _settable(analysis, "a key of data.clicks, such as document=doc or rank=position")
+    analysis.add_argument("--level", type=float, default=0.95, help="of the intervals")
+    for step in (plan, analysis):
+        _json_line(step)
+
+
+def _models(commands: Any) -> None:
+    evaluate = _command(
+        commands,
+        "evaluate",
+        models.evaluate,
+        "measure a model on data, by the rules of any tool, and say which rule moves the number",
+    )
+    _over(evaluate)
+    _measured_by(evaluate, *models.MEASURES)
+    evaluate.add_argument("--convention", metavar="TOOL", help="lightgbm, xgboost, sklearn, ranklib, letor3, letor4 or trec")
+
+    explain = _command(
+        commands,
+        "explain",
+        models.explain,
+        "why one document of a query stands above another, or which features put documents in the wrong order",
+    )
+    _over(explain)
+    explain.add_argument("--query", metavar="Q", help="its id; without one, a summary over all queries")
+    explain.add_argument("--above", metavar="D", help="the upper document, by id or rank (default: that of the worst pair)")
+    explain.add_argument("--below", metavar="D", help="the lower document, by id or rank")
+    explain.add_argument("--segment", metavar="NAME=VALUE", help="a summary over queries of one kind, such as language=de")
+    explain.add_argument("-o", "--output", metavar="DRAWING.svg", help="write the drawing of a pair there")
+
+    optimality = _command(commands, "optimality", models.optimality, "test whether a model is at a local optimum of a measure")
+    _over(optimality)
+    _measured_by(optimality, "ndcg_10")
+    optimality.add_argument("--epsilon", type=float, default=0.01)
+    optimality.add_argument("--delta", type=float, default=0.01)
+    optimality.add_argument("--seed", type=_natural, default=1)
+    optimality.add_argument("--escape", type=_natural, default=0, metavar="EPOCHS", help="of a net: train on for so many epochs")
+    optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
+
+    predict = _command(commands, "predict", models.predict_scores, "score a file with a model")
+    predict.add_argument("--model", required=True, metavar="M", help="a model's folder, an MLflow run, or models:/NAME@ALIAS")
+    predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
+    predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
+    _settable(predict, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+
+    export = _command(commands, "export", models.export, "write a model for another tool")
+    export.add_argument(
+        "--model",
+        required=True,
+        metavar="M",
+        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's or XGBoost's",
+    )
+    export.add_argument(
+        "--to",
+        required=True,
+        metavar="FORMAT",
+        help="lightgbm, xgboost, xgboost-ubj, ranklib, solr, linear (Elasticsearch, OpenSearch), opensearch, elastic (Elasticsearch's own), xgboost-dump, lightgbm-dump (Vespa) or onnx",
+    )
+    export.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="what is to open it: opensearch-2.19 or elasticsearch-8.15 (its version), vespa or solr; refused where it would score otherwise",
+    )
+    export.add_argument("--extractors", metavar="FILE.json", help="for elastic: the query that each feature is the score of")
+    export.add_argument("-o", "--output", required=True, metavar="FILE")
+    export.add_argument("--data", nargs="+", metavar="FILE", help="score these by the file's own reader too, and compare")
+    _settable(export, "a key of the configuration, such as label=grade (data.label=grade is the same)")
+    export.add_argument(
+        "--complete", action="store_true", help="no feature will be missing (RankLib and Solr know no missing values)"
+    )
+    export.add_argument("--json", action="store_true", help="print what was done as JSON")
+
+    compare = _command(commands, "compare", models.compare, "paired tests of finished runs from their stored per-query values")
+    compare.add_argument("runs", nargs="+", metavar="RUN[:RANKER]")
+    compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
+    compare.add_argument("--margin", type=float, metavar="M", help="also test that a run loses no more than M against another")
+    compare.add_argument(
+        "--tier", action="append", default=[], metavar="MEASURE", help="several, the most important first: the graded scorecard"
+    )
+    compare.add_argument("--level", type=float, help="of the scorecard's one-sided bounds (default: 0.95)")
+    compare.add_argument(
+        "--queries",
+        type=int,
+        metavar="N",
+        help="list the N queries most harmed and most helped, by the first --measure, or else by the one that the run selects by",
+    )
+    compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def _pages(commands: Any) -> None:
+    serve = _command(commands, "serve", pages.serve, "run a configuration by the clock")
+    serve.add_argument("config", metavar="CONF.yaml")
+    serve.add_argument(
+        "--cron", required=True, metavar="'M H D M W'", help="minute, hour, day, month, weekday: '0 3 * * *' is every night at 3"
+    )
+    _settable(serve, "override a key, such as sweep.learning_rate=[x0.5,x1,x2]")
+    serve.add_argument(
+        "--prefect-port", type=_port, default=4200, help="of the server that is started where PREFECT_API_URL is not set"
+    )
+
+    serve.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="files below it may be read too (beside those below the working directory and $LAMBDAFLOW_DATA)",
+    )
+
+    _command(commands, "warm", training.warm_up, "compile the core, once per machine; the first run does it otherwise")
+
+    ui = _command(commands, "ui", pages.ui, "open MLflow's and Prefect's pages on this machine")
+    ui.add_argument("--mlflow-port", type=_port, default=5000)
+    ui.add_argument("--prefect-port", type=_port, default=4200)

@@ -1,0 +1,98 @@
+"""``lambdaflow clicks``, ``offpolicy`` and ``interleave``: what session logs say."""
+
+import argparse
+import json
+
+from flows.commands.opening import working
+
+
+def clicks(given: argparse.Namespace) -> int:
+    """Fits click models to a session log."""
+    from pathlib import Path
+
+    with working("reading"):
+        from flows.terminal import show_click_models
+        from tasks.config.click_labels import BEST
+        from tasks.config.reading import parse_click_log
+        from tasks.data.click_models import compare_models, fit_model, position_notes, written_models
+        from tasks.data.log_pages import log_pages
+        from tasks.data.tables import require_writable, write_table
+        from tasks.store.state import require_output
+
+        log = parse_click_log(given.log, given.model or BEST, given.set)
+        if not 0 < given.held_out < 1:
+            raise ValueError(f"--held-out {given.held_out}: a share of the sessions between 0 and 1")
+        if given.output:
+            require_writable(Path(given.output))
+            require_output(Path(given.output), Path(given.log))
+        read = log_pages(log)
+    with working("fitting click models"):
+        compared = compare_models(read, log.prior or None, given.held_out, given.seed)
+        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior or None)
+        if given.output:
+            write_table(chosen.table, Path(given.output))
+    show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen)
+    if given.output:
+        print(f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}")
+    if given.json:
+        print(json.dumps(written_models(compared, chosen, read)))
+    return 0
+
+
+def offpolicy(given: argparse.Namespace) -> int:
+    """Estimates from a session log what new rankers would earn."""
+    from pathlib import Path
+
+    with working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_expected
+        from ltr.clicks.off_policy import ESTIMATORS, Rules
+        from tasks.config.reading import parse_click_log
+        from tasks.data.log_pages import log_pages
+        from tasks.data.new_rankers import expect, read_scores
+
+        rules = Rules(top=given.top, clip=given.clip, level=given.level)
+        for name in given.estimator:
+            if name not in ESTIMATORS:
+                raise ValueError(f"--estimator {name}: one of {', '.join(ESTIMATORS)}")
+        names = [Path(path).stem for path in given.scores]
+        if len({*names}) < len(names):
+            names = list(given.scores)
+        scores = {name: read_scores(Path(path)) for name, path in zip(names, given.scores, strict=True)}
+        read = log_pages(parse_click_log(given.log, None, given.set))
+    with working("estimating"):
+        found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
+    show_expected(found, rules.level, [advice, *read.notes])
+    if given.json:
+        print(json.dumps({"advice": advice, "rankers": [asdict(one) for one in found]}))
+    return 0 if any(one.estimates for one in found) else 1
+
+
+def interleave(given: argparse.Namespace) -> int:
+    """Plans an interleaved comparison, or analyses one."""
+    if "log" not in given:
+        from ltr.clicks.interleaving import sessions_needed
+
+        pages = sessions_needed(given.preference, given.ties, given.power, given.level, given.rankers)
+        print(f"{pages:,} interleaved pages")
+        if given.json:
+            print(json.dumps({"pages": pages}))
+        return 0
+    with working("reading"):
+        from dataclasses import asdict
+
+        from flows.terminal import show_duels
+        from ltr.clicks.interleaving import METHODS
+        from tasks.config.reading import parse_click_log
+        from tasks.data.interleaved import analyse
+
+        if given.method not in METHODS:
+            raise ValueError(f"--method {given.method}: one of {', '.join(METHODS)}")
+        if not 0 < given.level < 1:
+            raise ValueError(f"--level {given.level}: between 0 and 1")
+        found = analyse(parse_click_log(given.log, None, given.set), given.team, given.method, given.level)
+    show_duels(found, given.level)
+    if given.json:
+        print(json.dumps(asdict(found)))
+    return 0

@@ -1,0 +1,192 @@
+"""``lambdaflow predict``, ``export``, ``evaluate``, ``explain``, ``optimality`` and ``compare``: what is done with models."""
+
+import argparse
+import json
+
+from flows import make_state_folder
+from flows.commands.opening import config_of, opened, working
+
+MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
+"""That `evaluate` takes where none is asked for."""
+
+
+def predict_scores(given: argparse.Namespace) -> int:
+    """Scores a file with a model."""
+    from pathlib import Path
+
+    make_state_folder()
+    with working("predicting"):
+        from tasks.export.predict import predict
+        from tasks.records import number_of
+        from tasks.tracking.lookup import find_model
+
+        data = config_of(given.model, [given.data], given.set).data
+        asked = [said.partition("=")[0].removeprefix("data.") for said in given.set]
+        named = [getattr(data, kind) for kind in ("query", "document") if kind in asked]
+        rows = predict(find_model(given.model), Path(given.data), Path(given.output), data, named)
+    print(f"{number_of(rows, 'score')}: {given.output}")
+    return 0
+
+
+def export(given: argparse.Namespace) -> int:
+    """Writes a model for another tool."""
+    model, queries, _ = opened(given) if given.data else (None, None, None)
+    make_state_folder()
+    with working("exporting"):
+        from dataclasses import asdict
+        from pathlib import Path
+
+        from tasks.export.formats import export_to
+        from tasks.records import number_of, printable
+        from tasks.store.state import require_output
+        from tasks.tracking.lookup import find_model
+
+        extractors = Path(given.extractors) if given.extractors else None
+        require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()), *([extractors] if extractors else ()))
+        found_model = model or find_model(given.model)
+        done = export_to(found_model, given.output, given.to, queries, given.complete, given.engine, extractors)
+    trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
+    print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
+    for remark in done.remarks:
+        print(printable(f"  {remark}"))
+    if found := done.verified:
+        order = (
+            f"ranked differently: {number_of(found.reordered, 'query')}" if found.reordered else "no query is ranked differently"
+        )
+        print(
+            f"  verified on {number_of(found.documents, 'document')}: largest score difference {found.largest_difference:.1e}, {order}"
+        )
+    if given.json:
+        print(json.dumps(asdict(done)))
+    return 0
+
+
+def evaluate(given: argparse.Namespace) -> int:
+    """Measures a model on data."""
+    model, queries, config = opened(given)
+    with working("measuring"):
+        from tasks.evidence.explanation import explained
+
+        rows = explained(model, queries, given.measure or MEASURES, config.core_conventions, given.convention)
+    for row in rows:
+        theirs = f"   by {given.convention}'s rules {row.theirs:.5f}" if given.convention else ""
+        print(f"{row.measure:14} {row.value:.5f}{theirs}")
+        before, still = row.value, []
+        for shift in row.shifts:
+            if shift.alone or shift.value != before:
+                change = f"{shift.rule}: {shift.ours} → {shift.theirs}"
+                print(f"  {change}   alone {shift.alone:+.5f}, so far {shift.value:.5f}")
+            else:
+                still.append(f"{shift.rule} ({shift.theirs})")
+            before = shift.value
+        if still:
+            print(f"  nothing moves by: {', '.join(still)}")
+    if given.json:
+        print(json.dumps({row.measure: row.as_json() for row in rows}))
+    return 0
+
+
+def explain(given: argparse.Namespace) -> int:
+    """Says why documents stand where they do."""
+    from tasks.records import ConfigError
+
+    if given.query is None and (given.above or given.below or given.output):
+        raise ConfigError("explain: --above, --below and -o are of one --query")
+    if given.query is not None and given.segment:
+        raise ConfigError("explain: --query, or a --segment of queries")
+    if given.output and not given.output.lower().endswith(".svg"):
+        raise ConfigError(f"explain: -o {given.output}: a drawing is written as .svg")
+    model, queries, config = opened(given)
+    with working("explaining"):
+        from pathlib import Path
+
+        from flows.terminal import show_pair, show_wrong_order
+        from tasks.evidence.reasons import pair_of
+        from tasks.evidence.wrong_order import summary_of
+        from tasks.store.state import require_output, written_whole
+
+        if given.query is None:
+            summary = summary_of(model, queries, given.segment, config.data.clicks)
+            show_wrong_order(summary)
+            written = summary.as_json()
+        else:
+            pair = pair_of(model, queries, given.query, given.above, given.below)
+            show_pair(pair)
+            written = pair.as_json()
+            if given.output:
+                require_output(Path(given.output), Path(given.model), *map(Path, given.data))
+                with written_whole(Path(given.output)) as partial:
+                    partial.write_text(pair.drawing())
+                print(f"drawing: {given.output}")
+    if given.json:
+        print(json.dumps(written))
+    return 0
+
+
+def optimality(given: argparse.Namespace) -> int:
+    """Tests whether a model is at a local optimum."""
+    with working("optimality"):
+        from flows.own_server import begin_own_server, use_own_server
+
+        server = begin_own_server()
+        config = config_of(given.model, given.data, given.set)
+        make_state_folder()
+        import shutil
+        from pathlib import Path
+
+        from flows.certify import certify_model
+        from flows.interruption import ends_in_time
+        from flows.leftovers import owned
+        from tasks.data.files import require_files
+        from tasks.store.state import require_output, written_whole
+
+        require_files(config.data)
+        if given.output:
+            require_output(Path(given.output), Path(given.model), *config.data.files)
+        measure = (given.measure or ["ndcg_10"])[0]
+        with ends_in_time(), owned():
+            use_own_server(server)
+            found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
+    for certificate in found.certificates:
+        print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
+    if given.output:
+        with written_whole(Path(given.output)) as partial:
+            shutil.copyfile(found.page, partial)
+    print(f"page: {given.output or found.page}")
+    if given.json:
+        print(json.dumps([certificate.as_json() for certificate in found.certificates]))
+    return 0
+
+
+def compare(given: argparse.Namespace) -> int:
+    """Tests finished runs against each other."""
+    from tasks.records import ConfigError
+
+    if given.level is not None and not given.tier:
+        raise ConfigError(f"compare: --level {given.level} is of the scorecard's bounds; --tier MEASURE asks for a scorecard")
+    make_state_folder()
+    with working():
+        from dataclasses import asdict
+
+        from flows.terminal import show_changed, show_comparison, show_scorecards
+        from tasks.evidence.segments import changed_queries
+        from tasks.evidence.significance import compare_stored, scorecards
+        from tasks.tracking.runs import find_values
+
+        stored = [find_values(run) for run in given.runs]
+        table = compare_stored(stored, given.measure, given.margin)
+        level = 0.95 if given.level is None else given.level
+        cards = scorecards(stored, given.tier, given.margin or 0.0, level) if given.tier else []
+        selected = [] if given.measure else [one.select for one in stored if one.select and one.select in table.measures]
+        changed = [] if given.queries is None else changed_queries(stored, [*selected, table.measures[0]][0], given.queries)
+    written = table.as_json()
+    show_comparison(table)
+    if given.tier:
+        show_scorecards(cards)
+        written["scorecards"] = [asdict(card) for card in cards]
+    if given.queries is not None:
+        show_changed(changed)
+        written["changed"] = [entry.as_json() for entry in changed]
+    if given.json:
+        print(json.dumps(written))
+    return 0

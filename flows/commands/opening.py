@@ -1,0 +1,77 @@
+"""What commands begin with: a word about what they are at, and the model, data set and configuration that they are given.
+
+Heavy imports live inside the commands, so that help is instant and the first word comes before them.
+"""
+
+import argparse
+import gc
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from flows import make_state_folder
+
+if TYPE_CHECKING:
+    from flows.progress import Steps
+    from ltr import Queries, Ranker
+    from tasks.config.run_config import RunConfig
+
+
+@contextmanager
+def working(stage: str = "starting") -> Iterator["Steps"]:
+    """Shows on standard error that a command works, and at what (`flows.progress`)."""
+    from flows.progress import steps, tell_compiling
+
+    with steps(stage) as shown:
+        tell_compiling()
+        yield shown
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Nearly everything that is imported stays to the end, and is not looked through for rubbish."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "RunConfig":
+    """Configuration of a command that works on a model and files, which are read as those that it learned from."""
+    from dataclasses import asdict
+
+    from tasks.config.reading import override_all, parse
+    from tasks.tracking.lookup import find_columns
+
+    make_state_folder()
+    written: dict[str, Any] = {"data": {"files": list(files), **asdict(find_columns(model))}}
+    override_all(written, overrides)
+    return parse(written, "--set")
+
+
+@working("reading")
+def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
+    """Model, data set and configuration of a command that works on a model and files."""
+    from pathlib import Path
+
+    make_state_folder()
+    from tasks.data.calibrated import calibrated
+    from tasks.data.ingest import ingest, read_for, require_scores
+    from tasks.data.prepare import prepare
+    from tasks.records import printable
+    from tasks.store.datasets import open_queries
+    from tasks.tracking.lookup import find_model
+
+    config = config_of(given.model, given.data, given.set)
+    files = [Path(file) for file in given.data]
+    read = ingest.fn(files, config.data)
+    prepared = prepare.fn(read.data, config.data).data
+    queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
+    model = find_model(given.model, queries.names)
+    for remark in model.remarks[1:] if Path(given.model).is_file() else ():
+        print(printable(remark), file=sys.stderr)
+    read_by = read_for(model.names, queries, files)
+    require_scores(model, read_by, files)
+    return model, read_by, config

@@ -1,0 +1,108 @@
+"""When to stop, by pages that were clicked: a click counts as often as its rank is looked at for once.
+
+A measure of clicks likes best what repeats the order of the page. Divided by how often their ranks are looked at, clicks are in the mean
+over users those of documents that were all looked at (Joachims, Swaminathan & Schnabel 2017), also on pages that nothing is learned from:
+
+    Σ_q Σ_i gain_i/θ_k(i)·D(rank_i)  /  Σ_q the most that this can be on the page
+
+that is NDCG where pages count as their ideal DCG does: divided each by its own, a page with one click would lose its weight again. LightGBM
+and XGBoost stop by clicks as they are, ULTRA by judgments.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.gains import graded, label_worth
+from ltr.metrics.measure import Measure, curve_of, gains_of
+from ltr.objectives.terms import Term
+from ltr.objectives.unbiased import Unbiased
+from ltr.rankers.training import query_values
+
+TOLD = "stop_on counts clicks on validation pages over how often their ranks are looked at"
+"""What is said where it does."""
+AS_THEY_ARE = "stop_on reads clicks on validation pages as they are: the log does not say how often ranks are looked at"
+"""What is said where it cannot."""
+
+
+def are_pages(queries: Queries, how: Unbiased, source: str = "label") -> bool:
+    """Whether documents with a label of this source have ranks."""
+    ranks = queries.sources.get(how.positions)
+    return ranks is not None and bool((~np.isnan(ranks) & ~np.isnan(queries.source(source))).any())
+
+
+@dataclass(frozen=True)
+class FairPages:
+    """How clicks on validation pages are counted.
+
+    Attributes:
+        how: says where positions are, and the least propensity that is divided by.
+        term: whose measure's source holds the clicks.
+        looks: propensities of ranks 1, 2, …; deeper ranks are looked at like the last.
+    """
+
+    how: Unbiased
+    term: Term
+    looks: Floats
+
+    @classmethod
+    def watching(
+        cls, how: Unbiased, term: Term, measures: Sequence[str], valid: Sequence[Queries], looks: Callable[[Unbiased], Floats]
+    ) -> "tuple[FairPages | None, tuple[str, ...]]":
+        """How clicks are counted where one of the measures on one of these sets of validation queries `reads` them, and what is said of it.
+
+        Args:
+            looks: propensities of the pages that are learned from, as an `Unbiased` of the kind ``ipw`` says; ValueError where they cannot be
+                known, and clicks are read as they are.
+        """
+        if not any(cls.reads(measure, queries, how, term) for measure in measures for queries in valid):
+            return None, ()
+        try:
+            known = looks(replace(how, kind="ipw", regularisation=None))
+        except ValueError:
+            return None, (AS_THEY_ARE,)
+        return cls(how, term, known), (TOLD,)
+
+    @staticmethod
+    def reads(measure: str, queries: Queries, how: Unbiased, term: Term) -> bool:
+        """Whether this is a measure of the clicks that are learned from, by gains that can be divided, on pages."""
+        read, source = Measure.of(measure), Measure.of(term.measure).source
+        return read.definition.gain is graded and read.source == source and are_pages(queries, how, source)
+
+    def mean(self, measure: str, queries: Queries, conventions: Conventions) -> "PageMean | None":
+        """The mean over these pages; None where it is not one that `reads` them."""
+        return PageMean(measure, queries, self, conventions) if self.reads(measure, queries, self.how, self.term) else None
+
+
+class PageMean:
+    """A measure that `FairPages.reads`, of scores.
+
+    Raises:
+        ValueError: as `Unbiased.shown_at`, and for pages without a click.
+    """
+
+    def __init__(self, measure: str, queries: Queries, fair: FairPages, conventions: Conventions) -> None:
+        self.measure, self.conventions = measure, conventions
+        read = Measure.of(measure)
+        rank = fair.how.shown_at(queries, fair.term)
+        looks = np.maximum(fair.looks[np.minimum(rank, len(fair.looks) - 1)], fair.how.least)
+        gains = gains_of(read, queries.source(read.source), conventions) / looks
+        worth = np.where(np.isnan(queries.source(read.source)), np.nan, label_worth(gains, conventions))
+        labels = {"labels": worth} if read.source == "label" else {"sources": {**queries.sources, read.source: worth}}
+        self.queries = replace(queries, **labels)
+        sizes = np.diff(queries.offsets)
+        curve, _ = curve_of(read, int(sizes.max(initial=1)), conventions)
+        page = np.repeat(np.arange(queries.n_queries), sizes)
+        falling = gains[np.lexsort((-gains, page))]
+        self.ideals = np.bincount(page, falling * curve[np.arange(len(page)) - queries.offsets[page]], queries.n_queries)
+        if not self.ideals.any():
+            raise ValueError(f"{read.key} is undefined on every validation page: there is no click on any")
+
+    def __call__(self, scores: Floats) -> float:
+        """The measure at ``scores float64 [documents]``."""
+        values = query_values(self.measure, self.queries, scores, self.conventions)
+        return float((np.where(self.ideals > 0, values, 0.0) * self.ideals).sum() / self.ideals.sum())

@@ -1,0 +1,66 @@
+"""Training queries of each fold as pages that simulated users clicked (`tasks.config.clicked_pages`)."""
+
+import numpy as np
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+import ltr
+from ltr.data.queries import Queries, has_pairs, select
+from ltr.data.synthetic import clicked_pages
+from tasks.config.clicked_pages import ClickedPages
+from tasks.records import DataError, Fold, number_of
+from tasks.store.datasets import keep_queries, open_queries
+from tasks.store.state import Noted, core_digest, remember, remembered
+
+FOLDS = 10
+"""By so much the draws of one seed are ahead of those of the next, so that folds have draws of their own."""
+
+
+@task(cache_policy=NO_CACHE, name="clicked pages", task_run_name="clicked pages")
+def clicked(fold: Fold, index: int, section: ClickedPages, rules: ltr.Conventions) -> tuple[Fold, str]:
+    """The fold with clicked pages to learn from, and a sentence about them.
+
+    Args:
+        index: of the fold, from 0, for draws of its own.
+
+    Raises:
+        DataError: where there is no query that a first ranker could learn from, or it cannot learn from these.
+    """
+    recipe = {
+        "clicked pages": 1,
+        "core": core_digest(),
+        "train": fold.train,
+        "index": index,
+        "rules": vars(rules),
+        **section.model_dump(mode="json"),
+    }
+    noted = remembered(recipe)
+    if noted is None:
+        pages, note = _made(open_queries(fold.train), FOLDS * section.seed + index, section, rules)
+        noted = Noted((keep_queries(pages),), notes=(note,))
+        remember(recipe, noted)
+    return Fold(noted.data[0], fold.valid, fold.test), noted.notes[0]
+
+
+def _made(train: Queries, seed: int, section: ClickedPages, rules: ltr.Conventions) -> tuple[Queries, str]:
+    drawn = some_with_pairs(train, section.share, seed)
+    if not len(drawn):
+        raise DataError("data.clicked_pages: no training query has documents of two labels for the first ranker to learn from")
+    try:
+        first = ltr.RankSVM(conventions=rules).fit(select(train, drawn))
+    except ValueError as error:
+        raise DataError(f"data.clicked_pages: the first ranker cannot learn: {error}") from None
+    looks = np.array(section.looks) ** section.eta
+    pages = clicked_pages(train, first.predict(train.features), section.per_query, looks, section.noise, section.jitter, seed)
+    return pages, (
+        f"{number_of(train.n_queries, 'query')} became {number_of(pages.n_queries, 'page')}, ordered by a RankSVM of "
+        f"{number_of(len(drawn), 'query')}, with {number_of(int(pages.labels.sum()), 'click')} on {number_of(pages.n_documents, 'result')}"
+    )
+
+
+def some_with_pairs(queries: Queries, share: float, seed: int) -> NDArray[np.intp]:
+    """A share of all queries, one at least, drawn from those with documents of two labels; none where there are none."""
+    able = [q for q in range(queries.n_queries) if has_pairs(select(queries, np.array([q])))]
+    n = min(max(round(share * queries.n_queries), 1), len(able))
+    return np.sort(np.random.default_rng([seed, 1]).choice(able, n, replace=False)) if able else np.empty(0, np.intp)

@@ -1,0 +1,36 @@
+"""What is done with models on the command line."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ltr
+from flows.cli import main
+from tests.conftest import make_queries
+
+
+def test_explain_says_why_a_document_stands_above_another(workplace, capsys):
+    queries = make_queries(20, seed=4)
+    rows = [
+        ",".join(map(str, (q, f"d{k}", int(queries.labels[k]), *queries.features[k])))
+        for q, (a, b) in enumerate(pairwise(queries.offsets))
+        for k in range(a, b)
+    ]
+    Path("d.csv").write_text("\n".join(["query,document,label,f1,f2,f3,f4", *rows]) + "\n")
+    ltr.save(ltr.LambdaMART(n_trees=5, min_docs_in_leaf=5).fit(queries), "m")
+    common = ["explain", "--model", "m", "--data", "d.csv"]
+    assert main([*common, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert summary["queries"] == 20
+    names = [str(q) for q in range(20) if np.diff(queries.offsets)[q] > 3]
+    assert main([*common, "--query", names[0], "--above", "1", "-o", "why.svg", "--json"]) == 0
+    pair = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert pair["above"]["rank"] == 1
+    assert sum(reason["contribution"] for reason in pair["why"]["reasons"]) == pytest.approx(pair["difference"])
+    assert Path("why.svg").read_text().startswith("<svg")
+    assert main([*common, "--above", "1"]) == 1
+    assert "--above, --below and -o are of one --query" in capsys.readouterr().err
+    assert main([*common, "--query", "1", "--segment", "a=b"]) == 1

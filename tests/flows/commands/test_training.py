@@ -1,0 +1,62 @@
+"""What trains on the command line: codes, messages, JSON."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from flows.cli import main
+
+
+def lambdaflow(*arguments, cwd):
+    return subprocess.run([sys.executable, "-m", "flows.cli", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def test_a_wrong_configuration_is_one_line_and_leaves_nothing(tmp_path):
+    (tmp_path / "c.yaml").write_text("data: {files: a.txt}\nranker: 1\n")
+    done = lambdaflow("run", "c.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if not line.strip().startswith("starting")]
+    assert said == ["error: c.yaml: unknown key 'ranker'; did you mean rankers?"]
+    assert [p.name for p in tmp_path.iterdir()] == ["c.yaml"]
+    assert "Traceback" in lambdaflow("run", "c.yaml", "--debug", cwd=tmp_path).stderr
+    assert "c2.yaml: no such file" in lambdaflow("run", "c2.yaml", cwd=tmp_path).stderr
+
+
+def test_runner_forms(workplace, capsys):
+    (workplace / "c.yaml").write_text("data: {files: a.txt}\n")
+    (workplace / "a.txt").touch()
+    assert main(["run", "c.yaml", "--runner", "rocket"]) == 1
+    assert "--runner rocket: threads[=N], processes[=N]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        (["fuse", "a.run", "b.run", "--qrels", "none.txt"], "none.txt"),
+        (["fuse", "a.run", "none.run", "--qrels", "q"], "none.run"),
+        (["run", "c.yaml"], "none.parquet"),
+        (["optimality", "--model", "q", "--data", "none.txt"], "none.txt"),
+    ],
+)
+def test_a_file_is_missed_before_a_server_is_asked_for(workplace, capsys, monkeypatch, arguments, missing):
+    (workplace / "c.yaml").write_text("data: {files: q, clicks: {log: none.parquet}}")
+    for name in ("a.run", "b.run", "q"):
+        (workplace / name).write_text("")
+    monkeypatch.setattr("flows.own_server.use_own_server", lambda begun: pytest.fail("a server was asked for"))
+    assert main(arguments) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {missing}: no such file"
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_json_is_the_last_line_of_standard_output(workplace, capsys):
+    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "c.yaml").write_text("data: {files: a.txt}\nrankers: {linear: {kind: lambdarank, epochs: 2}}\n")
+    assert main(["run", "c.yaml", "--json"]) == 0
+    out, err = capsys.readouterr()
+    written = json.loads(out.splitlines()[-1])
+    assert set(written) == {"run_id", "models"}
+    assert set(written["models"]["linear"]) == {"digest", "metrics"}
+    assert "test_ndcg_10" in written["models"]["linear"]["metrics"]
+    assert "lambdaflow ui" in err
