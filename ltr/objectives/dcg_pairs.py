@@ -42,6 +42,7 @@ def _four(
     d: Floats32,
     s: Floats32,
     near: np.float32,
+    sigmoid: bool,
     own_gradient: Floats32,
     own_hessian: Floats32,
 ) -> None:
@@ -70,6 +71,8 @@ def _four(
         f0, f1 = gain0 * abs(d0 - dj) * (ej * a0), gain1 * abs(d1 - dj) * (ej * a1)
         f2, f3 = gain2 * abs(d2 - dj) * (ej * a2), gain3 * abs(d3 - dj) * (ej * a3)
         c0, c1, c2, c3 = f0 * (e0 * a0), f1 * (e1 * a1), f2 * (e2 * a2), f3 * (e3 * a3)
+        if sigmoid:
+            f0, f1, f2, f3, c0, c1, c2, c3 = c0, c1, c2, c3, zero, zero, zero, zero
         own0, own1, own2, own3 = own0 + f0, own1 + f1, own2 + f2, own3 + f3
         bend0, bend1, bend2, bend3 = bend0 + c0, bend1 + c1, bend2 + c2, bend3 + c3
         own_gradient[j] -= (f0 + f1) + (f2 + f3)
@@ -114,7 +117,15 @@ def _by_gain(gains: Floats32) -> Ints:
 
 @inner(forceinline=True)
 def _all(
-    n: int, e: Floats32, g: Floats32, d: Floats32, s: Floats32, near: np.float32, own_gradient: Floats32, own_hessian: Floats32
+    n: int,
+    e: Floats32,
+    g: Floats32,
+    d: Floats32,
+    s: Floats32,
+    near: np.float32,
+    sigmoid: bool,
+    own_gradient: Floats32,
+    own_hessian: Floats32,
 ) -> None:
     """Every document with all those of lower gain; documents by gain, ``float32 [lanes]``."""
     run_end = 0
@@ -123,7 +134,7 @@ def _all(
             run_end += 1
         if run_end == n:
             break
-        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, near, own_gradient, own_hessian)
+        _four(np.uint64(i), np.uint64(n), np.uint64(run_end // LANES * LANES), e, g, d, s, near, sigmoid, own_gradient, own_hessian)
 
 
 @inner(forceinline=True)
@@ -135,6 +146,7 @@ def write_pairs(
     discount: Floats,
     sigma: float,
     near: float,
+    sigmoid: bool,
     weight: float,
     gradient: Floats,
     hessian: Floats,
@@ -145,7 +157,7 @@ def write_pairs(
         order: positions by score; by_gain: positions by gain, descending.
         gains: by gain, ``float32 [documents]``, divided by the ideal.
         discount: by rank.
-        near: see `add_pairs`.
+        near, sigmoid: see `add_pairs`.
         weight: factor on all of it.
     """
     n = len(scores)
@@ -164,7 +176,7 @@ def write_pairs(
     for k in range(np.uint64(n)):
         at = np.uint64(by_gain[k])
         e[k], s[k], d[k] = powers[at], scores[at] - middle, seen[at]
-    _all(n, e, g, d, s, np.float32(near if highest > lowest else 0.0), own_gradient, own_hessian)
+    _all(n, e, g, d, s, np.float32(near if highest > lowest else 0.0), sigmoid, own_gradient, own_hessian)
     for k in range(np.uint64(n)):
         at = np.uint64(by_gain[k])
         gradient[at], hessian[at] = weight * sigma * own_gradient[k], weight * sigma * sigma * own_hessian[k]
@@ -172,7 +184,15 @@ def write_pairs(
 
 @inner(forceinline=True)
 def add_pairs(
-    scores: Floats, gains: Floats, discount: Floats, scale: float, sigma: float, near: float, gradient: Floats, hessian: Floats
+    scores: Floats,
+    gains: Floats,
+    discount: Floats,
+    scale: float,
+    sigma: float,
+    near: float,
+    sigmoid: bool,
+    gradient: Floats,
+    hessian: Floats,
 ) -> None:
     """Adds gradients and hessians of one ranked query to ``float64 [documents]``.
 
@@ -180,6 +200,7 @@ def add_pairs(
         scores, gains: by rank.
         discount: by rank; `scale`: 1 / ideal.
         near: where not 0 and scores differ, a pair is divided by `near` plus the distance of its scores.
+        sigmoid: whether the cost is that of `ltr.objectives.pair_costs.sigmoid`, whose slope is the logistic's hessian and which has none.
     """
     n = len(scores)
     lanes = (n + LANES - 1) // LANES * LANES
@@ -205,7 +226,7 @@ def add_pairs(
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
         e[k], s[k], g[k], d[k] = ranked_e[at], scores[at] - middle, ranked_g[at], discount[at]
-    _all(n, e, g, d, s, distance, own_gradient, own_hessian)
+    _all(n, e, g, d, s, distance, sigmoid, own_gradient, own_hessian)
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
         gradient[at] += sigma * own_gradient[k]
@@ -223,26 +244,42 @@ def fits(scores: Floats, groups: Floats, sigma: float) -> bool:
 
 @inner()
 def _gain_pairs(
-    near: float, scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats
+    near: float,
+    sigmoid: bool,
+    scores: Floats,
+    gains: Floats,
+    groups: Floats,
+    weighting: Weighting,
+    gradient: Floats,
+    hessian: Floats,
 ) -> int:
     if not fits(scores, groups, weighting.sigma):
         effective: int = ranknet_weighted(scores, gains, groups, weighting, gradient, hessian)
         return effective
     aux = np.empty((N_AUX, len(scores) + 1))
     if not np.isnan(groups[0]) and prepare_kernel(weighting.prepare)(gains, weighting.curve, weighting.cutoff, aux) > 0:
-        add_pairs(scores, gains, weighting.curve, aux[0, 0], weighting.sigma, near, gradient, hessian)
+        add_pairs(scores, gains, weighting.curve, aux[0, 0], weighting.sigma, near, sigmoid, gradient, hessian)
     return 0
 
 
 @njit(cache=True)
 def gain_pairs(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """`ranknet_weighted` for discounted gains and the logistic cost, by the loop of this file. It does not count effective pairs."""
-    effective: int = _gain_pairs(0.0, scores, gains, groups, weighting, gradient, hessian)
+    effective: int = _gain_pairs(0.0, False, scores, gains, groups, weighting, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
 def gain_pairs_near(scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats) -> int:
     """`gain_pairs` for the cost `logistic_near`."""
-    effective: int = _gain_pairs(NEAR, scores, gains, groups, weighting, gradient, hessian)
+    effective: int = _gain_pairs(NEAR, False, scores, gains, groups, weighting, gradient, hessian)
+    return effective
+
+
+@njit(cache=True)
+def gain_pairs_sigmoid(
+    scores: Floats, gains: Floats, groups: Floats, weighting: Weighting, gradient: Floats, hessian: Floats
+) -> int:
+    """`gain_pairs` for the cost `sigmoid`."""
+    effective: int = _gain_pairs(0.0, True, scores, gains, groups, weighting, gradient, hessian)
     return effective

@@ -41,7 +41,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import dcg_share_prepare, gain_row
 from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of, prepare_kernel
 from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, Weighting, construction_kernel
-from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, write_pairs
+from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, gain_pairs_sigmoid, write_pairs
 from ltr.objectives.pair_costs import COST, COSTS, NEAR
 from ltr.objectives.seam import gradients_kernel, gradients_signature
 from ltr.objectives.terms import Term, pair_groups, weights_at
@@ -168,7 +168,7 @@ def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessia
 
 
 @inner(forceinline=True)
-def _gain_gradients(near: float, q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
+def _gain_gradients(near: float, sigmoid: bool, q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
     offsets, scales, sigma = plan.offsets, plan.scales, plan.sigma
     if np.isnan(scales[q]):
         return -1
@@ -178,7 +178,7 @@ def _gain_gradients(near: float, q: int, scores: Floats, plan: LaidOut, gradient
         return -1
     own, weight = slice(offsets[q], offsets[q + 1]), plan.weight * plan.shares[q]
     if scales[q] > 0.0:
-        write_pairs(scores, order, plan.by_gain[own], plan.gains[own], plan.curve, sigma, near, weight, gradient, hessian)
+        write_pairs(scores, order, plan.by_gain[own], plan.gains[own], plan.curve, sigma, near, sigmoid, weight, gradient, hessian)
     else:
         gradient[:] = 0.0
         hessian[:] = 0.0
@@ -189,18 +189,29 @@ def _gain_gradients(near: float, q: int, scores: Floats, plan: LaidOut, gradient
 def gain_gradients(q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
     """`query_gradients` from a `LaidOut`; −1, and nothing is written, for queries of several groups or with scores too far apart for
     float32. It does not count effective pairs."""
-    effective: int = _gain_gradients(0.0, q, scores, plan, gradient, hessian)
+    effective: int = _gain_gradients(0.0, False, q, scores, plan, gradient, hessian)
     return effective
 
 
 @njit(cache=True)
 def gain_gradients_near(q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
     """`gain_gradients` for the construction `gain_pairs_near`."""
-    effective: int = _gain_gradients(NEAR, q, scores, plan, gradient, hessian)
+    effective: int = _gain_gradients(NEAR, False, q, scores, plan, gradient, hessian)
     return effective
 
 
-_QUICKEST: dict[Kernel, Kernel] = {gain_pairs: gain_gradients, gain_pairs_near: gain_gradients_near}
+@njit(cache=True)
+def gain_gradients_sigmoid(q: int, scores: Floats, plan: LaidOut, gradient: Floats, hessian: Floats) -> int:
+    """`gain_gradients` for the construction `gain_pairs_sigmoid`."""
+    effective: int = _gain_gradients(0.0, True, q, scores, plan, gradient, hessian)
+    return effective
+
+
+_QUICKEST: dict[Kernel, Kernel] = {
+    gain_pairs: gain_gradients,
+    gain_pairs_near: gain_gradients_near,
+    gain_pairs_sigmoid: gain_gradients_sigmoid,
+}
 
 
 @njit(cache=True)
@@ -435,7 +446,7 @@ def _fastest(term: Term) -> Kernel:
     general = CONSTRUCTIONS[term.construction]
     if term.construction != "ranknet_weighted" or Measure.of(term.measure).definition.row is not gain_row:
         return general
-    faster: dict[str, Kernel] = {"logistic": gain_pairs, "logistic_near": gain_pairs_near}
+    faster: dict[str, Kernel] = {"logistic": gain_pairs, "logistic_near": gain_pairs_near, "sigmoid": gain_pairs_sigmoid}
     return faster.get(term.cost, general)
 
 

@@ -20,7 +20,7 @@ def test_it_is_the_general_loop_in_float32(n, measure, levels):
     rng = np.random.default_rng(n)
     queries = one_query(4 * rng.integers(0, levels, n) / max(levels - 1, 1))
     for scores in (rng.normal(size=n), rng.integers(0, 3, n).astype(float), 9 * rng.normal(size=n)):
-        for cost in ("logistic", "logistic_near"):
+        for cost in ("logistic", "logistic_near", "sigmoid"):
             term = Term(measure, cost=cost)
             fast, exact = (Objective(queries, [term], sigma=1.3, exact=exact)(scores, 0) for exact in (False, True))
             for mine, want in zip(fast, exact, strict=True):
