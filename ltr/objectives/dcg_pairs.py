@@ -9,10 +9,10 @@ of document i are all those beyond the run of its own gain:
                   └ lanes start here, at a multiple of 16       max(g_i − g_j, 0) makes the others nothing
 
 Gains do not change while a model is trained: where this is all of an objective, documents are laid out once (`write_pairs`), and only
-their ranks and scores are new; as one term of several, query by query (`add_pairs`).
+their ranks and scores are new; as one term of several, query by query and group by group (`add_pairs`).
 
-The logistic is factorised: with e = exp(σ(s − middle)) once a document, ρ = e_j / (e_i + e_j) needs one division a pair. Queries of
-several groups, or with scores too far apart for float32, go to `ranknet_weighted`, which is also this kernel's twin in the tests.
+The logistic is factorised: with e = exp(σ(s − middle)) once a document, ρ = e_j / (e_i + e_j) needs one division a pair. Queries with
+scores too far apart for float32 go to `ranknet_weighted`, which is also this kernel's twin in the tests.
 """
 
 import numpy as np
@@ -191,18 +191,20 @@ def add_pairs(
     sigma: float,
     near: float,
     sigmoid: bool,
+    members: Ints,
     gradient: Floats,
     hessian: Floats,
 ) -> None:
-    """Adds gradients and hessians of one ranked query to ``float64 [documents]``.
+    """Adds gradients and hessians of the pairs among some documents of a ranked query to ``float64 [documents]``.
 
     Args:
         scores, gains: by rank.
         discount: by rank; `scale`: 1 / ideal.
-        near: where not 0 and scores differ, a pair is divided by `near` plus the distance of its scores.
+        near: where not 0 and scores of the query differ, a pair is divided by `near` plus the distance of its scores.
         sigmoid: whether the cost is that of `ltr.objectives.pair_costs.sigmoid`, whose slope is the logistic's hessian and which has none.
+        members: ranks of the documents, rising.
     """
-    n = len(scores)
+    n = len(members)
     lanes = (n + LANES - 1) // LANES * LANES
     room = np.zeros((8, lanes), np.float32)
     e, g, d, s, own_gradient, own_hessian, ranked_e, ranked_g = (
@@ -216,30 +218,37 @@ def add_pairs(
         room[7, :n],
     )
     e[n:], g[n:] = np.float32(1), _NO_PAIR
-    distance = np.float32(near if scores[0] > scores[n - 1] else 0.0)
-    middle = 0.5 * (scores[0] + scores[n - 1])
+    distance = np.float32(near if scores[0] > scores[len(scores) - 1] else 0.0)
+    middle = 0.5 * (scores[members[0]] + scores[members[n - 1]])
     for k in range(np.uint64(n)):
-        ranked_e[k] = exp(sigma * (scores[k] - middle))
+        ranked_e[k] = exp(sigma * (scores[np.uint64(members[k])] - middle))
     for k in range(np.uint64(n)):
-        ranked_g[k] = gains[k] * scale
+        ranked_g[k] = gains[np.uint64(members[k])] * scale
     order = _by_gain(ranked_g)
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])
-        e[k], s[k], g[k], d[k] = ranked_e[at], scores[at] - middle, ranked_g[at], discount[at]
+        rank = np.uint64(members[at])
+        e[k], s[k], g[k], d[k] = ranked_e[at], scores[rank] - middle, ranked_g[at], discount[rank]
     _all(n, e, g, d, s, distance, sigmoid, own_gradient, own_hessian)
     for k in range(np.uint64(n)):
-        at = np.uint64(order[k])
-        gradient[at] += sigma * own_gradient[k]
-        hessian[at] += sigma * sigma * own_hessian[k]
+        rank = np.uint64(members[np.uint64(order[k])])
+        gradient[rank] += sigma * own_gradient[k]
+        hessian[rank] += sigma * sigma * own_hessian[k]
 
 
 @inner()
-def fits(scores: Floats, groups: Floats, sigma: float) -> bool:
-    """Whether `add_pairs` can take the query: its ranked scores are close enough, and all its documents are in one group."""
-    others, one, none = np.int32(0), np.int32(1), np.int32(0)
-    for k in range(np.uint64(len(groups))):
-        others += one if groups[k] != groups[0] else none
-    return others == 0 and len(scores) > 1 and sigma * (scores[0] - scores[-1]) < FARTHEST
+def _next_group(groups: Floats, begun: int, members: Ints) -> int:
+    """Writes the ranks of the documents that are in one group with that at rank `begun`; how many they are: 0 where an earlier rank is one
+    of them, or it is in none."""
+    group, n = groups[begun], 0
+    for k in range(np.uint64(begun)):
+        if groups[k] == group:
+            return 0
+    for k in range(np.uint64(begun), np.uint64(len(groups))):
+        if groups[k] == group:
+            members[n] = k
+            n += 1
+    return n
 
 
 @inner()
@@ -253,12 +262,19 @@ def _gain_pairs(
     gradient: Floats,
     hessian: Floats,
 ) -> int:
-    if not fits(scores, groups, weighting.sigma):
+    n, sigma = len(scores), weighting.sigma
+    if not (n > 1 and sigma * (scores[0] - scores[-1]) < FARTHEST):
         effective: int = ranknet_weighted(scores, gains, groups, weighting, gradient, hessian)
         return effective
-    aux = np.empty((N_AUX, len(scores) + 1))
-    if not np.isnan(groups[0]) and prepare_kernel(weighting.prepare)(gains, weighting.curve, weighting.cutoff, aux) > 0:
-        add_pairs(scores, gains, weighting.curve, aux[0, 0], weighting.sigma, near, sigmoid, gradient, hessian)
+    aux = np.empty((N_AUX, n + 1))
+    if prepare_kernel(weighting.prepare)(gains, weighting.curve, weighting.cutoff, aux) > 0:
+        room = np.empty(n, np.int64)
+        for begun in range(n - 1):
+            members = room[: _next_group(groups, begun, room)]
+            if len(members) > 1:
+                add_pairs(scores, gains, weighting.curve, aux[0, 0], sigma, near, sigmoid, members, gradient, hessian)
+            if len(members) == n:
+                break
     return 0
 
 

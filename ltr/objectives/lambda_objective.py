@@ -334,10 +334,8 @@ class Objective:
 
     @cached_property
     def _taken(self) -> Ints:
-        """Constructions for a `Plan`; what a `LaidOut` leaves, no faster one could take either."""
-        if self._exact or self._quick:
-            return self._constructions
-        return addresses(map(_fastest, self.terms), CONSTRUCTION)
+        """Constructions for a `Plan`."""
+        return self._constructions if self._exact else addresses(map(_fastest, self.terms), CONSTRUCTION)
 
     @cached_property
     def _kernels(self) -> tuple[Ints, ...]:

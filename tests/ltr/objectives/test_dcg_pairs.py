@@ -1,5 +1,7 @@
 """The fast loop of the default objective against the general one, at the sizes and labels where it has corners."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,23 @@ def test_it_is_the_general_loop_in_float32(n, measure, levels):
         for cost in ("logistic", "logistic_near", "sigmoid"):
             term = Term(measure, cost=cost)
             fast, exact = (Objective(queries, [term], sigma=1.3, exact=exact)(scores, 0) for exact in (False, True))
+            for mine, want in zip(fast, exact, strict=True):
+                assert mine == pytest.approx(want, abs=1e-5 * max(1.0, np.abs(want).max(initial=0.0)))
+
+
+@pytest.mark.parametrize("n", [2, 17, 60])
+@pytest.mark.parametrize("cost", ["logistic", "logistic_near", "sigmoid"])
+@pytest.mark.parametrize("alone", [True, False])
+def test_groups_are_the_general_loop_too(n, cost, alone):
+    """Clicked documents of one relevance, alone and beside all pairs of another term."""
+    rng = np.random.default_rng(n)
+    for clicked in (0.1, 0.5, 1.0):
+        labels, clicks = rng.integers(0, 3, n).astype(float), np.where(rng.random(n) < clicked, rng.integers(1, 4, n) / 3, 0.0)
+        queries = Queries(np.zeros((n, 1), np.float32), labels, np.array([0, n]), sources={"click": clicks})
+        term = Term("cndcg", pairs="same_label", cost=cost)
+        terms = [term] if alone else [Term(), replace(term, weight=0.3)]
+        for scores in (rng.normal(size=n), rng.integers(0, 3, n).astype(float)):
+            fast, exact = (Objective(queries, terms, exact=exact)(scores, 0) for exact in (False, True))
             for mine, want in zip(fast, exact, strict=True):
                 assert mine == pytest.approx(want, abs=1e-5 * max(1.0, np.abs(want).max(initial=0.0)))
 
