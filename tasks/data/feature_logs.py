@@ -16,6 +16,7 @@ import polars as pl
 
 from tasks.data.files import located
 from tasks.data.json_lines import Json, object_at, objects, text_of
+from tasks.data.plain_number import plain_number
 from tasks.data.trec import PAIR
 from tasks.records import DataError
 
@@ -114,9 +115,8 @@ def _number(where: str, document: str, name: str, value: Any) -> float | None:
     if value is None or value == "":
         return None
     try:
-        number = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = float("nan")
-    if number != number or number in (float("inf"), float("-inf")):
-        raise DataError(f"{where}: document {document[:40]!r}: {name} {json.dumps(value)[:40]}: a feature is a finite number")
-    return number
+        return plain_number(value)
+    except ValueError:
+        raise DataError(
+            f"{where}: document {document[:40]!r}: {name} {json.dumps(value)[:40]}: a feature is a finite number"
+        ) from None

@@ -21,6 +21,7 @@ import polars as pl
 
 from tasks.data.files import located
 from tasks.data.json_lines import read_json_file, text_of
+from tasks.data.plain_number import plain_number
 from tasks.data.tables import SEPARATORS, header_of, is_table, require_plain
 from tasks.data.trec import PAIR, QRELS, read_trec
 from tasks.records import DataError, number_of
@@ -104,10 +105,10 @@ def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:
             unrated += 1
             continue
         try:
-            label = float(rating)
+            label = plain_number(rating)
         except ValueError:
-            label = float("nan")
-        if not 0 <= label < float("inf"):
+            label = -1.0
+        if label < 0:
             raise DataError(
                 f"{where}: query {query[:40]!r}, document {document[:40]!r}: rating {rating[:40]!r}: a rating is a number, 0 or more"
             )

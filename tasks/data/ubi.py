@@ -11,13 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from tasks.data.json_lines import SUFFIXES, Json, object_at, objects, text_of
+from tasks.data.plain_number import plain_number
 from tasks.records import DataError, number_of
 from tasks.store import state
 from tasks.store.seal import digest_of_file, is_whole
@@ -133,10 +133,8 @@ def _time(where: str, written: Any) -> float:
         if isinstance(written, str) and not written.strip().isdigit():
             moment = datetime.fromisoformat(written.strip())
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        if isinstance(written, bool) or not isfinite(float(written)):
-            raise ValueError
-        return float(written) / 1000
-    except (ValueError, TypeError, OverflowError):
+        return plain_number(written) / 1000
+    except (ValueError, OverflowError):
         shown = json.dumps(written)[:40]
         raise DataError(f"{where}: timestamp {shown}: a time is ISO 8601, or milliseconds since 1970") from None
 
@@ -145,10 +143,10 @@ def _place(where: str, written: Any) -> int | None:
     if written is None or written == "":
         return None
     try:
-        place = float(written)
-        if isinstance(written, bool) or not 0 <= place < _FARTHEST or place != int(place):
+        place = plain_number(written)
+        if not 0 <= place < _FARTHEST or place != int(place):
             raise ValueError
-    except (ValueError, TypeError, OverflowError):
+    except ValueError:
         shown = json.dumps(written)[:40]
         raise DataError(f"{where}: position.ordinal {shown}: a place is a whole number, 0 or more") from None
     return int(place)

@@ -53,6 +53,7 @@ def test_missing_and_repeated_ratings_are_counted(workplace):
     ("name", "text", "says"),
     [
         ("q.csv", "query,docid,rating\na,1,good\n", "q.csv, line 2: query 'a', document '1': rating 'good': a rating is a number, 0 or more"),
+        ("q.csv", "query,docid,rating\na,1,1_0\n", "q.csv, line 2: query 'a', document '1': rating '1_0': a rating is a number, 0 or more"),
         ("q.csv", "query,docid,rating\na,1,1\na,1,2\n", "q.csv, line 3: query 'a', document '1': rated 2 here and 1 before"),
         ("q.csv", "query,docid,rating\na,,1\n", "q.csv, line 2: the document id is empty"),
         ("q.csv", "query,docid,rating\na,1\n", "q.csv, line 2: 2 fields; the header names 3"),
