@@ -123,7 +123,7 @@ class LambdaMART(TreeRanker):
     base: str | None = None
     seed: int = 1
     stop_on: str | PlainFunction | AnyFunction | Sequence[str | PlainFunction | AnyFunction] | None = "ndcg_10"
-    patience: int = 50
+    patience: int = 100
     biases: Floats | None = learned(None, compare=False)
     history: Mapping[str, Mapping[str, Floats]] | None = learned(None, compare=False)
     spans: ClassVar[Mapping[str, Span]] = {
