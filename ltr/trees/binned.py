@@ -1,11 +1,12 @@
 """Queries in the form that trees are grown on, made once for many trainings.
 
 LightGBM's Dataset and XGBoost's QuantileDMatrix are made for this too. They fix the parameters of binning when they are first used; here
-a ranker whose `max_bins` is another is refused. A training gives the bytes that it gives without.
+a ranker that asks for other bins is refused. A training gives the bytes that it gives without.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -16,6 +17,29 @@ from ltr.kernels.kernel import Bools, Bytes, Ints
 from ltr.trees.binning import Bins, apply_bins, find_bins
 
 
+class Binning(Protocol):
+    """What features are binned by."""
+
+    @property
+    def max_bins(self) -> int:
+        """Bins of a feature at most."""
+        ...
+
+    @property
+    def max_bins_by_feature(self) -> Mapping[str, int]:
+        """By name, where they are others."""
+        ...
+
+    @property
+    def categorical(self) -> Sequence[str]:
+        """Names of features whose values are categories."""
+        ...
+
+
+BINNING = ("max_bins", "max_bins_by_feature", "categorical")
+"""The parameters that rankers and `Binned` queries have to agree on."""
+
+
 @dataclass(frozen=True)
 class Binned(Named):
     """Queries with binned features, for `ltr.LambdaMART.fit`.
@@ -23,6 +47,7 @@ class Binned(Named):
     Args:
         queries: as `fit` takes them.
         max_bins: that of the rankers to be trained.
+        max_bins_by_feature: of features by name, likewise.
         categorical: names of features, likewise.
 
     Attributes:
@@ -36,6 +61,7 @@ class Binned(Named):
 
     queries: Queries
     max_bins: int = 255
+    max_bins_by_feature: Mapping[str, int] = field(default_factory=dict)
     categorical: Sequence[str] = ()
     order: Ints | None = field(init=False, repr=False, compare=False, metadata={"learned": True})
     bins: Bins = field(init=False, repr=False, compare=False, metadata={"learned": True})
@@ -48,9 +74,21 @@ class Binned(Named):
         if is_sparse(features):
             raise ValueError("Binned: sparse features are binned in each training; give fit the queries themselves")
         object.__setattr__(self, "categorical", tuple(self.categorical))
-        bins = find_bins(features, self.max_bins, which(self.categorical, self.queries.names))
+        object.__setattr__(self, "max_bins_by_feature", dict(self.max_bins_by_feature))
+        names = self.queries.names
+        bins = find_bins(features, bins_of(self, names), which(self.categorical, names))
         for name, value in (("order", canonical_order(self.queries)), ("bins", bins), ("binned", apply_bins(features, bins))):
             object.__setattr__(self, name, value)
+
+
+def bins_of(binning: Binning, names: tuple[str, ...]) -> Ints:
+    """How many bins each feature has at most, ``int64 [features]``.
+
+    Raises:
+        ValueError: for a name that is no feature's.
+    """
+    known(binning.max_bins_by_feature, names, "max_bins_by_feature")
+    return np.array([binning.max_bins_by_feature.get(name, binning.max_bins) for name in names], np.int64)
 
 
 def which(categorical: Sequence[str], names: tuple[str, ...]) -> Bools:
@@ -59,7 +97,11 @@ def which(categorical: Sequence[str], names: tuple[str, ...]) -> Bools:
     Raises:
         ValueError: for a name that is no feature's.
     """
-    unknown = [name for name in categorical if name not in names]
-    if unknown:
-        raise ValueError(f"categorical: no feature {unknown[0]!r}; there are {', '.join(names[:8])}")
+    known(categorical, names, "categorical")
     return np.isin(np.array(names), np.array(categorical, str)) if categorical else np.zeros(len(names), np.bool_)
+
+
+def known(asked: Iterable[str], names: tuple[str, ...], what: str) -> None:
+    """Raises ValueError for a name that is no feature's."""
+    for unknown in [name for name in asked if name not in names][:1]:
+        raise ValueError(f"{what}: no feature {unknown!r}; there are {', '.join(names[:8])}")

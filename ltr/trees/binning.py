@@ -63,25 +63,34 @@ class Bins:
         return used
 
 
-def find_bins(features: Floats32, max_bins: int = 255, categorical: Bools | None = None) -> Bins:
+def bins_at_most(max_bins: int | Ints, n_features: int) -> Ints:
+    """How many bins each feature has at most, ``int64 [features]``.
+
+    Raises:
+        ValueError: for a number outside 2–255.
+    """
+    limits = np.broadcast_to(np.asarray(max_bins, np.int64), (n_features,))
+    for wrong in limits[(limits < 2) | (limits > 255)][:1]:
+        raise ValueError(f"max_bins {wrong} is outside 2–255")
+    return limits
+
+
+def find_bins(features: Floats32, max_bins: int | Ints = 255, categorical: Bools | None = None) -> Bins:
     """Edges so that each feature falls into at most `max_bins` bins, by quantiles where it has more distinct values.
 
     Args:
+        max_bins: of every feature, or of each, ``int64 [features]``.
         categorical: ``bool [features]``, those whose values are categories; left out, none.
 
     Raises:
         ValueError: for `max_bins` outside 2–255, an infinite feature value, or a category that is no whole number from 0 to 2²⁴.
     """
-    if not 2 <= max_bins <= 255:
-        raise ValueError(f"max_bins {max_bins} is outside 2–255")
-
+    limits = bins_at_most(max_bins, features.shape[1])
     of_categories = np.zeros(features.shape[1], np.bool_) if categorical is None else categorical
 
     def of_block(first: int) -> list[Floats32]:
         block = np.ascontiguousarray(features[:, first : first + BLOCK].T)
-        return [
-            (_categories if of_categories[first + k] else _edges)(column, max_bins, first + k) for k, column in enumerate(block)
-        ]
+        return [(_categories if of_categories[f] else _edges)(column, int(limits[f]), f) for f, column in enumerate(block, first)]
 
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         columns = [edges for block in pool.map(of_block, range(0, features.shape[1], BLOCK)) for edges in block]
@@ -193,39 +202,47 @@ Ask = Callable[..., list[Any]]
 """``ask(question, *arguments)``: the answers of all parts, in their order."""
 
 
-def find_bins_by(ask: Ask, n_features: int, max_bins: int, categorical: Bools | None = None) -> Bins:
+def find_bins_by(ask: Ask, n_features: int, max_bins: int | Ints, categorical: Bools | None = None) -> Bins:
     """`find_bins` over parts that keep their rows: a quantile lies between the lowest and the highest of the parts' own, and is found by
     bisection over the bits of a float, asking each time how many values are not above it. Every feature takes at most 32 of these
-    questions of ``max_bins − 1`` numbers, however many rows there are, and fewer the more alike parts are.
+    questions of one number fewer than it has bins, however many rows there are, and fewer the more alike parts are.
 
     Args:
-        ask: ``ask("few", first, max_bins)`` → by part `few` of its `sorted_block`; ``ask("own_quantiles", first, counts, max_bins)`` →
+        ask: ``ask("few", first, limits)`` → by part `few` of its `sorted_block`; ``ask("own_quantiles", first, counts, limits)`` →
             `own_quantiles`; ``ask("not_above", first, thresholds)`` → `not_above`; ``ask("next_below", first, values)`` → `next_below`;
             ``ask("categories", feature)`` → `counted_categories`.
     """
-    columns = [edges for first in range(0, n_features, BLOCK) for edges in _block_edges(ask, first, max_bins)]
+    limits = bins_at_most(max_bins, n_features)
+    columns = [e for first in range(0, n_features, BLOCK) for e in _block_edges(ask, first, limits[first : first + BLOCK])]
     for feature in [] if categorical is None else np.flatnonzero(categorical).tolist():
         parts = ask("categories", feature)
         every, at = np.unique(np.concatenate([own for own, _ in parts]), return_inverse=True)
         counts = np.bincount(at, np.concatenate([counts for _, counts in parts]), len(every)).astype(np.int64)
-        columns[feature] = _most_frequent(every, counts, max_bins)
+        columns[feature] = _most_frequent(every, counts, int(limits[feature]))
     return joined(columns, categorical)
 
 
-def few(block: list[Floats32], max_bins: int) -> list[tuple[int, Floats32 | None]]:
-    """For each column the number of values, and the distinct ones, or None where there are more than `max_bins` of them."""
+def few(block: list[Floats32], limits: Ints) -> list[tuple[int, Floats32 | None]]:
+    """For each column the number of values, and the distinct ones, or None where there are more of them than bins."""
     distinct = [_distinct(values) for values in block]
-    return [(len(v), d if len(d) <= max_bins else None) for v, d in zip(block, distinct, strict=True)]
+    return [(len(v), d if len(d) <= limit else None) for v, d, limit in zip(block, distinct, limits, strict=True)]
 
 
-def own_quantiles(block: list[Floats32], counts: Ints, max_bins: int) -> Floats32:
-    """The values of each column at the ranks of `_quantiles`, of `counts` values in all parts, were this part like the others: ``float32
+def own_quantiles(block: list[Floats32], counts: Ints, limits: Ints) -> Floats32:
+    """The values of each column at the ranks of `_ranks`, of `counts` values in all parts, were this part like the others: ``float32
     [columns, ranks]``. NaN without values."""
-    found = np.full((len(block), max_bins - 1), np.nan, np.float32)
-    for own, values, n in zip(found, block, counts, strict=True):
+    ranks = _ranks(counts, limits)
+    found = np.full(ranks.shape, np.nan, np.float32)
+    for own, values, at, n in zip(found, block, ranks, counts, strict=True):
         if len(values):
-            own[:] = values[_quantiles(int(n), max_bins) * len(values) // n]
+            own[:] = values[at * len(values) // n]
     return found
+
+
+def _ranks(counts: Ints, limits: Ints) -> Ints:
+    """`_quantiles` of each column, ``int64 [columns, largest limit − 1]``; columns of fewer bins repeat their last."""
+    rows = [_quantiles(int(n), int(limit)) for n, limit in zip(counts, limits, strict=True)]
+    return np.array([np.pad(row, (0, int(limits.max()) - 1 - len(row)), mode="edge") for row in rows])
 
 
 def not_above(block: list[Floats32], thresholds: Floats32) -> Ints:
@@ -239,15 +256,15 @@ def next_below(block: list[Floats32], values: Floats32) -> Floats32:
     return np.array([p[np.searchsorted(p[1:], v, side="left")] for p, v in zip(padded, values, strict=True)], np.float32)
 
 
-def _block_edges(ask: Ask, first: int, max_bins: int) -> list[Floats32]:
-    by_column = list(zip(*ask("few", first, max_bins), strict=True))
+def _block_edges(ask: Ask, first: int, limits: Ints) -> list[Floats32]:
+    by_column = list(zip(*ask("few", first, limits), strict=True))
     counts = np.array([sum(n for n, _ in column) for column in by_column])
-    distinct = [_united([values for _, values in column], max_bins) for column in by_column]
+    distinct = [_united([values for _, values in column], limit) for column, limit in zip(by_column, limits, strict=True)]
     found = [_between(d[:-1], d[1:]) if d is not None else np.empty(0, np.float32) for d in distinct]
     many = [k for k, d in enumerate(distinct) if d is None]
     if many:
-        ranks = np.array([_quantiles(n, max_bins) for n in counts])
-        own = np.array(ask("own_quantiles", first, counts, max_bins))
+        ranks = _ranks(counts, limits)
+        own = np.array(ask("own_quantiles", first, counts, limits))
         low, high = _rising(np.fmin.reduce(own)), _rising(np.fmax.reduce(own))
         while (low < high).any():
             middle = (low + high) // 2

@@ -32,7 +32,7 @@ from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, who
 from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.rankers.verdict import NAIVE
 from ltr.trees.attribution import importance
-from ltr.trees.binned import Binned
+from ltr.trees.binned import BINNING, Binned
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, leaf_l2, leaves_again
 from ltr.trees.regression_em import TREES, LooksObjective, found
@@ -63,6 +63,7 @@ class LambdaMART(TreeRanker):
         largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
         l2: added to Σ hessian/σ² of every leaf, or to its count where leaves are not Newton's, in its gain and in its value.
         max_bins: bins of a feature at most, 2–255.
+        max_bins_by_feature: of single features, by name (LightGBM's ``max_bin_by_feature``); the fewer, the coarser their splits.
         loss: ``ranking``: the objective's terms; ``two_class`` and ``balanced``: each document on its own is relevant or not, by the
             first term's measure (`ltr.objectives.two_class`).
         sigma, normalise: see `Objective`.
@@ -109,6 +110,7 @@ class LambdaMART(TreeRanker):
     largest_leaf: float = 10.0
     l2: float = 0.0
     max_bins: int = 255
+    max_bins_by_feature: Mapping[str, int] = field(default_factory=dict)
     loss: Literal["ranking", "two_class", "balanced"] = "ranking"
     sigma: float = 1.0
     normalise: Literal["none", "query", "term"] = "none"
@@ -136,7 +138,7 @@ class LambdaMART(TreeRanker):
         **dict.fromkeys(("n_estimators", "num_iterations", "num_boost_round", "num_trees"), "n_trees"),
         **dict.fromkeys(("num_leaves", "max_leaves"), "n_leaves"), **dict.fromkeys(("eta", "shrinkage", "shrinkage_rate"), "learning_rate"),
         **dict.fromkeys(("min_child_samples", "min_data_in_leaf"), "min_docs_in_leaf"), **dict.fromkeys(("reg_lambda", "lambda_l2"), "l2"),
-        **dict.fromkeys(("colsample_bytree", "feature_fraction"), "feature_share"), "max_bin": "max_bins", "max_delta_step": "largest_leaf",
+        **dict.fromkeys(("colsample_bytree", "feature_fraction"), "feature_share"), "max_bin": "max_bins", "max_bin_by_feature": "max_bins_by_feature", "max_delta_step": "largest_leaf",
         **dict.fromkeys(("subsample", "bagging_fraction"), "query_share"), "sigmoid": "sigma", "random_state": "seed",
         "monotone_constraints": "monotone", "categorical_feature": "categorical", "cat_features": "categorical", "interaction_constraints": "interactions", "lambdarank_norm": "normalise",
         **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "patience"), **dict.fromkeys(("eval_metric", "metric"), "stop_on"),
@@ -156,6 +158,7 @@ class LambdaMART(TreeRanker):
                 f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
             )
         object.__setattr__(self, "stop_on", read_stopping(self.stop_on))
+        self._check_bins()
         self._check_categorical()
         groups = self.interactions if isinstance(self.interactions, list | tuple) else (None,)
         if not all(isinstance(group, list | tuple) and group and all(isinstance(name, str) for name in group) for group in groups):
@@ -175,6 +178,15 @@ class LambdaMART(TreeRanker):
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
             )
 
+    def _check_bins(self) -> None:
+        given = self.max_bins_by_feature
+        if not isinstance(given, Mapping) or not all(
+            isinstance(name, str) and type(n) is int and 2 <= n <= 255 for name, n in given.items()
+        ):
+            raise ValueError(
+                f"LambdaMART: max_bins_by_feature={given!r}; it takes a number of bins, 2 to 255, by feature name, such as {{'price': 63}}"
+            )
+
     def _check_categorical(self) -> None:
         given = self.categorical
         if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given) or len({*given}) < len(given):
@@ -188,8 +200,8 @@ class LambdaMART(TreeRanker):
 
     @property
     def features_read(self) -> tuple[str, ...]:
-        """The base, and the monotone and categorical features."""
-        return (*([self.base] if self.base else []), *self.monotone, *self.categorical)
+        """The base, and the monotone and categorical features and those with bins of their own."""
+        return (*([self.base] if self.base else []), *self.monotone, *self.categorical, *self.max_bins_by_feature)
 
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need."""
@@ -231,16 +243,12 @@ class LambdaMART(TreeRanker):
                 features, an objective that does not fit the data, or bins of another number than `max_bins`.
         """
         binned, given = (queries, queries.queries) if isinstance(queries, Binned) else (None, queries)
-        if binned is not None and binned.max_bins != self.max_bins:
-            raise ValueError(
-                f"LambdaMART: max_bins={self.max_bins}, and the queries were binned with {binned.max_bins}; take "
-                f"ltr.Binned(queries, max_bins={self.max_bins})"
-            )
-        if binned is not None and binned.categorical != self.categorical:
-            raise ValueError(
-                f"LambdaMART: categorical={list(self.categorical)}, and the queries were binned with {list(binned.categorical)}; take "
-                f"ltr.Binned(queries, categorical={list(self.categorical)})"
-            )
+        for name in BINNING if binned is not None else ():
+            own, others = (_plain(getattr(one, name)) for one in (self, binned))
+            if own != others:
+                raise ValueError(
+                    f"LambdaMART: {name}={own}, and the queries were binned with {others}; take ltr.Binned(queries, {name}={own})"
+                )
         if self.categorical and is_sparse(given.features):
             raise ValueError(
                 "LambdaMART: categorical features are not yet read from sparse ones; give dense features, or leave them out"
@@ -256,7 +264,11 @@ class LambdaMART(TreeRanker):
             return self._trained(Shard(self, given, preferences, binned), tuple(several), tick, start, checked_callbacks(callbacks))
         if start is not None:
             return replace(self, unbiased=start.unbiased).fit(queries, valid, tick, start=start, callbacks=callbacks)
-        binned = binned if binned or is_sparse(given.features) else Binned(given, self.max_bins, self.categorical)
+        binned = (
+            binned
+            if binned or is_sparse(given.features)
+            else Binned(given, self.max_bins, self.max_bins_by_feature, self.categorical)
+        )
         return self._chosen_way(Shard(self, given, None, binned), tuple(several), tick, None, {}, checked_callbacks(callbacks))
 
     def fit_watched(
@@ -542,6 +554,7 @@ class LambdaMART(TreeRanker):
         named = (
             *self.monotone,
             *self.categorical,
+            *self.max_bins_by_feature,
             *(name for group in self.interactions for name in group),
             *([self.base] if self.base else []),
         )
@@ -621,3 +634,8 @@ class LambdaMART(TreeRanker):
     def importances(self) -> dict[str, Floats]:
         """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
+
+
+def _plain(value: object) -> object:
+    """A parameter as a call writes it."""
+    return list(value) if isinstance(value, tuple) else value

@@ -89,7 +89,7 @@ class BinnedDataset:
 
     @classmethod
     def of(
-        cls, features: Floats32, max_bins: int, n_leaves: int, order: Ints | None = None, categorical: Bools | None = None
+        cls, features: Floats32, max_bins: int | Ints, n_leaves: int, order: Ints | None = None, categorical: Bools | None = None
     ) -> "BinnedDataset":
         """Bins `features`, ``float32 [documents, features]``, block by block, so that they may be a memory-mapped file. `order`: the
         row of each document; None: its own number. `categorical`: see `find_bins`.

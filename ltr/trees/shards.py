@@ -11,7 +11,7 @@ at once, however they are divided.
 How questions reach the shards, and arrays other shards, does not matter here: `ask` and `Machines.exchange` are functions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ from ltr.objectives.two_class import classes
 from ltr.objectives.unbiased import Unbiased, learned_at
 from ltr.rankers.training import mean_measure, query_values
 from ltr.trees import binning
-from ltr.trees.binned import Binned, which
+from ltr.trees.binned import BINNING, Binned, Binning, bins_of, which
 from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import VANISHED
@@ -48,18 +48,8 @@ Ask = binning.Ask
 """``ask(question, *arguments)``: the `Shard.answer` of every shard, in the order of the shards."""
 
 
-class Boosted(Protocol):
+class Boosted(Binning, Protocol):
     """What a shard reads of the ranker that is trained on it, an `ltr.LambdaMART`."""
-
-    @property
-    def max_bins(self) -> int:
-        """Bins of a feature at most."""
-        ...
-
-    @property
-    def categorical(self) -> Sequence[str]:
-        """Names of features whose values are categories."""
-        ...
 
     @property
     def n_leaves(self) -> int:
@@ -159,14 +149,14 @@ class Shard:
         self.objective = model.objective_over(queries, self.preferences, sizes, self.machines or ALONE)
         self.data: BinnedDataset | SparseDataset
         if is_sparse(self.features):
-            self.data = SparseDataset.of(self.features, model.max_bins, model.n_leaves, self.order)
+            self.data = SparseDataset.of(self.features, bins_of(model, self.names), model.n_leaves, self.order)
         elif bins is not None:
             self.data = BinnedDataset.with_bins(self.features, bins, slots(model.n_leaves), self.order)
         elif self.binned is not None:
             self.data = BinnedDataset.from_binned(self.binned.binned.copy(), self.binned.bins, model.n_leaves, self.order)
         else:
-            categories = which(model.categorical, self.names)
-            self.data = BinnedDataset.of(self.features, model.max_bins, model.n_leaves, self.order, categories)
+            limits, categories = bins_of(model, self.names), which(model.categorical, self.names)
+            self.data = BinnedDataset.of(self.features, limits, model.n_leaves, self.order, categories)
         scores = model.offset(self.features, self.names)
         if trees.n_trees:
             scores = scores + trees.scores(self.features)
@@ -218,7 +208,7 @@ class Shard:
         """The same queries for another model."""
         other = copy(self)
         other.model = model
-        if other.binned is not None and other.binned.max_bins != model.max_bins:
+        if other.binned is not None and any(getattr(other.binned, name) != getattr(model, name) for name in BINNING):
             other.binned = None
         return other
 
@@ -277,8 +267,8 @@ def _shown(shard: Shard, how: Unbiased, term: Term, question: str, *arguments: o
 ANSWERS: dict[str, Callable[..., Any]] = {
     "about": _about,
     "categories": lambda shard, feature: binning.counted_categories(shard.features[:, feature], feature),
-    "few": lambda shard, first, max_bins: binning.few(_block(shard, first), max_bins),
-    "own_quantiles": lambda shard, first, counts, max_bins: binning.own_quantiles(_block(shard, first), counts, max_bins),
+    "few": lambda shard, first, limits: binning.few(_block(shard, first), limits),
+    "own_quantiles": lambda shard, first, counts, limits: binning.own_quantiles(_block(shard, first), counts, limits),
     "not_above": lambda shard, first, thresholds: binning.not_above(_block(shard, first), thresholds),
     "next_below": lambda shard, first, values: binning.next_below(_block(shard, first), values),
     "shown": _shown,
@@ -322,7 +312,7 @@ class Shards:
     def begin(self, trees: Trees) -> None:
         """`Shard.begin`, by edges of all shards together."""
         categorical = which(self.model.categorical, self.names)
-        bins = binning.find_bins_by(self.ask, len(self.names), self.model.max_bins, categorical)
+        bins = binning.find_bins_by(self.ask, len(self.names), bins_of(self.model, self.names), categorical)
         self.biases = self.ask("begin", self.model, trees, bins, self.sizes)[0]
 
     def step(self, iteration: int, options: TreeOptions, allowed: Bools | None) -> Trees | str:

@@ -39,7 +39,7 @@ from ltr.kernels.kernel import (
     ready,
     record_type,
 )
-from ltr.trees.binning import MISSING, Bins, joined, sparse_edges
+from ltr.trees.binning import MISSING, Bins, bins_at_most, joined, sparse_edges
 from ltr.trees.histograms import N_BINS
 from ltr.trees.partition import divide_range, require_numbers
 from ltr.trees.splits import Nodes
@@ -110,7 +110,7 @@ class SparseDataset:
     packed: Ints
 
     @classmethod
-    def of(cls, features: SparseFeatures, max_bins: int, n_leaves: int, order: Ints | None = None) -> "SparseDataset":
+    def of(cls, features: SparseFeatures, max_bins: int | Ints, n_leaves: int, order: Ints | None = None) -> "SparseDataset":
         """Bins `features`, `ltr.data.sparse.sparse_features`. `order`: the row of each document; None: its own number.
 
         Raises:
@@ -168,19 +168,20 @@ class SparseDataset:
         """Rows stay where they are."""
 
 
-def find_sparse_bins(features: SparseFeatures, max_bins: int = 255) -> tuple[Bins, Bools]:
+def find_sparse_bins(features: SparseFeatures, max_bins: int | Ints = 255) -> tuple[Bins, Bools]:
     """The edges that `ltr.trees.binning.find_bins` finds of the dense features, and which features have a missing value.
 
     Raises:
         ValueError: for `max_bins` outside 2–255 or an infinite feature value.
     """
     by_column, n = features.tocsc(), features.shape[0]
+    limits = bins_at_most(max_bins, features.shape[1])
 
     def of(feature: int) -> tuple[Floats32, bool]:
         own = by_column.data[by_column.indptr[feature] : by_column.indptr[feature + 1]]
         own.sort()
         known = own[: np.searchsorted(own, np.nan)]
-        return sparse_edges(known, n - len(own), max_bins, feature), len(known) < len(own)
+        return sparse_edges(known, n - len(own), int(limits[feature]), feature), len(known) < len(own)
 
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         found = [*pool.map(of, range(features.shape[1]))]

@@ -99,7 +99,7 @@ def asking(shards, exchanged=None):
     return ask
 
 
-@pytest.mark.parametrize("max_bins", [2, 16, 255])
+@pytest.mark.parametrize("max_bins", [2, 16, 255, np.resize([2, 255, 3, 40], 10)])
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_edges_of_parts_are_those_of_the_whole(n, max_bins):
     rng = np.random.default_rng(7)
@@ -110,6 +110,7 @@ def test_edges_of_parts_are_those_of_the_whole(n, max_bins):
     features[:, 8] = rng.integers(-150, 150, len(features))
     features[:, 9] = rng.choice([-1e-45, 0.0, -0.0, 1e-45, 3e38, -3e38], len(features)).astype(np.float32)
     queries = replace(queries, features=features)
+    max_bins = np.resize(max_bins, features.shape[1])
     answers, asked = asking(parts_of(ltr.LambdaMART(), queries, n)), []
 
     def ask(question, *arguments):

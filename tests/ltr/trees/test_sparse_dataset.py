@@ -41,7 +41,7 @@ def world(n_features=60, n_queries=60, per_query=20, dense=6):
     return [ltr.Queries(given, labels, offsets) for given in (features, csr_array(features))]
 
 
-@pytest.mark.parametrize("max_bins", [2, 3, 16, 255])
+@pytest.mark.parametrize("max_bins", [2, 3, 16, 255, np.array([2, 255, 3, 16, 9, 100, 2, 2, 5])])
 def test_edges_are_those_of_dense_columns(max_bins):
     features = columns()
     expected = find_bins(features, max_bins)
