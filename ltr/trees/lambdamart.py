@@ -32,7 +32,8 @@ from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, who
 from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.rankers.verdict import NAIVE
 from ltr.trees.attribution import importance
-from ltr.trees.binned import BINNING, Binned
+from ltr.trees.binned import Binned
+from ltr.trees.by_name import check_by_name, groups_of, read_by, require_features, require_same_bins
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.grower import TreeOptions, leaf_l2, leaves_again
 from ltr.trees.regression_em import TREES, LooksObjective, found
@@ -153,18 +154,9 @@ class LambdaMART(TreeRanker):
         object.__setattr__(self, "objective", terms)
         if isinstance(own, PlainFunction) and self.loss != "ranking":
             raise ValueError(f"LambdaMART: loss={self.loss!r} is an objective of its own, and so is {own.name}; one of them")
-        if not isinstance(self.monotone, Mapping) or not {*self.monotone.values()} <= {-1, 0, 1}:
-            raise ValueError(
-                f"LambdaMART: monotone={self.monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0"
-            )
         object.__setattr__(self, "stop_on", read_stopping(self.stop_on))
-        self._check_bins()
-        self._check_categorical()
-        groups = self.interactions if isinstance(self.interactions, list | tuple) else (None,)
-        if not all(isinstance(group, list | tuple) and group and all(isinstance(name, str) for name in group) for group in groups):
-            raise ValueError(
-                f"LambdaMART: interactions={self.interactions!r}; it takes groups of feature names, such as [['bm25', 'length'], ['age']]"
-            )
+        check_by_name(self)
+        object.__setattr__(self, "categorical", tuple(self.categorical))
         object.__setattr__(self, "interactions", tuple(map(tuple, self.interactions)))
         if self.unbiased is not None:
             way = Unbiased.of(self.unbiased)
@@ -178,30 +170,10 @@ class LambdaMART(TreeRanker):
                 "LambdaMART: monotone features need leaves of the gain's kind: both newton, or least_squares and gradient"
             )
 
-    def _check_bins(self) -> None:
-        given = self.max_bins_by_feature
-        if not isinstance(given, Mapping) or not all(
-            isinstance(name, str) and type(n) is int and 2 <= n <= 255 for name, n in given.items()
-        ):
-            raise ValueError(
-                f"LambdaMART: max_bins_by_feature={given!r}; it takes a number of bins, 2 to 255, by feature name, such as {{'price': 63}}"
-            )
-
-    def _check_categorical(self) -> None:
-        given = self.categorical
-        if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given) or len({*given}) < len(given):
-            raise ValueError(
-                f"LambdaMART: categorical={given!r}; it takes names of features, each once, such as ['site', 'language']"
-            )
-        object.__setattr__(self, "categorical", tuple(given))
-        for name in given:
-            if self.monotone.get(name) or name == self.base:
-                raise ValueError(f"LambdaMART: {name!r} is categorical, and categories have no order to be monotone or a base by")
-
     @property
     def features_read(self) -> tuple[str, ...]:
         """The base, and the monotone and categorical features and those with bins of their own."""
-        return (*([self.base] if self.base else []), *self.monotone, *self.categorical, *self.max_bins_by_feature)
+        return read_by(self)
 
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need."""
@@ -243,12 +215,8 @@ class LambdaMART(TreeRanker):
                 features, an objective that does not fit the data, or bins of another number than `max_bins`.
         """
         binned, given = (queries, queries.queries) if isinstance(queries, Binned) else (None, queries)
-        for name in BINNING if binned is not None else ():
-            own, others = (_plain(getattr(one, name)) for one in (self, binned))
-            if own != others:
-                raise ValueError(
-                    f"LambdaMART: {name}={own}, and the queries were binned with {others}; take ltr.Binned(queries, {name}={own})"
-                )
+        if binned is not None:
+            require_same_bins(self, binned)
         if self.categorical and is_sparse(given.features):
             raise ValueError(
                 "LambdaMART: categorical features are not yet read from sparse ones; give dense features, or leave them out"
@@ -427,15 +395,8 @@ class LambdaMART(TreeRanker):
         return TreeOptions(
             self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
             self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * unit,
-            np.array([self.monotone.get(name, 0) for name in names], np.int8), self._groups(names), self.cat_smooth * unit, self.cat_l2 * unit,
+            np.array([self.monotone.get(name, 0) for name in names], np.int8), groups_of(self, names), self.cat_smooth * unit, self.cat_l2 * unit,
         )  # fmt: skip
-
-    def _groups(self, names: tuple[str, ...]) -> Bools:
-        """``bool [groups, features]`` of `interactions`, with a group of its own for every feature that is in none."""
-        if not self.interactions:
-            return np.zeros((0, 0), np.bool_)
-        alone = [(name,) for name in names if not any(name in group for group in self.interactions)]
-        return np.array([[name in group for name in names] for group in (*map(set, self.interactions), *alone)], np.bool_)
 
     def refit_leaves(self, queries: Queries, keep: float = 0.9) -> "LambdaMART":
         """The same trees with leaf values from other queries (LightGBM's ``Booster.refit``): tree by tree, from the gradients at the scores
@@ -551,16 +512,7 @@ class LambdaMART(TreeRanker):
 
     def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
-        named = (
-            *self.monotone,
-            *self.categorical,
-            *self.max_bins_by_feature,
-            *(name for group in self.interactions for name in group),
-            *([self.base] if self.base else []),
-        )
-        unknown = [name for name in named if name not in names]
-        if unknown:
-            raise ValueError(f"LambdaMART: no feature {unknown[0]!r} in this data set; it has {', '.join(names[:5])} …")
+        require_features(self, names)
         if start is None:
             return join([])
         if start.trees is None or start.names != names or start.base != self.base:
@@ -634,8 +586,3 @@ class LambdaMART(TreeRanker):
     def importances(self) -> dict[str, Floats]:
         """`importance` by gain and by splits."""
         return {"gain": self.importance("gain"), "splits": self.importance("splits")}
-
-
-def _plain(value: object) -> object:
-    """A parameter as a call writes it."""
-    return list(value) if isinstance(value, tuple) else value

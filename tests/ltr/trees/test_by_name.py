@@ -1,0 +1,24 @@
+"""What is said of features by name; trainings with it are in `test_lambdamart` and `test_binned`."""
+
+import pytest
+
+import ltr
+from ltr.trees.by_name import groups_of, read_by, require_features
+
+NAMES = ("bm25", "length", "age", "site")
+ASKED = ltr.LambdaMART(
+    monotone={"bm25": 1}, categorical=["site"], max_bins_by_feature={"age": 9}, interactions=[["bm25", "length"], ["site", "bm25"]]
+)
+
+
+def test_groups_are_those_named_and_each_other_feature():
+    assert groups_of(ASKED, NAMES).tolist() == [[True, True, False, False], [True, False, False, True], [False, False, True, False]]
+    assert groups_of(ltr.LambdaMART(), NAMES).shape == (0, 0)
+
+
+def test_every_name_is_one_of_the_data():
+    assert read_by(ASKED) == ("bm25", "site", "age")
+    require_features(ASKED, NAMES)
+    for missing in NAMES:
+        with pytest.raises(ValueError, match=f"no feature '{missing}' in this data set; it has "):
+            require_features(ASKED, tuple(name for name in NAMES if name != missing))
