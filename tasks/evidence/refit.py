@@ -103,7 +103,8 @@ class Refit(Evidence):
             from tasks.tracking import registry
 
             for name, trained in models.items():
-                made = registry.registered(self.name, run.tracker.run_of(trained.result.key), trained.result.digest)
+                run_id, categories = run.tracker.run_of(trained.result.key), trained.cell.columns.categories
+                made = registry.registered(self.name, run_id, trained.result.digest, categories)
                 versions[name] = f"{made.number} of {self.name}"
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 
