@@ -139,17 +139,14 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     """
     from tasks.tracking import registry
 
-    digest = challenger.result.digest
-    own = registry.registered(rule.name, run_id, digest, challenger.cell.columns.categories)
+    own = registry.registered(rule.name, run_id, challenger.result.digest, challenger.cell.columns.categories)
     champion = registry.version_of(rule.name, registry.CHAMPION)
-    found = Challenge(
-        challenger.ranker, rule.name, own.number, champion.number if champion else None, "first", "there was no champion", True
-    )
-    if champion is not None and champion.number == own.number:
-        why = f"the champion, version {champion.number}, is this very model"
-        found = replace(found, verdict="same", why=why, promoted=False)
-    elif champion is not None:
-        found = _held_against(champion, rule, challenger, found)
+    while True:
+        found = _met(champion, rule, challenger, own)
+        now = registry.version_of(rule.name, registry.CHAMPION) if found.promoted else champion
+        if (now and now.number) == (champion and champion.number):
+            break
+        champion = now  # another run's model took the place meanwhile, and is the one to beat
     if found.verdict != "same":
         tags = {"verdict": found.verdict, "met": str(found.champion), "promoted": str(found.promoted).lower()}
         own.note(tags, f"{found.why}{_listed(found.tiers)}")
@@ -160,6 +157,17 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     elif found.verdict not in ("first", "same"):
         own.set_alias(registry.CHALLENGER)
     return found
+
+
+def _met(champion: "registry.Version | None", rule: Champion, challenger: Trained, own: "registry.Version") -> Challenge:
+    """What becomes of a challenger, registered as `own`, where this is the champion."""
+    met = champion.number if champion else None
+    found = Challenge(challenger.ranker, rule.name, own.number, met, "first", "there was no champion", True)
+    if champion is None:
+        return found
+    if champion.number == own.number:
+        return replace(found, verdict="same", why=f"the champion, version {champion.number}, is this very model", promoted=False)
+    return _held_against(champion, rule, challenger, found)
 
 
 def _held_against(champion: "registry.Version", rule: Champion, challenger: Trained, found: Challenge) -> Challenge:

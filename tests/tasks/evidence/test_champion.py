@@ -6,6 +6,7 @@ from mlflow.tracking import MlflowClient
 
 from flows.pipeline import run
 from tasks.config.reading import parse
+from tasks.evidence import champion as champion_module
 from tasks.records import ConfigError
 from tasks.report.publish import report_page
 from tasks.tracking.lookup import find_columns, find_model
@@ -52,6 +53,26 @@ def test_only_a_better_model_becomes_champion(prefect_server, workplace):
     assert find_model("models:/search@champion").digest == better.models["trees"].digest
     again = challenge(GOOD)
     assert (again.verdict, again.version) == ("same", "2")
+
+
+def test_a_model_that_another_run_made_champion_meanwhile_is_the_one_to_beat(prefect_server, workplace, monkeypatch):
+    run(configured(POOR))
+    run(configured({"trees": {**GOOD["trees"], "n_trees": 60}}))
+    client, met = MlflowClient(tracking_uri()), []
+    client.set_registered_model_alias("search", "champion", "1")
+
+    def held_against(champion, *rest):
+        found = original(champion, *rest)
+        met.append((champion.number, found.verdict))
+        client.set_registered_model_alias("search", "champion", "2")  # as if the other run had ended just now
+        return found
+
+    original = champion_module._held_against
+    monkeypatch.setattr(champion_module, "_held_against", held_against)
+    found = challenge(GOOD)
+    assert met[0] == ("1", "better")
+    assert (met[1][0], found.champion, found.promoted) == ("2", "2", False)
+    assert client.get_model_version_by_alias("search", "champion").version == 2
 
 
 def test_what_ranks_today_may_be_the_champion_to_beat(prefect_server, workplace):
