@@ -1,14 +1,16 @@
 """Tables: Parquet, CSV and TSV files, read as they are named and not otherwise."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ltr.data.queries import Queries
 from tasks.config.data_section import Data
 from tasks.records import DataError
 from tasks.store.state import written_whole
@@ -206,6 +208,24 @@ def codes(frame: pl.DataFrame, name: str, categories: Sequence[str]) -> NDArray[
     )
     found = pl.DataFrame({"own": _names(frame[name])}).join(places, on="own", how="left", maintain_order="left")
     return found["place"].fill_null(float("nan")).to_numpy()
+
+
+def recoded(queries: Queries, now: Mapping[str, Sequence[str]], then: Mapping[str, Sequence[str]]) -> Queries:
+    """The data set with its features of categories as another list of them has their places.
+
+    Args:
+        now: the categories of each column, whose places the features are.
+        then: those that they become; NaN for one that is not among them. A column that has none here stays as it is.
+    """
+    moved = [name for name in queries.names if name in now and name in then and list(now[name]) != list(then[name])]
+    if not moved:
+        return queries
+    features = np.array(queries.features)
+    for name in moved:
+        places = np.append(codes(pl.DataFrame({name: pl.Series(now[name], dtype=pl.String)}), name, then[name]), np.nan)
+        column = features[:, queries.names.index(name)]
+        column[:] = places[np.where(np.isnan(column), len(places) - 1, column).astype(np.int64)]
+    return replace(queries, features=features)
 
 
 def _names(column: pl.Series) -> pl.Series:

@@ -19,6 +19,7 @@ from ltr.data.queries import in_order
 from ltr.metrics import significance
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
+from tasks.data.tables import recoded
 from tasks.evidence.drawing import title_of
 from tasks.evidence.drift import Drift, Profile, drift, profile, shifted
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
@@ -138,17 +139,14 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     """
     from tasks.tracking import registry
 
-    digest = challenger.result.digest
-    own = registry.registered(rule.name, run_id, digest)
+    own = registry.registered(rule.name, run_id, challenger.result.digest, challenger.cell.columns.categories)
     champion = registry.version_of(rule.name, registry.CHAMPION)
-    found = Challenge(
-        challenger.ranker, rule.name, own.number, champion.number if champion else None, "first", "there was no champion", True
-    )
-    if champion is not None and champion.digest == digest:
-        why = f"the champion, version {champion.number}, is this very model"
-        found = replace(found, verdict="same", why=why, promoted=False)
-    elif champion is not None:
-        found = _held_against(champion, rule, challenger, found)
+    while True:
+        found = _met(champion, rule, challenger, own)
+        now = registry.version_of(rule.name, registry.CHAMPION) if found.promoted else champion
+        if (now and now.number) == (champion and champion.number):
+            break
+        champion = now  # another run's model took the place meanwhile, and is the one to beat
     if found.verdict != "same":
         tags = {"verdict": found.verdict, "met": str(found.champion), "promoted": str(found.promoted).lower()}
         own.note(tags, f"{found.why}{_listed(found.tiers)}")
@@ -161,19 +159,35 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     return found
 
 
+def _met(champion: "registry.Version | None", rule: Champion, challenger: Trained, own: "registry.Version") -> Challenge:
+    """What becomes of a challenger, registered as `own`, where this is the champion."""
+    met = champion.number if champion else None
+    found = Challenge(challenger.ranker, rule.name, own.number, met, "first", "there was no champion", True)
+    if champion is None:
+        return found
+    if champion.number == own.number:
+        return replace(found, verdict="same", why=f"the champion, version {champion.number}, is this very model", promoted=False)
+    return _held_against(champion, rule, challenger, found)
+
+
 def _held_against(champion: "registry.Version", rule: Champion, challenger: Trained, found: Challenge) -> Challenge:
     """The comparison on the challenger's test queries, and how its training data differ from the champion's."""
     data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
     queries, version = open_queries(data.test), f"the champion, version {champion.number}"
     measures = [ltr.Measure.of(measure) for measure in rule.tiers]
+    model, columns = champion.model()
+    now, then = challenger.cell.columns.categories, columns.categories
     older = champion.profile()
-    found = replace(found, drift=drift(Profile.read(older), open_queries(data.train)) if older else ())
-    model = champion.model()
+    found = replace(found, drift=drift(Profile.read(older), recoded(open_queries(data.train), now, then)) if older else ())
     missing = [name for name in model.names if name not in queries.names]
     if missing:
         why = f"{version}, reads {missing[0]!r}, which these data do not have"
         return replace(found, verdict="not comparable", why=why, promoted=False)
-    seen = in_order(queries, model.names)
+    if other := [name for name in model.names if (name in now) != (name in then)]:
+        holds = ("numbers", "categories") if other[0] in now else ("categories", "numbers")
+        why = f"{version}, reads {other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical)"
+        return replace(found, verdict="not comparable", why=why, promoted=False)
+    seen = recoded(in_order(queries, model.names), now, then)
     theirs = table(evaluate(model, seen, [str(m) for m in measures], conventions), queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
     pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]

@@ -19,11 +19,11 @@ from ltr.data.queries import concatenate
 from tasks.config.ranker_section import SECTIONS
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
-from tasks.records import Cell, Fold, Trained, number_of, point_title
+from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
 from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
-from tasks.tracking.description import describe_fold
+from tasks.tracking.description import describe_fold, describe_run, logged_digests
 from tasks.training.cell import result_of, train
 
 TEMPLATE = """<h2>Trained on all data</h2>
@@ -70,13 +70,15 @@ class Refitted(Found):
 
 class Refit(Evidence):
     """Trains the chosen settings of `rankers`, by default of the best one on validation queries, on all data: training, validation and test
-    queries together. ``refit: true`` asks for that; with a `name` the model becomes a version in MLflow's registry.
+    queries together. ``refit: true`` asks for that; with a `name` the model becomes a version in MLflow's registry. `of` is the run whose
+    choice it is: on other data than that run's nothing is trained.
     """
 
     key: ClassVar[str] = "refit"
     last: ClassVar[bool] = True
     rankers: list[str] = []
     name: str | None = Field(None, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_. -]*$")
+    of: str | None = Field(None, exclude_if=lambda of: of is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -93,6 +95,20 @@ class Refit(Evidence):
         if not config.alone:
             raise ValueError("refit: no ranker learns from the data's own features")
 
+    def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
+        if self.of is None:
+            return
+        from tasks.tracking.runs import find_run
+
+        before, (_, _, entries) = find_run(self.of).data_digests(), describe_run(config, folds)
+        now = logged_digests(entries)
+        other = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        if before and other:
+            raise DataError(
+                f"refit: the data are not those of run {self.of[:8]} any more ({', '.join(other[:3])}), and what it chose was chosen on them; "
+                "run the configuration again, and refit that run"
+            )
+
     def gather(self, run: Gathering) -> Refitted:
         """Trains the models and notes them in MLflow."""
         run.progress.begin("training on all data")
@@ -103,7 +119,8 @@ class Refit(Evidence):
             from tasks.tracking import registry
 
             for name, trained in models.items():
-                made = registry.registered(self.name, run.tracker.run_of(trained.result.key), trained.result.digest)
+                run_id, categories = run.tracker.run_of(trained.result.key), trained.cell.columns.categories
+                made = registry.registered(self.name, run_id, trained.result.digest, categories)
                 versions[name] = f"{made.number} of {self.name}"
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 

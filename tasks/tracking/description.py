@@ -44,6 +44,11 @@ def describe_fold(fold: Fold, suffix: str = "") -> Iterable[LoggedDataset]:
         yield LoggedDataset(f"{role}{suffix}", role, about.content, json.dumps({"store": name}), json.dumps(profile))
 
 
+def logged_digests(data: Iterable[LoggedDataset]) -> dict[str, str]:
+    """The digests of data sets by name, as MLflow keeps them: their field holds 36 characters."""
+    return {entry.name: entry.digest[:36] for entry in data}
+
+
 def prefect_tags() -> dict[str, str]:
     """Page of the Prefect run that is under way; none outside of one."""
     if not flow_run.id:

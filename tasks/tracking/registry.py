@@ -11,7 +11,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 import ltr
-from tasks.records import DataError
+from tasks.records import Columns, DataError
+from tasks.store.cells import read_columns
 from tasks.tracking.tracker import PARENT, fluent, opened, patient
 
 CHAMPION, CHALLENGER = "champion", "challenger"
@@ -33,9 +34,11 @@ class Version:
         """Digest of its model, as it was registered."""
         return self.tags.get("digest", "")
 
-    def model(self) -> ltr.Ranker:
-        """The ranker itself."""
-        return model_of(f"models:/{self.name}/{self.number}")
+    def model(self) -> tuple[ltr.Ranker, Columns]:
+        """The ranker itself, and how the files were read that it learned from."""
+        with TemporaryDirectory() as temporary:
+            folder = download_version(f"models:/{self.name}/{self.number}", Path(temporary))
+            return ltr.load(folder), read_columns(folder) or Columns()
 
     def profile(self) -> str | None:
         """That of the data it was trained on, as text (`tasks.evidence.drift`); None where its run kept none."""
@@ -60,8 +63,9 @@ class Version:
 
 
 @patient
-def registered(name: str, run_id: str, digest: str) -> Version:
-    """The version of the model that a cell's run logged; made once for a digest, found afterwards."""
+def registered(name: str, run_id: str, digest: str, categories: Mapping[str, tuple[str, ...]]) -> Version:
+    """The version of the model that a cell's run logged; made once for a digest and the categories of its data's columns, of whose places
+    alone the digest knows, and found afterwards."""
     client, _ = opened()
     try:
         client.create_registered_model(name)
@@ -69,8 +73,9 @@ def registered(name: str, run_id: str, digest: str) -> Version:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
     for version in client.search_model_versions(f"name = '{name}'"):
-        if version.tags.get("digest") == digest:
-            return _version(version, client)
+        found = _version(version, client)
+        if found.digest == digest and (not categories or found.model()[1].categories == categories):
+            return found
     outputs = client.get_run(run_id).outputs
     assert outputs is not None
     model_id = outputs.model_outputs[0].model_id
@@ -79,21 +84,11 @@ def registered(name: str, run_id: str, digest: str) -> Version:
     return _version(client.get_model_version(name, made.version), client)
 
 
-def model_of(address: str) -> ltr.Ranker:
-    """The model at ``models:/NAME@ALIAS`` or ``models:/NAME/VERSION``.
-
-    Raises:
-        DataError: where the registry has none there.
-    """
-    with TemporaryDirectory() as folder:
-        return ltr.load(download_version(address, Path(folder)))
-
-
 def download_version(address: str, folder: Path) -> Path:
     """The folder of a registered model's own files, below `folder`.
 
     Raises:
-        DataError: as `model_of`.
+        DataError: where the registry has none at the address.
     """
     opened()
     with fluent():

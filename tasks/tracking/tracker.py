@@ -447,6 +447,11 @@ class Tracked:
         """The cells of this run."""
         return [run for run in tracked() if run.tags.get(PARENT) == self.id]
 
+    def data_digests(self) -> dict[str, str]:
+        """The digests of its data sets by name (`tasks.tracking.description.logged_digests`)."""
+        inputs = self.client.get_run(self.id).inputs
+        return {one.dataset.name: one.dataset.digest for one in inputs.dataset_inputs} if inputs else {}
+
     def download(self, path: str) -> Path:
         """An artifact as a local file."""
         return Path(self.client.download_artifacts(self.id, path))

@@ -17,7 +17,7 @@ from tasks.data.ingest import ingest
 from tasks.store.datasets import open_queries
 from tasks.tracking.lookup import find_model
 from tasks.tracking.runs import find_cell
-from tasks.tracking.tracker import tracking_uri
+from tasks.tracking.tracker import tracked, tracking_uri
 from tests.conftest import make_queries
 
 
@@ -126,6 +126,18 @@ def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
     assert np.array_equal(scores[0], scores[1])
     code, _, err = answered(capsys, "refit", f"{run_id[:8]}:net")
     assert (code, "refit.rankers: no ranker 'net'; there are: ridge, trees" in err) == (1, True)
+
+
+def test_what_was_chosen_on_other_data_is_not_refitted(run_id, capsys):
+    table().write_csv("kept.csv")
+    runs = len(tracked())
+    try:
+        table(n=40).write_csv("train.csv")
+        code, out, err = answered(capsys, "refit", f"{run_id[:8]}:trees", "--register", "moved")
+    finally:
+        os.replace("kept.csv", "train.csv")
+    assert (code, out, len(tracked())) == (1, "", runs)
+    assert f"refit: the data are not those of run {run_id[:8]} any more (train 1, valid 1, test 1)" in err
 
 
 def read_all(frame):

@@ -6,9 +6,10 @@ from mlflow.tracking import MlflowClient
 
 from flows.pipeline import run
 from tasks.config.reading import parse
+from tasks.evidence import champion as champion_module
 from tasks.records import ConfigError
 from tasks.report.publish import report_page
-from tasks.tracking.lookup import find_model
+from tasks.tracking.lookup import find_columns, find_model
 from tasks.tracking.tracker import tracking_uri
 
 CONFIG = {
@@ -54,6 +55,26 @@ def test_only_a_better_model_becomes_champion(prefect_server, workplace):
     assert (again.verdict, again.version) == ("same", "2")
 
 
+def test_a_model_that_another_run_made_champion_meanwhile_is_the_one_to_beat(prefect_server, workplace, monkeypatch):
+    run(configured(POOR))
+    run(configured({"trees": {**GOOD["trees"], "n_trees": 60}}))
+    client, met = MlflowClient(tracking_uri()), []
+    client.set_registered_model_alias("search", "champion", "1")
+
+    def held_against(champion, *rest):
+        found = original(champion, *rest)
+        met.append((champion.number, found.verdict))
+        client.set_registered_model_alias("search", "champion", "2")  # as if the other run had ended just now
+        return found
+
+    original = champion_module._held_against
+    monkeypatch.setattr(champion_module, "_held_against", held_against)
+    found = challenge(GOOD)
+    assert met[0] == ("1", "better")
+    assert (met[1][0], found.champion, found.promoted) == ("2", "2", False)
+    assert client.get_model_version_by_alias("search", "champion").version == 2
+
+
 def test_what_ranks_today_may_be_the_champion_to_beat(prefect_server, workplace):
     today = challenge({"today": {"kind": "column", "feature": "f2"}})
     assert (today.verdict, today.promoted) == ("first", True)
@@ -84,6 +105,41 @@ def test_data_that_have_moved_are_reported_and_a_model_that_cannot_read_them_is_
     assert narrow.verdict == "not comparable"
     assert not narrow.promoted
     assert "reads 'f3', which these data do not have" in narrow.why
+
+
+def test_a_champion_reads_categories_by_their_names(prefect_server, workplace):
+    rng = np.random.default_rng(3)
+    worth = dict(zip("abcdefgh", (3, 0, 4, 1, 3, 0, 2, 4), strict=True))
+    trees = {"trees": {"kind": "lambdamart", "n_trees": 15, "n_leaves": 8, "min_docs_in_leaf": 5, "cat_l2": 0.1, "cat_smooth": 0.1}}
+
+    def night(sites, kind=str, **changes):
+        shares = np.where(np.array(list(sites)) == "a", 0.01, 1.0)
+        rows = [(q, s, rng.normal()) for q in range(120) for s in rng.choice(list(sites), 10, p=shares / shares.sum())]
+        lines = [f"q{q},{round(np.clip(worth[s] + 0.5 * x, 0, 4))},{kind(s)},{x:.4f}" for q, s, x in rows]
+        (workplace / "now.csv").write_text("\n".join(["query,label,site,x", *lines]) + "\n")
+        return challenge(trees, data={"files": "now.csv", "categorical": ["site"], **changes})
+
+    assert night("bcdefgh").verdict == "first"
+    found = night("abcdefgh")  # a rare site that comes first, so that every other one has another place
+    (tier,) = found.tiers
+    assert abs(tier.difference) < 0.05
+    assert next(entry.index for entry in found.drift if entry.name == "site") < 0.25
+    numbers = night("abcdefgh", ord, categorical=[])
+    assert numbers.verdict == "not comparable"
+    assert "reads 'site' as categories, which holds numbers here (data.categorical)" in numbers.why
+
+
+def test_the_same_trees_over_other_categories_are_another_version(prefect_server, workplace):
+    rng = np.random.default_rng(3)
+    rows = [(q, k, rng.normal()) for q in range(60) for k in rng.integers(0, 5, 8)]
+    trees = {"trees": {"kind": "lambdamart", "n_trees": 9, "min_docs_in_leaf": 3, "cat_l2": 0.1, "cat_smooth": 0.1}}
+    found = []
+    for sites in ("abcde", "vwxyz", "vwxyz"):
+        lines = [f"q{q},{(k * 2) % 5},{sites[k]},{x:.4f}" for q, k, x in rows]
+        (workplace / "now.csv").write_text("\n".join(["query,label,site,x", *lines]) + "\n")
+        found.append(challenge(trees, data={"files": "now.csv", "categorical": ["site"]}))
+    assert [one.version for one in found] == ["1", "2", "2"]
+    assert find_columns("models:/search/2").categories == {"site": tuple("vwxyz")}
 
 
 def test_a_champion_is_one_model(prefect_server, workplace):

@@ -35,8 +35,15 @@ def test_refitting_is_asked_for_in_a_configuration_too():
 
 
 def test_a_resolved_configuration_can_be_run_again():
-    config = parse({"data": {"files": "a.csv"}, "refit": {"name": "shop"}})
-    assert parse(config.model_dump(mode="json")) == config
+    for refit in ({"name": "shop"}, {"of": "1234abcd"}):
+        config = parse({"data": {"files": "a.csv"}, "refit": refit})
+        assert parse(config.model_dump(mode="json")) == config
+
+
+def test_a_run_that_refits_its_own_choice_is_known_by_what_it_was_known_by():
+    """Its digest finds the runs of before there was `of`."""
+    config = parse({"data": {"files": "a.csv"}, "refit": True})
+    assert config.model_dump(mode="json")["refit"] == {"rankers": [], "name": None}
 
 
 def test_the_point_with_the_best_mean_over_the_folds():
