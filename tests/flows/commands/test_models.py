@@ -34,3 +34,23 @@ def test_explain_says_why_a_document_stands_above_another(workplace, capsys):
     assert main([*common, "--above", "1"]) == 1
     assert "--above, --below and -o are of one --query" in capsys.readouterr().err
     assert main([*common, "--query", "1", "--segment", "a=b"]) == 1
+
+
+def test_evaluate_says_where_a_model_was_trained_by_other_rules(workplace, capsys):
+    queries = make_queries(20, seed=4)
+    lines = (
+        f"{queries.labels[k]:g} qid:{q} {' '.join(f'{j + 1}:{value!r}' for j, value in enumerate(queries.features[k].tolist()))}"
+        for q, (a, b) in enumerate(pairwise(queries.offsets))
+        for k in range(a, b)
+    )
+    Path("d.txt").write_text("\n".join(lines) + "\n")
+    strict = ltr.Conventions(threshold=3, gain="linear")
+    ltr.save(ltr.LambdaMART(n_trees=5, min_docs_in_leaf=5, conventions=strict).fit(queries), "m")
+    command = ["evaluate", "--model", "m", "--data", "d.txt", "--measure", "map"]
+    assert main(command) == 0
+    err = capsys.readouterr().err
+    assert "trained by other rules than it is measured by (threshold 3 and not " in err
+    own = ["--set", "conventions.threshold=3", "--set", "conventions.gain=linear"]
+    assert " ".join(own) in err
+    assert main([*command, *own]) == 0
+    assert "other rules" not in capsys.readouterr().err
