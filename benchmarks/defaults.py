@@ -113,7 +113,7 @@ def average(train: Queries, valid: Queries, seed: int) -> Predict:
 def lightgbm(train: Queries, valid: Queries, seed: int, rounds: int = 500, **settings: Any) -> Predict:
     from lightgbm import LGBMRanker, early_stopping
 
-    given = {"eval_set": [(valid.features, valid.labels)], "eval_group": [np.diff(valid.offsets)], "eval_at": [10]}
+    given = {"eval_X": valid.features, "eval_y": valid.labels, "eval_group": [np.diff(valid.offsets)], "eval_at": [10]}
     model = LGBMRanker(n_estimators=rounds, verbose=-1, **settings)
     stop = early_stopping(PATIENCE, verbose=False)
     return model.fit(train.features, train.labels, group=np.diff(train.offsets), callbacks=[stop], **given).predict
