@@ -72,6 +72,10 @@ class Trees:
         if not len(self.n_codes):
             object.__setattr__(self, "n_codes", np.zeros(len(self.feature), np.int32))
 
+    def __getstate__(self) -> dict[str, Array]:
+        """The arrays, of which copies are made: what `_by_bits` made of them has addresses of this process's code."""
+        return {name: getattr(self, name) for name in _KINDS}
+
     def __repr__(self) -> str:
         """How many there are, in a line."""
         return f"Trees({self.n_trees} trees, {len(self.value)} leaves)"

@@ -1,5 +1,7 @@
 """Scores of an ensemble: by bits, by walking down, and refused."""
 
+import copy
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -101,3 +103,17 @@ def test_codes_that_do_not_fit_are_no_trees(change):
     assert Trees.restored(arrays, 2).codes.tolist() == [1, 3, 2]
     with pytest.raises(ValueError, match="arrays that are no trees on 2 features"):
         Trees.restored({**arrays, **change}, 2)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize(
+    "model", [ltr.LambdaMART(n_trees=4), ltr.RankBoost(rounds=4), ltr.Average(ltr.LambdaMART(n_trees=3), copies=2)]
+)
+def test_copies_predict_after_the_model_has(model, copied):
+    """As in a pool of processes of scikit-learn."""
+    queries = make_queries(40)
+    fitted = model.fit(queries)
+    scores = fitted.predict(queries.features)
+    again = copied(fitted)
+    assert again.predict(queries.features).tolist() == scores.tolist()
+    assert again.digest == fitted.digest
