@@ -2,9 +2,14 @@
 
 import argparse
 import json
+import sys
+from typing import TYPE_CHECKING
 
 from flows import make_state_folder
 from flows.commands.opening import config_of, opened, working
+
+if TYPE_CHECKING:
+    from ltr import Conventions
 
 MEASURES = ("ndcg_1", "ndcg_3", "ndcg_5", "ndcg_10", "map", "mrr")
 """That `evaluate` takes where none is asked for."""
@@ -67,7 +72,8 @@ def evaluate(given: argparse.Namespace) -> int:
     with working("measuring"):
         from tasks.evidence.explanation import explained
 
-        rows = explained(model, queries, given.measure or MEASURES, config.core_conventions, given.convention)
+        used = config.core_conventions
+        rows = explained(model, queries, given.measure or MEASURES, used, given.convention)
     for row in rows:
         theirs = f"   by {given.convention}'s rules {row.theirs:.5f}" if given.convention else ""
         print(f"{row.measure:14} {row.value:.5f}{theirs}")
@@ -81,9 +87,21 @@ def evaluate(given: argparse.Namespace) -> int:
             before = shift.value
         if still:
             print(f"  nothing moves by: {', '.join(still)}")
+    if told := _other_rules(model.conventions, used):
+        print(told, file=sys.stderr)
     if given.json:
         print(json.dumps({row.measure: row.as_json() for row in rows}))
     return 0
+
+
+def _other_rules(trained: "Conventions", used: "Conventions") -> str:
+    """Says by which rules a model was trained that are not those by which it is measured; nothing where there are none."""
+    other = {name: value for name, value in vars(trained).items() if value != getattr(used, name)}
+    if not other:
+        return ""
+    rules = ", ".join(f"{name} {value} and not {getattr(used, name)}" for name, value in other.items())
+    options = " ".join(f"--set conventions.{name}={value}" for name, value in other.items())
+    return f"the model was trained by other rules than it is measured by ({rules}); by its own: {options}"
 
 
 def explain(given: argparse.Namespace) -> int:

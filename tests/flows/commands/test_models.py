@@ -34,3 +34,22 @@ def test_explain_says_why_a_document_stands_above_another(workplace, capsys):
     assert main([*common, "--above", "1"]) == 1
     assert "--above, --below and -o are of one --query" in capsys.readouterr().err
     assert main([*common, "--query", "1", "--segment", "a=b"]) == 1
+
+
+def test_evaluate_says_that_a_model_was_trained_by_other_rules(workplace, capsys):
+    queries = make_queries(20, seed=4, clicks=False)
+    lines = [
+        f"{int(queries.labels[k])} qid:{q} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(queries.features[k]))
+        for q, (a, b) in enumerate(pairwise(queries.offsets))
+        for k in range(a, b)
+    ]
+    Path("d.txt").write_text("\n".join(lines) + "\n")
+    rules = ltr.Conventions(gain="linear", threshold=1)
+    ltr.save(ltr.LeastSquares(conventions=rules).fit(queries), "m")
+    command = ["evaluate", "--model", "m", "--data", "d.txt", "--measure", "ndcg_10"]
+    own = ["--set", "conventions.threshold=1", "--set", "conventions.gain=linear"]
+    assert main(command) == 0
+    told = "trained by other rules than it is measured by (threshold 1 and not 2, gain linear and not exp2); by its own: "
+    assert f"{told}{' '.join(own)}\n" in capsys.readouterr().err
+    assert main([*command, *own]) == 0
+    assert "other rules" not in capsys.readouterr().err
