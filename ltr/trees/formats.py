@@ -67,13 +67,23 @@ _MARGINS = ("rank:", "reg:squarederror", "reg:absoluteerror", "reg:pseudohuberer
 # --- written ------------------------------------------------------------------------------------------------------------
 
 
+_LIGHTGBM_ZERO = np.float32(1e-35)
+"""LightGBM's kZeroThreshold, on both sides of 0."""
+
+
 def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
     """A LightGBM model, version 4, that ``lightgbm.Booster(model_file=…)`` opens; its raw scores are the ensemble's, to the bit.
 
     Raises:
-        ValueError: for a feature name with a space, which LightGBM separates names by.
+        ValueError: for a feature name with a space, which LightGBM separates names by, and for a split between values that are all 0 to it.
     """
     check_names(names, r"\s", "LightGBM separates feature names by spaces")
+    lost = (trees.n_codes == 0) & (trees.threshold != 0) & (np.abs(trees.threshold) < _LIGHTGBM_ZERO)
+    for node in np.flatnonzero(lost)[:1]:
+        raise ValueError(
+            f"LightGBM reads values up to {_LIGHTGBM_ZERO:g} as 0, and the trees split {names[trees.feature[node]]!r} at "
+            f"{trees.threshold[node]:g}; multiply the feature by a power of 10, and train again"
+        )
     blocks = [_lightgbm_tree(k, trees.between(k, k + 1)) for k in range(trees.n_trees)]
     header = {
         "num_class": 1,

@@ -265,3 +265,20 @@ def test_names_that_a_format_cannot_hold():
         formats.lightgbm_text(stump(0.5), ("a", "b c"))
     with pytest.raises(ValueError, match=r"no feature names with \[, \] or <; rename 'b\[1\]'"):
         formats.xgboost_document(stump(0.5), ("a", "b[1]"))
+
+
+def test_splits_that_lightgbm_does_not_see_are_refused():
+    """It reads values up to 1e-35 as 0 where it predicts, whatever a threshold says."""
+    queries = make_queries(30)
+    model = ltr.LambdaMART(n_trees=2, min_docs_in_leaf=5)
+    tiny = replace(queries, features=queries.features * np.float32(1e-38))
+    fitted = model.fit(tiny)
+    with pytest.raises(
+        ValueError, match=r"LightGBM reads values up to 1e-35 as 0, and the trees split 'f\d' at -?[\d.]+e-\d\d; multiply"
+    ):
+        formats.lightgbm_text(fitted.trees, fitted.names)
+    lightgbm = pytest.importorskip("lightgbm")
+    small = replace(queries, features=queries.features * np.float32(1e-30))
+    fitted = model.fit(small)
+    booster = lightgbm.Booster(model_str=formats.lightgbm_text(fitted.trees, fitted.names))
+    assert booster.predict(small.features, raw_score=True).tolist() == fitted.predict(small.features).tolist()
