@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.sparse import dense_blocks, is_sparse, parts_of, sparse_features, stacked, widened
 
@@ -201,7 +202,7 @@ class Queries(Named):
 def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArray[Any]:
     """An array of this type and number of dimensions."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(unmasked(given))
         if array.dtype.kind not in "biufO" or (kind is np.int64 and array.dtype.kind in "fO" and (array % 1 != 0).any()):
             raise TypeError
         array = np.ascontiguousarray(array, kind)

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.data.masked import unmasked
 from ltr.kernels.kernel import (
     F8_1D,
     F8_2D,
@@ -201,7 +202,7 @@ def evaluate(
 
 def _numbers(name: str, given: ArrayLike, kind: type) -> NDArray[Any]:
     try:
-        return np.require(given, kind, ["C", "W"])  # kernels take arrays that can be written to
+        return np.require(unmasked(given), kind, ["C", "W"])  # kernels take arrays that can be written to
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name}: {' '.join(repr(given).split())[:60]} is no array of numbers") from None
 

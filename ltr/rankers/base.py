@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
 from ltr.data.queries import Queries
@@ -492,15 +493,16 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
         missing = [name for name in names if name not in list(columns)]
         if missing:
             raise ValueError(f"features missing in the data: {_few(missing)}")
+        require_distinct(list(columns), "features")
         frame = cast(Frame, features)[list(names)]
-        features = frame.to_numpy()
-    try:
-        array = np.ascontiguousarray(features, np.float32)
-    except (TypeError, ValueError):
-        if columns is not None and (text := [name for name in names if not _is_numeric(frame[name])]):
+        if text := [name for name in names if not _is_numeric(frame[name])]:
             raise ValueError(
                 f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
-            ) from None
+            )
+        features = frame.to_numpy()
+    try:
+        array = np.ascontiguousarray(unmasked(features), np.float32)
+    except (TypeError, ValueError):
         meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
         raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None
     if array.ndim != 2 or array.shape[1] != len(names):
@@ -508,13 +510,23 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
     return array
 
 
-def _is_numeric(column: ArrayLike) -> bool:
-    """Whether all of a frame's column can be numbers."""
+def require_distinct(columns: list[str], what: str) -> None:
+    """Raises ValueError where two columns have one name, and nobody knows which is meant."""
+    if len({*columns}) < len(columns):
+        raise ValueError(f"{what}: two columns are called {next(name for name in columns if columns.count(name) > 1)!r}")
+
+
+_NO_NUMBERS = ("category", "categorical", "enum", "date", "timedelta", "duration", "time", "period")
+"""How the names of types begin, in pandas and polars, that hold numbers only as their own code."""
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether all of a frame's column can be numbers, and means them."""
     try:
         np.asarray(column, np.float32)
     except (TypeError, ValueError):
         return False
-    return True
+    return not f"{column.dtype}".lower().startswith(_NO_NUMBERS)
 
 
 def checked_sparse(features: object, names: tuple[str, ...]) -> SparseFeatures:

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
+from ltr.data.masked import unmasked
 from ltr.data.queries import Queries
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
-from ltr.rankers.base import Features, Frame
+from ltr.rankers.base import Features, Frame, require_distinct
 
 
 def queries_from(
@@ -169,11 +170,12 @@ def columns_of(X: Features) -> list[str]:
     """Columns of a frame; none of an array, or of a frame whose columns are numbered.
 
     Raises:
-        ValueError: for a lazy frame.
+        ValueError: for a lazy frame, and for two columns of one name.
     """
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
     columns = list(getattr(X, "columns", ()))
+    require_distinct(columns, "X")
     return columns if all(isinstance(name, str) for name in columns) else []
 
 
@@ -187,14 +189,14 @@ def _labels(y: ArrayLike) -> Floats:
 
 
 def _plain(values: Any) -> Any:
-    """A column of pandas that may hold its own missing value, with NaN in place of that; a sparse matrix with all its numbers; others
-    as they are."""
+    """A column of pandas that may hold its own missing value, and a masked array, with NaN in place of that; a sparse matrix with all its
+    numbers; others as they are."""
     if hasattr(values, "toarray"):
         require_places(values)
         return values.toarray()
     if getattr(values, "dtype", None) is not None and hasattr(values.dtype, "na_value") and f"{values.dtype}".lower() in _NULLABLE:
         return values.to_numpy(np.float64, na_value=np.nan)
-    return values
+    return unmasked(values)
 
 
 _NULLABLE = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}

@@ -1,6 +1,9 @@
 """Tables become the queries that they say, whatever form they have; the estimator's tests hold the rest."""
 
+from datetime import datetime
+
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -47,3 +50,26 @@ def test_what_is_read_later_is_read_by_name_and_by_category():
         ltr.queries_from(pl.DataFrame({"a": [1], "qid": [1]}).lazy(), [1])
     with pytest.raises(ValueError, match="features missing in the data: b"):
         reading.features(pl.DataFrame({"a": ["low"]}))
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_columns_that_hold_numbers_only_as_their_own_code(library):
+    """A ranker knows nothing of a column's categories, and numbers in their place would be read as other ones."""
+    rng = np.random.default_rng(1)
+    numbers = {name: rng.integers(1, 5, 120).astype(float) for name in "ab"}
+    model = ltr.LambdaMART(n_trees=2).fit(ltr.queries_from(library.DataFrame(numbers), rng.integers(0, 3, 120), group=[10] * 12))
+    sites = [f"{site:g}" for site in numbers["b"]]
+    times = [datetime(2026, 1, int(day)) for day in numbers["b"]]
+    kinds = (pd.Categorical(numbers["b"]), times) if library is pd else (pl.Series(sites, dtype=pl.Categorical), times)
+    for column in kinds:
+        with pytest.raises(ValueError, match="column 'b' holds no numbers"):
+            model.predict(library.DataFrame(numbers | {"b": column}))
+
+
+def test_two_columns_of_one_name_are_refused():
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(20, 3)), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="two columns are called 'a'"):
+        ltr.queries_from(frame, np.arange(20) % 2, group=[10, 10])
+    model = ltr.LeastSquares().fit(ltr.queries_from(frame.iloc[:, :2], np.arange(20) % 2, group=[10, 10]))
+    with pytest.raises(ValueError, match="two columns are called 'a'"):
+        model.predict(frame)

@@ -53,7 +53,15 @@ def on_thresholds(trees, features):
 def test_trees_score_alike_in_the_formats_own_reader(workplace, to, missing):
     """Splits at 0 and −0, between the smallest numbers, and of all values from the missing ones are among the nodes."""
     queries = data(missing)
-    odd = [stump(0.0), stump(-0.0, True), stump(1e-35 if to == "lightgbm" else 1e-45), stump(np.inf), stump(np.inf, True), stump(3.4028235e38), stump(-1e-30)]
+    odd = [
+        stump(0.0),
+        stump(-0.0, True),
+        stump(1e-35 if to == "lightgbm" else 1e-45),
+        stump(np.inf),
+        stump(np.inf, True),
+        stump(3.4028235e38),
+        stump(-1e-30),
+    ]
     model = grown(queries)
     model = replace(model, trees=join([model.trees, *odd, model.trees.first(1)]))
     features = on_thresholds(model.trees, queries.features)
