@@ -58,6 +58,7 @@ def _over(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--model",
         required=True,
+        type=_not_empty,
         metavar="M",
         help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
     )
@@ -88,7 +89,7 @@ def _training(commands: Any) -> None:
     )
 
     refit = _command(commands, "refit", training.refit, "train what a finished run chose on all its data")
-    refit.add_argument("run", metavar="RUN[:RANKER]", help="the best ranker where none is named")
+    refit.add_argument("run", type=_not_empty, metavar="RUN[:RANKER]", help="the best ranker where none is named")
     refit.add_argument("--register", type=_not_empty, metavar="NAME", help="add the model to MLflow's registry under this name")
     _json_line(refit)
     refit.set_defaults(fresh=False, runner=None, record=None)
@@ -247,7 +248,9 @@ def _models(commands: Any) -> None:
     optimality.add_argument("-o", "--output", metavar="PAGE.html", help="write the page with the figures there")
 
     predict = _command(commands, "predict", models.predict_scores, "score a file with a model")
-    predict.add_argument("--model", required=True, metavar="M", help="a model's folder, an MLflow run, or models:/NAME@ALIAS")
+    predict.add_argument(
+        "--model", required=True, type=_not_empty, metavar="M", help="a model's folder, an MLflow run, or models:/NAME@ALIAS"
+    )
     predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
     predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
     _settable(predict, "a key of the configuration, such as label=grade (data.label=grade is the same)")
@@ -256,6 +259,7 @@ def _models(commands: Any) -> None:
     export.add_argument(
         "--model",
         required=True,
+        type=_not_empty,
         metavar="M",
         help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's or XGBoost's",
     )
@@ -280,7 +284,7 @@ def _models(commands: Any) -> None:
     export.add_argument("--json", action="store_true", help="print what was done as JSON")
 
     compare = _command(commands, "compare", models.compare, "paired tests of finished runs from their stored per-query values")
-    compare.add_argument("runs", nargs="+", metavar="RUN[:RANKER]")
+    compare.add_argument("runs", nargs="+", type=_not_empty, metavar="RUN[:RANKER]")
     compare.add_argument("--measure", action="append", default=[], metavar="MEASURE", help="default: all that the runs share")
     compare.add_argument("--margin", type=float, metavar="M", help="also test that a run loses no more than M against another")
     compare.add_argument(

@@ -41,6 +41,8 @@ def test_help_is_instant_and_wrong_usage_is_2(tmp_path):
         (["clicks", "log.csv", "--seed", "-1"], 2, "--seed: '-1': a whole number, 0 or more"),
         (["offpolicy", "log.csv", "new.csv", "--seed", "x"], 2, "--seed: 'x': a whole number, 0 or more"),
         (["refit", "RUN", "--register", ""], 2, "--register: it is empty"),
+        (["refit", ""], 2, "RUN[:RANKER]: it is empty"),
+        (["compare", "RUN", ""], 2, "RUN[:RANKER]: it is empty"),
         (["ui", "--mlflow-port", "65536"], 2, "--mlflow-port: '65536': a port is a whole number from 1 to 65,535"),
         (["serve", "c.yaml", "--cron", "* * * * *", "--prefect-port", "-1"], 2, "--prefect-port: '-1': a port is a whole number"),
         (["compare", "a", "b", "--level", "0.9"], 1, "compare: --level 0.9 is of the scorecard's bounds; --tier MEASURE asks"),
