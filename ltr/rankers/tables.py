@@ -39,9 +39,19 @@ def queries_from(
             they first appear; see `weighed`.
         query: or the column of a frame that holds the query of each row, and is no feature.
 
+    A categorical column counts as the places of its type's categories; tables that belong together need one type.
+
     Raises:
-        ValueError: for features that are not numbers, shapes that differ, and queries given twice or not at all.
+        ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and a column of polars'
+            Categorical, whose type has no categories: those of its rows would be numbered otherwise in another table.
     """
+    for name in columns_of(X):
+        column: Any = cast(Frame, X)[name]
+        if name != query and f"{column.dtype}".startswith("Categorical"):
+            raise ValueError(
+                f"column {name!r}: Categorical has categories of its rows alone, which other tables would number otherwise; cast it to "
+                "polars.Enum with all of them, or take ltr.Estimator, which remembers them"
+            )
     queries = Reading(query, categories=categories_of(X, query)).queries(X, y, qid, group)
     return queries if sample_weight is None else weighed(queries, sample_weight)
 

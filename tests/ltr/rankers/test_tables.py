@@ -73,3 +73,11 @@ def test_two_columns_of_one_name_are_refused():
     model = ltr.LeastSquares().fit(ltr.queries_from(frame.iloc[:, :2], np.arange(20) % 2, group=[10, 10]))
     with pytest.raises(ValueError, match="two columns are called 'a'"):
         model.predict(frame)
+
+
+def test_categories_that_depend_on_the_rows_are_refused():
+    frame = pl.DataFrame({"a": [1.0, 2.0], "site": pl.Series(["x", "y"], dtype=pl.Categorical)})
+    with pytest.raises(ValueError, match=r"column 'site': Categorical has categories of its rows alone.*polars\.Enum"):
+        ltr.queries_from(frame, [0, 1], group=[2])
+    known = frame.with_columns(pl.col("site").cast(pl.Enum(["w", "x", "y"])))
+    assert ltr.queries_from(known, [0, 1], group=[2]).features[:, 1].tolist() == [1, 2]
