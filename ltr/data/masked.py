@@ -1,4 +1,4 @@
-"""Masked arrays, of which numpy otherwise takes what lies below the mask."""
+"""Values with a mask, numpy's and those of pandas' nullable columns: numpy otherwise takes what lies below the mask, or objects."""
 
 from typing import Any
 
@@ -6,7 +6,14 @@ import numpy as np
 
 
 def unmasked(values: Any) -> Any:
-    """Masked entries as missing ones, NaN; whatever is no masked array as it is."""
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
+    """Masked entries as missing ones, NaN; whatever has no mask as it is."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
+    kind = getattr(values, "dtype", None)
+    if hasattr(kind, "na_value") and f"{kind}".lower() in _NULLABLE:
+        return values.to_numpy(np.float64, na_value=np.nan)
+    return values
+
+
+_NULLABLE = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
+"""Pandas' types of numbers that may be missing, in small letters."""

@@ -241,6 +241,8 @@ def _next_group(groups: Floats, begun: int, members: Ints) -> int:
     """Writes the ranks of the documents that are in one group with that at rank `begun`; how many they are: 0 where an earlier rank is one
     of them, or it is in none."""
     group, n = groups[begun], 0
+    if np.isnan(group):
+        return 0
     for k in range(np.uint64(begun)):
         if groups[k] == group:
             return 0

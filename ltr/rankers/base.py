@@ -494,12 +494,7 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
         if missing:
             raise ValueError(f"features missing in the data: {_few(missing)}")
         require_distinct(list(columns), "features")
-        frame = cast(Frame, features)[list(names)]
-        if text := [name for name in names if not _is_numeric(frame[name])]:
-            raise ValueError(
-                f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
-            )
-        features = frame.to_numpy()
+        features = _numbers(cast(Frame, features)[list(names)], names)
     try:
         array = np.ascontiguousarray(unmasked(features), np.float32)
     except (TypeError, ValueError):
@@ -520,13 +515,28 @@ _NO_NUMBERS = ("category", "categorical", "enum", "date", "timedelta", "duration
 """How the names of types begin, in pandas and polars, that hold numbers only as their own code."""
 
 
-def _is_numeric(column: Any) -> bool:
-    """Whether all of a frame's column can be numbers, and means them."""
+def _numbers(frame: Frame, names: tuple[str, ...]) -> Floats32:
+    kinds = zip(names, getattr(frame, "dtypes", ()), strict=False)
+    text = [name for name, kind in kinds if f"{kind}".lower().startswith(_NO_NUMBERS)]
+    if not text:
+        try:
+            return np.asarray(frame.to_numpy(), np.float32)
+        except (TypeError, ValueError):
+            columns = [unmasked(frame[name]) for name in names]
+            text = [name for name, column in zip(names, columns, strict=True) if not _is_numeric(column)]
+            if not text:
+                return np.column_stack(columns).astype(np.float32)
+    raise ValueError(
+        f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
+    )
+
+
+def _is_numeric(column: object) -> bool:
     try:
         np.asarray(column, np.float32)
     except (TypeError, ValueError):
         return False
-    return not f"{column.dtype}".lower().startswith(_NO_NUMBERS)
+    return True
 
 
 def checked_sparse(features: object, names: tuple[str, ...]) -> SparseFeatures:

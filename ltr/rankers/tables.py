@@ -28,7 +28,8 @@ def queries_from(
     sample_weight: ArrayLike | None = None,
     query: str = "qid",
 ) -> Queries:
-    """The queries of a table, for every ranker's `fit`.
+    """The queries of a table, for every ranker's `fit`. A categorical column counts as the places of its type's categories; tables that belong
+    together need one type.
 
     Args:
         X: an array ``[documents, features]``, a sparse matrix, or a frame of polars or pandas, whose columns name the features.
@@ -38,8 +39,6 @@ def queries_from(
         sample_weight: how much each document counts ``[documents]``, 0 and up, or each query ``[queries]``, above 0 and in the order in which
             they first appear; see `weighed`.
         query: or the column of a frame that holds the query of each row, and is no feature.
-
-    A categorical column counts as the places of its type's categories; tables that belong together need one type.
 
     Raises:
         ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and a column of polars'
@@ -199,18 +198,11 @@ def _labels(y: ArrayLike) -> Floats:
 
 
 def _plain(values: Any) -> Any:
-    """A column of pandas that may hold its own missing value, and a masked array, with NaN in place of that; a sparse matrix with all its
-    numbers; others as they are."""
+    """A sparse matrix with all its numbers; missing values as NaN."""
     if hasattr(values, "toarray"):
         require_places(values)
         return values.toarray()
-    if getattr(values, "dtype", None) is not None and hasattr(values.dtype, "na_value") and f"{values.dtype}".lower() in _NULLABLE:
-        return values.to_numpy(np.float64, na_value=np.nan)
     return unmasked(values)
-
-
-_NULLABLE = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
-"""Pandas' types of numbers that may be missing, in small letters."""
 
 
 def _numbers(values: Features, what: str) -> Floats32:

@@ -104,4 +104,4 @@ def which(categorical: Sequence[str], names: tuple[str, ...]) -> Bools:
 def known(asked: Iterable[str], names: tuple[str, ...], what: str) -> None:
     """Raises ValueError for a name that is no feature's."""
     for unknown in [name for name in asked if name not in names][:1]:
-        raise ValueError(f"{what}: no feature {unknown!r}; there are {', '.join(names[:8])}")
+        raise ValueError(f"{what}: no feature {unknown!r} in this data set; it has {', '.join(names[:8])}")

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from ltr.kernels.kernel import Bools
-from ltr.trees.binned import BINNING, Binned, Binning
+from ltr.trees.binned import BINNING, Binned, Binning, known
 
 
 class ByName(Binning, Protocol):
@@ -61,9 +61,7 @@ def read_by(asked: ByName) -> tuple[str, ...]:
 
 def require_features(asked: ByName, names: tuple[str, ...]) -> None:
     """Raises ValueError for a name that none of these features has."""
-    for name in (*read_by(asked), *(name for group in asked.interactions for name in group)):
-        if name not in names:
-            raise ValueError(f"LambdaMART: no feature {name!r} in this data set; it has {', '.join(names[:5])} …")
+    known((*read_by(asked), *(name for group in asked.interactions for name in group)), names, "LambdaMART")
 
 
 def require_same_bins(asked: ByName, binned: Binned) -> None:

@@ -23,7 +23,7 @@ from tasks.export.elastic import elastic_body, with_extractors
 from tasks.export.engines import Engine
 from tasks.export.ensembles import Writer, trees_of, whole_score
 from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_scores, onnx_writer, package, tree_nodes
-from tasks.export.ubjson import write_ubjson
+from tasks.export.ubjson import XGBOOST_ARRAYS, write_ubjson
 from tasks.export.weights import weights_of
 from tasks.records import DataError
 from tasks.store.state import written_whole
@@ -289,17 +289,8 @@ def _xgboost(ranker: ltr.Ranker, name: str, complete: bool) -> str:
     return json.dumps(formats.xgboost_document(whole_score(ranker, "xgboost"), ranker.names), ensure_ascii=False)
 
 
-_XGBOOST_ARRAYS = {
-    **dict.fromkeys(("base_weights", "loss_changes", "split_conditions", "sum_hessian"), "d"),
-    **dict.fromkeys(("left_children", "right_children", "parents", "split_indices", "categories", "categories_nodes"), "l"),
-    **dict.fromkeys(("categories_segments", "categories_sizes"), "L"),
-    **dict.fromkeys(("default_left", "split_type"), "U"),
-}
-"""Types of a tree's arrays in UBJSON, as XGBoost's ``RegTree::SaveModel`` has them: once one is typed, it reads all as these."""
-
-
 def _xgboost_ubj(ranker: ltr.Ranker, name: str, complete: bool) -> bytes:
-    return write_ubjson(formats.xgboost_document(whole_score(ranker, "xgboost-ubj"), ranker.names), _XGBOOST_ARRAYS)
+    return write_ubjson(formats.xgboost_document(whole_score(ranker, "xgboost-ubj"), ranker.names), XGBOOST_ARRAYS)
 
 
 def _xgboost_dump(ranker: ltr.Ranker, name: str, complete: bool) -> str:

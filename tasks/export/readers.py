@@ -14,7 +14,7 @@ import numpy as np
 import ltr
 from ltr.trees import formats
 from ltr.trees.ensemble import Trees
-from tasks.export.ubjson import read_ubjson
+from tasks.export.ubjson import XGBOOST_ARRAYS, read_ubjson
 from tasks.records import DataError
 
 _BEGINNINGS = {
@@ -26,7 +26,7 @@ _BEGINNINGS = {
 def _read_document(content: bytes) -> formats.Ensemble:
     try:
         binary = content[1:2] in (b"i", b"U", b"I", b"l", b"L")
-        return formats.read_xgboost(read_ubjson(content) if binary else json.loads(content.decode()))
+        return formats.read_xgboost(read_ubjson(content, XGBOOST_ARRAYS) if binary else json.loads(content.decode()))
     except RecursionError:
         raise ValueError("no XGBoost model: lists within lists, too deep to read") from None
 

@@ -18,12 +18,22 @@ _WHOLE = b"iUIlL"
 _WORDS = {b"Z": None, b"T": True, b"F": False}
 _DEEPEST = 100
 
+XGBOOST_ARRAYS = {
+    **dict.fromkeys(("base_weights", "loss_changes", "split_conditions", "sum_hessian"), "d"),
+    **dict.fromkeys(("left_children", "right_children", "parents", "categories", "categories_nodes"), "l"),
+    **dict.fromkeys(("categories_segments", "categories_sizes"), "L"),
+    **dict.fromkeys(("default_left", "split_type"), "U"),
+    "split_indices": "lL",
+}
+"""Types of a tree's arrays, as XGBoost's ``RegTree::SaveModel`` writes (the first) and ``LoadModelImpl`` reads them: lists of another type
+are refused there."""
+
 
 class _Bytes:
     """Bytes that are read from the beginning to the end. Nothing is allocated for a count that the bytes left cannot hold."""
 
-    def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
+    def __init__(self, content: bytes, arrays: Mapping[str, str]) -> None:
+        self.content, self.arrays, self.at = content, arrays, 0
 
     def take(self, n: int) -> bytes:
         if not 0 <= n <= len(self.content) - self.at:
@@ -93,17 +103,28 @@ class _Bytes:
             name = self.text()
             if name in found:
                 raise ValueError(f"byte {self.at}: {name[:40]!r} is there twice")
-            found[name] = self.value(depth + 1)
+            found[name] = self.member(name, depth + 1)
         return found
 
+    def member(self, name: str, depth: int) -> Any:
+        kind = self.content[self.at + 2 : self.at + 3].decode("latin-1") if self.content.startswith(b"[$", self.at) else ""
+        if kind and name in self.arrays and kind not in self.arrays[name]:
+            raise ValueError(
+                f"byte {self.at + 2}: {name!r} is a list of type {kind!r}; it is one of {' or '.join(self.arrays[name])}"
+            )
+        return self.value(depth)
 
-def read_ubjson(content: bytes) -> Any:
+
+def read_ubjson(content: bytes, arrays: Mapping[str, str]) -> Any:
     """The value that the bytes hold.
 
+    Args:
+        arrays: members whose lists are of one of these types where they have one, by name; see `write_ubjson`.
+
     Raises:
-        ValueError: naming the byte, for what is no UBJSON, ends early, or goes on behind its value.
+        ValueError: naming the byte, for what is no UBJSON, ends early, goes on behind its value, or has a list of another type.
     """
-    source = _Bytes(content)
+    source = _Bytes(content, arrays)
     value = source.value()
     if source.at < len(content):
         raise ValueError(f"byte {source.at}: {len(content) - source.at} bytes behind the end")
@@ -114,7 +135,7 @@ def write_ubjson(value: Json, arrays: Mapping[str, str]) -> bytes:
     """The bytes of a value, with counts before lists as XGBoost writes them.
 
     Args:
-        arrays: members whose lists are numbers of one type, by name: ``d`` float32, ``D`` float64, ``l`` int32, ``L`` int64, ``U`` uint8.
+        arrays: members whose lists are numbers of one type, the first of those by name: ``d`` float32, ``D`` float64, ``l`` int32, ``L`` int64, ``U`` uint8.
     """
     if value is None or isinstance(value, bool):
         return next(mark for mark, word in _WORDS.items() if word is value)
@@ -133,7 +154,7 @@ def write_ubjson(value: Json, arrays: Mapping[str, str]) -> bytes:
 def _member(name: str, value: Json, arrays: Mapping[str, str]) -> bytes:
     if name not in arrays:
         return write_ubjson(value, arrays)
-    kind = arrays[name].encode()
+    kind = arrays[name][:1].encode()
     numbers = np.array(value, np.dtype(_NUMBERS[kind]))
     return b"[$" + kind + b"#" + _count(len(numbers)) + numbers.tobytes()
 

@@ -66,6 +66,18 @@ def test_columns_that_hold_numbers_only_as_their_own_code(library):
             model.predict(library.DataFrame(numbers | {"b": column}))
 
 
+def test_nullable_columns_hold_missing_numbers():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({name: rng.integers(1, 5, 120).astype(float) for name in "ab"})
+    model = ltr.LambdaMART(n_trees=2).fit(ltr.queries_from(frame, rng.integers(0, 3, 120), group=[10] * 12))
+    frame.loc[3, "b"] = np.nan
+    nullable = frame.astype({"b": "Int64"})
+    nullable.loc[3, "b"] = pd.NA
+    assert np.array_equal(model.predict(nullable), model.predict(frame))
+    with pytest.raises(ValueError, match="column 'a' holds no numbers"):
+        model.predict(nullable.assign(a="shop"))
+
+
 def test_two_columns_of_one_name_are_refused():
     frame = pd.DataFrame(np.random.default_rng(1).normal(size=(20, 3)), columns=["a", "b", "a"])
     with pytest.raises(ValueError, match="two columns are called 'a'"):

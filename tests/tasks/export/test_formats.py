@@ -13,7 +13,7 @@ import ltr
 from ltr.trees.ensemble import join
 from tasks.export.formats import export, export_to, verify
 from tasks.export.readers import READERS, read_model
-from tasks.export.ubjson import read_ubjson
+from tasks.export.ubjson import XGBOOST_ARRAYS, read_ubjson
 from tasks.export.weights import weights_of
 from tasks.records import DataError
 from tasks.tracking.lookup import find_model
@@ -98,7 +98,7 @@ def test_xgboosts_binary_form_is_read_and_written_as_xgboost_does(workplace):
         export(model, path, to)
         assert verify(model, path, to, queries.features, queries.offsets).reordered == 0
     in_float32 = json.loads((workplace / "m.json").read_text(), parse_float=lambda text: float(np.float32(text)))
-    assert read_ubjson((workplace / "m.ubj").read_bytes()) == in_float32
+    assert read_ubjson((workplace / "m.ubj").read_bytes(), XGBOOST_ARRAYS) == in_float32
     binary, text = xgboost.Booster(model_file="m.ubj"), xgboost.Booster(model_file="m.json")
     matrix = xgboost.DMatrix(queries.features, feature_names=list(queries.names))
     assert np.array_equal(binary.predict(matrix), text.predict(matrix))

@@ -19,7 +19,7 @@ from tests.mutations import check_sentence
     ],
 )  # fmt: skip
 def test_values_by_hand(content, value):
-    found = read_ubjson(content)
+    found = read_ubjson(content, {})
     assert found == value
     assert type(found) is type(value)
 
@@ -41,11 +41,12 @@ def test_values_by_hand(content, value):
         (b"Si\x01\xff", "is not UTF-8"),
         (b"{i\1aZi\1aZ}", "'a' is there twice"),
         (b"[Z", "bytes are announced"),
+        (b"{i\1c[$U#i\0}", "byte 6: 'c' is a list of type 'U'; it is one of l or L"),
     ],
 )
 def test_what_is_damaged_is_refused_with_the_byte(content, rule):
     with pytest.raises(ValueError, match=rule) as refused:
-        read_ubjson(content)
+        read_ubjson(content, {"c": "lL"})
     check_sentence(refused.value)
 
 
@@ -61,7 +62,7 @@ def test_what_is_damaged_is_refused_with_the_byte(content, rule):
 )  # fmt: skip
 def test_values_are_written_by_hand_and_read_again(value, content):
     assert write_ubjson(value, {"a": "d", "u": "U"}) == content
-    assert read_ubjson(content) == value
+    assert read_ubjson(content, {"a": "d", "u": "U"}) == value
 
 
 def test_any_bytes_are_read_or_refused():
@@ -69,6 +70,6 @@ def test_any_bytes_are_read_or_refused():
     alphabet = np.frombuffer(b"ZTFiUIlLdDS[]{}#$\0\1\2\3a", np.uint8)
     for _ in range(20_000):
         try:
-            read_ubjson(rng.choice(alphabet, int(rng.integers(1, 30))).tobytes())
+            read_ubjson(rng.choice(alphabet, int(rng.integers(1, 30))).tobytes(), {})
         except ValueError as error:
             check_sentence(error)
