@@ -70,6 +70,20 @@ def test_optima_are_counted_and_nothing_certain_is_inconclusive():
     assert judge(run("inconclusive", "inconclusive"))[0] == "inconclusive"
 
 
+def test_certificates_of_several_worlds_have_their_spread():
+    def run(rising, verdict):
+        return {"optimality": [{"ranker": "two-layer", "rising": rising, "directions": 100, "verdict": verdict}]}
+
+    one = donmez2009.certificates(Runs({"artificial": run(4, "not")}))
+    assert one[2] == "| two-layer | 4 of 100 | not |"
+    worlds = {"figure1, artificial": run(4, "not"), "figure1, world 2": run(0, "optimum"), "figure2, artificial": run(9, "not")}
+    assert donmez2009.certificates(Runs(worlds)) == [
+        "|  | figure1: rise | figure2: rise | figure1: verdict | figure2: verdict |",
+        "|---|---|---|---|---|",
+        "| two-layer | 4, 0 of 100 (0.02 ± 0.02) | 9 of 100 | 1 optimum, 1 not | not |",
+    ]
+
+
 def test_a_claim_holds_where_every_data_set_shows_all_of_it():
     assert [graded(got, 2) for got in ([2, 2], [2, 0], [1], [0, 0])] == ["holds", "holds in part", "holds in part", "does not hold"]
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from benchmarks.papers.block import Block, Judged, Runs, graded, head, number, shown
+import numpy as np
+
+from benchmarks.papers.block import Block, Entry, Judged, Runs, graded, head, number, shown
 from benchmarks.results import line
 
 
@@ -72,23 +74,47 @@ WAYS = (
 """What follows a ranker's name in the name of a certificate."""
 
 
+WORLDS = {"": "artificial", **{f"-world-{k}": f"world {k}" for k in (2, 3)}}
+"""Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator."""
+
+
+def by_figure(runs: Runs) -> dict[str, list[Entry]]:
+    """The runs of each configuration, one a world."""
+    found: dict[str, list[Entry]] = {}
+    for title, run in runs:
+        found.setdefault(title.rpartition(", ")[0], []).append(run)
+    return found
+
+
 def certificates(runs: Runs, ways: Sequence[str] = WAYS) -> list[str]:
-    """A row a certificate: what rises, and the verdict."""
-    rows = head(["", *(f"{title}: rise" for title, _ in runs), *(f"{title}: verdict" for title, _ in runs)])
+    """A row a certificate: what rises in each world, as a share of all too with its standard error over the worlds, and the verdicts."""
+    figures = by_figure(runs)
+    rows = head(["", *(f"{figure or 'artificial'}: {what}" for what in ("rise", "verdict") for figure in figures)])
     names = dict.fromkeys(c["ranker"] for _, run in runs for c in run["optimality"])
     for name in (name for name in names if name[name.find(", ") :] in ways or (", " not in name and "" in ways)):
-        found = [next((c for c in run["optimality"] if c["ranker"] == name), None) for _, run in runs]
-        rise = [f"{c['rising']} of {c['directions']}" if c else "" for c in found]
-        rows.append(
-            line(
-                [
-                    name,
-                    *rise,
-                    *(f"**{c['verdict']}**" if c and c["verdict"] == "optimum" else c["verdict"] if c else "" for c in found),
-                ]
-            )
-        )
+        found = [[c for run in worlds for c in run["optimality"] if c["ranker"] == name] for worlds in figures.values()]
+        rows.append(line([name, *map(_rise, found), *map(_verdicts, found)]))
     return rows
+
+
+def _rise(found: Sequence[Entry]) -> str:
+    if not found:
+        return ""
+    told = f"{', '.join(str(c['rising']) for c in found)} of {found[0]['directions']}"
+    if len(found) == 1:
+        return told
+    shares = np.array([c["rising"] / c["directions"] for c in found])
+    return f"{told} ({shares.mean():.2f} ± {shares.std(ddof=1) / np.sqrt(len(shares)):.2f})"
+
+
+def _verdicts(found: Sequence[Entry]) -> str:
+    return found[0]["verdict"] if len(found) == 1 else _counted(found)
+
+
+def _counted(found: Sequence[Entry]) -> str:
+    """Verdicts, each with how often it was found."""
+    verdicts = [c["verdict"] for c in found]
+    return ", ".join(f"{verdicts.count(one)} {one}" for one in ("optimum", "not", "inconclusive") if one in verdicts)
 
 
 def optimum(way: str = "", rankers: Sequence[str] = ("single-layer", "two-layer")) -> Callable[[Runs], Judged]:
@@ -96,13 +122,12 @@ def optimum(way: str = "", rankers: Sequence[str] = ("single-layer", "two-layer"
 
     def judge(runs: Runs) -> Judged:
         found = [c for _, run in runs for c in run["optimality"] if c["ranker"] in [f"{name}{way}" for name in rankers]]
-        counts = {verdict: sum(c["verdict"] == verdict for c in found) for verdict in ("optimum", "not", "inconclusive")}
-        told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n) + f" of {len(found)}"
-        if not found or counts["inconclusive"] == len(found):
+        verdicts, told = [c["verdict"] for c in found], f"{_counted(found)} of {len(found)}"
+        if {*verdicts} <= {"inconclusive"}:
             return "inconclusive", told
-        if counts["optimum"] == len(found):
+        if {*verdicts} == {"optimum"}:
             return "holds", told
-        return ("holds in part" if counts["optimum"] else "does not hold"), told
+        return ("holds in part" if "optimum" in verdicts else "does not hold"), told
 
     return judge
 
@@ -124,11 +149,17 @@ def several(*judges: Callable[[Runs], Judged]) -> Callable[[Runs], Judged]:
 
 
 def escapes(runs: Runs) -> list[str]:
-    """What training on from each place reaches."""
+    """What training on from each place reaches, in each world."""
     rows = head(["measured on", "from", "the measure there", "at best within ten epochs", "learning rate"])
-    for title, run in runs:
-        for c in (c for c in run["optimality"] if c["escape"]):
-            rows.append(line([title, c["ranker"], number(c["value"]), number(c["escape"]["best"]), f"{c['escape']['rate']:g}"]))
+    for figure, worlds in by_figure(runs).items():
+        for name in dict.fromkeys(c["ranker"] for run in worlds for c in run["optimality"] if c["escape"]):
+            found = [c for run in worlds for c in run["optimality"] if c["ranker"] == name]
+            cells = (
+                [number(c["value"]) for c in found],
+                [number(c["escape"]["best"]) for c in found],
+                [f"{c['escape']['rate']:g}" for c in found],
+            )
+            rows.append(line([figure, name, *(", ".join(one) for one in cells)]))
     return rows
 
 
@@ -240,19 +271,23 @@ MRR_2 = dict(zip(FIVE, (".524 (.0059)", ".512 (.0059)", ".515 (.0060)", ".498 (.
 FIGURES = tuple(f"donmez2009-figure{k}" for k in range(1, 5))
 
 
+def of_figures(runs: Runs) -> str:
+    return f"*The runs of figures 1 to 4{', in each of the worlds' if len({title.rpartition(', ')[2] for title, _ in runs}) > 1 else ''}.*"
+
+
 BLOCKS = {
     "donmez table 1": Block(("donmez2009-table1",), means("map", MAP_1), winner(FIVE[0], "map", FIVE[1:]), "[table 1](#donmez-table-1"),
     "donmez table 2": Block(("donmez2009-table2",), means("mrr", MRR_2), winner(FIVE[0], "mrr", FIVE[1:]), "[table 2](#donmez-table-2"),
-    "donmez figure 1": Block(("donmez2009-figure1",), in_ways("", ", absolute steps"), optimum(), "[figure 1](#donmez-figures"),
-    "donmez figure 2": Block(("donmez2009-figure2",), in_ways("", ", absolute steps"), optimum(), "[figure 2](#donmez-figures"),
-    "donmez figure 3": Block(("donmez2009-figure3",), in_ways("", ", absolute steps"), optimum(), "[figure 3](#donmez-figures"),
+    "donmez figure 1": Block(("donmez2009-figure1",), in_ways("", ", absolute steps"), optimum(), "[figure 1](#donmez-figures", WORLDS),
+    "donmez figure 2": Block(("donmez2009-figure2",), in_ways("", ", absolute steps"), optimum(), "[figure 2](#donmez-figures", WORLDS),
+    "donmez figure 3": Block(("donmez2009-figure3",), in_ways("", ", absolute steps"), optimum(), "[figure 3](#donmez-figures", WORLDS),
     "donmez figure 4": Block(("donmez2009-figure4",), in_ways("", ", absolute steps"), optimum(rankers=("single-layer", "two-layer", "single-layer-exact", "two-layer-exact")),
-        "[figure 4](#donmez-figures",
+        "[figure 4](#donmez-figures", WORLDS,
     ),
     "donmez footnote 4": Block(FIGURES, in_ways(", steps from 0.001", ", absolute steps from 0.001"), several(
-        optimum(", steps from 0.001"), optimum(", absolute steps from 0.001")), "[footnote 4](#donmez-footnote-4"),
-    "donmez section 7.1": Block(FIGURES, in_ways(", one weight at a time"), optimum(", one weight at a time"), "[section 7.1](#donmez-section-71"),
-    "donmez section 8": Block(FIGURES, escapes, escaped, "[section 8](#donmez-section-8"),
+        optimum(", steps from 0.001"), optimum(", absolute steps from 0.001")), "[footnote 4](#donmez-footnote-4", WORLDS, of_figures),
+    "donmez section 7.1": Block(FIGURES, in_ways(", one weight at a time"), optimum(", one weight at a time"), "[section 7.1](#donmez-section-71", WORLDS, of_figures),
+    "donmez section 8": Block(FIGURES, escapes, escaped, "[section 8](#donmez-section-8", WORLDS, of_figures),
     "donmez figure 6": Block(("donmez2009-figure6",), certificates, no_optimum, "[figure 6](#donmez-figure-6"),
     "donmez table 3": Block(("donmez2009-table3",), matrix(PAPER_3, "paper, 10K web"), matching, "[table 3](#donmez-table-3"),
     "donmez table 4": Block(("donmez2009-table4",), matrix(PAPER_4, "paper, 22K web"), matching, "[table 4](#donmez-table-4"),
