@@ -86,11 +86,16 @@ def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_00
 def bootstrap(
     challenger: ArrayLike, baseline: ArrayLike, level: float = 0.95, draws: int = 10_000, seed: int = 1
 ) -> tuple[float, float]:
-    """Percentile interval of the mean difference."""
+    """Expanded percentile interval of the mean difference (Hesterberg 2015, section 5.3): the percentiles lie so far out that with normal
+    differences it is as wide as Student's. Plain percentiles cover 85 % of 95 with five queries, 93 % with twenty.
+    """
+    from scipy.special import ndtr
+
     paired = differences(challenger, baseline)
-    rng = np.random.default_rng(seed)
-    means = np.array([paired[rng.integers(0, len(paired), len(paired))].mean() for _ in range(draws)])
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    n, rng = len(paired), np.random.default_rng(seed)
+    tail = ndtr(-np.sqrt(n / (n - 1)) * student_quantile((1 + level) / 2, n - 1))
+    means = np.array([paired[rng.integers(0, n, n)].mean() for _ in range(draws)])
+    low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
 
 
