@@ -117,7 +117,12 @@ def _values(cells: dict[str, Tracked], key: str) -> str:
 
 def find_run(reference: str) -> Tracked:
     """The one run whose id begins with `reference`."""
-    found = [run for run in tracked() if run.id.startswith(reference)]
-    if len(found) != 1:
-        raise DataError(f"{reference}: {'no folder with a model and no run' if not found else f'{len(found)} runs'} of that name")
+    runs = tracked()
+    found = [run for run in runs if run.id.startswith(reference)]
+    if len(found) > 1:
+        raise DataError(f"{reference}: {len(found)} runs have an id that begins so")
+    if not found:
+        latest = sorted((run for run in runs if RUN_KEY in run.tags), key=lambda run: run.name != reference)[:1]
+        meant = "".join(f"; the latest{f' run {run.name}' if run.name == reference else ''} is {run.id[:8]}" for run in latest)
+        raise DataError(f"{reference}: no folder with a model, and no run whose id begins so{meant}")
     return found[0]

@@ -88,5 +88,5 @@ def test_what_has_no_weights_or_is_nowhere_is_refused(config):
     ltr.save(ltr.Column("f1").fit(make_queries(30)), Path("column"))
     with pytest.raises(ValueError, match="weights"):
         certify_model("column", config, "ndcg")
-    with pytest.raises(DataError, match="nothing: no folder with a model and no run of that name"):
+    with pytest.raises(DataError, match=r"nothing: no folder with a model, and no run whose id begins so$"):
         certify_model("nothing", config, "ndcg")

@@ -10,8 +10,12 @@ from tasks.tracking.tracker import Tracker
 def test_several_and_unfinished(workplace):
     runs = [Tracker("x", str(k)).run_id for k in range(20)]
     first = next(r[0] for r in runs if sum(s[0] == r[0] for s in runs) > 1)
-    with pytest.raises(DataError, match="runs of that name"):
+    with pytest.raises(DataError, match=r"[0-9]+ runs have an id that begins so"):
         find_run(first)
     assert find_run(runs[0]).id == runs[0]
+    with pytest.raises(DataError, match=f"x: no folder .* id begins so; the latest run x is {runs[-1][:8]}$"):
+        find_run("x")
+    with pytest.raises(DataError, match=f"y: no folder .* id begins so; the latest is {runs[-1][:8]}$"):
+        find_run("y")
     with pytest.raises(DataError, match="has no finished ranker 'x'; it has: none"):
         find_values(f"{runs[0]}:x")
