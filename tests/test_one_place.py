@@ -60,7 +60,7 @@ def ran(tmp_path_factory):
     (folder / "toys.yaml").write_text(CONFIG)
     done = python(folder, MAIN, "run", "toys.yaml", "--json")
     assert done.returncode == 0, done.stderr
-    return folder, done, json.loads(done.stdout.splitlines()[-1])
+    return folder, done, json.loads(done.stdout)
 
 
 def test_numbers_tags_and_tables_have_them(ran):

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
-from flows.commands.opening import working
+from flows.commands.opening import words_of, working
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +138,7 @@ def correct(given: argparse.Namespace) -> int:
         rules, files = parse(written, "correct").core_conventions, {name: [Path(path)] for name, path in runs.items()}
         found = corrected_runs(files, [Path(given.people)], [Path(given.machine)], given.measure, rules, given.level)
     for one in found:
-        print(printable(one.text()))
+        print(printable(one.text()), file=words_of(given))
     if given.json:
         print(json.dumps([one.as_json() for one in found]))
     return 0

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from flows.commands.opening import working
+from flows.commands.opening import words_of, working
 
 
 def clicks(given: argparse.Namespace) -> int:
@@ -33,7 +33,10 @@ def clicks(given: argparse.Namespace) -> int:
             write_table(chosen.table, Path(given.output))
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen)
     if given.output:
-        print(f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}")
+        print(
+            f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}",
+            file=words_of(given),
+        )
     if given.json:
         print(json.dumps(written_models(compared, chosen, read)))
     return 0
@@ -75,7 +78,7 @@ def interleave(given: argparse.Namespace) -> int:
         from ltr.clicks.interleaving import sessions_needed
 
         pages = sessions_needed(given.preference, given.ties, given.power, given.level, given.rankers)
-        print(f"{pages:,} interleaved pages")
+        print(f"{pages:,} interleaved pages", file=words_of(given))
         if given.json:
             print(json.dumps({"pages": pages}))
         return 0

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from flows import make_state_folder
-from flows.commands.opening import config_of, opened, working
+from flows.commands.opening import config_of, opened, words_of, working
 
 if TYPE_CHECKING:
     from ltr import Conventions
@@ -51,15 +51,20 @@ def export(given: argparse.Namespace) -> int:
         found_model = model or find_model(given.model)
         done = export_to(found_model, given.output, given.to, queries, given.complete, given.engine, extractors)
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
-    print(f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)")
+    words = words_of(given)
+    print(
+        f"{done.path}: {done.kind}, {trees}{number_of(done.features, 'feature')}, for {done.about} ({done.bytes:,} bytes)",
+        file=words,
+    )
     for remark in done.remarks:
-        print(printable(f"  {remark}"))
+        print(printable(f"  {remark}"), file=words)
     if found := done.verified:
         order = (
             f"ranked differently: {number_of(found.reordered, 'query')}" if found.reordered else "no query is ranked differently"
         )
         print(
-            f"  verified on {number_of(found.documents, 'document')}: largest score difference {found.largest_difference:.1e}, {order}"
+            f"  verified on {number_of(found.documents, 'document')}: largest score difference {found.largest_difference:.1e}, {order}",
+            file=words,
         )
     if given.json:
         print(json.dumps(asdict(done)))
@@ -74,19 +79,20 @@ def evaluate(given: argparse.Namespace) -> int:
 
         used = config.core_conventions
         rows = explained(model, queries, given.measure or MEASURES, used, given.convention)
+    words = words_of(given)
     for row in rows:
         theirs = f"   by {given.convention}'s rules {row.theirs:.5f}" if given.convention else ""
-        print(f"{row.measure:14} {row.value:.5f}{theirs}")
+        print(f"{row.measure:14} {row.value:.5f}{theirs}", file=words)
         before, still = row.value, []
         for shift in row.shifts:
             if shift.alone or shift.value != before:
                 change = f"{shift.rule}: {shift.ours} → {shift.theirs}"
-                print(f"  {change}   alone {shift.alone:+.5f}, so far {shift.value:.5f}")
+                print(f"  {change}   alone {shift.alone:+.5f}, so far {shift.value:.5f}", file=words)
             else:
                 still.append(f"{shift.rule} ({shift.theirs})")
             before = shift.value
         if still:
-            print(f"  nothing moves by: {', '.join(still)}")
+            print(f"  nothing moves by: {', '.join(still)}", file=words)
     if told := _other_rules(model.conventions, used):
         print(told, file=sys.stderr)
     if given.json:
@@ -135,7 +141,7 @@ def explain(given: argparse.Namespace) -> int:
                 require_output(Path(given.output), Path(given.model), *map(Path, given.data))
                 with written_whole(Path(given.output)) as partial:
                     partial.write_text(pair.drawing())
-                print(f"drawing: {given.output}")
+                print(f"drawing: {given.output}", file=words_of(given))
     if given.json:
         print(json.dumps(written))
     return 0
@@ -166,11 +172,11 @@ def optimality(given: argparse.Namespace) -> int:
             use_own_server(server)
             found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
     for certificate in found.certificates:
-        print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}")
+        print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}", file=words_of(given))
     if given.output:
         with written_whole(Path(given.output)) as partial:
             shutil.copyfile(found.page, partial)
-    print(f"page: {given.output or found.page}")
+    print(f"page: {given.output or found.page}", file=words_of(given))
     if given.json:
         print(json.dumps([certificate.as_json() for certificate in found.certificates]))
     return 0

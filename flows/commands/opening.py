@@ -8,7 +8,7 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from flows import make_state_folder
 
@@ -26,6 +26,11 @@ def working(stage: str = "starting") -> Iterator["Steps"]:
     with steps(stage) as shown:
         tell_compiling()
         yield shown
+
+
+def words_of(given: argparse.Namespace) -> TextIO:
+    """Where a command's words go: to standard error where ``--json`` has standard output to itself."""
+    return sys.stderr if given.json else sys.stdout
 
 
 @contextmanager

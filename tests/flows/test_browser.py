@@ -71,7 +71,7 @@ def place(chromium, tmp_path_factory):
         answering(f"http://127.0.0.1:{mlflow}/health")
         answering(f"http://127.0.0.1:{prefect}/api/health")
         answering(f"http://127.0.0.1:{free}/api/health")
-        yield folder, json.loads(done.stdout.splitlines()[-1]), f"http://127.0.0.1:{mlflow}/#", f"http://127.0.0.1:{free}"
+        yield folder, json.loads(done.stdout), f"http://127.0.0.1:{mlflow}/#", f"http://127.0.0.1:{free}"
     finally:
         for pages in started:
             pages.send_signal(signal.SIGTERM)

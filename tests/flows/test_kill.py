@@ -50,7 +50,7 @@ def finish(folder, environment=None):
     """The outcome: models with metrics, and per-query values of every cell."""
     done = subprocess.run(COMMAND, cwd=folder, env=environment or own_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])["models"], values_in(folder)
+    return json.loads(done.stdout)["models"], values_in(folder)
 
 
 def at_work_in(folder):
@@ -234,7 +234,7 @@ def test_twenty_runs_at_once_in_a_folder_half_of_them_afresh(tmp_path):
     ]
     said = [run.communicate(timeout=3000) for run in runs]
     assert [run.returncode for run in runs] == [0] * 20, [err[-500:] for _, err in said]
-    found = [json.loads(out.splitlines()[-1])["models"] for out, _ in said]
+    found = [json.loads(out)["models"] for out, _ in said]
     assert all(one == found[0] for one in found)
     assert not any(still_running(folder))
     assert not list(folder.glob(".lambdaflow/**/*.partial"))

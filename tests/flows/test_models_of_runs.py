@@ -109,7 +109,7 @@ def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
     """By the command, and what it trains is what the core trains on all data with those settings."""
     code, out, err = answered(capsys, "refit", f"{run_id[:8]}:trees", "--register", "shop", "--json")
     assert code == 0, err
-    refitted = json.loads(out.splitlines()[-1])["run_id"]
+    refitted = json.loads(out)["run_id"]
     assert f"trees trained on all 60 queries: --model {refitted[:8]}:trees, version 1 of shop" in " ".join(err.split())
     scores = []
     for model in (f"{refitted[:8]}:trees", "models:/shop/1"):
@@ -176,7 +176,7 @@ def test_features_are_found_by_name(run_id, capsys):
 
     def value(path, *more):
         code, out, err = answered(capsys, "evaluate", "--model", model, "--data", path, "--measure", "map", "--json", *more)
-        return json.loads(out.splitlines()[-1]) if code == 0 else err
+        return json.loads(out) if code == 0 else err
 
     table().select("c", "qid", "b", "sku", "a", "grade").write_csv("turned.csv")
     table().with_columns(more=pl.lit(1)).write_csv("wider.csv")
@@ -195,7 +195,7 @@ def test_only_what_was_measured_alike_is_compared(run_id, capsys):
     def run_of(*settings):
         code, out, err = answered(capsys, "run", "one.yaml", "--json", *(part for s in settings for part in ("--set", s)))
         assert code == 0, err
-        return json.loads(out.splitlines()[-1])["run_id"][:8]
+        return json.loads(out)["run_id"][:8]
 
     frame = table()
     frame.write_csv("one.csv")
@@ -245,7 +245,7 @@ def test_a_model_of_categories_reads_their_names(workplace, capsys):
         "rankers: {trees: {kind: lambdamart, n_trees: 9, min_docs_in_leaf: 3, cat_l2: 0.01, cat_smooth: 0.01, feature_share: 1}}\nmeasures: [ndcg_10]\n"
     )
     assert main(["run", "c.yaml", "--json"]) == 0
-    name = f"{json.loads(capsys.readouterr().out.splitlines()[-1])['run_id'][:8]}:trees"
+    name = f"{json.loads(capsys.readouterr().out)['run_id'][:8]}:trees"
     model = find_model(name)
     assert len(model.trees.codes)
     shown = pl.DataFrame({"site": ["3.com", "unknown.com", None], "a": [0.1] * 3, "b": [0.2] * 3, "c": [0.3] * 3})

@@ -299,7 +299,7 @@ def test_compare_reads_stored_values_and_scores_nothing(finished, capsys, monkey
     run_id = finished[1].run_id
     assert main(["compare", f"{run_id}:trees", f"{run_id}:linear", "--measure", "ndcg@10", "--json"]) == 0
     out, err = capsys.readouterr()
-    (pair,) = json.loads(out.splitlines()[-1])["pairs"]
+    (pair,) = json.loads(out)["pairs"]
     known = next(p for p in finished[1].standings.pairs if (p.measure, p.a, p.b) == ("ndcg_10", "trees", "linear"))
     assert pair["p"] == pytest.approx(known.p)
     assert 0 < pair["randomisation_p"] <= 1
@@ -315,9 +315,9 @@ def test_evaluate_gives_the_runs_number_and_explains_another_tools(finished, cap
     best = outcome.models[MlflowClient(tracking_uri()).get_run(outcome.run_id).data.tags["best"]]
     command = ["evaluate", "--model", outcome.run_id, "--data", str(folder / "test.parquet"), "--measure", "ndcg_10", "--json"]
     assert main(command) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]["value"] == pytest.approx(best.metrics["test_ndcg_10"])
+    assert json.loads(capsys.readouterr().out)["ndcg_10"]["value"] == pytest.approx(best.metrics["test_ndcg_10"])
     assert main([*command, "--convention", "sklearn"]) == 0
-    row = json.loads(capsys.readouterr().out.splitlines()[-1])["ndcg_10"]
+    row = json.loads(capsys.readouterr().out)["ndcg_10"]
     assert {shift["rule"] for shift in row["shifts"]} == {"gain", "empty", "threshold"}
     assert row["theirs"] == row["shifts"][-1]["value"] != row["value"]
     assert main([*command, "--convention", "excel"]) == 1
@@ -331,7 +331,7 @@ def test_optimality_of_a_stored_net(finished, capsys):
     (folder,) = Path(".lambdaflow/generated").iterdir()
     command = ["optimality", "--data", str(folder / "train.parquet"), "--epsilon", "0.1", "--delta", "0.1", "--measure", "ndcg"]
     assert main([*command, "--model", linear, "-o", "page.html", "--json"]) == 0
-    certificates = json.loads(capsys.readouterr().out.splitlines()[-1])
+    certificates = json.loads(capsys.readouterr().out)
     assert [c["directions"] for c in certificates] == [22, 22, 22, 22, 24]
     own = found(finished[1], Certificates).found[0]
     assert certificates[0]["verdict"] == own.verdict
@@ -339,7 +339,7 @@ def test_optimality_of_a_stored_net(finished, capsys):
     assert Path("page.html").read_text().count("<svg") == 5
     Path("weights.csv").write_text("f1,0.5\nf2,-1  # two features\n")
     assert main([*command, "--model", "weights.csv", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])[0]["verdict"] == "not"
+    assert json.loads(capsys.readouterr().out)[0]["verdict"] == "not"
     Path("weights.csv").write_text("f99:0.5\n")
     assert main([*command, "--model", "weights.csv"]) == 1
     assert "weights.csv: line 1: 'f99:0.5' is no weight" in capsys.readouterr().err
@@ -401,7 +401,7 @@ def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, 
     (workplace / "c.yaml").write_text(json.dumps(written))
     assert main(["run", "c.yaml", "--json"]) == 0
     out, err = capsys.readouterr()
-    run_id = json.loads(out.splitlines()[-1])["run_id"]
+    run_id = json.loads(out)["run_id"]
     assert "NDCG@10 against flat" in err
     client = MlflowClient(tracking_uri())
     segments = pl.read_csv(client.download_artifacts(run_id, "segments.csv"))
@@ -425,7 +425,7 @@ def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, 
 
     assert main(["compare", f"{run_id}:flat", f"{run_id}:squares", "--measure", "ndcg_10", "--queries", "2", "--json"]) == 0
     out, err = capsys.readouterr()
-    (listed,) = json.loads(out.splitlines()[-1])["changed"]
+    (listed,) = json.loads(out)["changed"]
     assert [row["query"] for row in listed["harmed"]] == changed["query"][:2].to_list()
     assert listed["helped"][0]["difference"] == pytest.approx(changed["difference"][3])
     assert "queries helped" in err
@@ -511,7 +511,7 @@ measures: [ndcg_10]
 """)
     assert main(["run", "c.yaml", "--json"]) == 1
     out, err = capsys.readouterr()
-    written = json.loads(out.splitlines()[-1])
+    written = json.loads(out)
     assert set(written["models"]) == {"good"}
     assert [failure["what"] for failure in written["failed"]] == ["bad", "good · ridge=7", "mix", "segments"]
     assert "error: bad: no such inverse" in err
@@ -524,7 +524,7 @@ measures: [ndcg_10]
     assert "no such inverse" in page
     monkeypatch.setattr(LeastSquares, "learn", learn)
     assert main(["run", "c.yaml", "--json"]) == 0
-    again = json.loads(capsys.readouterr().out.splitlines()[-1])
+    again = json.loads(capsys.readouterr().out)
     assert again["run_id"] == written["run_id"]
     assert set(again["models"]) == {"bad", "good", "mix"}
     run = MlflowClient(tracking_uri()).get_run(written["run_id"])

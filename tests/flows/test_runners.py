@@ -42,7 +42,7 @@ def prepared(folder):
 
 
 def models(done):
-    return json.loads(done.splitlines()[-1])["models"]
+    return json.loads(done)["models"]
 
 
 @pytest.fixture(scope="module")

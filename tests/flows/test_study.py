@@ -27,7 +27,7 @@ def test_a_study_is_a_table_of_runs(workplace, capsys):
     (workplace / "s.yaml").write_text(STUDY)
     assert main(["run", "s.yaml", "--json"]) == 0
     printed = capsys.readouterr()
-    found = json.loads(printed.out.splitlines()[-1])
+    found = json.loads(printed.out)
     assert set(found["models"]) == {f"{d}/{r}" for d in ("one", "two") for r in ("RankSVM", "ListNet")}
     assert "micro-average" in printed.err
     run = mlflow.tracking.MlflowClient(tracking_uri()).get_run(found["run_id"])
@@ -35,7 +35,7 @@ def test_a_study_is_a_table_of_runs(workplace, capsys):
     assert {"ListNet/map", "RankSVM/ndcg_3"} <= set(run.data.metrics)
     assert {"run.one", "run.two"} <= set(run.data.tags)
     assert main(["run", "s.yaml", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["models"] == found["models"]
+    assert json.loads(capsys.readouterr().out)["models"] == found["models"]
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -44,7 +44,7 @@ def test_what_is_repeated_is_one_column(workplace, capsys):
     (workplace / "s.yaml").write_text(repeated.replace("sessions: 5}}}", "sessions: 5}, clicked_pages: {per_query: 2}}}"))
     assert main(["run", "s.yaml", "--json"]) == 0
     printed = capsys.readouterr()
-    names = {model.partition("/")[0] for model in json.loads(printed.out.splitlines()[-1])["models"]}
+    names = {model.partition("/")[0] for model in json.loads(printed.out)["models"]}
     assert names == {"one-1", "one-2", "two"}
     (page,) = workplace.glob(".lambdaflow/reports/small-*/study.html")
     assert "<th>one</th><th>two</th>" in page.read_text()
@@ -55,7 +55,7 @@ def test_a_data_set_that_cannot_be_used_leaves_the_others(workplace, capsys):
     (workplace / "s.yaml").write_text(STUDY.replace("two: {data", "lost: {data: {files: nowhere.txt}}\n  two: {data"))
     assert main(["run", "s.yaml", "--json"]) == 1
     printed = capsys.readouterr()
-    found = json.loads(printed.out.splitlines()[-1])
+    found = json.loads(printed.out)
     assert set(found["models"]) == {f"{d}/{r}" for d in ("one", "two") for r in ("RankSVM", "ListNet")}
     assert found["failed"] == [{"what": "lost", "why": "nowhere.txt: no such file"}]
     assert "error: lost: nowhere.txt: no such file" in printed.err
@@ -76,7 +76,7 @@ def test_a_ranker_that_fails_on_one_data_set_is_missing_there_alone(workplace, c
     (workplace / "s.yaml").write_text(STUDY.replace("[30, 15, 25]", "[31, 15, 25]"))
     assert main(["run", "s.yaml", "--json"]) == 1
     printed = capsys.readouterr()
-    found = json.loads(printed.out.splitlines()[-1])
+    found = json.loads(printed.out)
     assert set(found["models"]) == {"one/RankSVM", "two/RankSVM", "one/ListNet"}
     assert "error: two: ListNet: nothing to learn" in printed.err
     metrics = mlflow.tracking.MlflowClient(tracking_uri()).get_run(found["run_id"]).data.metrics

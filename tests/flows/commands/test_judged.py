@@ -11,7 +11,7 @@ def test_check_prints_findings_and_its_code_tells_errors(workplace, capsys):
     assert main(["check", "good.txt"]) == 0
     assert "10 queries, 40 documents, 2 features" in capsys.readouterr().out
     assert main(["check", "bad.txt", "--json"]) == 1
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    found = json.loads(capsys.readouterr().out)
     assert {"error"} <= {f["level"] for f in found}
     assert main(["check", "none.txt"]) == 1
     assert capsys.readouterr().err.endswith("error: none.txt: no such file\n")

@@ -24,7 +24,7 @@ def test_clicks_compares_models_and_writes_attractiveness(workplace, capsys):
     named = [f"--set={key}" for key in ("session=visit", "data.clicks.document=doc", "clicks.rank=pos", "prior=2")]
     assert main(["clicks", "log.csv", *named, "-o", "a.csv", "--json"]) == 0
     told = capsys.readouterr()
-    found = json.loads(told.out.splitlines()[-1])
+    found = json.loads(told.out)
     assert found["winner"] in found["models"]
     assert found["sessions"] + found["held_out"] == 400
     assert f"{found['winner']} foretells clicks best" in told.err
@@ -32,7 +32,7 @@ def test_clicks_compares_models_and_writes_attractiveness(workplace, capsys):
     rows = pl.read_csv("log.csv").sample(fraction=1.0, shuffle=True, seed=1)
     rows.write_csv("shuffled.csv")
     assert main(["clicks", "shuffled.csv", *named, "-o", "b.csv", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == found
+    assert json.loads(capsys.readouterr().out) == found
     assert (workplace / "a.csv").read_bytes() == (workplace / "b.csv").read_bytes()
 
 
@@ -67,7 +67,7 @@ def test_new_rankers_are_estimated_from_a_log(workplace, capsys):
         pl.DataFrame({"query": pages.query, "document": np.arange(12), "score": sign * model.attraction}).write_csv(f"{name}.csv")
     assert main(["offpolicy", "log.parquet", "best.csv", "worst.csv", "--top", "2", "--json"]) == 0
     told = capsys.readouterr()
-    best, worst = json.loads(told.out.splitlines()[-1])["rankers"]
+    best, worst = json.loads(told.out)["rankers"]
     assert [one["estimator"] for one in best["estimates"]] == ["item-position", "position-based", "cascade", "doubly-robust"]
     assert best["estimates"][0]["low"] > worst["estimates"][0]["high"]
     assert "clicks a page" in told.err
@@ -80,14 +80,14 @@ def test_new_rankers_are_estimated_from_a_log(workplace, capsys):
 
 def test_interleaving_is_planned_and_analysed(workplace, capsys):
     assert main(["interleave", "plan", "--preference", "0.1", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"pages": sessions_needed(0.1)}
+    assert json.loads(capsys.readouterr().out) == {"pages": sessions_needed(0.1)}
     assert main(["interleave", "plan", "--preference", "0.9"]) == 1
     assert "preference: 0.9; above 0 and at most 0.5" in capsys.readouterr().err
     rows = [(f"s{k}", "q", d, r, click, team) for k in range(30) for d, r, click, team in (("a", 1, 1, "new"), ("b", 2, 0, "old"))]
     pl.DataFrame(rows, schema=["session", "query", "document", "rank", "click", "by"], orient="row").write_csv("pages.csv")
     assert main(["interleave", "analyse", "pages.csv", "--team", "by", "--json"]) == 0
     told = capsys.readouterr()
-    assert json.loads(told.out.splitlines()[-1])["duels"][0]["wins"] == 30
+    assert json.loads(told.out)["duels"][0]["wins"] == 30
     assert "new is preferred to old" in told.err
     assert main(["interleave", "analyse", "pages.csv"]) == 1
     assert "no column 'team'" in capsys.readouterr().err

@@ -23,11 +23,11 @@ def test_explain_says_why_a_document_stands_above_another(workplace, capsys):
     ltr.save(ltr.LambdaMART(n_trees=5, min_docs_in_leaf=5).fit(queries), "m")
     common = ["explain", "--model", "m", "--data", "d.csv"]
     assert main([*common, "--json"]) == 0
-    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    summary = json.loads(capsys.readouterr().out)
     assert summary["queries"] == 20
     names = [str(q) for q in range(20) if np.diff(queries.offsets)[q] > 3]
     assert main([*common, "--query", names[0], "--above", "1", "-o", "why.svg", "--json"]) == 0
-    pair = json.loads(capsys.readouterr().out.splitlines()[-1])
+    pair = json.loads(capsys.readouterr().out)
     assert pair["above"]["rank"] == 1
     assert sum(reason["contribution"] for reason in pair["why"]["reasons"]) == pytest.approx(pair["difference"])
     assert Path("why.svg").read_text().startswith("<svg")

@@ -55,7 +55,7 @@ def test_json_is_the_last_line_of_standard_output(workplace, capsys):
     (workplace / "c.yaml").write_text("data: {files: a.txt}\nrankers: {linear: {kind: lambdarank, epochs: 2}}\n")
     assert main(["run", "c.yaml", "--json"]) == 0
     out, err = capsys.readouterr()
-    written = json.loads(out.splitlines()[-1])
+    written = json.loads(out)
     assert set(written) == {"run_id", "models"}
     assert set(written["models"]["linear"]) == {"digest", "metrics"}
     assert "test_ndcg_10" in written["models"]["linear"]["metrics"]

@@ -95,7 +95,7 @@ def test_a_moved_project_goes_on_and_a_copy_leaves_the_original_alone(tmp_path):
     rows = "\n".join(f"{q},{d},{(q * d) % 3},{(q * d) % 7},{d}" for q in range(30) for d in range(8))
     (first / "judged.csv").write_text(f"query,document,label,a,b\n{rows}\n")
     (first / "c.yaml").write_text(yaml.safe_dump(CONFIG))
-    run = json.loads(command(first, "run", "c.yaml", "--json").stdout.splitlines()[-1])["run_id"]
+    run = json.loads(command(first, "run", "c.yaml", "--json").stdout)["run_id"]
     moved = first.rename(tmp_path / "moved")
     assert "mlruns/ was in" in command(moved, "run", "c.yaml", "--set", "seed=2").stderr
     for model in (run, "models:/search@champion"):
