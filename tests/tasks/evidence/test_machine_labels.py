@@ -64,9 +64,9 @@ def test_a_few_labels_correct_a_kind_machine(folder):
 def test_the_command(folder, capsys):
     asked = ["correct", "good.run", "worse=poor.run", "--people", "few", "--machine", "machine", "--json"]
     assert main([*asked, "--measure", "dcg@20"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[2].startswith("worse − good: -")
-    assert [row["run"] for row in json.loads(lines[-1])] == ["good", "worse", "worse"]
+    said = capsys.readouterr()
+    assert said.err.splitlines()[2].startswith("worse − good: -")
+    assert [row["run"] for row in json.loads(said.out)] == ["good", "worse", "worse"]
     assert main([*asked, "--measure", "ndcg@10"]) == 1
     assert "measure 'ndcg@10': p@k and dcg@k are sums over documents" in capsys.readouterr().err
 
