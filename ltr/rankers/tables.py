@@ -98,7 +98,8 @@ class Reading:
         """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `query`.
 
         Raises:
-            ValueError: for what are no numbers, missing features, which are named, or another number of them.
+            ValueError: for what are no numbers, missing features, which are named, another number of them, and numbers where the categories
+                are text, or the other way round.
         """
         columns = columns_of(X)
         if not columns:
@@ -122,7 +123,14 @@ class Reading:
         if name not in self.categories:
             return _numbers(column, f"column {name!r}")
         places: dict[object, float] = {category: float(place) for place, category in enumerate(self.categories[name])}
-        return np.array([places.get(value, np.nan) for value in column.to_list()], np.float32)
+        values = column.to_list()
+        text = {isinstance(value, str) for value in values if isinstance(value, str | int | float) and value == value}
+        if places and text and text.isdisjoint(isinstance(category, str) for category in places):
+            known = ", ".join(map(repr, list(places)[:3]))
+            raise ValueError(
+                f"column {name!r}: {column.dtype}; its categories are {'text' if text == {False} else 'no text'}, such as {known}"
+            )
+        return np.array([places.get(value, np.nan) for value in values], np.float32)
 
     def queries(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> Queries:
         """The rows as queries, in order of first appearance.

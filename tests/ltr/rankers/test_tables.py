@@ -87,6 +87,19 @@ def test_two_columns_of_one_name_are_refused():
         model.predict(frame)
 
 
+def test_numbers_are_not_categories_of_text_nor_text_those_of_numbers():
+    text, numbers = Reading("qid", ("site",), {"site": ("a", "b")}), Reading("qid", ("site",), {"site": (1, 2)})
+    with pytest.raises(ValueError, match=r"column 'site': Int64; its categories are text, such as 'a', 'b'"):
+        text.features(pl.DataFrame({"site": [0, 1]}))
+    with pytest.raises(ValueError, match=r"column 'site': str.*; its categories are no text, such as 1, 2"):
+        numbers.features(pd.DataFrame({"site": ["1", "2"]}))
+    for unknown in (["c", None], [None, None], ["c", "a"]):
+        features, _ = text.features(pl.DataFrame({"site": unknown}, schema={"site": pl.String}))
+        assert np.isnan(features[:, 0]).tolist() == [value != "a" for value in unknown]
+    assert np.isnan(numbers.features(pd.DataFrame({"site": [3.0, np.nan]}))[0]).all()
+    assert np.isnan(text.features(pd.DataFrame({"site": pd.array(["c", None], "string")}))[0]).all()
+
+
 def test_categories_that_depend_on_the_rows_are_refused():
     frame = pl.DataFrame({"a": [1.0, 2.0], "site": pl.Series(["x", "y"], dtype=pl.Categorical)})
     with pytest.raises(ValueError, match=r"column 'site': Categorical has categories of its rows alone.*polars\.Enum"):
