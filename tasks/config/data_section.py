@@ -135,6 +135,10 @@ class Data(Strict):
     @field_validator("train", "valid", "test", "parts", "files", "qrels", "feature_logs", "query_features", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            raise ValueError(
+                "a list of files; those of data for training, validation and test are data.train, data.valid and data.test"
+            )
         return [value] if isinstance(value, str | Path) else value
 
     @field_validator("runs", mode="before")

@@ -10,6 +10,8 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
+import ltr
+
 
 class Strict(BaseModel):
     """A part of a configuration: frozen, unknown keys refused, numbers finite."""
@@ -114,8 +116,15 @@ def _models(base: type[BaseModel] = Strict) -> Iterator[type[BaseModel]]:
 
 
 def near(key: str) -> str:
-    """What may have been meant by an unknown key: the likest known one, and another that is nearly as like."""
-    vocabulary = sorted({name for model in _models() for name in model.model_fields})
+    """What may have been meant by an unknown key: our name of what LightGBM and others call so, a known one that it begins with, or that
+    begins with it; otherwise the likest, and another that is nearly as like."""
+    vocabulary = sorted({name for model in _models() for name in model.model_fields} - {key})
+    theirs = {name: ours for kind in ltr.KINDS.values() for name, ours in getattr(kind, "elsewhere", {}).items()}
+    if theirs.get(key) in vocabulary:
+        return f"; did you mean {theirs[key]}?"
+    begun = [name for name in vocabulary if min(len(name), len(key)) >= 5 and (name.startswith(key) or key.startswith(name))]
+    if begun:
+        return f"; did you mean {max(begun, key=len) if key.startswith(begun[0]) else begun[0]}?"
     found = difflib.get_close_matches(str(key), vocabulary, n=2, cutoff=0.7)
     likeness = [difflib.SequenceMatcher(None, str(key), name).ratio() for name in found]
     found = [name for name, ratio in zip(found, likeness, strict=True) if ratio > likeness[0] - 0.1]

@@ -26,6 +26,7 @@ def test_a_first_configuration_names_data_and_nothing_else():
     ("written", "says"),
     [
         ({"data": {"fils": "a"}}, "unknown key 'data.fils'; did you mean files"),
+        ({"data": {"files": {"train": "a"}}}, "data.files: a list of files; those of .* are data.train, data.valid and data.test"),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
         (
             {**SHORT, "rankers": {"m": {"kind": "lambdamort"}}},

@@ -51,6 +51,10 @@ def test_its_own_fields_stay_as_they_are():
 
 def test_near_misses():
     assert near("learnin_rate") == "; did you mean learning_rate?"
+    assert near("validation") == "; did you mean valid?"
+    assert near("train_files") == "; did you mean train?"
+    assert near("learning") == near("eta") == "; did you mean learning_rate?"
+    assert near("n_estimators") == "; did you mean n_trees?"
     assert near("zzzzz") == ""
 
 
