@@ -122,7 +122,17 @@ def find_run(reference: str) -> Tracked:
     if len(found) > 1:
         raise DataError(f"{reference}: {len(found)} runs have an id that begins so")
     if not found:
-        latest = sorted((run for run in runs if RUN_KEY in run.tags), key=lambda run: run.name != reference)[:1]
-        meant = "".join(f"; the latest{f' run {run.name}' if run.name == reference else ''} is {run.id[:8]}" for run in latest)
-        raise DataError(f"{reference}: no folder with a model, and no run whose id begins so{meant}")
+        raise DataError(f"{reference}: no folder with a model, and no run whose id begins so{_meant(reference, runs)}")
     return found[0]
+
+
+def _meant(reference: str, runs: Sequence[Tracked]) -> str:
+    """The latest run of this name, or with a ranker of this name, or of any."""
+    whole = [run for run in runs if RUN_KEY in run.tags]
+    for run in whole:
+        if run.name == reference:
+            return f"; the latest run {run.name} is {run.id[:8]}"
+    for run in whole:
+        if reference in json.loads(run.noted(CHOSEN) or "{}"):
+            return f"; the latest ranker of this name is {run.id[:8]}:{reference}"
+    return f"; the latest is {whole[0].id[:8]}" if whole else ""

@@ -59,6 +59,12 @@ def answered(capsys, *arguments):
     return code, out, "".join(line for line in err.splitlines(keepends=True) if not re.fullmatch(r"\s*[a-z ]+(, \d+ s)?\n", line))
 
 
+def test_a_ranker_asked_for_without_its_run_is_told_with_it(run_id, capsys):
+    code, _, err = answered(capsys, "evaluate", "--model", "mix", "--data", "train.csv")
+    assert code == 1
+    assert f"the latest ranker of this name is {run_id[:8]}:mix" in err
+
+
 def test_a_ranker_on_the_scores_of_others_is_a_model_of_the_same_table(run_id, capsys):
     mixed, trees, ridge = (find_model(f"{run_id[:8]}:{name}:2") for name in ("mix", "trees", "ridge"))
     features = table().select("a", "b", "c").to_numpy()
