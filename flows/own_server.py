@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _LAST_WORDS, _INTERRUPTED = 5.0, 0.5
 """Seconds that a server has to write down the last events; of a command that is interrupted, which has told it the end already."""
+_LOG_HOLDS = 2**20
+"""Bytes of what servers said, beyond which a new one begins anew."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,16 @@ def use_own_server(begun: OwnServer | None = None) -> None:
         wait_for(own.address, [own.process])
     except OSError as error:
         database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
-        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}") from None
+        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}{_last_word()}") from None
     ask_at(own.address, own.password)
+
+
+def _last_word() -> str:
+    """The last line of what servers said."""
+    with suppress(OSError):
+        if said := _log().read_text(errors="replace").strip().splitlines():
+            return f"; {_log()} ends: {said[-1]}"
+    return ""
 
 
 def ask_at(address: str, password: str) -> None:
@@ -205,9 +215,22 @@ def _serve(descriptor: int) -> None:
     gc.freeze()
     gc.enable()
     owner.wait()
+    _speak_to_a_file()
     owner.server = Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     owner.server.run(sockets=[port])
     os._exit(0)  # everything is written; taking apart what was imported takes longer than a second
+
+
+def _speak_to_a_file() -> None:
+    """What a server says of its faults, whole stack traces, is kept in Prefect's home: to the command it answers that there was one."""
+    with suppress(OSError), open(_log(), "ab") as log:
+        if log.tell() > _LOG_HOLDS:
+            log.truncate(0)
+        os.dup2(log.fileno(), 2)
+
+
+def _log() -> Path:
+    return Path(os.environ["PREFECT_HOME"]) / "server.log"
 
 
 async def _find_routes(app: "FastAPI") -> None:

@@ -4,6 +4,7 @@ goes on. Here the failure is put in place of a client's answer; the long tests s
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -318,3 +319,26 @@ def test_the_disk_is_full(folder):
         goes_on(folder, own_environment())
     finally:
         subprocess.run(["umount", str(cells)], check=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", ["2m", "3m", "5m"])
+def test_the_disk_of_the_whole_folder_is_full(folder, size):
+    """Servers' databases, MLflow's models and ours lie there; whoever misses room first, one line says so."""
+    place = folder / "small"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)], capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        (place / "c.yaml").write_text(yaml.safe_dump(SMALL))
+        done = subprocess.run(COMMAND, cwd=place, env=own_environment(), capture_output=True, text=True, timeout=300)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+        assert done.returncode == 1, done.stderr
+        assert len(errors) == 1, done.stderr
+        assert re.search("no space left on (the )?device", errors[0], re.IGNORECASE)
+        assert "Traceback" not in done.stderr
+        subprocess.run(["mount", "-o", "remount,size=200m", str(place)], check=True)
+        done = subprocess.run(COMMAND, cwd=place, env=own_environment(), capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
