@@ -52,8 +52,17 @@ if "NUMBA_CACHE_DIR" not in os.environ:
 
 
 def make_state_folder() -> None:
-    """Prefect makes its home but not the folders above it; call this before Prefect is imported."""
+    """Prefect makes its home but not the folders above it; call this before Prefect is imported.
+
+    Raises:
+        PermissionError: where the working directory cannot be written to.
+    """
     if _kernels and not _kernels.is_dir():
         _kernels.mkdir(parents=True)
         print(f"compiled kernels are kept in {_kernels} (NUMBA_CACHE_DIR): installation and home are read-only", file=sys.stderr)
-    Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
+    except PermissionError as error:
+        raise PermissionError(
+            f"{error.filename}: this folder cannot be written to; lambdaflow keeps what it makes in the folder that it is run in"
+        ) from None

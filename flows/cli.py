@@ -80,7 +80,7 @@ def _full_disk(error: Exception) -> str | None:
     """The file that a full disk had no room for, empty where that is not known; None where an error comes from something else."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno == errno.ENOSPC:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
             return str(cause.filename2 or cause.filename or "")
         if "database or disk is full" in str(cause):
             return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows import kernels_folder
+from flows import kernels_folder, make_state_folder
 from tests.conftest import own_environment
 
 
@@ -38,3 +38,15 @@ def test_the_folder_that_the_environment_names_stays(tmp_path):
     environment = own_environment() | {"NUMBA_CACHE_DIR": "/given"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "/given"
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_as_such(tmp_path, monkeypatch):
+    def refused(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(
+        PermissionError, match=r"prefect: this folder cannot be written to; lambdaflow keeps what it makes in the folder"
+    ):
+        make_state_folder()
