@@ -36,7 +36,7 @@ def _explain(error: ValidationError, where: str, rankers: Sequence[str] = ()) ->
         if fault["type"].endswith("_type") and any(other.startswith(path) for other, f in faults if f is not fault):
             continue  # another alternative at this place says more
         if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-            lines.append(f"{where}: unknown key {path!r}{near(str(fault['loc'][-1]))}")
+            lines.append(f"{where}: unknown key {path!r}{_elsewhere(path) or near(str(fault['loc'][-1]))}")
         elif fault["type"] == "value_error":
             lines.append(f"{where}: {path + ': ' if path else ''}{fault['ctx']['error']}")
         elif fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
@@ -45,6 +45,15 @@ def _explain(error: ValidationError, where: str, rankers: Sequence[str] = ()) ->
             shown = json.dumps(fault["input"], default=str)
             lines.append(f"{where}: {path}: {fault['msg'].lower()} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
     return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def _elsewhere(path: str) -> str:
+    """Where a key stands, if it is one of another section."""
+    section, _, key = path.rpartition(".")
+    of_rankers = {name for ranker in SECTIONS.values() for name in ranker.model_fields}
+    places = {"": ("", RunConfig.model_fields), "data": ("data.", Data.model_fields), "rankers": ("rankers.NAME.", of_rankers)}
+    places.pop(section.split(".")[0], None)
+    return next((f"; did you mean {before}{key}?" for before, keys in places.values() if key in keys), "")
 
 
 def _not_a_kind(found: Mapping[str, Any], name: str, rankers: Sequence[str]) -> str:

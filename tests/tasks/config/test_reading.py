@@ -26,6 +26,10 @@ def test_a_first_configuration_names_data_and_nothing_else():
     ("written", "says"),
     [
         ({"data": {"fils": "a"}}, "unknown key 'data.fils'; did you mean files"),
+        ({**SHORT, "search": "auto"}, r"unknown key 'search'; did you mean rankers\.NAME\.search\?"),
+        ({**SHORT, "train": "a"}, r"unknown key 'train'; did you mean data\.train\?"),
+        ({"data": {"files": "a", "measures": ["map"]}}, r"unknown key 'data\.measures'; did you mean measures\?"),
+        ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "folds": 3}}}, r"'rankers\.m\.folds'; did you mean data\.folds\?"),
         ({"data": {"files": {"train": "a"}}}, "data.files: a list of files; those of .* are data.train, data.valid and data.test"),
         ({**SHORT, "rankers": {"m": {"kind": "lambdamart", "n_tree": 3}}}, "unknown key 'rankers.m.n_tree'; did you mean n_trees"),
         (
