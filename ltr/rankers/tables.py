@@ -51,7 +51,7 @@ def queries_from(
                 f"column {name!r}: Categorical has categories of its rows alone, which other tables would number otherwise; cast it to "
                 "polars.Enum with all of them, or take ltr.Estimator, which remembers them"
             )
-    queries = Reading(query, categories=categories_of(X, query)).queries(X, y, qid, group)
+    queries = Reading(query, categories=categories_of(X, query), sparse=True).queries(X, y, qid, group)
     return queries if sample_weight is None else weighed(queries, sample_weight)
 
 

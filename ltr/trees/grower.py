@@ -51,7 +51,18 @@ from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, 
 from ltr.trees.histograms import N_BINS
 from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves
 from ltr.trees.sparse_dataset import SparseDataset
-from ltr.trees.splits import SEARCH, Nodes, SplitSearch, best_split, middle_value, narrowed, search_all, search_feature, write_sides
+from ltr.trees.splits import (
+    SEARCH,
+    Nodes,
+    SplitSearch,
+    best_split,
+    middle_value,
+    narrowed,
+    restricted,
+    search_all,
+    search_feature,
+    write_sides,
+)
 
 
 @dataclass(frozen=True)
@@ -200,8 +211,10 @@ class Gradients:
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
         """`best_first` over these rows, compiled."""
         data = self.data
-        growth: Growth = growing(*data.types)(data.compiled, *data.questions, n_rows, data.histograms[:n_leaves], space)
-        return growth
+        kept = data.kept if isinstance(data, SparseDataset) else None
+        own = space if kept is None else restricted(space, kept)
+        growth: Growth = growing(*data.types)(data.compiled, *data.questions, n_rows, data.histograms[:n_leaves], own)
+        return growth if kept is None else growth._replace(nodes=growth.nodes._replace(feature=kept[growth.nodes.feature]))
 
     def totals(self, scales: tuple[float, float], order: Ints, nodes: Nodes) -> Ints:
         """Exact sums of the sample's documents in each leaf, ``int64 [leaves, 2]``; `leaf` is written for all documents."""
@@ -392,21 +405,23 @@ def _leaf_totals(
 def admissible_split(
     source: object, in_bins: Kernel, leaf: int, histogram: Ints, space: SplitSearch, bounds: Floats
 ) -> tuple[float, int, int, bool]:
-    """`best_split` with at least ``space.min_docs`` rows on both sides: the winning feature is counted and searched again, until one
-    that has been counted wins."""
+    """`best_split` with at least ``space.min_docs`` rows on both sides: features are counted and searched again by falling gain, as long as
+    one may still win."""
     n_features = len(space.n_edges)
     gains, splits, lefts = np.zeros(n_features), np.zeros(n_features, np.int64), np.zeros(n_features, np.bool_)
     search_all(histogram, space, bounds, gains, splits, lefts)
-    counted = np.zeros(n_features, np.bool_)
-    while True:
-        f = int(np.argmax(gains))
-        if gains[f] <= 0.0:
-            return 0.0, -1, -1, False
-        if counted[f]:
-            return gains[f], f, splits[f], lefts[f]
-        counted[f] = True
-        counts = in_bins(source, leaf, f)
-        gains[f], splits[f], lefts[f] = search_feature(f, histogram[space.columns[f]], counts, counted[f], space, bounds)
+    order = np.empty(n_features, np.int64)
+    sort_falling(gains, order)
+    counted = len(gains) > 0  # always; as a constant it would have `search` compiled twice
+    best, winner, split, left = 0.0, -1, -1, False
+    for k in range(n_features):
+        f = int(order[k])
+        if gains[f] <= 0.0 or gains[f] < best:
+            break
+        gain, at, missing_left = search_feature(f, histogram[space.columns[f]], in_bins(source, leaf, f), counted, space, bounds)
+        if gain > best or (gain == best and 0 <= f < winner):
+            best, winner, split, left = gain, f, at, missing_left
+    return best, winner, split, left
 
 
 def best_first(

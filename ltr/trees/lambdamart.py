@@ -178,10 +178,14 @@ class LambdaMART(TreeRanker):
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need."""
         super().check(queries)
-        self._least_docs(queries.n_documents)
+        self.least_docs(queries.n_documents)
 
-    def _least_docs(self, n_documents: int) -> int:
-        """Documents in a leaf at least, of so many to learn from."""
+    def least_docs(self, n_documents: int) -> int:
+        """Documents in a leaf at least, of so many to learn from.
+
+        Raises:
+            ValueError: where two leaves need more.
+        """
         least = min(MIN_DOCS_IN_LEAF, max(n_documents // 40, 1)) if self.min_docs_in_leaf is None else self.min_docs_in_leaf
         if n_documents < 2 * least:
             raise ValueError(
@@ -347,7 +351,7 @@ class LambdaMART(TreeRanker):
         callbacks: tuple[Callback, ...] = (),
         fair: FairPages | None = None,
     ) -> "LambdaMART":
-        least_docs = self._least_docs(data.n_documents)
+        least_docs = self.least_docs(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
         options = self._options(least_docs, data.names)

@@ -27,7 +27,7 @@ from ltr.trees.grower import Gradients, Growth
 from ltr.trees.histograms import N_BINS, build
 from ltr.trees.packing import add_sums, packed
 from ltr.trees.partition import BinnedDataset
-from ltr.trees.splits import Nodes, SplitSearch, middle_value, narrowed, search_all, search_feature, write_sides
+from ltr.trees.splits import Nodes, SplitSearch, middle_value, narrowed, restricted, search_all, search_feature, write_sides
 
 LIKELY = 2 / 3
 """The share of the leaves that could be split next that are. Trees of 31 leaves then take 9 rounds and 33 splits; 8 and 41 if all of them
@@ -106,10 +106,7 @@ class Rounds:
         self.features = own = shares[machines.place]
         self.owner = {feature: (machine, k) for machine, share in enumerate(shares) for k, feature in enumerate(share.tolist())}
         self.own_places = _places(used, space.columns[own], np.arange(len(own)))
-        self.space = SplitSearch(
-            np.arange(len(own)), space.n_edges[own], space.has_missing[own], space.allowed[own], space.monotone[own], space.min_docs,
-            space.newton, space.l2, np.ascontiguousarray(groups[:, own]), space.categorical[own], space.cat_smooth, space.cat_l2,
-        )  # fmt: skip
+        self.space = restricted(space, own)
         self.monotone, self.groups = space.monotone, groups
 
     def grow(self, n_rows: int, n_leaves: int) -> Growth:

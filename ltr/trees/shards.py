@@ -71,6 +71,10 @@ class Boosted(Binning, Protocol):
         """Functions of users that it learns from or stops by."""
         ...
 
+    def least_docs(self, n_documents: int) -> int:
+        """Documents in a leaf at least, of so many to learn from."""
+        ...
+
     @property
     def loss(self) -> str:
         """``ranking``, ``two_class`` or ``balanced``."""
@@ -149,7 +153,8 @@ class Shard:
         self.objective = model.objective_over(queries, self.preferences, sizes, self.machines or ALONE)
         self.data: BinnedDataset | SparseDataset
         if is_sparse(self.features):
-            self.data = SparseDataset.of(self.features, bins_of(model, self.names), model.n_leaves, self.order)
+            least_docs = model.least_docs(self.n_documents)
+            self.data = SparseDataset.of(self.features, bins_of(model, self.names), model.n_leaves, self.order, least_docs)
         elif bins is not None:
             self.data = BinnedDataset.with_bins(self.features, bins, slots(model.n_leaves), self.order)
         elif self.binned is not None:

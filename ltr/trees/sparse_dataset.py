@@ -60,7 +60,7 @@ class CompiledSparse(NamedTuple):
         first_feature: ``int64 [blocks + 1]``.
         block, slot: ``int64 [features]``, of each feature: its block, and its first slot there.
         used: ``int64 [features]``, bins of values; zero: ``int64 [features]``, the bin of 0.
-        columns: ``int64 [features]``, of the histograms.
+        counts, counted: see `SparseDataset`.
         rows, leaf_ranges, packed, gathered, scratch, histograms: see `ltr.trees.partition.BinnedDataset`.
         threads: that share the work.
     """
@@ -72,7 +72,8 @@ class CompiledSparse(NamedTuple):
     slot: Ints
     used: Ints
     zero: Ints
-    columns: Ints
+    counts: Ints
+    counted: Ints
     rows: Ints32
     leaf_ranges: Ints
     packed: Ints
@@ -83,8 +84,8 @@ class CompiledSparse(NamedTuple):
 
 
 SPARSE = record_type(
-    CompiledSparse, types.Array(types.uint16, 1, "C"), I8_2D, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D, I4_1D, I8_2D, I8_1D, I8_1D, I4_1D,
-    I8_3D, I8,
+    CompiledSparse, types.Array(types.uint16, 1, "C"), I8_2D, I8_1D, I8_1D, I8_1D, I8_1D, I8_1D, I8_2D, I8_1D, I4_1D, I8_2D, I8_1D,
+    I8_1D, I4_1D, I8_3D, I8,
 )  # fmt: skip
 """The type of a `CompiledSparse`."""
 QUESTIONS = (I8(SPARSE, I8, I8, I8, I1_1D), types.void(SPARSE, I8, I8, I1, I1), I8_1D(SPARSE, I8, I8))
@@ -98,11 +99,18 @@ class SparseDataset:
     Attributes:
         bins, has_missing: of the features.
         stored: the values, as `CompiledSparse` has them: `slots`, `starts`, `first_feature`, `block`, `slot`, `used` and `zero`.
+        own: the bins of the features that a split may be by, and `kept`, ``int64``, the numbers of these; all that is stored is of them.
+        counts: ``int64 [kept, bins]``, how many rows of a leaf are in each bin, where this had to be asked; counted: ``int64 [2]``, of which
+            leaf, by its range of rows.
     """
 
     bins: Bins
     has_missing: Bools
     stored: tuple[Slots, Ints, Ints, Ints, Ints, Ints, Ints]
+    own: Bins
+    kept: Ints
+    counts: Ints
+    counted: Ints
     histograms: Ints
     row_index: Ints32
     rows: Ints32
@@ -110,8 +118,15 @@ class SparseDataset:
     packed: Ints
 
     @classmethod
-    def of(cls, features: SparseFeatures, max_bins: int | Ints, n_leaves: int, order: Ints | None = None) -> "SparseDataset":
-        """Bins `features`, `ltr.data.sparse.sparse_features`. `order`: the row of each document; None: its own number.
+    def of(
+        cls, features: SparseFeatures, max_bins: int | Ints, n_leaves: int, order: Ints | None = None, min_docs: int = 1
+    ) -> "SparseDataset":
+        """Bins `features`, `ltr.data.sparse.sparse_features`.
+
+        Args:
+            order: the row of each document; None: its own number.
+            min_docs: documents in a leaf at least. As all documents without a stored value are on one side of a split, no tree splits by a
+                feature with fewer stored values; of wide data most are so.
 
         Raises:
             ValueError: for an infinite feature, or more documents than 32 bits can number.
@@ -119,11 +134,18 @@ class SparseDataset:
         n_documents = features.shape[0]
         require_numbers(n_documents)
         bins, has_missing = find_sparse_bins(features, max_bins)
+        kept = np.flatnonzero(np.bincount(features.indices, minlength=bins.n_features) >= min_docs)
+        kept = kept if len(kept) else np.zeros(1, np.int64)  # there has to be something to sum
+        own = joined([bins.edges[bins.starts[f] : bins.starts[f + 1]] for f in kept.tolist()])
         return cls(
             bins,
             has_missing,
-            _stored(features, bins),
-            histograms=np.zeros((n_leaves, bins.n_features, N_BINS), np.int64),
+            _stored(features[:, kept] if len(kept) < bins.n_features else features, own),
+            own,
+            kept,
+            counts=np.zeros((len(kept), N_BINS), np.int64),
+            counted=np.full(2, -1),
+            histograms=np.zeros((n_leaves, len(kept), N_BINS), np.int64),
             row_index=np.arange(n_documents, dtype=np.int32) if order is None else order.astype(np.int32),
             rows=np.empty(n_documents, np.int32),
             leaf_ranges=np.zeros((2, n_leaves), np.int64),
@@ -135,8 +157,8 @@ class SparseDataset:
         """The data set as compiled code reads it."""
         packed, gathered = self.packed
         return CompiledSparse(
-            *self.stored, self.bins.columns, self.rows, self.leaf_ranges, packed, gathered, self.scratch, self.histograms,
-            numba.get_num_threads(),
+            *self.stored, self.counts, self.counted, self.rows, self.leaf_ranges, packed, gathered, self.scratch,
+            self.histograms, numba.get_num_threads(),
         )  # fmt: skip
 
     @property
@@ -158,11 +180,13 @@ class SparseDataset:
 
     def start(self, n_rows: int) -> None:
         """The histogram of leaf 0, of the first `n_rows` of `rows`."""
+        self.counted[:] = -1
         build(self.compiled, self.rows[:n_rows], *self.packed, self.histograms[0], self.histograms[0], False)
 
     def fall(self, sample: Bools, nodes: Nodes, leaf: Ints32) -> None:
         """Writes the leaves of documents that the tree was not grown on."""
-        _fall(self.compiled, self.row_index, sample, nodes.feature, nodes.goes_left, nodes.left, nodes.right, leaf)
+        feature = np.searchsorted(self.kept, nodes.feature)
+        _fall(self.compiled, self.row_index, sample, feature, nodes.goes_left, nodes.left, nodes.right, leaf)
 
     def reorder_rows(self, leaf: Ints32) -> None:
         """Rows stay where they are."""
@@ -176,16 +200,53 @@ def find_sparse_bins(features: SparseFeatures, max_bins: int | Ints = 255) -> tu
     """
     by_column, n = features.tocsc(), features.shape[0]
     limits = bins_at_most(max_bins, features.shape[1])
+    starts, few = by_column.indptr.astype(np.int64), np.empty(by_column.nnz, np.float32)
+    n_edges, has_missing = np.empty(features.shape[1], np.int64), np.empty(features.shape[1], np.bool_)
+    _edges_of_few(starts, by_column.data, n, limits, few, n_edges, has_missing)
 
-    def of(feature: int) -> tuple[Floats32, bool]:
-        own = by_column.data[by_column.indptr[feature] : by_column.indptr[feature + 1]]
-        own.sort()
-        known = own[: np.searchsorted(own, np.nan)]
-        return sparse_edges(known, n - len(own), int(limits[feature]), feature), len(known) < len(own)
+    def of_many(feature: int) -> Floats32:
+        own = by_column.data[starts[feature] : starts[feature + 1]]
+        return sparse_edges(own[: np.searchsorted(own, np.nan)], n - len(own), int(limits[feature]), feature)
 
+    columns = [few[start : start + size] for start, size in zip(starts[:-1].tolist(), n_edges.tolist(), strict=True)]
+    many = np.flatnonzero(n_edges < 0).tolist()
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        found = [*pool.map(of, range(features.shape[1]))]
-    return joined([edges for edges, _ in found]), np.array([missing for _, missing in found])
+        for feature, edges in zip(many, pool.map(of_many, many), strict=True):
+            columns[feature] = edges
+    return joined(columns), has_missing
+
+
+@njit(cache=True, parallel=True)
+def _edges_of_few(
+    starts: Ints, values: Floats32, n_documents: int, limits: Ints, edges: Floats32, n_edges: Ints, has_missing: Bools
+) -> None:
+    """Orders the values of each feature, and writes the edges of those that have no more distinct ones than bins, as
+    `ltr.trees.binning.sparse_edges` finds them, from where its values begin. `n_edges` of the others, and of infinite ones, is −1.
+    Of wide data most features are so; asking for each takes longer than all of this."""
+    for feature in prange(len(limits)):
+        start, end = starts[feature], starts[feature + 1]
+        own = values[start:end]
+        own.sort()
+        known = end - start
+        while known > 0 and np.isnan(own[known - 1]):
+            known -= 1
+        has_missing[feature] = known < end - start
+        zero_due = n_documents > end - start
+        fits = known == 0 or not (np.isinf(own[0]) or np.isinf(own[known - 1]))
+        n, k, last = 0, 0, np.float32(0)
+        while fits and (zero_due or k < known):
+            if zero_due and (k == known or own[k] > 0):
+                x, zero_due = np.float32(0), False
+            else:
+                x, k = own[k], k + 1
+            if n and x == last:
+                continue
+            fits = n < limits[feature]
+            if n and fits:
+                middle = last + (x - last) / np.float32(2)
+                edges[start + n - 1] = (middle if last < middle < x else last) + np.float32(0)
+            n, last = n + 1, x
+        n_edges[feature] = max(n - 1, 0) if fits else -1
 
 
 def _stored(features: SparseFeatures, bins: Bins) -> tuple[Slots, Ints, Ints, Ints, Ints, Ints, Ints]:
@@ -194,9 +255,7 @@ def _stored(features: SparseFeatures, bins: Bins) -> tuple[Slots, Ints, Ints, In
     block, slot = _blocks(used)
     n_blocks = int(block[-1]) + 1 if len(block) else 1
     first_feature = np.searchsorted(block, np.arange(n_blocks + 1))
-    zero = np.array(
-        [np.searchsorted(bins.edges[a:b], 0.0) for a, b in zip(bins.starts[:-1], bins.starts[1:], strict=True)], np.int64
-    )
+    zero = np.diff(np.append(0, np.cumsum(bins.edges < 0))[bins.starts])
     rows, columns, values = parts_of(features)
     starts = np.zeros((n_blocks, len(rows)), np.int64)
     _count(rows, columns, first_feature, starts)
@@ -294,13 +353,13 @@ def _bin(data: CompiledSparse, row: int, feature: int) -> int:
 def build(
     data: CompiledSparse, rows: Ints32, packed: Ints, gathered: Ints, histogram: Ints, parent: Ints, has_parent: bool
 ) -> None:
-    """histogram[column, bin] = Σ packed over `rows`; if `has_parent`, that is also subtracted from `parent`, which becomes the sibling's.
+    """histogram[feature, bin] = Σ packed over `rows`; if `has_parent`, that is also subtracted from `parent`, which becomes the sibling's.
     Bins that a feature does not have are left alone.
 
     Args:
         rows: ``int32 [rows]``; where they are all there are, they are in order.
         packed: ``int64 [documents]``, by row; gathered: memory for the values of these rows, unless they are all.
-        histogram, parent: ``int64 [columns, bins]``.
+        histogram, parent: ``int64 [features, bins]``.
     """
     n, n_blocks = len(rows), len(data.first_feature) - 1
     values = packed if n == len(packed) else gathered
@@ -322,16 +381,16 @@ def build(
         for part in range(1, parts):
             own += sums[block * parts + part]
         for feature in range(data.first_feature[block], data.first_feature[block + 1]):
-            column, first, used = data.columns[feature], data.slot[feature], data.used[feature]
+            first, used = data.slot[feature], data.used[feature]
             rest = total
             for k in range(used + 1):
                 rest -= own[first + k]
             own[first + data.zero[feature]] += rest
             for k in range(used + 1):
                 at = k if k < used else MISSING
-                histogram[column, at] = own[first + k]
+                histogram[feature, at] = own[first + k]
                 if has_parent:
-                    parent[column, at] -= own[first + k]
+                    parent[feature, at] -= own[first + k]
 
 
 @njit(cache=True, parallel=True)
@@ -368,10 +427,14 @@ def subtract_sibling(data: CompiledSparse, leaf: int, new: int, left_is_smaller:
 
 @njit(cache=True)
 def leaf_in_bins(data: CompiledSparse, leaf: int, feature: int) -> Ints:
-    """How many rows of a leaf are in each bin of a feature, ``int64 [bins]``."""
-    counts = np.zeros(N_BINS, np.int64)
-    for row in data.rows[data.leaf_ranges[0, leaf] : data.leaf_ranges[0, leaf] + data.leaf_ranges[1, leaf]]:
-        counts[_bin(data, row, feature)] += 1
+    """How many rows of a leaf are in each bin of a feature, ``int64 [bins]``. They are counted of all features at once: where one is
+    asked for, many are."""
+    start, size = data.leaf_ranges[0, leaf], data.leaf_ranges[1, leaf]
+    if data.counted[0] != start or data.counted[1] != size:
+        ones = np.ones(len(data.packed), np.int64)
+        build(data, data.rows[start : start + size], ones, data.gathered, data.counts, data.counts, False)
+        data.counted[0], data.counted[1] = start, size
+    counts: Ints = data.counts[feature]
     return counts
 
 

@@ -212,6 +212,16 @@ SEARCH = record_type(
 """The type of a `SplitSearch`."""
 
 
+def restricted(space: SplitSearch, features: Ints) -> SplitSearch:
+    """The search among these features alone, which are numbered anew, in histograms that have no other columns."""
+    groups = space.groups if len(space.groups) else np.zeros((0, len(space.allowed)), np.bool_)
+    return SplitSearch(
+        np.arange(len(features)), space.n_edges[features], space.has_missing[features], space.allowed[features],
+        space.monotone[features], space.min_docs, space.newton, space.l2, np.ascontiguousarray(groups[:, features]),
+        space.categorical[features], space.cat_smooth, space.cat_l2,
+    )  # fmt: skip
+
+
 @njit(cache=True)
 def search_feature(
     f: int, column: Ints, counts: Ints, counted: bool, space: SplitSearch, bounds: Floats

@@ -66,8 +66,8 @@ def test_a_part_of_the_histogram_is_that_of_dense_rows():
         for data in sets:
             data.packed[0], data.rows[: len(rows)] = packed, rows
             data.start(len(rows))
-        sums, expected = (data.histograms[0][data.bins.columns] for data in sets)
-        assert np.array_equal(sums, expected)
+        sparse, dense = sets
+        assert np.array_equal(sparse.histograms[0], dense.histograms[0][dense.bins.columns])
 
 
 SETTINGS = {
@@ -109,6 +109,25 @@ def test_what_is_small_is_counted():
     found = model.fit(sparse)
     assert found.digest == model.fit(dense).digest
     assert found.trees.documents.min() >= 40
+
+
+@pytest.mark.parametrize("least", [1, 12, 40])
+def test_rare_features_split_nothing_and_many_are_counted(least):
+    """Like words: a few are common and most are in fewer documents than a leaf has."""
+    rng = np.random.default_rng(6)
+    features = rng.lognormal(size=(1200, 300)).astype(np.float32)
+    features[rng.random(features.shape) > 0.5 / np.arange(1, 301) ** 0.7] = 0
+    features[rng.random(features.shape) < 0.001] = np.nan
+    labels = np.digitize(np.nan_to_num(features) @ rng.normal(size=300), [0, 2, 4]).astype(np.float64)
+    dense, sparse = (ltr.Queries(given, labels, np.arange(0, 1201, 20)) for given in (features, csr_array(features)))
+    model = ltr.LambdaMART(n_trees=6, n_leaves=12, min_docs_in_leaf=least, learning_rate=0.3)
+    expected, found = model.fit(dense), model.fit(sparse)
+    assert found.digest == expected.digest
+    assert np.array_equal(found.predict(sparse.features), expected.predict(dense.features))
+    rare = SparseDataset.of(sparse.features, 255, 2, min_docs=2000)
+    assert rare.kept.tolist() == [0]
+    only_rare = replace(sparse, features=csr_array(np.eye(1200, 5, dtype=np.float32)), names=())
+    assert (model.fit(only_rare).trees.n_trees > 0) == (least == 1)
 
 
 def test_threads_and_interruptions_change_nothing():
