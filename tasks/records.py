@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
+RETRIEVED = "retrieved"
+"""A source of data that are judgments and runs: 0 for documents that are judged and in no run."""
+
 
 class DataError(ValueError):
     """Data that cannot be used: file, line or query, value and rule."""

@@ -14,7 +14,7 @@ from tasks.data.files import located
 from tasks.data.judgments import read_judgments
 from tasks.data.query_features import read_query_features
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
-from tasks.records import DataError, number_of
+from tasks.records import RETRIEVED, DataError, number_of
 from tasks.store import state
 from tasks.store.seal import digest_of_file, is_whole
 from tasks.store.state import digest_of, made_whole, write_json
@@ -25,8 +25,9 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     """Writes the judged and the retrieved documents as one table, whose features are the scores of the runs, or other forms of them, and
     what feature logs say. "Retrieved" is what a run has or a feature log.
 
-    A retrieved document that nobody judged has no label, a judged one that a run has not has no score there. Queries that only the
-    judgments or only the runs have are left out, as trec_eval does. Judgments below 0 are read as 0.
+    A retrieved document that nobody judged has no label, a judged one that a run has not has no score there. One that is nowhere retrieved
+    counts for what an ideal ranking has, and no more: the source `RETRIEVED` is 0 there, nothing is learned from it, and every ranker has it
+    last. Queries that only the judgments or only the runs have are left out, as trec_eval does. Judgments below 0 are read as 0.
 
     Returns:
         The section that reads the table, and sentences about what was left out and what is missing.
@@ -38,7 +39,7 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     paths |= {"query features": data.query_features} if data.query_features else {}
     files = [[name, [[located(path).name, digest_of_file(located(path))] for path in own]] for name, own in paths.items()]
     columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
-    folder = state.STATE / "pooled" / digest_of({"pool": 3, "files": files, "columns": columns, "forms": data.run_forms})[:32]
+    folder = state.STATE / "pooled" / digest_of({"pool": 4, "files": files, "columns": columns, "forms": data.run_forms})[:32]
     if not is_whole(folder):
         (judged, said), runs = read_judgments(data.qrels), {name: read_trec(own, RUN) for name, own in data.runs.items()}
         logged = read_feature_logs(data.feature_logs) if data.feature_logs else None
@@ -61,6 +62,7 @@ def pool(data: Data) -> tuple[Data, list[str]]:
             "runs": {},
             "run_forms": ("score",),
             "files": [folder / "pool.parquet"],
+            "sources": [*data.sources, *([RETRIEVED] if RETRIEVED in pl.read_parquet_schema(folder / "pool.parquet") else [])],
         }
     )
     return section, json.loads((folder / "notes.json").read_text())
@@ -83,6 +85,7 @@ def pooled(
         place = "a run" if runs else "a feature log"
         raise DataError(f"data.qrels: no judged query is in {place}; queries there: {theirs}; judged: {ours}")
     table = both.join(judged.with_columns(pl.col("label").clip(lower_bound=0)), on=PAIR, how="left", maintain_order="left")
+    nowhere = both.join(retrieved, on=PAIR, how="anti").height
     for name, run in runs.items():
         table = with_run(table, run, name, forms)
     if logged is not None:
@@ -91,10 +94,13 @@ def pooled(
                 f"data.feature_logs: {min(shared)!r} is the name of a run, or of a form of one, as well; name the run otherwise"
             )
         table = table.join(logged, on=PAIR, how="left", maintain_order="left")
+    if nowhere:
+        found = retrieved.with_columns(pl.lit(1.0).alias(RETRIEVED))
+        table = table.join(found, on=PAIR, how="left", maintain_order="left").with_columns(pl.col(RETRIEVED).fill_null(0.0))
     counts = [
         (judged.join(retrieved, on="query", how="anti")["query"].n_unique(), "query", "judged and in no run: left out"),
         (retrieved.join(judged, on="query", how="anti")["query"].n_unique(), "query", "of the runs not judged: left out"),
-        (both.join(retrieved, on=PAIR, how="anti").height, "document", "judged and in no run: kept, without a score"),
+        (nowhere, "document", "judged and in no run: last in every ranking, and nothing is learned from them"),
         (both.join(judged, on=PAIR, how="anti").height, "document", "retrieved and not judged: kept, without a label"),
         (int((judged["label"] < 0).sum()), "judgment", "below 0: read as 0"),
         *((both.join(one, on=PAIR, how="anti").height, "document", f"not in {name}") for name, one in lists.items()),

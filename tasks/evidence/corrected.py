@@ -19,6 +19,7 @@ from tasks.evidence.protocol import Evidence, Found, Gathering, render
 from tasks.records import DataError, Fold, Trained, number_of, percent
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
+from tasks.training.scoring import scores_of
 
 TEMPLATE = """<h2>As people would judge</h2>
 <p>{{ found.measure }} on test queries with intervals at {{ level }}, from the labels of a machine and a random sample
@@ -117,7 +118,7 @@ def _ranks(trained: Trained) -> Floats:
     """The rank of each test document, equal scores as they stood in the file; ``float64 [documents]``, by query and place in the file: the data
     of a ranker upon others are those of the fold in another order."""
     queries = open_queries(trained.cell.data.test)
-    scores, query = ltr.load(CellFolder.of(trained.result.key).model).predict(queries.features), _query(queries)
+    scores, query = scores_of(ltr.load(CellFolder.of(trained.result.key).model), queries), _query(queries)
     order = np.lexsort((queries.position, -scores, query))
     ranks = np.empty(len(scores))
     ranks[order] = np.arange(len(scores)) - queries.offsets[query] + 1.0

@@ -11,6 +11,7 @@ from ltr.data.queries import Queries
 from ltr.metrics.evaluation import Shift, explain
 from ltr.metrics.measure import why_undefined
 from tasks.records import DataError
+from tasks.training.scoring import scores_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def explained(
         DataError: for a measure that is undefined on every query.
         ValueError: for an unknown tool or measure.
     """
-    labels, scores = {"label": queries.labels, **queries.sources}, model.predict(queries.features)
+    labels, scores = {"label": queries.labels, **queries.sources}, scores_of(model, queries)
 
     def mean(measure: ltr.Measure, rules: ltr.Conventions) -> float:
         values = ltr.evaluate(labels, scores, queries.offsets, [measure], rules, queries.position, queries.documents)[measure.key]

@@ -13,6 +13,7 @@ from tasks.evidence.reasons import pair_of, worst_pair
 from tasks.evidence.segments import described, segments_of
 from tasks.records import DataError, number_of
 from tasks.store.values import names_of
+from tasks.training.scoring import scores_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def summary_of(
         DataError: for a segment that is none.
     """
     chosen = _queries_of(queries, segment, log) if segment else range(queries.n_queries)
-    scores = model.predict(queries.features)
+    scores = scores_of(model, queries)
     names, found = names_of(queries), []
     for k in chosen:
         rows = slice(int(queries.offsets[k]), int(queries.offsets[k + 1]))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ltr
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, select
 from ltr.metrics.measure import fewer_is_better
 from tasks.evidence.drawing import title_of
 from tasks.evidence.segments import Changes, changes
@@ -23,6 +23,7 @@ from tasks.report.outcome import RunOutcome
 from tasks.store.cells import CellFolder, CurveFile, read_curve
 from tasks.store.datasets import open_queries
 from tasks.store.values import names_of, read_values, values_of
+from tasks.training.scoring import scores_of
 
 VALUES, QUERIES = 90_000, 5_000
 """Per-query values in the page, over all rankers and measures, and queries; of more some are taken, evenly."""
@@ -257,7 +258,7 @@ def _scored(trained: Trained, places: Sequence[int]) -> list[_Scored]:
     found = []
     for place in places:
         rows = slice(*queries.offsets[by_name[place] :][:2].tolist())
-        order = np.lexsort((queries.position[rows], -model.predict(queries.features[rows])))
+        order = np.lexsort((queries.position[rows], -scores_of(model, select(queries, np.array([by_name[place]])))))
         position = queries.position[rows].tolist()
         if queries.documents is None:
             names = [f"row {row - min(position) + 1}" for row in position]

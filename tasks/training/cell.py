@@ -39,7 +39,7 @@ from tasks.store.cells import (
 from tasks.store.datasets import open_queries
 from tasks.store.values import means, table, write_values
 from tasks.training.compiling import seconds_compiling
-from tasks.training.scoring import evaluate
+from tasks.training.scoring import evaluate, retrieved_only
 
 STOP = threading.Event()
 """Set to end the cells that are being trained, after their current tree or epoch."""
@@ -77,17 +77,19 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     section = read_ranker(cell.section)
     ranker = section.model(conventions)
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
+    learned = {role: retrieved_only(queries) for role, queries in sets.items() if role != "test"}
+    whole = all(learned[role] is sets[role] for role in learned)
     started, compiling = time.perf_counter(), seconds_compiling()
-    if shards > 1 and ranker.sharded and cell.data.valid:
+    if shards > 1 and ranker.sharded and cell.data.valid and whole:
         from tasks.training.cluster import fit_in_shards
 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
     elif (begun := _begun(cell.start)) is not None:
-        fitted = ranker.go_on(begun, sets["train"], sets.get("valid"), _tick)
+        fitted = ranker.go_on(begun, learned["train"], learned.get("valid"), _tick)
     else:
-        fitted = ranker.fit(sets["train"], sets.get("valid"), _tick)
+        fitted = ranker.fit(learned["train"], learned.get("valid"), _tick)
     if section.polish:
-        fitted = _polished(fitted, section.polish, sets)
+        fitted = _polished(fitted, section.polish, learned)
     seconds = time.perf_counter() - started - (seconds_compiling() - compiling)
     values = [
         table(evaluate(fitted, sets[role], cell.measures, conventions), sets[role], role)

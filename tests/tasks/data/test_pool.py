@@ -1,5 +1,8 @@
 """Judgments, runs and feature logs as one data set."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import polars as pl
 import pytest
 
@@ -8,6 +11,7 @@ from tasks.data.ingest import ingest
 from tasks.data.pool import pool
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
+from tasks.training.scoring import retrieved_only, scores_of
 
 
 def test_judgments_and_runs_are_a_data_set(workplace):
@@ -17,16 +21,16 @@ def test_judgments_and_runs_are_a_data_set(workplace):
     noted = data, notes = pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3))
     assert (data.query, data.folds, data.qrels) == ("qid", 3, [])
     assert pl.read_parquet(data.files[0]).rows() == [
-        ("q1", "a", 2.0, 3.0, None),
-        ("q1", "b", 0.0, 2.0, 9.0),
-        ("q1", "n", 1.0, None, None),
-        ("q1", "u", None, 1.0, None),
-        ("q2", "a", 1.0, 1.0, None),
+        ("q1", "a", 2.0, 3.0, None, 1.0),
+        ("q1", "b", 0.0, 2.0, 9.0, 1.0),
+        ("q1", "n", 1.0, None, None, 0.0),
+        ("q1", "u", None, 1.0, None, 1.0),
+        ("q2", "a", 1.0, 1.0, None, 1.0),
     ]
     assert notes == [
         "1 query judged and in no run: left out",
         "1 query of the runs not judged: left out",
-        "1 document judged and in no run: kept, without a score",
+        "1 document judged and in no run: last in every ranking, and nothing is learned from them",
         "1 document retrieved and not judged: kept, without a label",
         "1 judgment below 0: read as 0",
         "1 document not in run 'bm25'",
@@ -34,6 +38,10 @@ def test_judgments_and_runs_are_a_data_set(workplace):
     ]
     queries = open_queries(ingest.fn(data.files, data).data)
     assert (queries.names, queries.n_queries, queries.n_documents) == (("bm25", "dense"), 2, 5)
+    assert data.sources == ["retrieved"]
+    assert sorted(retrieved_only(queries).documents.tolist()) == [b"a", b"a", b"b", b"u"]
+    missing_first = SimpleNamespace(predict=lambda features: np.isnan(features).sum(axis=1).astype(np.float64))
+    assert queries.documents[scores_of(missing_first, queries).argmin()] == b"n"
     assert pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3)) == noted
     (workplace / "s").write_text("q7 Q0 b 1 9 t\n")
     with pytest.raises(DataError, match="no judged query is in a run; queries there: q7; judged: q1, q2, q9"):
@@ -45,7 +53,7 @@ def test_judgments_and_forms(workplace):
     (workplace / "r").write_text("q1 Q0 a 1 3 t\nq1 Q0 u 2 1 t\n")
     data, _ = pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"]}, run_forms=["rank", "z-score"]))
     assert pl.read_parquet(data.files[0]).rows() == [
-        ("q1", "a", 2.0, 1.0, 1.0),
-        ("q1", "n", 1.0, None, -1.0),
-        ("q1", "u", None, 2.0, -1.0),
+        ("q1", "a", 2.0, 1.0, 1.0, 1.0),
+        ("q1", "n", 1.0, None, -1.0, 0.0),
+        ("q1", "u", None, 2.0, -1.0, 1.0),
     ]
