@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from flows import make_state_folder
-from flows.commands.opening import config_of, opened, words_of, working
+from flows.commands.opening import config_of, opened, say_remarks, words_of, working
 
 if TYPE_CHECKING:
     from ltr import Conventions
@@ -23,12 +23,16 @@ def predict_scores(given: argparse.Namespace) -> int:
     with working("predicting"):
         from tasks.export.predict import predict
         from tasks.records import number_of
+        from tasks.store.state import require_output
         from tasks.tracking.lookup import find_model
 
         data = config_of(given.model, [given.data], given.set).data
         asked = [said.partition("=")[0].removeprefix("data.") for said in given.set]
         named = [getattr(data, kind) for kind in ("query", "document") if kind in asked]
-        rows = predict(find_model(given.model), Path(given.data), Path(given.output), data, named)
+        require_output(Path(given.output), Path(given.model))
+        model = find_model(given.model)
+        say_remarks(given, model)
+        rows = predict(model, Path(given.data), Path(given.output), data, named)
     print(f"{number_of(rows, 'score')}: {given.output}")
     return 0
 

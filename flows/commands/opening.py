@@ -57,6 +57,16 @@ def config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "Ru
 
 
 @working("reading")
+def say_remarks(given: argparse.Namespace, model: "Ranker") -> None:
+    """What there is to know of a model of another tool, to standard error."""
+    from pathlib import Path
+
+    from tasks.records import printable
+
+    for remark in model.remarks[1:] if Path(given.model).is_file() else ():
+        print(printable(remark), file=sys.stderr)
+
+
 def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     """Model, data set and configuration of a command that works on a model and files."""
     from pathlib import Path
@@ -65,7 +75,6 @@ def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from tasks.data.calibrated import calibrated
     from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
-    from tasks.records import printable
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
@@ -75,8 +84,7 @@ def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     prepared = prepare.fn(read.data, config.data).data
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names)
-    for remark in model.remarks[1:] if Path(given.model).is_file() else ():
-        print(printable(remark), file=sys.stderr)
+    say_remarks(given, model)
     read_by = read_for(model.names, queries, files)
     require_scores(model, read_by, files)
     return model, read_by, config

@@ -6,6 +6,7 @@ the digest of their features. That digest leaves labels out, so that documents w
 by relevance by accident (at the first iteration all scores are equal).
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -205,6 +206,8 @@ def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArra
         array = np.asarray(unmasked(given))
         if array.dtype.kind not in "biufO" or (kind is np.int64 and array.dtype.kind in "fO" and (array % 1 != 0).any()):
             raise TypeError
+        if kind is np.float32:
+            warn_of_lost_digits(array, name)
         array = np.ascontiguousarray(array, kind)
     except (TypeError, ValueError, OverflowError):
         rule = "whole numbers" if kind is np.int64 else "numbers"
@@ -213,6 +216,17 @@ def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArra
         rule = "[documents, features]" if dimensions == 2 else "one dimension"
         raise ValueError(f"{name}: shape {array.shape}, expected {rule}")
     return array
+
+
+def warn_of_lost_digits(array: NDArray[Any], name: str) -> None:
+    """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has."""
+    if array.dtype.kind in "iu" and array.dtype.itemsize > 2 and array.size:
+        lost = array[array.astype(np.float32).astype(np.float64) != array]
+        if lost.size:
+            warnings.warn(
+                f"{name}: {lost.size:,} whole numbers above 16,777,216 lose their last digits in float32, such as {lost[0]}",
+                stacklevel=4,
+            )
 
 
 def _ids(name: str, given: object, expected: int) -> NDArray[np.bytes_]:

@@ -28,14 +28,17 @@ class LeastSquares(LinearRanker):
     spans: ClassVar[Mapping[str, Span]] = {"ridge": Span(0, 1e18)}
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
-        """The solution by singular values (LAPACK's gelsd); documents without a label are left out."""
+        """The solution by singular values (LAPACK's gelsd), of features from 0 to between 1 and 2, by powers of 2, so that none is lost beside
+        larger ones; documents without a label are left out."""
         judged = ~np.isnan(queries.labels)
-        design = np.column_stack((features[judged].astype(np.float64), np.ones(int(judged.sum()))))
-        labels = queries.labels[judged]
+        columns, labels = features[judged].astype(np.float64), queries.labels[judged]
+        columns -= columns.min(axis=0, initial=np.inf)
+        exponents = np.frexp(columns.max(axis=0, initial=0))[1] - 1
+        design = np.column_stack((np.ldexp(columns, -exponents), np.ones(len(labels))))
         if self.ridge:
-            root = np.sqrt(self.ridge) * np.eye(queries.n_features, queries.n_features + 1)
+            root = np.column_stack((np.diag(np.ldexp(np.sqrt(self.ridge), -exponents)), np.zeros(queries.n_features)))
             design, labels = np.vstack((design, root)), np.concatenate((labels, np.zeros(queries.n_features)))
-        weights = np.asarray(np.linalg.lstsq(design, labels, rcond=None)[0][:-1], np.float64)
+        weights = np.asarray(np.ldexp(np.linalg.lstsq(design, labels, rcond=None)[0][:-1], -exponents), np.float64)
         watch(weights)
         return weights, ()
 

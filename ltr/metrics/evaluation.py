@@ -188,6 +188,8 @@ def evaluate(
     for name, values in sources.items():
         if values.shape != scores.shape:
             raise ValueError(f"{name}: labels of shape {values.shape} for {len(scores)} scores")
+        if np.fmin.reduce(values, initial=0.0) < 0:
+            raise ValueError(f"{name}: a label of {np.nanmin(values):g}; labels are 0 or more, and NaN where nobody judged")
     conventions = conventions or Conventions()
     by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):

@@ -124,13 +124,13 @@ class Estimator(Named):
             init_model: a fitted ranker or estimator, whose trees come first and count among the ranker's `n_trees`.
 
         Raises:
-            ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, and whatever else the
-                ranker refuses.
+            ValueError: for features that are not numbers, shapes that differ, queries given twice or not at all, an `init_model` that is a
+                ranker where there are columns of categories, which an estimator alone knows, and whatever else the ranker refuses.
         """
         if not isinstance(self.model, Ranker):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
-        self.categories_ = categories_of(X, self.query)
+        self.categories_ = _after(init_model, categories_of(X, self.query))
         sparse = self.model.sparse_features
         queries = Reading(self.query, categories=self.categories_, sparse=sparse).queries(X, y, qid, group)
         queries = queries if sample_weight is None else weighed(queries, sample_weight)
@@ -251,6 +251,20 @@ class Estimator(Named):
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(allow_nan=True))
+
+
+def _after(start: "Ranker | Estimator | None", found: dict[str, list[object]]) -> dict[str, list[object]]:
+    """The categories of columns, those of what training starts from first: its trees know them by their places."""
+    if isinstance(start, Estimator):
+        known = getattr(start, "categories_", {})
+        return {
+            name: [*known.get(name, ()), *(one for one in own if one not in known.get(name, ()))] for name, own in found.items()
+        }
+    if start is not None and found:
+        raise ValueError(
+            f"init_model: a {type(start).__name__} does not know the categories of {next(iter(found))!r}; give the ltr.Estimator that learned it"
+        )
+    return found
 
 
 def _watched(model: Ranker) -> dict[str, dict[str, list[float]]]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
 from ltr.data.masked import unmasked
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.rankers.base import Features, Frame, require_distinct
@@ -187,12 +187,17 @@ def columns_of(X: Features) -> list[str]:
     """Columns of a frame; none of an array, or of a frame whose columns are numbered.
 
     Raises:
-        ValueError: for a lazy frame, and for two columns of one name.
+        ValueError: for a lazy frame, for two columns of one name, and where some are named by text and others are not.
     """
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
     columns = list(getattr(X, "columns", ()))
     require_distinct(columns, "X")
+    if 0 < (text := sum(isinstance(name, str) for name in columns)) < len(columns):
+        other = next(name for name in columns if not isinstance(name, str))
+        raise ValueError(
+            f"X: {text} of {len(columns)} columns are named by text, and one is {other!r}; give all of them names of text"
+        )
     return columns if all(isinstance(name, str) for name in columns) else []
 
 
@@ -218,6 +223,7 @@ def _numbers(values: Features, what: str) -> Floats32:
     text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
     try:
         if not text:
+            warn_of_lost_digits(array, what)
             return np.ascontiguousarray(array, np.float32)
     except (TypeError, ValueError):
         pass  # reported below

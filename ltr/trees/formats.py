@@ -19,7 +19,7 @@ References: ``src/io/tree.cpp`` of LightGBM 4; ``doc/model.schema`` of XGBoost 3
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -328,11 +328,13 @@ def check_names(names: Sequence[str], forbidden: str, rule: str) -> None:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """The contents of a file: trees, and the names of their features; ``f1``, ``f2``, … where the file has none (`named` is False)."""
+    """The contents of a file: trees, and the names of their features; ``f1``, ``f2``, … where the file has none (`named` is False).
+    `best_of`: the best round of its training and the rounds that it has, where these are more."""
 
     trees: Trees
     names: tuple[str, ...]
     named: bool
+    best_of: tuple[int, int] | None = None
 
 
 def _ensemble(trees: list[Trees], names: Sequence[str], n_features: int) -> Ensemble:
@@ -523,7 +525,9 @@ def _read_xgboost(learner: Document) -> Ensemble:
     _check_all_trees(model, n_trees)
     trees = [_read_xgboost_tree(k, *one, n_features) for k, one in enumerate(zip(model["trees"], weights, strict=True))]
     constants = [_constant(float(constant))] if constant else []
-    return _ensemble([*constants, *trees], names, n_features)
+    best, rounds = learner.get("attributes", {}).get("best_iteration", ""), len(model.get("iteration_indptr", [0, *trees])) - 1
+    earlier = re.fullmatch("[0-9]{1,10}", best) and int(best) + 1 < rounds
+    return replace(_ensemble([*constants, *trees], names, n_features), best_of=(int(best) + 1, rounds) if earlier else None)
 
 
 def _check_all_trees(model: Document, n_trees: int) -> None:

@@ -271,6 +271,10 @@ def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
     return np.array(sizes, np.int64)
 
 
+_ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")
+"""What pandas calls the numbers of rows in files that it writes."""
+
+
 def _of_table(path: Path, data: Data) -> Rows:
     frame = read_table(path)
     for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
@@ -289,6 +293,12 @@ def _of_table(path: Path, data: Data) -> Rows:
         if name not in frame.columns:
             raise DataError(f"{path}: no column {name!r} (data.categorical)")
     names = tuple(n for n in frame.columns if n not in others and not any(fnmatchcase(n, pattern) for pattern in data.ignore))
+    for name in names:
+        if name in _ROW_NUMBERS:
+            raise DataError(
+                f"{path}: a column is named {name!r}, as pandas names its row numbers, which are no feature: write the file with index=False, or "
+                f"leave the column out by data.ignore: [{name!r}]"
+            )
     labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None

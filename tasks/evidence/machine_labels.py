@@ -5,7 +5,7 @@ people judged because a system had them high are no such sample.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,18 @@ from tasks.records import DataError, number_of
 
 @dataclass(frozen=True)
 class CorrectedRun:
-    """A run's measure as people would have it; with `against`, its difference from that run's."""
+    """A run's measure as people would have it; with `against`, its difference from that run's.
+
+    Attributes:
+        unjudged: documents of the run, within the measure's depth, that the machine did not judge, and which gain nothing.
+        absent: judged queries that the run does not have, whose measure is 0.
+    """
 
     run: str
     found: Corrected
     against: str | None = None
+    unjudged: int = 0
+    absent: int = 0
 
     @property
     def settled(self) -> bool:
@@ -43,6 +50,10 @@ class CorrectedRun:
         shown = f"{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
         alone = f"people alone {found.people:.4f} [{found.people_interval[0]:.4f}, {found.people_interval[1]:.4f}]"
         told = f"{name}: {shown}   {alone}   machine alone {found.machine:.4f}"
+        if self.unjudged:
+            told += f"   ({number_of(self.unjudged, 'document')} that the machine did not judge gain nothing)"
+        if self.absent:
+            told += f"   ({number_of(self.absent, 'judged query')} not in it: 0)"
         return f"{told}   {self.verdict}" if self.verdict not in ("", "settled") else told
 
     @property
@@ -60,7 +71,7 @@ class CorrectedRun:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {"run": self.run, "against": self.against, **asdict(self.found)}
+        return {**asdict(self.found), **{name: value for name, value in vars(self).items() if name != "found"}}
 
 
 def corrected_runs(
@@ -94,8 +105,11 @@ def corrected_runs(
     labels = table["label"].clip(lower_bound=0).to_numpy()
     few = table["people"].clip(lower_bound=0).fill_null(float("nan")).to_numpy()
     curve = sums_of(measure, conventions)[1]
-    weights = {name: _weights(table, read_trec(paths, RUN), curve) for name, paths in runs.items()}
-    return compared(weights, few, labels, (measure, conventions), level)
+    lists = {name: read_trec(paths, RUN) for name, paths in runs.items()}
+    weights = {name: _weights(table, run, curve) for name, run in lists.items()}
+    found = compared(weights, few, labels, (measure, conventions), level)
+    covered = {name: _not_covered(table, run, curve) for name, run in lists.items()}
+    return [one if one.against else replace(one, unjudged=covered[one.run][0], absent=covered[one.run][1]) for one in found]
 
 
 def compared(
@@ -141,6 +155,13 @@ def _at(curve: Any, ranks: Floats, cutoff: int, conventions: Conventions) -> Flo
     longest = int(max(ranks.max(initial=1), cutoff if cutoff < 1_000_000 else 1))
     by_rank: Floats = curve(longest, cutoff, conventions)
     return by_rank[ranks.astype(np.int64) - 1]
+
+
+def _not_covered(table: pl.DataFrame, run: pl.DataFrame, curve: Any) -> tuple[int, int]:
+    """`CorrectedRun.unjudged` and `CorrectedRun.absent`."""
+    unjudged = run.join(table, on="query", how="semi").join(table, on=PAIR, how="anti")["rank"].cast(pl.Float64).to_numpy()
+    counted = int((curve(unjudged) > 0).sum()) if len(unjudged) else 0
+    return counted, table.join(run, on="query", how="anti")["query"].n_unique()
 
 
 def _weights(table: pl.DataFrame, run: pl.DataFrame, curve: Any) -> Floats:

@@ -190,6 +190,11 @@ def trec_run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:
             raise DataError(
                 f"{path}: a TREC run is separated by spaces, and the {kind} id {spaced[kind][0]!r} has one; write .csv instead"
             )
+    if (twice := scores.filter(scores.select("query", "document").is_duplicated())).height:
+        query, document = twice.select("query", "document").row(0)
+        raise DataError(
+            f"{path}: a TREC run names each document once, and document {document!r} of query {query!r} stands in several rows; write .csv instead"
+        )
     ranked = scores.with_row_index("row").sort(["query", "score", "row"], descending=[False, True, False])
     return ranked.select(
         "query", pl.lit("Q0").alias("q0"), "document", pl.int_range(1, pl.len() + 1).over("query").alias("rank"), "score",

@@ -71,7 +71,14 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
         raise DataError(f"{path}: no trees")
     plain = ltr.LambdaMART(n_trees=trees.n_trees, n_leaves=max(int(np.diff(trees.leaf_starts).max()), 2), stop_on=None)
     placed = (f"{path}: it names no features, which are taken by their places, from {taken[0]!r} to {taken[-1]!r}",)
-    remarks = (f"read from a model of {tool}", *(placed if taken != tuple(found.names) and not found.named else ()))
+    best, rounds = found.best_of or (0, 0)
+    stopped = (
+        f"{path}: its best round was {best} of {rounds}; its scores are those of all rounds, as Booster.predict has them, and XGBRanker.predict takes "
+        f"the first {best} alone",
+    )
+    remarks = (
+        f"read from a model of {tool}", *(placed if taken != tuple(found.names) and not found.named else ()), *(stopped if found.best_of else ())
+    )  # fmt: skip
     return replace(plain, trees=trees, names=taken, remarks=remarks)
 
 

@@ -44,3 +44,21 @@ def test_weights_from_elsewhere():
         ltr.LeastSquares.of_weights({"a": float("nan")}, ("a", "b"))
     with pytest.raises(ValueError, match="ridge=-1 is out of range; it is a number from 0"):
         ltr.LeastSquares(ridge=-1)
+
+
+@pytest.mark.parametrize("spoiler", [1e15, 1e30, "times"])
+def test_large_columns_hide_no_others(queries, spoiler):
+    """A constant, or times in nanoseconds, beside features of size 1, and a signal of 1e-20."""
+    times = 1.7e18 + 1e15 * np.random.default_rng(2).random(queries.n_documents)
+    beside = times if spoiler == "times" else np.full(queries.n_documents, spoiler)
+    model = ltr.LeastSquares().fit(queries)
+    wide = replace(
+        queries, features=np.column_stack((queries.features, beside)).astype(np.float32), names=(*queries.names, "large")
+    )
+    scores = ltr.LeastSquares().fit(wide).predict(wide.features)
+    centred = (model.predict(queries.features), scores)
+    assert np.corrcoef(*centred)[0, 1] > 0.95
+    small = replace(queries, features=(queries.features * np.float32(1e-20)))
+    assert ltr.LeastSquares().fit(small).predict(small.features) == pytest.approx(
+        model.predict(queries.features), rel=1e-4, abs=1e-5
+    )

@@ -187,3 +187,8 @@ def test_arrays_that_can_only_be_read_are_measured_too():
         array.setflags(write=False)
     got = evaluate(*arrays, ["ndcg@10", "p@1"], position=arrays[0])
     assert {key: value.tolist() for key, value in got.items()} == {key: value.tolist() for key, value in want.items()}
+
+
+def test_labels_below_0_are_refused():
+    with pytest.raises(ValueError, match=r"label: a label of -1; labels are 0 or more, and NaN where nobody judged"):
+        ltr.evaluate([-1.0, 2.0, np.nan], [0.0, 1.0, 2.0], [0, 3], ["ndcg_10"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numba
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -511,3 +512,21 @@ def test_pandas_own_missing_values_sparse_matrices_and_columns_of_labels():
     assert np.array_equal(full.predict(sparse.csr_matrix(X)), full.predict(X))
     with pytest.raises(ValueError, match="y: <U4; labels are numbers, 0 and up"):
         ltr.Estimator(TREES).fit(X, ["good"] * len(y), qid)
+
+
+def test_a_start_keeps_its_categories():
+    """Categories of another order, and new ones, have the places that the trees of the start know."""
+    rng = np.random.default_rng(4)
+    words = rng.choice(["ad", "be", "ce", "de"], 600)
+    frame = pd.DataFrame({"qid": np.repeat(np.arange(30), 20), "x": rng.normal(size=600), "site": pd.Categorical(words)})
+    y = np.isin(words, ["be", "de"]) + (frame["x"] > 0.5).to_numpy().astype(int)
+    trees = ltr.LambdaMART(n_trees=10, n_leaves=6, min_docs_in_leaf=5, categorical=["site"], stop_on=None)
+    first = ltr.Estimator(trees).fit(frame, y)
+    more = replace(trees, n_trees=11, learning_rate=1e-9)
+    for order in (["de", "ad", "ce", "be"], ["aa", "ad", "be", "ce", "de"]):
+        again = frame.assign(site=pd.Categorical(words, categories=order))
+        continued = ltr.Estimator(more).fit(again, y, init_model=first)
+        assert continued.categories_["site"][:4] == ["ad", "be", "ce", "de"]
+        assert np.allclose(continued.predict(again), first.predict(frame), atol=1e-6)
+    with pytest.raises(ValueError, match="init_model: a LambdaMART does not know the categories of 'site'"):
+        ltr.Estimator(more).fit(frame, y, init_model=first.model_)

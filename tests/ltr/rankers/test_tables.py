@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 import ltr
+from ltr.data.sparse import is_sparse
 from ltr.rankers.tables import Reading, weighed
 from tests.ltr.rankers.test_estimator import TREES, framed, rows
 
@@ -106,3 +108,21 @@ def test_categories_that_depend_on_the_rows_are_refused():
         ltr.queries_from(frame, [0, 1], group=[2])
     known = frame.with_columns(pl.col("site").cast(pl.Enum(["w", "x", "y"])))
     assert ltr.queries_from(known, [0, 1], group=[2]).features[:, 1].tolist() == [1, 2]
+
+
+def test_what_would_be_read_otherwise_than_meant_is_told():
+    with pytest.raises(ValueError, match="X: 1 of 2 columns are named by text, and one is 0"):
+        ltr.queries_from(pd.DataFrame({0: [1.0], "qid": [1]}), [1])
+    with pytest.warns(
+        UserWarning, match="column 'id': 2 whole numbers above 16,777,216 lose their last digits in float32, such as 10995116277"
+    ):
+        ltr.queries_from(pl.DataFrame({"id": [2**40 + 1, 2**40 + 3, 2**24], "qid": [1, 1, 1]}), [0, 1, 2])
+    with pytest.warns(UserWarning, match="features: 1 whole numbers"):
+        ltr.Queries(np.array([[2**24 + 1], [2**25]]), [0, 1], [0, 2])
+
+
+def test_sparse_features_stay_sparse():
+    features = csr_array(np.eye(4, dtype=np.float32))
+    queries = ltr.queries_from(features, [0, 1, 0, 2], qid=["b", "a", "b", "a"])
+    assert is_sparse(queries.features)
+    assert np.array_equal(queries.features.toarray(), np.eye(4)[[0, 2, 1, 3]])

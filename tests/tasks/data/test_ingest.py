@@ -412,3 +412,11 @@ def test_a_document_without_a_score_is_named_by_its_ids(workplace):
         DataError, match=r"^a\.csv, query 'y', document 'd4': feature 'g' is missing, and least_squares has no score"
     ):
         require_scores(weights, queries, [Path("a.csv")])
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+def test_row_numbers_of_pandas_are_no_feature(workplace, name):
+    pl.DataFrame({name: [0, 1], "query": ["a", "a"], "label": [0, 1], "x": [0.5, 1.5]}).write_csv("x.csv")
+    with pytest.raises(DataError, match=r"x\.csv: a column is named .*, as pandas names its row numbers, which are no feature"):
+        ingest.fn([Path("x.csv")], Data(files=["x.csv"]))
+    assert open_queries(ingest.fn([Path("x.csv")], Data(files=["x.csv"], ignore=[name])).data).names == ("x",)

@@ -83,3 +83,13 @@ def test_an_interval_without_width_says_why(folder):
     assert "people agree with the machine on every sampled pair that matters to it" in found[0].text()
     whole = corrected_runs({"a": [folder / "good.run"]}, [folder / "all"], [folder / "all"], "dcg@20", RULES)
     assert "people agree" not in whole[0].text()
+
+
+def test_what_the_machine_did_not_judge_and_what_a_run_lacks_is_counted(folder):
+    lines = (folder / "good.run").read_text().splitlines()
+    new = [f"q0 Q0 new{k} 0 {100 + k} t" for k in range(30)]
+    (folder / "other.run").write_text("\n".join([*new, *(line for line in lines if not line.startswith(("q1 ", "q2 ")))]))
+    (other,) = corrected_runs({"other": [folder / "other.run"]}, [folder / "few"], [folder / "machine"], "dcg@20", RULES)
+    assert (other.unjudged, other.absent) == (20, 2)
+    assert "(20 documents that the machine did not judge gain nothing)   (2 judged queries not in it: 0)" in other.text()
+    assert other.as_json()["absent"] == 2

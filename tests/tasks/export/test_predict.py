@@ -120,6 +120,7 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
     frame.rename({"f2": "f_2"}).write_parquet("renamed.parquet")
     frame.with_columns(f1=pl.when(pl.int_range(pl.len()) == 9).then(pl.lit("x")).otherwise(pl.lit("1"))).write_csv("text.csv")
     frame.drop("document").write_parquet("anonymous.parquet")
+    frame.with_columns(query=pl.lit("q0"), document=pl.lit("d3")).write_parquet("twice.parquet")
     frame.with_columns(query=pl.col("query").str.replace("q", "q ")).sort("query").write_parquet("spaced.parquet")
     frame.with_columns(f1=pl.lit(float("inf"))).write_parquet("infinite.parquet")
     lines = frame.with_columns(title=pl.lit("")).write_csv().split("\n")
@@ -136,6 +137,12 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
         (model, "long.csv", "s.csv", "long.csv, line 10: 7 fields; the header names 6"),
         (model, "anonymous.parquet", "s.trec", "there is no document id here"),
         (model, "spaced.parquet", "s.trec", "separated by spaces, and the query id 'q 0' has one"),
+        (
+            model,
+            "twice.parquet",
+            "s.trec",
+            "a TREC run names each document once, and document 'd3' of query 'q0' stands in several rows",
+        ),
         (model, "infinite.parquet", "s.csv", "infinite"),
         (model, "bad.txt", "s.csv", "bad.txt, line 61"),
         (named, "bad.txt", "s.csv", "text has the features f1, f2, …, and the model reads 'slope'"),
@@ -144,6 +151,14 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
         with pytest.raises(DataError, match=says):
             predict(one, workplace / data, workplace / output, Data(files=["a"]))
     assert not [path for path in workplace.iterdir() if path.name.startswith("s.")]
+
+
+def test_scores_are_not_written_over_the_model(workplace, fitted, capsys):
+    frame_of(fitted[1]).write_parquet("a.parquet")
+    (workplace / "w.csv").write_text("f1,1\nf2,0.5\n")
+    assert main(["predict", "--model", "w.csv", "--data", "a.parquet", "-o", "w.csv"]) == 1
+    assert "w.csv: this is w.csv itself, which would be overwritten" in capsys.readouterr().err
+    assert (workplace / "w.csv").read_text() == "f1,1\nf2,0.5\n"
 
 
 KINDS = {

@@ -79,6 +79,19 @@ def test_xgboost_is_read(workplace, parameters, missing):
     assert explained.sum(axis=1) == pytest.approx(model.predict(queries.features))
 
 
+def test_rounds_after_the_best_one_are_told(workplace, capsys):
+    """XGBRanker predicts by the best round where training stopped early, the booster by all."""
+    booster = trained_xgboost(data(0.0))
+    booster.set_attr(best_iteration="2")
+    booster.save_model("theirs.json")
+    rounds = booster.num_boosted_rounds()
+    model = find_model("theirs.json", data(0.0).names)
+    assert f"its best round was 3 of {rounds}; its scores are those of all rounds" in model.remarks[1]
+    booster.set_attr(best_iteration=str(rounds - 1))
+    booster.save_model("theirs.json")
+    assert len(find_model("theirs.json", data(0.0).names).remarks) == 1
+
+
 def test_an_imported_ranker_is_one_like_any_other(workplace):
     """Saved, loaded, resumed, certified, and exported again."""
     queries = data()
