@@ -322,7 +322,7 @@ def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArra
         return []
     example = exact[lost.argmax()]
     return [
-        f"{path.name}: {name!r} has {int(lost.sum()):,} whole numbers above {_WHOLE:,} that lose their last digits in float32, such as "
+        f"{path.name}: {name!r} has {number_of(int(lost.sum()), 'whole number')} above {_WHOLE:,} that lose digits in float32, such as "
         f"{example:.0f}; if they are ids, leave the column out (data.ignore: [{name}])"
     ]
 

@@ -239,7 +239,7 @@ def _names(column: pl.Series) -> pl.Series:
 
 
 def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.Series:
-    """A column as float64, null where a value is missing.
+    """A column as float64, null where a value is missing; true and false are 1 and 0, in text too.
 
     Raises:
         DataError: with the rule, for the first value that is no number, or a column of another type.
@@ -248,6 +248,11 @@ def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.
         text = column.str.strip_chars()
         column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
         wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
+        if (
+            len(wrong)
+            and (said := text.set(text.is_in(_MISSING), None).str.to_lowercase()).drop_nulls().is_in(["true", "false"]).all()
+        ):
+            return (said == "true").cast(pl.Float64)
         if len(wrong):
             raise DataError(f"{path}, row {before + wrong[0] + 1}: column {text.name!r} has {text[wrong[0]][:40]!r}: {rule}")
     elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):

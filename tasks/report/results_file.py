@@ -91,8 +91,8 @@ def read_results(file: Path) -> dict[str, Entry]:
         found = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(found, dict) or not all(isinstance(one, dict) and "rankers" in one for one in found.values()):
             raise ValueError("no entry of a run for every name")
-    except ValueError as error:
-        raise DataError(f"{file}: no file of results ({error})") from None
+    except ValueError:
+        raise DataError(f"{file}: this is no file that --record wrote, and stays as it is; name a new one") from None
     return found
 
 

@@ -292,7 +292,7 @@ def test_ids_that_lose_digits_are_told_every_time(workplace):
     (workplace / "a.csv").write_text("query,label,uid,time\n1,2,16777217,1\n1,0,16777216,16777216\n")
     for _ in range(2):
         (note,) = ingest.fn([workplace / "a.csv"], Data(files=["a.csv"])).notes
-        assert "'uid' has 1 whole numbers above 16,777,216 that lose their last digits in float32, such as 16777217" in note
+        assert "'uid' has 1 whole number above 16,777,216 that lose digits in float32, such as 16777217" in note
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(workplace, monkeypatch):

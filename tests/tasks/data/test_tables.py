@@ -1,12 +1,13 @@
 """Tables are read as they are named; files that are something else are refused with the rule."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tasks.data.tables import categories_in, codes, is_table, read_table, require_plain, scan
+from tasks.data.tables import as_numbers, categories_in, codes, is_table, read_table, require_plain, scan
 from tasks.records import DataError
 
 ROWS = "query,label,a\n1,2,0.5\n1,0,\n"
@@ -102,3 +103,11 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
     pl.DataFrame({"site": [["a"], ["b"]]}).write_parquet(tmp_path / "c.parquet")
     with pytest.raises(DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category is a text or a whole number"):
         categories_in([tmp_path / "c.parquet"], "site")
+
+
+def test_true_and_false_are_one_and_zero_in_text_too():
+    column = pl.Series("x", ["True", "", "false", "TRUE"])
+    assert as_numbers(Path("a.csv"), column, "rule").to_list() == [1.0, None, 0.0, 1.0]
+    assert as_numbers(Path("a.csv"), pl.Series("x", [True, None, False]), "rule").to_list() == [1.0, None, 0.0]
+    with pytest.raises(DataError, match=r"a\.csv, row 2: column 'x' has 'true': rule"):
+        as_numbers(Path("a.csv"), pl.Series("x", ["1", "true"]), "rule")

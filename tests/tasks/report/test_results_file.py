@@ -80,6 +80,6 @@ def test_a_folder_that_is_not_there_is_told_before_anything_runs(tmp_path):
 def test_another_file_is_not_overwritten(outcome, tmp_path, text):
     file = tmp_path / "mine.json"
     file.write_text(text)
-    with pytest.raises(DataError, match=r"mine\.json: no file of results"):
+    with pytest.raises(DataError, match=r"mine\.json: this is no file that --record wrote"):
         keep_results(outcome, None, file)
     assert file.read_text() == text
