@@ -28,6 +28,7 @@ from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, made_whole, write_json
+from tasks.training.scoring import retrieved_only
 
 LOST, SNAPSHOTS = "lost-causes.csv", "looks.json"
 """Files in the folder of an inspection."""
@@ -180,7 +181,11 @@ def inspect(trained: Trained, config: Microscope, measure: str) -> Inspection:
     kept = CellFolder.of(trained.result.key)
     folder = kept.inspection(digest_of({**about, **written}))
     if not is_whole(folder):
-        rules, train, test = read_conventions(cell.conventions), open_queries(cell.data.train), open_queries(cell.data.test)
+        rules, train, test = (
+            read_conventions(cell.conventions),
+            retrieved_only(open_queries(cell.data.train)),
+            open_queries(cell.data.test),
+        )
         with made_whole(folder) as partial:
             found, lost = _inspected(ltr.load(kept.model), train, test, config, measure, rules)
             lost.write_csv(partial / LOST)

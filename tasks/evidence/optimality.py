@@ -23,6 +23,7 @@ from tasks.records import Trained, number_of, percent
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.state import core_digest, digest_of, keep_json, kept_json
+from tasks.training.scoring import retrieved_only
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ def certify(trained: Trained, config: Optimality, seed: int) -> list[Certificate
     kept = kept_json(path)
     if kept is None:
         model, rules = ltr.load(folder.model), read_conventions(cell.conventions)
-        found = examine(model, open_queries(cell.data.train), config, rules, seed, cell.ranker)
+        found = examine(model, retrieved_only(open_queries(cell.data.train)), config, rules, seed, cell.ranker)
         keep_json(path, [certificate.as_json() for certificate in found])
         kept = kept_json(path)
     return [CertificateRecord.read(entry) for entry in kept]

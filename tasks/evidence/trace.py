@@ -18,6 +18,7 @@ from tasks.records import Trained
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.state import core_digest, digest_of, keep_json, kept_json
+from tasks.training.scoring import retrieved_only
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def traced(trained: Trained) -> TraceRecord:
     if kept is None:
         model = ltr.load(folder.model)
         assert isinstance(model, ConditionalModel)
-        seen = trace(model, open_queries(train))
+        seen = trace(model, retrieved_only(open_queries(train)))
         plain = {name: getattr(seen, name).tolist() for name in ("sampled", "closed", "products", "losses")}
         smear = {f"{begin:g}": losses.tolist() for begin, losses in seen.smear.items()}
         keep_json(path, {**plain, "smear": smear, "ranker": label})
