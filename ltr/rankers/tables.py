@@ -187,10 +187,12 @@ def columns_of(X: Features) -> list[str]:
     """Columns of a frame; none of an array, or of a frame whose columns are numbered.
 
     Raises:
-        ValueError: for a lazy frame, for two columns of one name, and where some are named by text and others are not.
+        ValueError: for a lazy frame or an Arrow table, for two columns of one name, and where some are named by text and others are not.
     """
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
+    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
+        raise ValueError(f"X: a {type(X).__name__} of Arrow; give polars.from_arrow(X), or its to_pandas()")
     columns = list(getattr(X, "columns", ()))
     require_distinct(columns, "X")
     if 0 < (text := sum(isinstance(name, str) for name in columns)) < len(columns):

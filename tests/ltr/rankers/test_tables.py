@@ -111,6 +111,8 @@ def test_categories_that_depend_on_the_rows_are_refused():
 
 
 def test_what_would_be_read_otherwise_than_meant_is_told():
+    with pytest.raises(ValueError, match=r"X: a Table of Arrow; give polars\.from_arrow\(X\), or its to_pandas\(\)"):
+        ltr.queries_from(pl.DataFrame({"a": [1.0], "qid": [1]}).to_arrow(), [1])
     with pytest.raises(ValueError, match="X: 1 of 2 columns are named by text, and one is 0"):
         ltr.queries_from(pd.DataFrame({0: [1.0], "qid": [1]}), [1])
     with pytest.warns(
