@@ -249,7 +249,11 @@ def _models(commands: Any) -> None:
 
     predict = _command(commands, "predict", models.predict_scores, "score a file with a model")
     predict.add_argument(
-        "--model", required=True, type=_not_empty, metavar="M", help="a model's folder, an MLflow run, or models:/NAME@ALIAS"
+        "--model",
+        required=True,
+        type=_not_empty,
+        metavar="M",
+        help="a model's folder, an MLflow run, models:/NAME@ALIAS, or a file: LightGBM's, XGBoost's, or linear weights",
     )
     predict.add_argument("--data", required=True, metavar="FILE", help="Parquet, CSV or LETOR text; it may be larger than memory")
     predict.add_argument("-o", "--output", required=True, metavar="SCORES", help=".parquet, .csv or .tsv, or .trec for a TREC run")
