@@ -220,7 +220,7 @@ def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArra
 
 def warn_of_lost_digits(array: NDArray[Any], name: str) -> None:
     """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has."""
-    if array.dtype.kind in "iu" and array.dtype.itemsize > 2 and array.size:
+    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > 1 << 24:
         lost = array[array.astype(np.float32).astype(np.float64) != array]
         if lost.size:
             warnings.warn(
