@@ -84,20 +84,21 @@ def use_own_server(begun: OwnServer | None = None) -> None:
         return
     own = begun or begin_own_server()
     assert own is not None
+    began = time.time()
     _have_it_serve(own.process)
     atexit.register(_end, own.process)
     try:
         wait_for(own.address, [own.process])
     except OSError as error:
         database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
-        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}{_last_word()}") from None
+        raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}{_last_word(began)}") from None
     ask_at(own.address, own.password)
 
 
-def _last_word() -> str:
-    """The last line of what servers said."""
+def _last_word(since: float) -> str:
+    """The last line of what servers said, if they said anything since."""
     with suppress(OSError):
-        if said := _log().read_text(errors="replace").strip().splitlines():
+        if _log().stat().st_mtime >= since and (said := _log().read_text(errors="replace").strip().splitlines()):
             return f"; {_log()} ends: {said[-1]}"
     return ""
 
@@ -222,8 +223,9 @@ def _serve(descriptor: int) -> None:
 
 
 def _speak_to_a_file() -> None:
-    """What a server says of its faults, whole stack traces, is kept in Prefect's home: to the command it answers that there was one."""
-    with suppress(OSError), open(_log(), "ab") as log:
+    """What a server says of its faults, whole stack traces, is kept in Prefect's home: to the command it answers that there was one. Only its owner reads
+    it."""
+    with suppress(OSError), open(_log(), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
         if log.tell() > _LOG_HOLDS:
             log.truncate(0)
         os.dup2(log.fileno(), 2)

@@ -56,7 +56,6 @@ def config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "Ru
     return parse(written, "--set")
 
 
-@working("reading")
 def say_remarks(given: argparse.Namespace, model: "Ranker") -> None:
     """What there is to know of a model of another tool, to standard error."""
     from pathlib import Path
@@ -67,6 +66,7 @@ def say_remarks(given: argparse.Namespace, model: "Ranker") -> None:
         print(printable(remark), file=sys.stderr)
 
 
+@working("reading")
 def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     """Model, data set and configuration of a command that works on a model and files."""
     from pathlib import Path

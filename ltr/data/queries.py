@@ -224,7 +224,7 @@ def warn_of_lost_digits(array: NDArray[Any], name: str) -> None:
         lost = array[array.astype(np.float32).astype(np.float64) != array]
         if lost.size:
             warnings.warn(
-                f"{name}: {lost.size:,} whole numbers above 16,777,216 lose their last digits in float32, such as {lost[0]}",
+                f"{name}: whole numbers above 16,777,216 lose their last digits in float32, {lost.size:,} here, such as {lost[0]}",
                 stacklevel=4,
             )
 

@@ -23,7 +23,7 @@ from ltr.rankers.training import Curve
 from ltr.trees.ensemble import Trees
 from ltr.trees.tree_ranker import TreeRanker
 from tasks.config.ranker_section import Polish, read_conventions, read_ranker
-from tasks.records import Cell, CellResult
+from tasks.records import RETRIEVED, Cell, CellResult
 from tasks.store import state
 from tasks.store.cells import (
     CellFolder,
@@ -78,9 +78,8 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     ranker = section.model(conventions)
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
     learned = {role: retrieved_only(queries) for role, queries in sets.items() if role != "test"}
-    whole = all(learned[role] is sets[role] for role in learned)
     started, compiling = time.perf_counter(), seconds_compiling()
-    if shards > 1 and ranker.sharded and cell.data.valid and whole:
+    if shards > 1 and ranker.sharded and cell.data.valid and RETRIEVED not in sets["train"].sources:
         from tasks.training.cluster import fit_in_shards
 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)

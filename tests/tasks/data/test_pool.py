@@ -9,7 +9,7 @@ import pytest
 from tasks.config.data_section import Data
 from tasks.data.ingest import ingest
 from tasks.data.pool import pool
-from tasks.records import DataError
+from tasks.records import RETRIEVED, DataError
 from tasks.store.datasets import open_queries
 from tasks.training.scoring import retrieved_only, scores_of
 
@@ -38,7 +38,7 @@ def test_judgments_and_runs_are_a_data_set(workplace):
     ]
     queries = open_queries(ingest.fn(data.files, data).data)
     assert (queries.names, queries.n_queries, queries.n_documents) == (("bm25", "dense"), 2, 5)
-    assert data.sources == ["retrieved"]
+    assert data.sources == [RETRIEVED]
     assert sorted(retrieved_only(queries).documents.tolist()) == [b"a", b"a", b"b", b"u"]
     missing_first = SimpleNamespace(predict=lambda features: np.isnan(features).sum(axis=1).astype(np.float64))
     assert queries.documents[scores_of(missing_first, queries).argmin()] == b"n"

@@ -79,7 +79,7 @@ def test_xgboost_is_read(workplace, parameters, missing):
     assert explained.sum(axis=1) == pytest.approx(model.predict(queries.features))
 
 
-def test_rounds_after_the_best_one_are_told(workplace, capsys):
+def test_rounds_after_the_best_one_are_told(workplace):
     """XGBRanker predicts by the best round where training stopped early, the booster by all."""
     booster = trained_xgboost(data(0.0))
     booster.set_attr(best_iteration="2")
