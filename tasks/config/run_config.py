@@ -321,9 +321,9 @@ class RunConfig(Strict):
             said = fault.get("ctx", {}).get("error") or fault["msg"].lower()
             raise ValueError(f"{where} at {dict(settings)}: {said}") from None
 
-    def at_ends(self, ranker: str, settings: Mapping[str, Any]) -> list[str]:
+    def at_ends(self, ranker: str, settings: Mapping[str, Any], as_good: Sequence[Mapping[str, Any]] = ()) -> list[str]:
         """The settings that are at an end of three or more numbers, or of a range: better ones may lie beyond, ``C 0.1 is the largest
-        tried``."""
+        tried``. An end whose neighbour is one of the points that are as good is none: nothing changes there any more."""
         found = []
         section = self.rankers[ranker]
         for path, dimension in section.space.items():
@@ -335,8 +335,9 @@ class RunConfig(Strict):
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
             if len(numbers) == len(values) >= 3 and settings.get(path) in (numbers[0], numbers[-1]):
-                which = "smallest" if settings[path] == numbers[0] else "largest"
-                found.append(f"{path} {settings[path]:g} is the {which} tried")
+                which, neighbour = ("smallest", numbers[1]) if settings[path] == numbers[0] else ("largest", numbers[-2])
+                if {**settings, path: neighbour} not in as_good:
+                    found.append(f"{path} {settings[path]:g} is the {which} tried")
         return found
 
     @property

@@ -101,10 +101,17 @@ class RunOutcome:
         """Chosen settings beyond which better ones may lie, a sentence each."""
         told: dict[str, list[int]] = {}
         for trained in self.chosen:
-            for note in self.config.at_ends(trained.ranker, trained.cell.point):
+            for note in self.ends_of(trained):
                 told.setdefault(f"{trained.ranker}: {note}", []).append(trained.fold + 1)
         folds = len(self.folds)
         return [f"{note}{f' (in {len(of)} of {folds} folds)' if folds > 1 else ''}" for note, of in told.items()]
+
+    def ends_of(self, trained: Trained) -> list[str]:
+        """The settings of a chosen cell that are at an end of its grid or range, where a neighbour is not as good on validation queries."""
+        select = f"valid_{self.config.select_of(trained.ranker)}"
+        here = (trained.ranker, trained.fold, trained.result.metrics.get(select))
+        as_good = [one.cell.point for one in self.cells if (one.ranker, one.fold, one.result.metrics.get(select)) == here]
+        return self.config.at_ends(trained.ranker, trained.cell.point, as_good)
 
     @property
     def summary(self) -> str:

@@ -56,7 +56,7 @@ def _ranker(outcome: RunOutcome, name: str) -> Entry:
     letters = {standing.letter: other for other, standing in outcome.standings.rows.items()}
     return {
         "chosen": [point_title(trained.cell.point) for trained in chosen],
-        "at an end": sorted({note for trained in chosen for note in outcome.config.at_ends(name, trained.cell.point)}),
+        "at an end": sorted({note for trained in chosen for note in outcome.ends_of(trained)}),
         "remarks": [trained.result.remarks[0] for trained in chosen if trained.result.remarks],
         "models": [trained.result.digest[:12] for trained in chosen],
         "test": {key: [mean.mean, mean.se] for key, mean in row.cells.items()},

@@ -56,6 +56,14 @@ def test_what_is_kept_of_a_run(outcome):
     assert outcome.at_ends == ["a: C 10 is the largest tried"]
 
 
+def test_an_end_where_the_next_value_does_as_well_is_none(outcome):
+    largest = outcome.cells[1]
+    below = replace(largest, cell=replace(largest.cell, point={"C": 1.0}))
+    assert replace(outcome, cells=(below, *outcome.cells)).at_ends == []
+    in_another_fold = replace(below, cell=replace(below.cell, fold=1))
+    assert replace(outcome, cells=(in_another_fold, *outcome.cells)).at_ends != []
+
+
 def test_a_later_run_is_compared_with_what_is_kept(outcome, tmp_path):
     file = tmp_path / "results.json"
     assert keep_results(outcome, None, file) == [f"recorded in {file}: r"]
