@@ -1,10 +1,11 @@
-"""What a run's searches came to, in sentences and figures: the best so far, all draws as parallel coordinates, and which parameters counted.
+"""What a run's searches came to, in sentences and figures: the best so far, all draws as parallel coordinates, and which parameters counted;
+and where several rankers were searched, how high each was after how much training.
 
 Optuna draws its figures with plotly; these are drawn as all of the page's are. Importances are PED-ANOVA's (Watanabe 2023), as Optuna
 computes it: how far the draws of the best tenth differ from all in one parameter, as a share of that over all parameters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -68,6 +69,14 @@ def best_so_far(one: Searched) -> list[float]:
     return [float(value) for value in np.fmax.accumulate(values)]
 
 
+def by_time(own: Sequence[Searched]) -> tuple[list[float], list[float]]:
+    """Seconds of training up to each draw of a ranker, and the highest value until then, both means over the folds."""
+    draws = min(len(one.trials) for one in own)
+    seconds = np.mean([np.cumsum([trial.seconds for trial in one.trials[:draws]]) for one in own], axis=0)
+    values = np.mean([best_so_far(one)[:draws] for one in own], axis=0)
+    return seconds.tolist(), values.tolist()
+
+
 def importances(searches: Sequence[Searched], space: Space) -> dict[str, float]:
     """How much each parameter that is always drawn counted, shares that sum to 1, means over the folds; empty of too few draws.
 
@@ -109,7 +118,18 @@ def search_figures(outcome: RunOutcome) -> dict[str, str]:
         drawn[f"search-{ranker}-draws"] = svg(partial(_draw_draws, own, space, ranker, select))
         if counted := importances(own, space):
             drawn[f"search-{ranker}-importance"] = svg(partial(_draw_importance, counted, ranker))
+    for select, rankers in _together(outcome).items():
+        lines = {ranker: by_time(_of(outcome, ranker)) for ranker in rankers}
+        drawn[f"searches-{select}"] = svg(partial(_draw_race, lines, title_of(select)))
     return drawn
+
+
+def _together(outcome: RunOutcome) -> dict[str, list[str]]:
+    """Measures by which several rankers were searched, and those rankers."""
+    found: dict[str, list[str]] = {}
+    for ranker in _rankers(outcome):
+        found.setdefault(outcome.config.select_of(ranker), []).append(ranker)
+    return {select: rankers for select, rankers in found.items() if len(rankers) > 1}
 
 
 def search_metrics(outcome: RunOutcome) -> dict[str, float]:
@@ -125,9 +145,7 @@ def search_curves(outcome: RunOutcome) -> dict[str, list[float]]:
     """The best validation value after each draw, mean over the folds, as MLflow has it: ``search/trees/best``."""
     curves = {}
     for ranker in _rankers(outcome):
-        lines = [best_so_far(one) for one in _of(outcome, ranker)]
-        shortest = min(map(len, lines))
-        curves[f"search/{ranker}/best"] = [float(np.mean([line[k] for line in lines])) for k in range(shortest)]
+        _, curves[f"search/{ranker}/best"] = by_time(_of(outcome, ranker))
     return curves
 
 
@@ -154,6 +172,14 @@ def _draw_best(own: Sequence[Searched], ranker: str, select: str, axes: Any) -> 
     titled(axes, f"{ranker}: best so far")
     if len(own) > 1:
         legend(axes)
+
+
+def _draw_race(lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], select: str, axes: Any) -> None:
+    for k, (ranker, (seconds, values)) in enumerate(lines.items()):
+        axes.step(seconds, values, where="post", color=colour(k), linewidth=1.3, label=ranker)
+    axes.set(xlabel="seconds of training a fold", ylabel=f"{select}, validation")
+    titled(axes, "searches: best so far")
+    legend(axes)
 
 
 def _draw_draws(own: Sequence[Searched], space: Space, ranker: str, select: str, axes: Any) -> None:

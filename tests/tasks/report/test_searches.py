@@ -1,5 +1,7 @@
 """What the page says of searches."""
 
+from dataclasses import replace
+
 import pytest
 
 import tasks.evidence  # noqa: F401  (keys of a configuration)
@@ -9,6 +11,7 @@ from tasks.report.outcome import RunOutcome
 from tasks.report.searches import (
     best_of,
     best_so_far,
+    by_time,
     importances,
     search_curves,
     search_figures,
@@ -97,3 +100,24 @@ def test_figures_of_every_search_the_same_bytes_each_time():
     for text in ("newton", "gradient", "0.01", "31"):
         assert f">{text}<" in drawn["search-trees-draws"]
     assert search_figures(outcome(Searched("trees", 0, (trial(1, 0.1, 0.4, fault="none"),))))
+
+
+def test_searches_side_by_side_by_the_time_they_took():
+    """The same ranker drawn by TPE and by chance: what the sampler is worth."""
+    search = {"space": SPACE}
+    config = parse({
+        "data": {"files": "x"},
+        "rankers": {
+            "trees": {"kind": "lambdamart", "search": search},
+            "chance": {"kind": "lambdamart", "search": {**search, "sampler": "random"}},
+            "by-map": {"kind": "lambdamart", "select": "map", "search": search},
+        },
+    })  # fmt: skip
+    rankers = [replace(FEW, ranker=name) for name in ("trees", "chance", "by-map")]
+    drawn = search_figures(RunOutcome(config, "id", (), (), (), (), None, searches=tuple(rankers)))
+    assert [name for name in drawn if name.startswith("searches")] == ["searches-ndcg_10"]
+    for text in ("trees", "chance", "seconds of training a fold"):
+        assert f">{text}<" in drawn["searches-ndcg_10"]
+    assert ">by-map<" not in drawn["searches-ndcg_10"]
+    slower = replace(FEW, trials=tuple(replace(one, seconds=4.0) for one in FEW.trials))
+    assert by_time([FEW, slower]) == ([3, 6, 9], pytest.approx([0.4, 0.4, 0.6]))
