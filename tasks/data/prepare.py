@@ -14,7 +14,7 @@ from tasks.config.data_section import Data
 from tasks.data import clicks
 from tasks.data.files import located
 from tasks.data.trec import attach_runs
-from tasks.records import Prepared, number_of
+from tasks.records import RETRIEVED, Prepared, number_of
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.seal import digest_of_file
 from tasks.store.state import Noted, remember, remembered
@@ -76,8 +76,12 @@ def cleaned(queries: Queries, threshold: float) -> tuple[Queries, tuple[int, int
 
 
 def identities(queries: Queries) -> dict[str, NDArray[np.uint64]]:
-    """What can make two documents of a query the same one, ``uint64 [documents]`` by its name: the features, and the id where there is one."""
-    by_features = {"feature vector": queries.row_digests}
+    """What can make two documents of a query the same one, ``uint64 [documents]`` by its name: the features, and the id where there is one.
+    The features of a document that no run retrieved say nothing: it is like no other."""
+    digests = queries.row_digests
+    if RETRIEVED in queries.sources:
+        digests = np.where(queries.sources[RETRIEVED] > 0, digests, np.arange(queries.n_documents, dtype=np.uint64))
+    by_features = {"feature vector": digests}
     if queries.documents is None:
         return by_features
     return {**by_features, "document id": np.unique(queries.documents, return_inverse=True)[1].astype(np.uint64)}

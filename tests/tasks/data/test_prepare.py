@@ -5,6 +5,7 @@ import numpy as np
 from ltr.data.queries import Queries
 from tasks.config.data_section import Data
 from tasks.data.prepare import cleaned, prepare
+from tasks.records import RETRIEVED
 from tasks.store.datasets import keep_queries, open_queries
 from tests.conftest import make_queries
 
@@ -28,6 +29,16 @@ def test_conflicts_are_of_equal_features_and_of_equal_ids():
     kept, dropped = cleaned(queries, 1)
     assert dropped == (4, 0)
     assert sorted(kept.features[:, 0].tolist()) == [1, 4, 5]
+
+
+def test_documents_that_no_run_retrieved_are_not_alike():
+    """They have no scores, that is equal features, and count for the ideal ranking with whatever label they have."""
+    queries = Queries(
+        np.array([[1.0], [np.nan], [np.nan], [np.nan]]), np.array([0.0, 2, 0, 1]), np.array([0, 4]),
+        sources={RETRIEVED: np.array([1.0, 0, 0, 0])}, documents=np.array([b"a", b"b", b"c", b"d"]),
+    )  # fmt: skip
+    kept, dropped = cleaned(queries, 1)
+    assert (kept.n_documents, dropped) == (4, (0, 0))
 
 
 def test_queries_that_conflicts_leave_empty_are_counted():
