@@ -7,12 +7,17 @@
     probabilistic   each result is drawn from one ranker's softmax 1/rank³; a click is for a ranker as far as it was likely to have
                     put the document there, which needs no record of teams (Hofmann et al. 2011)
 
-A session prefers the ranker with more credit: 1, −1, or 0 for a tie. The mean preference has Student's interval, and the exact sign test
-over sessions that are no tie a p-value. How many sessions that takes is the sample size of a mean of such numbers.
+A session prefers the ranker with more credit: 1, −1, or 0 for a tie; a probabilistic one has the mean of that over all teams that could have
+made the page (Hofmann et al. 2011). The sign of the mean credit will not do there: it is biased towards a ranker where users click
+at random. Balanced pages are biased in that way whatever is counted (Chapelle et al. 2012).
+
+The mean preference has Student's interval. A p-value is that of the exact sign test over sessions that are no tie, or Student's where
+preferences are means. How many sessions it takes is the sample size of a mean of such numbers.
 """
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import isqrt
 
 import numpy as np
 
@@ -153,7 +158,8 @@ def _balanced_credits(sessions: Sessions, n: int) -> Floats:
 
 def _chances(sessions: Sessions) -> Floats:
     """How likely each result was drawn from each ranker, ``float64 [results, rankers]``, given what stood above it: documents that a
-    ranker had above it and that were shown already are gone from its softmax. Lists are taken to be as deep as their lowest result shown."""
+    ranker had above it and that were shown already are gone from its softmax. All rank the same documents, so that what their softmaxes are
+    divided by is the same for each."""
     starts = np.flatnonzero(np.diff(sessions.session, prepend=-1))
     sizes = np.diff(np.append(starts, len(sessions.session)))
     weight = np.zeros(sessions.rank.shape)
@@ -163,18 +169,51 @@ def _chances(sessions: Sessions) -> Floats:
         for at in range(size):
             here, above = rank[:, at], rank[:, :at]
             gone = ((above > 0) & (above < here[:, None])).sum(axis=1)
-            deepest = rank.max(axis=1) - (above > 0).sum(axis=1)
             left = np.where(here > 0, here - gone, 1)
-            weight[rows[:, at]] = np.where(here > 0, left**-STEEPNESS / _harmonic(np.maximum(deepest, left)), 0.0)
+            weight[rows[:, at]] = np.where(here > 0, left**-STEEPNESS, 0.0)
     total = weight.sum(axis=1, keepdims=True)
     chances: Floats = weight / np.where(total > 0, total, 1.0)
     return chances
 
 
-def _harmonic(n: Ints) -> Floats:
-    """Σ 1/k³ of k from 1 to n."""
-    sums_: Floats = np.cumsum(np.arange(1, int(n.max()) + 1) ** -STEEPNESS)[n - 1]
-    return sums_
+def preferences(sessions: Sessions, method: str) -> Floats:
+    """Which of every two rankers each session prefers, ``float64 [sessions, pairs]``, pairs as `itertools.combinations` has them: 1 for the
+    first, −1 for the second, 0 for a tie; of probabilistic pages the mean over the teams that could have made the page.
+
+    Raises:
+        ValueError: as `credits` does.
+    """
+    pairs = list(combinations(range(sessions.n_rankers), 2))
+    credit = credits(sessions, method)
+    if method != "probabilistic":
+        return np.column_stack([np.sign(credit[:, a] - credit[:, b]) for a, b in pairs])
+    clicked = np.flatnonzero(sessions.click)
+    chance, session = _chances(sessions)[clicked], sessions.session[clicked]
+    found = np.zeros((len(credit), len(pairs)))
+    starts = np.flatnonzero(np.diff(session, prepend=-1))
+    sizes = np.diff(np.append(starts, len(session)))
+    for size in np.unique(sizes):
+        own = starts[sizes == size]
+        of_clicks = chance[own[:, None] + np.arange(size)]
+        for j, (a, b) in enumerate(pairs):
+            found[session[own], j] = _mean_sign(of_clicks[:, :, a], of_clicks[:, :, b])
+    return found
+
+
+def _mean_sign(first: Floats, second: Floats) -> Floats:
+    """The mean of the sign of first's clicks less second's, where each click is the first's or the second's with these chances
+    ``float64 [sessions, clicks]``."""
+    n = first.shape[1]
+    lead = np.zeros((len(first), 2 * n + 1))
+    lead[:, n] = 1.0
+    for at in range(n):
+        up, down = first[:, at, None], second[:, at, None]
+        moved = lead * (1 - up - down)
+        moved[:, 1:] += up * lead[:, :-1]
+        moved[:, :-1] += down * lead[:, 1:]
+        lead = moved
+    means: Floats = np.round(lead[:, n + 1 :].sum(axis=1) - lead[:, :n].sum(axis=1), 12)
+    return means
 
 
 @dataclass(frozen=True)
@@ -183,9 +222,9 @@ class Duel:
 
     Attributes:
         first, second: their numbers.
-        wins, losses, ties: sessions in which the first has more credit, less, as much.
-        preference: mean of 1, −1 and 0 over sessions, with its standard `error`, and the interval `low` to `high`.
-        p: of the exact sign test; `holm_p` by Holm's correction over all duels.
+        wins, losses, ties: sessions that prefer the first, the second, neither.
+        preference: mean over sessions, with its standard `error`, and the interval `low` to `high`.
+        p: of the exact sign test, or of Student's where preferences are not 1, −1 and 0 alone; `holm_p` by Holm's correction over all duels.
     """
 
     first: int
@@ -201,25 +240,27 @@ class Duel:
     holm_p: float
 
 
-def duels(credit: Floats, level: float = 0.95) -> list[Duel]:
-    """Every two rankers beside each other, from `credits`.
+def duels(preference: Floats, level: float = 0.95) -> list[Duel]:
+    """Every two rankers beside each other, from `preferences`.
 
     Raises:
         ValueError: for fewer than two sessions.
     """
     from scipy import stats
 
-    n, k = credit.shape
+    n, n_pairs = preference.shape
     if n < 2:
         raise ValueError(f"{n} session; two or more")
+    rankers = (1 + isqrt(1 + 8 * n_pairs)) // 2
     found = []
-    for a, b in combinations(range(k), 2):
-        better = np.sign(np.round(credit[:, a] - credit[:, b], 12))
-        wins, losses = int((better > 0).sum()), int((better < 0).sum())
-        mean = (wins - losses) / n
-        error = float(np.sqrt(max((wins + losses) / n - mean**2, 0.0) / (n - 1)))
+    for (a, b), own in zip(combinations(range(rankers), 2), preference.T, strict=True):
+        wins, losses = int((own > 0).sum()), int((own < 0).sum())
+        mean, error = float(own.mean()), float(own.std(ddof=1) / np.sqrt(n))
         width = float(stats.t.ppf(0.5 + level / 2, n - 1)) * error
-        p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+        if error > 0 and not np.isin(own, (-1, 0, 1)).all():
+            p = float(2 * stats.t.sf(abs(mean) / error, n - 1))
+        else:
+            p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
         found.append((a, b, wins, losses, n - wins - losses, mean, error, mean - width, mean + width, p))
     by_p = sorted(range(len(found)), key=lambda j: found[j][-1])
     holm, largest = [1.0] * len(found), 0.0

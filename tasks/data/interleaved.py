@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ltr.clicks.interleaving import Duel, Sessions, credits, duels
+from ltr.clicks.interleaving import Duel, Sessions, duels, preferences
 from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import PLACE, open_log, place_in, require_form
 from tasks.data.log_pages import plausible
@@ -111,9 +111,14 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
         len(rankers),
     )
     try:
-        found = duels(credits(sessions, method), level)
+        found = duels(preferences(sessions, method), level)
     except ValueError as error:
         raise DataError(f"{log.log}: {error}") from None
+    if method == "balanced":
+        notes.append(
+            "balanced pages can prefer a ranker whose users click at random, where one list is the other with a document moved up; "
+            "team-draft and probabilistic pages do not"
+        )
     clicked = results.filter("clicked")["page"].n_unique()
     return Comparison(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes))
 

@@ -1,10 +1,12 @@
 """Interleaving: lists and credit by hand, simulated users, and as many sessions as a wanted power takes."""
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from ltr.clicks.interleaving import METHODS, Sessions, credits, duels, interleave, sessions_needed
+from ltr.clicks.interleaving import METHODS, STEEPNESS, Sessions, credits, duels, interleave, preferences, sessions_needed
 
 RNG = np.random.default_rng
 
@@ -55,12 +57,14 @@ def test_credits_by_hand():
         [2, 1],
         [0, 0],
     ]  # the lowest click is third of the first list: its three against three
-    deep = 1 + 1 / 8 + 1 / 27
-    first = (1 / deep, 1 / 8 / (deep + 1 / 64))
-    """Of the third row the first list has one document left of three, the second two of four, of which it is the second."""
-    third = (1.0, 1 / 8 / (1 + 1 / 8))
+    first = (1.0, 1 / 8)
+    """Above the third row stand two of the first list's better documents, and two of the second list's three."""
+    third = (1.0, 1 / 8)
     want = [first[j] / sum(first) + third[j] / sum(third) for j in range(2)]
     assert credits(given, "probabilistic")[0] == pytest.approx(want)
+    chances = [first[0] / sum(first), third[0] / sum(third)]
+    assert preferences(given, "probabilistic")[:, 0] == pytest.approx([np.prod(chances) - np.prod(np.subtract(1, chances)), 0])
+    assert preferences(given, "balanced").tolist() == [[1], [0]]
 
 
 def test_a_document_that_a_ranker_lacks_is_the_others():
@@ -76,35 +80,70 @@ def test_a_document_that_a_ranker_lacks_is_the_others():
 def test_the_better_ranker_wins_and_equal_ones_do_not(method):
     attraction = np.linspace(0.6, 0.05, 8)
     good, bad = np.arange(8), np.array([3, 2, 5, 4, 0, 1, 7, 6])
-    (found,) = duels(credits(shown([good, bad], 1500, attraction, 5, method, RNG(1)), method))
+    (found,) = duels(preferences(shown([good, bad], 1500, attraction, 5, method, RNG(1)), method))
     assert found.low > 0
     assert found.p < 0.001
-    (same,) = duels(credits(shown([good, good.copy()], 800, attraction, 5, method, RNG(2)), method))
+    (same,) = duels(preferences(shown([good, good.copy()], 800, attraction, 5, method, RNG(2)), method))
     assert same.low <= 0 <= same.high
+
+
+MOVED_UP = [np.arange(10), np.r_[9, np.arange(9)]]
+"""Two lists, one of which has the other's last document first."""
+
+
+@pytest.mark.parametrize("method", ["team-draft", "probabilistic"])
+def test_users_who_click_at_random_prefer_neither(method):
+    (found,) = duels(preferences(shown(MOVED_UP, 4000, np.full(10, 0.3), 5, method, RNG(3)), method))
+    assert abs(found.preference) < 3 * found.error < 0.06
+
+
+def test_the_mean_preference_of_random_clicks_is_exactly_none():
+    """Every page of three documents, as often as it is made, with every set of clicks."""
+    rankings = [np.array([0, 1, 2]), np.array([2, 0, 1])]
+    places = [np.argsort(ranking) + 1 for ranking in rankings]
+    pages = []
+    for first, second in permutations(range(3), 2):
+        chance = 1.0
+        for document, gone in ((first, []), (second, [first])):
+            left = [[d for d in ranking if d not in gone] for ranking in rankings]
+            weights = np.arange(1, len(left[0]) + 1) ** -STEEPNESS
+            chance *= np.mean([weights[one.index(document)] for one in left]) / weights.sum()
+        pages += [(chance, (first, second), clicks) for clicks in product((False, True), repeat=2)]
+    document, click = np.array([page for _, page, _ in pages]).ravel(), np.array([clicks for _, _, clicks in pages]).ravel()
+    rank = np.column_stack([place[document] for place in places])
+    session = np.repeat(np.arange(len(pages)), 2)
+    found = preferences(Sessions(session, click, np.full(len(click), -1), rank, 2), "probabilistic")
+    chances = np.array([chance for chance, _, _ in pages])
+    assert chances.sum() == pytest.approx(4), "each page once for every set of clicks"
+    assert np.abs(found).max() > 0.5
+    for clicks in product((False, True), repeat=2):
+        own = (click.reshape(-1, 2) == clicks).all(axis=1)
+        assert found[own, 0] @ chances[own] == pytest.approx(0, abs=1e-12)
 
 
 def test_five_rankers_are_put_in_their_order():
     attraction = np.linspace(0.7, 0.02, 10)
     rng = RNG(3)
     rankings = [np.roll(np.arange(10), -first) for first in range(5)]
-    credit = credits(shown(rankings, 6000, attraction, 5, "team-draft", rng), "team-draft")
+    sessions = shown(rankings, 6000, attraction, 5, "team-draft", rng)
+    credit = credits(sessions, "team-draft")
     truth = [attraction[ranking[:3]].sum() for ranking in rankings]
     assert np.argsort(credit.sum(axis=0)).tolist() == np.argsort(truth).tolist()
-    assert all(duel.preference > 0 for duel in duels(credit))
+    assert all(duel.preference > 0 for duel in duels(preferences(sessions, "team-draft")))
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say():
     rng, covered, truth = RNG(5), 0, 0.3 - 0.2
     for _ in range(500):
         drawn = rng.choice([1.0, -1.0, 0.0], 400, p=[0.3, 0.2, 0.5])
-        (duel,) = duels(np.column_stack((drawn, np.zeros(400))))
+        (duel,) = duels(drawn[:, None])
         covered += duel.low <= truth <= duel.high
     assert 0.93 <= covered / 500 <= 0.97
 
 
 def test_duels_by_hand_and_holm():
     credit = np.array([[2, 1, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0], [3, 1, 0], [1.0, 0, 0]])
-    first, second, third = duels(credit)
+    first, second, third = duels(np.sign(credit[:, [0, 0, 1]] - credit[:, [1, 2, 2]]))
     assert (first.wins, first.losses, first.ties) == (5, 0, 1)
     assert first.preference == pytest.approx(5 / 6)
     assert first.error == pytest.approx(np.array([1, 1, 0, 1, 1, 1]).std(ddof=1) / np.sqrt(6))
@@ -112,10 +151,14 @@ def test_duels_by_hand_and_holm():
     ps = [duel.p for duel in (first, second, third)]
     assert first.holm_p == pytest.approx(min(1, 3 * min(ps)))
     assert max(duel.holm_p for duel in (first, second, third)) <= 1
-    (tied,) = duels(np.zeros((3, 2)))
+    (tied,) = duels(np.zeros((3, 1)))
     assert (tied.p, tied.ties) == (1.0, 3)
     with pytest.raises(ValueError, match="1 session; two or more"):
-        duels(np.zeros((1, 2)))
+        duels(np.zeros((1, 1)))
+    means = np.array([0.5, -0.25, 1.0, 0.0, 0.75])
+    (fractional,) = duels(means[:, None])
+    assert fractional.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+    assert (fractional.wins, fractional.losses, fractional.ties) == (3, 1, 1)
 
 
 def test_as_many_sessions_as_planned_have_the_wanted_power():
