@@ -1,28 +1,31 @@
-"""Training nets: an epoch of ours, an update after every query, beside the same epoch in PyTorch; gradients compared first.
+"""Training nets: an epoch of ours beside the same epoch in PyTorch, with an update after every query and with one of all queries (there
+PyTorch takes `BATCH` queries at once and adds their gradients up, which is fastest of 50 to 10,000); what an epoch does to the weights is compared first.
 
 python benchmarks/nets.py
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch  # before ltr, which has OpenMP's threads wait asleep: PyTorch's wait as they do by default
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ltr
-from benchmarks.pairs import alternate, columns
+from benchmarks.pairs import alternate, columns, expect_both_processors
 from benchmarks.results import Table
 from ltr.nets.network import Weights, random_weights
 from ltr.objectives.lambda_objective import Objective
 
 QUERIES, DOCUMENTS, FEATURES = 10_000, 50, 300
 RATE = 1e-4
+BATCH = 100
 
 
 def main() -> None:
-    import torch
-
     torch.set_num_threads(2)
     rng = np.random.default_rng(1)
     features = rng.normal(size=(QUERIES * DOCUMENTS, FEATURES)).astype(np.float32)
@@ -34,18 +37,18 @@ def main() -> None:
     inputs = torch.from_numpy(features).reshape(QUERIES, DOCUMENTS, FEATURES)
     upper = torch.triu(torch.ones(DOCUMENTS, DOCUMENTS, dtype=torch.bool), 1)
 
-    def forces(scores: "torch.Tensor", q: int) -> "torch.Tensor":
-        """LambdaRank's forces for NDCG, all pairs at once."""
-        order = torch.argsort(scores, descending=True, stable=True)
-        s, g = scores[order], gains[q][order]
-        change = ((g[:, None] - g[None, :]) * (discounts[:, None] - discounts[None, :])).abs() / ideal[q]
-        sign = torch.sign(g[:, None] - g[None, :])
-        pull = sign * change * torch.sigmoid(-sign * (s[:, None] - s[None, :])) * upper
-        out = torch.empty_like(s)
-        out[order] = pull.sum(dim=1) - pull.sum(dim=0)
-        return out
+    def forces(scores: torch.Tensor, first: int) -> torch.Tensor:
+        """LambdaRank's forces for NDCG on queries from the first ``[queries, documents]``, all pairs at once."""
+        order = torch.argsort(scores, dim=1, descending=True, stable=True)
+        own = slice(first, first + len(scores))
+        s, g = scores.gather(1, order), gains[own].gather(1, order)
+        apart = g[:, :, None] - g[:, None, :]
+        change = (apart * (discounts[:, None] - discounts[None, :])).abs() / ideal[own, None, None]
+        sign = torch.sign(apart)
+        pull = sign * change * torch.sigmoid(-sign * (s[:, :, None] - s[:, None, :])) * upper
+        return torch.empty_like(s).scatter_(1, order, pull.sum(dim=2) - pull.sum(dim=1))
 
-    def net_of(weights: Weights) -> "torch.nn.Module":
+    def net_of(weights: Weights) -> torch.nn.Module:
         if weights.hidden == 0:
             net: torch.nn.Module = torch.nn.Linear(FEATURES, 1, bias=False)
             parts = [weights.inner]
@@ -59,35 +62,47 @@ def main() -> None:
                 parameter.copy_(torch.from_numpy(part))
         return net
 
-    title = f"An epoch over {QUERIES:,} queries × {DOCUMENTS} documents × {FEATURES} features, NDCG, float32"
-    table = Table("nets.epoch", title, columns("PyTorch"), ("torch",))
-    for hidden, name in ((0, "linear"), (10, "two layers, 10 units")):
-        start = random_weights(FEATURES, hidden, np.random.default_rng(1))
-        model = ltr.LambdaRank(hidden=hidden, learning_rate=RATE)
-        objective = Objective(queries, model.objective)
+    for update, each in (("query", "an update a query"), ("full", "one update of all queries")):
+        title = f"An epoch over {QUERIES:,} queries × {DOCUMENTS} documents × {FEATURES} features, NDCG, float32, {each}"
+        table = Table("nets.epoch" if update == "query" else "nets.full_batch", title, columns("PyTorch"), ("torch",))
+        for hidden, name in ((0, "linear"), (10, "two layers, 10 units")):
+            start = random_weights(FEATURES, hidden, np.random.default_rng(1))
+            model = ltr.LambdaRank(hidden=hidden, learning_rate=RATE, update=update)
+            objective = Objective(queries, model.objective)
+            batch = 1 if update == "query" else BATCH
+            compared = 1 if update == "query" else QUERIES
 
-        def ours(start: Weights = start, model: ltr.LambdaRank = model, objective: Objective = objective) -> Weights:
-            return model.epoch(start, features, queries, objective, 0, RATE, np.arange(QUERIES))
+            def ours(
+                start: Weights = start, model: ltr.LambdaRank = model, objective: Objective = objective, n: int = QUERIES
+            ) -> Weights:
+                return model.epoch(start, features, queries, objective, 0, RATE, np.arange(n))
 
-        def theirs(start: Weights = start, n: int = QUERIES) -> "torch.nn.Module":
-            net = net_of(start)
-            step = torch.optim.SGD(net.parameters(), lr=RATE)
-            for q in range(n):
-                step.zero_grad()
-                scores = net(inputs[q])
-                scores.backward(-forces(scores.detach()[:, 0], q)[:, None])
-                step.step()
-            return net
+            def theirs(start: Weights = start, n: int = QUERIES, batch: int = batch, update: str = update) -> torch.nn.Module:
+                net = net_of(start)
+                step = torch.optim.SGD(net.parameters(), lr=RATE)
+                for first in range(0, n, batch):
+                    scores = net(inputs[first : min(first + batch, n)])[:, :, 0]
+                    scores.backward(-forces(scores.detach(), first))
+                    if update == "query" or first + batch >= n:
+                        step.step()
+                        step.zero_grad()
+                return net
 
-        first = theirs(n=1)
-        mine = model.epoch(start, features, queries, objective, 0, RATE, np.arange(1))
-        for parameter, before, after in zip(
-            first.parameters(), (start.inner, start.bias, start.outer), (mine.inner, mine.bias, mine.outer), strict=False
-        ):
-            moved, wanted = after - before, parameter.detach().numpy().reshape(before.shape) - before
-            assert np.abs(moved - wanted).max() < 2e-3 * np.abs(wanted).max() + 1e-7, name
-        table.add(name, *alternate(ours, theirs, 5).cells)
-    table.record()
+            same(start, ours(n=compared), [part.detach().numpy() for part in theirs(n=compared).parameters()], name)
+            timing = alternate(ours, theirs, 5)
+            if update == "full":
+                expect_both_processors("PyTorch", timing.busy[1])
+            table.add(name, *timing.cells)
+        table.record()
+
+
+def same(start: Weights, mine: Weights, theirs: Sequence[NDArray[np.float32]], name: str) -> None:
+    """Both took the same step."""
+    for found, before, after in zip(
+        theirs, (start.inner, start.bias, start.outer), (mine.inner, mine.bias, mine.outer), strict=False
+    ):
+        moved, wanted = after - before, found.reshape(before.shape) - before
+        assert np.abs(moved - wanted).max() < 2e-3 * np.abs(wanted).max() + 1e-7, name
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Timing two functions in turn, A B A B …, so that a machine whose speed drifts slows both."""
+"""Timing two functions in turn, A B A B …, so that a machine whose speed drifts slows both, and a check that the peer had the machine."""
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -13,6 +14,8 @@ class Timing:
 
     ours: list[float]
     peer: list[float]
+    busy: tuple[float, float] = (math.nan, math.nan)
+    """Processor seconds a second of both, medians."""
 
     @property
     def ratios(self) -> list[float]:
@@ -36,9 +39,25 @@ def alternate(ours: Callable[[], Any], peer: Callable[[], Any], runs: int = 7) -
     ours()
     peer()
     times: tuple[list[float], list[float]] = ([], [])
+    shares: tuple[list[float], list[float]] = ([], [])
     for _ in range(runs):
-        for function, kept in zip((ours, peer), times, strict=True):
-            started = time.perf_counter()
+        for function, kept, busy in zip((ours, peer), times, shares, strict=True):
+            started, worked = time.perf_counter(), time.process_time()
             function()
             kept.append(time.perf_counter() - started)
-    return Timing(*times)
+            busy.append((time.process_time() - worked) / kept[-1])
+    return Timing(*times, (statistics.median(shares[0]), statistics.median(shares[1])))
+
+
+LEAST_BUSY = 1.85
+"""Of two processors, what a peer that uses both must have had."""
+
+
+def expect_both_processors(peer: str, busy: float) -> None:
+    """Refuses a comparison with a peer that two threads were meant for and that had less of the machine.
+
+    Raises:
+        SystemExit: before anything is recorded.
+    """
+    if busy < LEAST_BUSY:
+        raise SystemExit(f"{peer} had {busy:.2f} processors of 2: something else ran beside it, nothing is recorded")

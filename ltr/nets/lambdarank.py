@@ -19,7 +19,7 @@ from ltr.data.queries import Queries, canonical, canonical_order, reordered
 from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8, I8_1D, Array, Floats, Floats32, Ints, ready
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.nets.network import Weights, backward, epoch_by_query, forward_all, random_weights, surface_of
+from ltr.nets.network import Weights, backward_all, epoch_by_query, forward_all, random_weights, surface_of
 from ltr.objectives.debiased import Debiased, debiased
 from ltr.objectives.effective_pairs import Ledger, ledger
 from ltr.objectives.lambda_objective import Objective
@@ -380,7 +380,7 @@ class LambdaRank(Ranker):
             units, scores = np.empty((len(outer), len(features))), np.empty(len(features))
             forward_all(features, inner, bias, outer, self.hidden > 0, units, scores)
             gradient, _ = objective(scores, epoch)
-            backward(features, gradient, inner, bias, outer, self.hidden > 0, units, rate)
+            backward_all(features, gradient, inner, bias, outer, self.hidden > 0, units, rate)
         else:
             parts = (F4_2D, I8_1D, I8_1D, objective.plan_type, I8, F8_2D, F8_1D, F8_1D, types.boolean, F8)
             step = ready(epoch_by_query, types.void(*parts))

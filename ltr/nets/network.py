@@ -16,6 +16,10 @@ from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turned
 
 _SUMS = {"reassoc", "nsz", "contract"}
 """Lets a dot product run in vector lanes; NaN and infinity keep their meaning. One machine always adds in one order."""
+BLOCK = 256
+"""Documents that are taken at once where all are."""
+GROUPS = 64
+"""Of blocks, each summed by itself: more than threads, and the same for any number of them."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def _dots(features: Floats32, inner: Floats32, bias: Floats, out: Floats) -> Non
 def _forward(
     features: Floats32, inner: Floats32, bias: Floats, outer: Floats, two_layers: bool, units: Floats, scores: Floats
 ) -> None:
-    """Scores, and the units ``[units, documents]`` that `backward` reads."""
+    """Scores, and the units ``[units, documents]`` that `_backward` reads."""
     _dots(features, inner, bias, units)
     scores[:] = 0.0
     for h in range(len(outer)):
@@ -117,24 +121,33 @@ def _forward(
 def forward_all(
     features: Floats32, inner: Floats, bias: Floats, outer: Floats, two_layers: bool, units: Floats, scores: Floats
 ) -> None:
-    """Scores ``float64 [documents]``, and units ``[units, documents]`` for `backward`; dot products in float32."""
+    """Scores ``float64 [documents]``, and units ``[units, documents]`` for `backward_all`; dot products in float32."""
     narrow = inner.astype(np.float32)
-    for block in prange((len(features) + 255) // 256):
-        a, b = block * 256, min(block * 256 + 256, len(features))
+    for block in prange((len(features) + BLOCK - 1) // BLOCK):
+        a, b = block * BLOCK, min(block * BLOCK + BLOCK, len(features))
         own = np.empty((len(outer), b - a))
         _forward(features[a:b], narrow, bias, outer, two_layers, own, scores[a:b])
         units[:, a:b] = own
 
 
 @njit(cache=True, fastmath={"contract"})
-def backward(
-    features: Floats32, gradient: Floats, inner: Floats, bias: Floats, outer: Floats, two_layers: bool, units: Floats, rate: float
+def _backward(
+    features: Floats32,
+    gradient: Floats,
+    factors: Floats,
+    two_layers: bool,
+    units: Floats,
+    rate: float,
+    inner: Floats,
+    bias: Floats,
+    outer: Floats,
 ) -> None:
-    """Moves the weights by rate · Σ_d gradient_d · ∂score_d/∂weight, summed in float32 over the documents and added in float64."""
+    """Moves the weights by rate · Σ_d gradient_d · ∂score_d/∂weight, summed in float32 over the documents and added in float64; `factors` are
+    the outer weights of the scores."""
     n, n_features = features.shape
     slopes, step = np.zeros(n + 3, np.float32), np.empty(n_features, np.float32)
     for h in range(len(outer)):
-        step_bias, step_outer, factor = 0.0, 0.0, outer[h]
+        step_bias, step_outer, factor = 0.0, 0.0, factors[h]
         for d in range(n):
             unit = units[h, d]
             slope = gradient[d] * factor * (1.0 - unit * unit) if two_layers else gradient[d]
@@ -158,6 +171,29 @@ def backward(
             outer[h] += rate * step_outer
 
 
+@njit(cache=True, parallel=True)
+def backward_all(
+    features: Floats32, gradient: Floats, inner: Floats, bias: Floats, outer: Floats, two_layers: bool, units: Floats, rate: float
+) -> None:
+    """`_backward` of all documents: blocks that stay in the cache for all units, sums over fixed groups of blocks in a fixed order."""
+    n_blocks = (len(features) + BLOCK - 1) // BLOCK
+    n_groups, (n_units, n_features) = min(n_blocks, GROUPS), inner.shape
+    of_inner, of_bias, of_outer = (
+        np.zeros((n_groups, n_units, n_features)),
+        np.zeros((n_groups, n_units)),
+        np.zeros((n_groups, n_units)),
+    )
+    for group in prange(n_groups):
+        for block in range(group * n_blocks // n_groups, (group + 1) * n_blocks // n_groups):
+            a, b = block * BLOCK, min(block * BLOCK + BLOCK, len(features))
+            own = units[:, a:b].copy()
+            _backward(features[a:b], gradient[a:b], outer, two_layers, own, rate, of_inner[group], of_bias[group], of_outer[group])
+    for group in range(n_groups):
+        inner += of_inner[group]
+        bias += of_bias[group]
+        outer += of_outer[group]
+
+
 @njit(cache=True)
 def epoch_by_query(
     features: Floats32,
@@ -179,7 +215,7 @@ def epoch_by_query(
         gradient, hessian = np.empty(last - first), np.empty(last - first)
         _forward(documents, inner.astype(np.float32), bias, outer, two_layers, units, scores)
         gradients_kernel(gradients, plan)(q, scores, plan, gradient, hessian)
-        backward(documents, gradient, inner, bias, outer, two_layers, units, rate)
+        _backward(documents, gradient, outer, two_layers, units, rate, inner, bias, outer)
 
 
 @njit(cache=True, parallel=True)
