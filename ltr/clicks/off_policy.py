@@ -90,15 +90,17 @@ class Estimate:
     clipped: float
 
 
-def new_ranks(scores: Floats, query: Ints) -> Ints:
-    """Places that a new ranker gives to pairs, ``int64 [pairs]`` from 1; 0 for those without a score (NaN). Equal scores stand in the order
-    of the pairs' numbers.
+def new_ranks(scores: Floats, query: Ints, seed: int = 1) -> Ints:
+    """Places that a new ranker gives to pairs, ``int64 [pairs]`` from 1; 0 for those without a score (NaN). Equal scores stand in an order
+    that is drawn by lot.
 
     Args:
         scores: ``float64 [pairs]``.
         query: ``int64 [pairs]``, whose the pair is.
+        seed: of the draw.
     """
-    order = np.lexsort((-scores, query))
+    lot = np.random.default_rng(seed).permutation(len(scores))
+    order = np.lexsort((lot, -scores, query))
     order = order[~np.isnan(scores[order])]
     starts = np.flatnonzero(np.diff(query[order], prepend=-1))
     rank = np.zeros(len(scores), np.int64)
@@ -120,15 +122,28 @@ def reordered(pages: Pages, scores: Floats, looks: Floats) -> Floats:
     is looked at for once that its old one is. Users are those of the position-based model; nothing is shown that was not there.
 
     Args:
-        scores: ``float64 [results]``; equal ones stand in the order of their pairs' numbers.
+        scores: ``float64 [results]``; equal ones have the mean of what their ranks are looked at.
         looks: ``float64 [ranks]``, above 0, as many as `pages` are deep.
     """
     page = pages.of_page()
-    order = np.lexsort((pages.pair, -scores, page))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = pages.rank
-    """The page's own ranks, from the first, in the new order."""
-    return sums(page, pages.click * looks[rank - 1] / looks[pages.rank - 1], pages.n_pages)
+    order = np.lexsort((-scores, page))
+    new = (np.diff(page[order], prepend=-1) != 0) | (np.diff(scores[order], prepend=np.nan) != 0)
+    starts = np.flatnonzero(new)
+    """The page's own ranks, from the first, in the new order; where groups of equal scores begin."""
+    means = np.add.reduceat(looks[pages.rank - 1], starts) / np.diff(np.append(starts, len(order)))
+    look = np.empty(len(order))
+    look[order] = np.repeat(means, np.diff(np.append(starts, len(order))))
+    return sums(page, pages.click * look / looks[pages.rank - 1], pages.n_pages)
+
+
+def tied(scores: Floats, query: Ints, rank: Ints, top: int) -> int:
+    """How many of the first places are held by a pair that scores as another of its query does."""
+    first = (rank > 0) & (rank <= top)
+    there = np.flatnonzero(rank > 0)
+    _, group, size = np.unique(np.column_stack((query[there], scores[there])), axis=0, return_inverse=True, return_counts=True)
+    alike = np.zeros(len(rank), np.bool_)
+    alike[there] = size[group.ravel()] > 1
+    return int((first & alike).sum())
 
 
 def estimate(

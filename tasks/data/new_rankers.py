@@ -9,7 +9,7 @@ import polars as pl
 
 from ltr.clicks.click_model import ClickModel
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ranks
+from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ranks, tied
 from ltr.clicks.pages import Pages
 from ltr.kernels.kernel import Bools
 from tasks.data.click_models import HELD_OUT, compare_models
@@ -80,7 +80,7 @@ def expect(
     best = compare_models(read, None, HELD_OUT, seed).winner
     found = []
     for name, table in scores.items():
-        pages, rank, half, notes = _beside(name, read, table, seed)
+        pages, rank, half, notes = _beside(name, read, table, seed, rules.top)
         estimates, refused = [], []
         for estimator in estimators:
             try:
@@ -107,7 +107,9 @@ def _models(estimator: str, pages: Pages, half: Bools, best: str) -> list[ClickM
     return []
 
 
-def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int) -> tuple[Pages, np.ndarray, Bools, tuple[str, ...]]:
+def _beside(
+    name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
+) -> tuple[Pages, np.ndarray, Bools, tuple[str, ...]]:
     """The pages of queries that a ranker has scores of, its rank of each pair, the half of the sessions, and what was left out."""
     asked = scores.join(read.pairs.select("query").unique(), on="query", how="semi")
     if not asked.height:
@@ -116,13 +118,21 @@ def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int) -> tuple
     pairs = pl.concat((read.pairs, asked.select("query", "document"))).unique().sort("query", "document").with_row_index("pair")
     number = read.pairs.join(pairs, on=["query", "document"], how="left", maintain_order="left")["pair"].cast(pl.Int64).to_numpy()
     query = (pairs["query"].rank("dense").cast(pl.Int64) - 1).to_numpy()
-    values = pairs.join(asked, on=["query", "document"], how="left", maintain_order="left")["score"]
-    rank = new_ranks(values.fill_null(float("nan")).to_numpy(), query)
+    values = (
+        pairs.join(asked, on=["query", "document"], how="left", maintain_order="left")["score"].fill_null(float("nan")).to_numpy()
+    )
+    rank = new_ranks(values, query, seed)
     of_log = read.pages
     pages = Pages(of_log.offsets, number[of_log.pair], of_log.rank, of_log.click, query)
     known = np.bincount(query, rank > 0) > 0
     kept = known[query[pages.pair[pages.offsets[:-1]]]]
     notes = []
+    if by_lot := tied(values, query, rank, top):
+        places = number_of(int(((rank > 0) & (rank <= top)).sum()), "place")
+        notes.append(
+            f"{name}: at {by_lot:,} of {places} among the first {top} its documents score as others of their query do: which comes first "
+            f"is drawn by lot, and another draw gives another estimate"
+        )
     if not kept.all():
         left = number_of(int((~kept).sum()), "page")
         notes.append(f"{name}: {left} of {pages.n_pages:,} are of queries without a score, and are left out")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered
+from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered, tied
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, shuffled_pages, users, worth
 from tests.conftest import JIT
@@ -76,24 +76,35 @@ def test_clipping_takes_weight_from_rare_places():
 
 
 def test_a_page_in_another_order():
-    """Equal scores stand in the order of their pairs' numbers, not in that of the page."""
+    """Of equal scores each has the mean of the looks at their ranks."""
     pages = Pages(
         np.array([0, 3, 5]), np.array([2, 0, 1, 4, 3]), np.array([1, 2, 4, 2, 3]), np.array([1, 0, 1, 1, 0]), np.zeros(5, int)
     )
     looks = np.array([1.0, 0.5, 0.25, 0.2])
     found = reordered(pages, np.array([0.0, 1.0, 2.0, 5.0, 5.0]), looks)
-    assert found == pytest.approx([0.2 / 1.0 + 1.0 / 0.2, 0.25 / 0.5])
+    assert found == pytest.approx([0.2 / 1.0 + 1.0 / 0.2, (0.5 + 0.25) / 2 / 0.5])
     assert reordered(pages, -pages.rank.astype(float), looks) == pytest.approx([2.0, 1.0])
 
 
 def test_new_ranks_and_their_pages():
     query = np.array([0, 0, 0, 1, 1])
     rank = new_ranks(np.array([0.5, np.nan, 0.9, 1.0, 1.0]), query)
-    assert rank.tolist() == [2, 0, 1, 1, 2]
+    assert rank[:3].tolist() == [2, 0, 1]
+    assert sorted(rank[3:]) == [1, 2]
     pages, whose = new_pages(rank, query, 1)
-    assert (pages.pair.tolist(), whose.tolist()) == ([2, 3], [0, 1])
+    assert (pages.pair[0], rank[pages.pair[1]], whose.tolist()) == (2, 1, [0, 1])
     pages, whose = new_pages(rank, query, 5)
-    assert (pages.offsets.tolist(), pages.pair.tolist(), whose.tolist()) == ([0, 2, 4], [2, 0, 3, 4], [0, 1])
+    assert (pages.offsets.tolist(), pages.pair[:2].tolist(), whose.tolist()) == ([0, 2, 4], [2, 0], [0, 1])
+
+
+def test_equal_scores_are_ranked_by_lot_and_counted():
+    query, scores = np.repeat(np.arange(500), 4), np.tile([1.0, 1.0, 2.0, np.nan], 500)
+    rank = new_ranks(scores, query)
+    assert np.array_equal(rank, new_ranks(scores, query))
+    assert not np.array_equal(rank, new_ranks(scores, query, seed=2))
+    assert (rank.reshape(-1, 4)[:, 2:] == (1, 0)).all()
+    assert rank.reshape(-1, 4)[:, 0].mean() == pytest.approx(2.5, abs=0.1)
+    assert [tied(scores, query, rank, top) for top in (1, 2, 3)] == [0, 500, 1000]
 
 
 def test_the_logging_ranker_itself_is_worth_what_it_drew():

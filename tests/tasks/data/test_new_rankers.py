@@ -67,6 +67,15 @@ def test_queries_without_a_score_are_left_out_and_counted(read):
         expect(read, {"other": pl.DataFrame({"query": ["z"], "document": ["a"], "score": [1.0]})}, Rules())
 
 
+def test_places_that_the_lot_decides_are_counted(read):
+    """A ranker that says nothing is worth what a random order is, whatever its documents are called."""
+    (found,), _ = expect(read, {"same": scored(np.ones(20))}, Rules(top=2), ("position-based",))
+    assert found.notes == (
+        "same: at 10 of 10 places among the first 2 its documents score as others of their query do: which comes first is drawn by lot, and "
+        "another draw gives another estimate",
+    )
+
+
 def test_scores_from_files(tmp_path):
     (tmp_path / "a.run").write_text("Q1 Q0 d1 1 0.5 t\nq1 Q0 d2 2 0.25 t\n")
     assert read_scores(tmp_path / "a.run").rows() == [("q1", "d1", 0.5), ("q1", "d2", 0.25)]
