@@ -208,6 +208,12 @@ def export_to(
         DataError: as `export` and `verify` do.
     """
     path = Path(path)
+    if sample is not None and not complete and _no_missing_values(ranker, to, complete) and np.isnan(sample.features).any():
+        row, column = np.argwhere(np.isnan(sample.features))[0]
+        raise DataError(
+            f"{path}: row {row + 1} of the data has no {ranker.names[column]}, and {to} knows no missing values: it would score 0 there, and not "
+            f"what the model does (--complete: there will be none)"
+        )
     export(ranker, path, to, complete, engine, extractors)
     remarks = [rule for rule in (remark(ranker, to, complete) for remark in _REMARKS) if rule]
     said = Engine.of(engine).remark if engine is not None else _by_version(ranker, to)
@@ -249,7 +255,11 @@ def _no_missing_values(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 
 def _without_constant(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     dropped = form_of(ranker) == "linear net" and to in ("linear", "solr", "opensearch")
-    return "the net's scores less a constant, on features as they are: the rankings are the same" if dropped else ""
+    return (
+        "the net's scores less a constant, on features as they are: the rankings are the same where no feature is missing"
+        if dropped
+        else ""
+    )
 
 
 def _moved_thresholds(ranker: ltr.Ranker, to: str, complete: bool) -> str:

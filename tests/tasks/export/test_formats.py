@@ -176,6 +176,22 @@ def test_missing_values_are_refused_where_they_cannot_be_said(workplace):
     assert [path.name for path in workplace.iterdir()] == ["m"]
 
 
+def test_a_sample_with_missing_values_is_refused_where_the_format_knows_none(workplace):
+    """A net takes the mean for them, and Solr 0: with features far from 0 other rankings."""
+    queries = data(0.2)
+    net = ltr.LambdaRank(epochs=2).fit(queries)
+    row, column = np.argwhere(np.isnan(queries.features))[0]
+    for to in ("solr", "linear", "opensearch"):
+        with pytest.raises(
+            DataError, match=rf"m: row {row + 1} of the data has no f{column + 1}, and {to} knows no missing values"
+        ):
+            export_to(net, "m", to, queries)
+    assert not list(workplace.iterdir())
+    assert any("where no feature is missing" in remark for remark in export_to(net, "m", "linear").remarks)
+    export_to(net, "m", "solr", queries, complete=True)
+    export_to(net, "n", "solr", data())
+
+
 def test_bad_input_leaves_nothing_behind(workplace, monkeypatch):
     model = grown(data(), n_trees=1)
     for path, to, rule in (
