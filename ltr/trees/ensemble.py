@@ -192,8 +192,10 @@ class Trees:
         """Scores ``float64 [documents]`` of ``features float32 [documents, features]``.
 
         Raises:
-            ValueError: for an infinite feature.
+            ValueError: for an infinite feature, and a category that is no whole number.
         """
+        for place in np.unique(self.feature[self.n_codes > 0]):
+            _require_wholes(dense_columns(features, place[None])[:, 0] if is_sparse(features) else features[:, place], int(place))
         if is_sparse(features):
             return np.concatenate([trees.scores(dense) for trees, dense in self._on_dense(features)])
         if len(self.codes) and not np.isinf(features).any():
@@ -251,6 +253,14 @@ _KINDS = {
     "feature": np.int32, "threshold": np.float32, "missing_left": np.bool_, "left": np.int32, "right": np.int32, "value": np.float64,
     "documents": np.int64, "node_starts": np.int64, "leaf_starts": np.int64, "gain": np.float64, "n_codes": np.int32, "codes": np.float32,
 }  # fmt: skip
+
+
+def _require_wholes(column: Floats32, feature: int) -> None:
+    wrong = np.flatnonzero(np.isfinite(column) & (column != np.floor(column)))
+    if len(wrong):
+        raise ValueError(
+            f"feature {feature + 1} of row {wrong[0]} is categorical and has the value {column[wrong[0]]:g}; categories are whole numbers"
+        )
 
 
 @dataclass(frozen=True)

@@ -170,12 +170,23 @@ class Shard:
         self.whole = Whole.of(self.data, self.machines) if self.machines else None
 
     def step(self, iteration: int, options: TreeOptions, allowed: Bools | None) -> Trees | str:
-        """Grows the tree of an iteration, one machine or all of them together, and moves the scores along it; or says why there is none."""
+        """Grows the tree of an iteration, one machine or all of them together, and moves the scores along it; or says why there is none.
+
+        Raises:
+            ValueError: where Newton's steps are asked for and no document has a second derivative.
+        """
         gradients = self._gradients_at(iteration)
         source: GradientSource = SummedGradients(gradients, self.whole) if self.whole else gradients
         tree = grow_from(source, options, allowed)
         if tree is None:
-            return "all gradients are zero" if source.largest()[0] < VANISHED else "no split is admissible"
+            gradient, hessian = source.largest()
+            if gradient < VANISHED:
+                return "all gradients are zero"
+            if options.newton_gain and not hessian:
+                raise ValueError(
+                    "the objective's second derivatives are all 0; take gain: least_squares and leaf: gradient with it"
+                )
+            return "no split is admissible"
         gradients.move(self.scores, tree.value)
         if not self.moved:
             self.data.reorder_rows(gradients.leaf)

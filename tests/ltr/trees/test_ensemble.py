@@ -70,18 +70,20 @@ def with_codes() -> Trees:
 
 def test_categories_go_left_by_name_and_all_others_right():
     trees, nan = with_codes(), np.nan
-    rows = np.array([[1, 0], [3, 2], [2, 2], [99, 0], [nan, nan], [1.5, 2], [3, nan]], np.float32)
-    expected = [1 + 20, 2 + 10, 4 + 10, 4 + 20, 4 + 10, 4 + 10, 1 + 10]
+    rows = np.array([[1, 0], [3, 2], [2, 2], [99, 0], [nan, nan], [3, nan]], np.float32)
+    expected = [1 + 20, 2 + 10, 4 + 10, 4 + 20, 4 + 10, 1 + 10]
     assert trees.scores(rows).tolist() == expected
     assert trees.value[trees.leaves(rows)].sum(axis=1).tolist() == expected
     assert [trees.between(k, k + 1).scores(rows).tolist() for k in range(2)] == [
-        [1, 2, 4, 4, 4, 4, 1], [20, 10, 10, 20, 10, 10, 10],
+        [1, 2, 4, 4, 4, 1], [20, 10, 10, 20, 10, 10],
     ]  # fmt: skip
     again = join([trees.first(1), trees.between(1, 2)])
     assert all(np.array_equal(getattr(again, name), array) for name, array in trees.arrays.items())
     assert trees.scores(rows[:0]).shape == (0,)
     with pytest.raises(ValueError, match="feature 2 of row 1 is infinite"):
         trees.scores(np.array([[1, 0], [1, np.inf]], np.float32))
+    with pytest.raises(ValueError, match=r"feature 1 of row 1 is categorical and has the value 1\.5; categories are whole numbers"):
+        trees.scores(np.array([[1, 0], [1.5, 2]], np.float32))
 
 
 def test_rows_are_made_wider_some_at_a_time(monkeypatch):

@@ -109,6 +109,32 @@ def test_a_perfect_ranking_still_pushes_and_equal_labels_stop_with_a_word():
     assert model.predict(flat.features).tolist() == [0.0] * 40
 
 
+def test_an_objective_without_curvature_is_told_what_to_take():
+    def signs(scores, queries):
+        return np.sign(queries.labels - scores), np.zeros(len(scores))
+
+    queries = make_queries(20)
+    with pytest.raises(ValueError, match="second derivatives are all 0; take gain: least_squares and leaf: gradient with it"):
+        ltr.LambdaMART(**SMALL, objective=signs, stop_on=None).fit(queries)
+    fitted = ltr.LambdaMART(**SMALL, objective=signs, stop_on=None, gain="least_squares", leaf="gradient").fit(queries)
+    assert fitted.trees.n_trees > 0
+
+
+def test_a_category_that_is_no_whole_number_is_refused_when_scoring_too():
+    rng = np.random.default_rng(1)
+    site = rng.integers(0, 4, 200).astype(np.float32)
+    queries = Queries(np.column_stack((site, rng.normal(size=200))), (site % 2) * 3, np.arange(0, 201, 20), names=("site", "bm25"))
+    model = ltr.LambdaMART(**SMALL, categorical=["site"], stop_on=None).fit(queries)
+    assert model.trees.n_codes.any()
+    rows = np.array([[1.0, 0.5], [np.nan, 0.5], [-1.0, 0.5], [9.0, 0.5], [1.5, 0.5]])
+    assert np.isfinite(model.predict(rows[:4])).all(), "missing and unseen ones"
+    for features in (rows, csr_array(rows)):
+        with pytest.raises(
+            ValueError, match=r"feature 1 of row 4 is categorical and has the value 1\.5; categories are whole numbers"
+        ):
+            model.predict(features)
+
+
 def test_bad_input_is_named():
     train = make_queries(10)
     for change, rule in (({"n_trees": 0}, "n_trees=0"), ({"n_leaves": 1}, "n_leaves=1"), ({"gain": "x"}, "gain='x'")):
@@ -542,7 +568,7 @@ def test_unknown_and_rare_categories_go_where_missing_ones_go():
         queries
     )
     rows = np.tile(queries.features[:1], (15, 1))
-    rows[:, 1] = [*range(12), 99, 0.5, np.nan]
+    rows[:, 1] = [*range(12), 99, -1, np.nan]
     scores = model.predict(rows)
     kept = np.unique(model.trees.codes)
     assert 1 < len(kept) <= 8
