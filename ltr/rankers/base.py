@@ -496,7 +496,10 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
         require_distinct(list(columns), "features")
         features = _numbers(cast(Frame, features)[list(names)], names)
     try:
-        array = np.ascontiguousarray(unmasked(features), np.float32)
+        given = np.asarray(unmasked(features))
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        array = np.ascontiguousarray(given, np.float32)
     except (TypeError, ValueError):
         meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
         raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None

@@ -34,7 +34,7 @@ def require_plain(path: Path) -> None:
     """Looks at a file's beginning.
 
     Raises:
-        DataError: for an empty file, a compressed one, Parquet of another name, and text whose lines end with CR alone.
+        DataError: for an empty file, a compressed one, Parquet of another name, Arrow, and text whose lines end with CR alone.
     """
     with open(path, "rb") as file:
         beginning = file.read(_SAMPLE)
@@ -45,6 +45,8 @@ def require_plain(path: Path) -> None:
             raise DataError(f"{path}: compressed with {kind}; unpack it first")
     if beginning.startswith(b"PAR1") and path.suffix.lower() != ".parquet":
         raise DataError(f"{path}: this is Parquet; rename it to {path.name}.parquet")
+    if beginning.startswith(b"ARROW1"):
+        raise DataError(f"{path}: this is an Arrow file; tables are read from Parquet, CSV and TSV")
     if path.suffix.lower() != ".parquet" and b"\r" in beginning and b"\n" not in beginning:
         raise DataError(f"{path}: its lines end with CR alone; they end with LF or CR LF")
 

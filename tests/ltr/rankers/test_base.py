@@ -307,6 +307,8 @@ def test_wrong_types_are_named_with_what_is_expected(queries, tmp_path):
         (queries, r"features: a ltr Queries; expected numbers \[documents, 4\]; of ltr.Queries, give their features"),
         ("rows", r"features: a Python str; expected numbers \[documents, 4\]$"),
         ([["a"] * 4], "features: a Python list; expected numbers"),
+        ([["1"] * 4], "features: a Python list; expected numbers"),
+        (np.ones((1, 4), complex), r"features: .*; expected numbers \[documents, 4\]$"),
         (X[0], r"features have shape \(4,\); the model was fitted on 4 features"),
     ):
         with pytest.raises(ValueError, match=says):

@@ -31,6 +31,7 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         ("a.csv.gz", gzip.compress(ROWS.encode(), mtime=0), "a.csv.gz: compressed with gzip; unpack it first"),
         ("a.txt", b"PK\x03\x04....", "a.txt: compressed with zip"),
         ("a.txt", b"PAR1....", "a.txt: this is Parquet; rename it to a.txt.parquet"),
+        ("a.arrow", b"ARROW1\0\0....", "a.arrow: this is an Arrow file; tables are read from Parquet, CSV and TSV"),
         ("a.csv", ROWS.replace("\n", "\r").encode(), "a.csv: its lines end with CR alone"),
         ("a.csv", b"query,label,label\n1,2,3\n", "a.csv, line 1: column 'label' is named twice"),
         ("a.csv", b'query,"label, or so","label, or so"\n1,2,3\n', "a.csv, line 1: column 'label, or so' is named twice"),
