@@ -84,6 +84,26 @@ def test_certificates_of_several_worlds_have_their_spread():
     ]
 
 
+def test_a_run_at_the_papers_size_decides_and_the_others_stand_beside():
+    def run(rising, *ways):
+        verdict = "not" if rising else "optimum"
+        return {
+            "optimality": [{"ranker": f"two-layer{way}", "rising": rising, "directions": 9, "verdict": verdict} for way in ways]
+        }
+
+    runs = Runs({
+        "figure1, artificial": run(4, "", ", epoch 7"), "figure1, the paper's size": run(0, ""), "figure2, artificial": run(3, ""),
+    })  # fmt: skip
+    assert donmez2009.optimum()(runs) == ("holds in part", "1 optimum, 1 not of 2")
+    assert donmez2009.optimum(", epoch 7")(runs) == ("does not hold", "1 not of 1"), "what was not looked at there decides nothing"
+    assert donmez2009.certificates(runs)[0] == (
+        "|  | figure1: rise | figure1, the paper's size: rise | figure2: rise | "
+        "figure1: verdict | figure1, the paper's size: verdict | figure2: verdict |"
+    )
+    alone = Runs({"artificial": run(4, ""), "the paper's size": run(0, "")})
+    assert donmez2009.certificates(alone)[2] == "| two-layer | 4 of 9 | 0 of 9 | not | optimum |"
+
+
 def test_a_claim_holds_where_every_data_set_shows_all_of_it():
     assert [graded(got, 2) for got in ([2, 2], [2, 0], [1], [0, 0])] == ["holds", "holds in part", "holds in part", "does not hold"]
 

@@ -74,22 +74,31 @@ WAYS = (
 """What follows a ranker's name in the name of a certificate."""
 
 
-WORLDS = {"": "artificial", **{f"-world-{k}": f"world {k}" for k in (2, 3)}}
-"""Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator."""
+WORLDS = {"": "artificial", **{f"-world-{k}": f"world {k}" for k in (2, 3)}, "-whole": "the paper's size"}
+"""Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator, and of the first one uncut."""
 
 
 def by_figure(runs: Runs) -> dict[str, list[Entry]]:
-    """The runs of each configuration, one a world."""
+    """The runs of each configuration and size, one a world."""
     found: dict[str, list[Entry]] = {}
     for title, run in runs:
-        found.setdefault(title.rpartition(", ")[0], []).append(run)
+        figure, _, data = title.rpartition(", ")
+        size = WORLDS["-whole"] if data == WORLDS["-whole"] else "" if figure else "artificial"
+        found.setdefault(", ".join(filter(None, (figure, size))), []).append(run)
     return found
+
+
+def of_most_queries(runs: Runs) -> Runs:
+    """Of each configuration the run at the paper's size, where there is one: the others are beside it and decide nothing."""
+    whole = {title: run for title, run in runs if title.endswith(WORLDS["-whole"])}
+    figures = {title.rpartition(", ")[0] for title in whole}
+    return Runs({**{title: run for title, run in runs if title.rpartition(", ")[0] not in figures}, **whole})
 
 
 def certificates(runs: Runs, ways: Sequence[str] = WAYS) -> list[str]:
     """A row a certificate: what rises in each world, as a share of all too with its standard error over the worlds, and the verdicts."""
     figures = by_figure(runs)
-    rows = head(["", *(f"{figure or 'artificial'}: {what}" for what in ("rise", "verdict") for figure in figures)])
+    rows = head(["", *(f"{figure}: {what}" for what in ("rise", "verdict") for figure in figures)])
     names = dict.fromkeys(c["ranker"] for _, run in runs for c in run["optimality"])
     for name in (name for name in names if name[name.find(", ") :] in ways or (", " not in name and "" in ways)):
         found = [[c for run in worlds for c in run["optimality"] if c["ranker"] == name] for worlds in figures.values()]
@@ -121,7 +130,8 @@ def optimum(way: str = "", rankers: Sequence[str] = ("single-layer", "two-layer"
     """Whether nets are at an optimum, looked at in one of `WAYS`."""
 
     def judge(runs: Runs) -> Judged:
-        found = [c for _, run in runs for c in run["optimality"] if c["ranker"] in [f"{name}{way}" for name in rankers]]
+        own = {title: [c for c in run["optimality"] if c["ranker"] in [f"{name}{way}" for name in rankers]] for title, run in runs}
+        found = [c for title, _ in of_most_queries(Runs({t: run for t, run in runs if own[t]})) for c in own[title]]
         verdicts, told = [c["verdict"] for c in found], f"{_counted(found)} of {len(found)}"
         if {*verdicts} <= {"inconclusive"}:
             return "inconclusive", told
