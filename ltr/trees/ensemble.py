@@ -194,7 +194,7 @@ class Trees:
         Raises:
             ValueError: for an infinite feature, and a category that is no whole number.
         """
-        for place in np.unique(self.feature[self.n_codes > 0]):
+        for place in self.categorical:
             _require_wholes(dense_columns(features, place[None])[:, 0] if is_sparse(features) else features[:, place], int(place))
         if is_sparse(features):
             return np.concatenate([trees.scores(dense) for trees, dense in self._on_dense(features)])
@@ -208,6 +208,12 @@ class Trees:
             row, feature = np.argwhere(np.isinf(features[first : first + _BLOCK]))[0]
             raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
         return scores
+
+    @cached_property
+    def categorical(self) -> Ints32:
+        """Features that are split by categories."""
+        found: Ints32 = np.unique(self.feature[self.n_codes > 0]) if len(self.codes) else self.feature[:0]
+        return found
 
     @cached_property
     def of_numbers(self) -> "OfNumbers":
