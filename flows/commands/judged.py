@@ -76,7 +76,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
     seen: dict[str, Queries] = {}
     for file, ingested in read.items():
         queries = open_queries(sets[file])
-        found += [Finding("warning", file, note) for note in ingested.notes]
+        found += [Finding("warning", file, note.removeprefix(f"{Path(file).name}: ")) for note in ingested.notes]
         found += [Finding("note", file, note) for note in made[file].notes]
         found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
         for earlier, other in seen.items():

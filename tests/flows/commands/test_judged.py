@@ -38,6 +38,15 @@ def test_check_takes_column_names(workplace, capsys):
     assert main(["check", "a.csv", "--set", "query=q", "--set", "label=grade"]) == 0
 
 
+def test_check_names_a_file_once_a_line(workplace, capsys):
+    (workplace / "a.csv").write_text(
+        "query,label,uid,f\n" + "".join(f"q{k // 3},{k % 2},{16777217 + 2 * k},{k}\n" for k in range(9))
+    )
+    assert main(["check", "a.csv"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "lose digits" in line]
+    assert line.startswith("warning  a.csv: 'uid' has 9 whole numbers")
+
+
 def test_check_joins_runs(workplace, capsys):
     (workplace / "a.csv").write_text("query,document,label,f\n1,a,2,0.5\n1,b,0,0.1\n2,c,1,3\n2,d,0,1\n")
     (workplace / "r.trec").write_text("1 Q0 a 1 9 x\n2 Q0 c 1 8 x\n2 Q0 z 2 7 x\n")
