@@ -10,9 +10,15 @@ from typing import Any
 from uuid import UUID
 
 from prefect import tags
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterState, FlowRunFilterStateType
-from prefect.client.schemas.objects import StateType
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.context import TagsContext
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
@@ -55,14 +61,34 @@ def clear() -> None:
         file.unlink(missing_ok=True)
 
 
+def clear_deployment(deployment: UUID) -> None:
+    """Clears away what is gone, and closes the runs of a deployment that nobody signed: those that were killed before they could. Until
+    they are closed they hold the slot of the deployment, and no other run of it begins. For a server of one's own, which knows that
+    nothing of the deployment is under way.
+    """
+    clear()
+    with get_client(sync_client=True) as client:
+        for run in _unfinished(client, deployment_id=FlowRunFilterDeploymentId(any_=[deployment])):
+            if not any(mark.startswith(_TAG) for mark in run.tags):
+                _crash(client, run.id, "its process was killed")
+
+
 def close_in_prefect(is_theirs: Callable[[str], bool], why: str) -> None:
     """Marks as CRASHED what stands as running in Prefect and is one of theirs."""
-    running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_UNFINISHED)))
-    crashed: State[Any] = Crashed(message=why)
     with get_client(sync_client=True) as client:
-        for run in client.read_flow_runs(flow_run_filter=running):
+        for run in _unfinished(client):
             if any(is_theirs(mark.removeprefix(_TAG)) for mark in run.tags if mark.startswith(_TAG)):
-                client.set_flow_run_state(run.id, crashed, force=True)
-                for task in client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))):
-                    if task.state_type in _UNFINISHED:
-                        client.set_task_run_state(task.id, crashed, force=True)
+                _crash(client, run.id, why)
+
+
+def _unfinished(client: SyncPrefectClient, **which: Any) -> list[FlowRun]:
+    state = FlowRunFilterState(type=FlowRunFilterStateType(any_=_UNFINISHED))
+    return client.read_flow_runs(flow_run_filter=FlowRunFilter(state=state, **which))
+
+
+def _crash(client: SyncPrefectClient, run: UUID, why: str) -> None:
+    crashed: State[Any] = Crashed(message=why)
+    client.set_flow_run_state(run, crashed, force=True)
+    for task in client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run]))):
+        if task.state_type in _UNFINISHED:
+            client.set_task_run_state(task.id, crashed, force=True)

@@ -1,5 +1,7 @@
 """MLflow's and Prefect's own servers on loopback, over the working directory's state, and runs that begin by the clock."""
 
+import asyncio
+import multiprocessing
 import os
 import signal
 import socket
@@ -8,8 +10,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import flows  # noqa: F401
 from flows.access import ALLOW, HOST, NAMES, kept_password, origins, require_allowed
@@ -20,6 +24,14 @@ from tasks.records import ConfigError
 from tasks.tracking.pages import runs_page
 from tasks.tracking.secrets import masked
 from tasks.tracking.tracker import opened, tracking_uri
+
+if TYPE_CHECKING:
+    from prefect.runner import Runner
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PATIENCE = 3.0
+"""Seconds that a run has to close itself."""
 
 
 def _interrupt(*_: object) -> None:
@@ -44,7 +56,7 @@ def _port(number: int, option: str) -> Iterator[socket.socket]:
 @contextmanager
 def _servers() -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes that are put into the list are ended at the end; an interruption or a termination of this process ends it with code 0."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _SIGNALS:
         signal.signal(number, _interrupt)
     servers: list[subprocess.Popen[bytes]] = []
     try:
@@ -91,6 +103,31 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
         return 0
 
 
+def _end_runs(*_: Any) -> None:
+    """Ends the runs that are under way, which close themselves, and then this process; those that take too long are killed."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    runs = multiprocessing.active_children()
+    for one in runs:
+        one.terminate()
+    deadline = time.monotonic() + _PATIENCE
+    for one in runs:
+        one.join(max(0.0, deadline - time.monotonic()))
+        one.kill()
+    raise KeyboardInterrupt
+
+
+def _runner(name: str) -> "Runner":
+    """Prefect's, ended by every signal as by an interruption: its own way with SIGTERM starts to stop the runner and does not wait."""
+    from prefect.runner import Runner
+
+    class Interruptible(Runner):
+        def handle_sigterm(self, *_: Any, **__: Any) -> None:
+            _end_runs()
+
+    return Interruptible(name=name)
+
+
 def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Sequence[str] = ()) -> int:
     """Runs a configuration whenever `cron` says, until interrupted. A run that is due while another is under way waits for it.
 
@@ -115,6 +152,8 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
         from prefect.client.schemas.schedules import CronSchedule
         from prefect.deployments.runner import EntrypointType
 
+        from flows.leftovers import clear, clear_deployment
+        from flows.owners import owner
         from flows.pipeline import run
 
     try:
@@ -123,6 +162,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
         raise ConfigError(f"--cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
     told = ""
+    owner()
     try:
         with _servers() as servers:
             if not given:
@@ -134,10 +174,20 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
             with steps("starting Prefect's server"):
                 wait_for(address, servers)
             print(f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\nCtrl-C ends it.", flush=True)
-            run.serve(
-                name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")}, global_limit=one_at_a_time,
-                print_starting_message=False, entrypoint_type=EntrypointType.MODULE_PATH,
+            runner = _runner(config.name)
+            deployment = runner.add_flow(
+                run, name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")},
+                concurrency_limit=one_at_a_time, entrypoint_type=EntrypointType.MODULE_PATH,
             )  # fmt: skip
+            assert isinstance(deployment, UUID)
+            for number in _SIGNALS:
+                signal.signal(number, _end_runs)
+            clear_away = partial(clear_deployment, deployment) if not given else clear
+            clear_away()
+            try:
+                asyncio.run(runner.start())
+            finally:
+                clear_away()
     except KeyboardInterrupt:
         pass
     return 0

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prefect import Flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.flows import load_flow_from_entrypoint
+from prefect.runner import Runner
 from prefect.settings import PREFECT_API_URL
 
 import flows.pipeline
@@ -35,6 +35,7 @@ SMALL = {
 }
 ROOT = Path(__file__).parents[2]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def free_port():
@@ -65,7 +66,7 @@ def address(prefect_server, workplace, monkeypatch):
     known = PREFECT_API_URL.value()
     monkeypatch.setenv("PREFECT_API_URL", known)
     monkeypatch.setenv("PREFECT_SERVER_UI_API_URL", known)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     yield known
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -73,17 +74,15 @@ def address(prefect_server, workplace, monkeypatch):
 
 def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, workplace, monkeypatch, capsys):
     """Deployed as `serve` asks for it, read back from the server, and run with the parameters and the entry point that stand there."""
-    asked = {}
-    monkeypatch.setattr(Flow, "serve", lambda self, **options: asked.update(options, flow=self))
+    async def at_once(self):
+        """The clock is not waited for."""
+
+    monkeypatch.setattr(Runner, "start", at_once)
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     assert f"every-minute: 15 3 * * *, at {address.removesuffix('/api')}" in capsys.readouterr().out
-    assert asked["flow"] is flows.pipeline.run
-    named = {name: asked[name] for name in ("name", "cron", "parameters", "entrypoint_type")}
-    deployment = flows.pipeline.run.to_deployment(**named, concurrency_limit=asked["global_limit"])
-    number = deployment.apply()
     with get_client(sync_client=True) as client:
-        stored = client.read_deployment(number)
+        stored = client.read_deployment_by_name(f"{flows.pipeline.run.name}/every-minute")
     assert [str(schedule.schedule.cron) for schedule in stored.schedules] == ["15 3 * * *"]
     assert stored.global_concurrency_limit.limit == 1
     assert stored.concurrency_options.collision_strategy == ConcurrencyLimitStrategy.ENQUEUE
@@ -157,6 +156,44 @@ def test_a_scheduled_run_completes_served_and_in_a_work_pool(tmp_path):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("ending", [*SIGNALS, signal.SIGKILL])
+def test_a_schedule_ended_in_the_middle_of_a_run_goes_on(tmp_path, ending):
+    """The run under way is closed within seconds, or by the next `serve` where the server was killed, and the next minute's completes.
+    The normal suite's `test_leftovers` closes runs of owners that are gone."""
+    endless = SMALL | {"rankers": {"trees": {"kind": "lambdamart", "n_trees": 100_000, "patience": 0}}}
+    environment = own_environment() | {"PYTHONPATH": str(ROOT), "PWD": str(tmp_path)}
+    command = [sys.executable, "-m", "flows.cli", "serve", "c.yaml", "--cron", "* * * * *", "--prefect-port", str(free_port())]
+
+    def served(config, state):
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+        serving = subprocess.Popen(command, cwd=tmp_path, env=environment, **QUIET)
+        deadline = time.monotonic() + 200
+        while not (tmp_path / "mlruns" / "mlflow.db").is_file() or state not in dict(scheduled(tmp_path, "every-minute")):
+            assert serving.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        return serving
+
+    serving = served(endless, "RUNNING")
+    time.sleep(5)
+    serving.send_signal(ending)
+    began = time.monotonic()
+    assert serving.wait(20) == (-signal.SIGKILL if ending == signal.SIGKILL else 0)
+    if ending != signal.SIGKILL:
+        assert time.monotonic() - began < 8
+        assert "RUNNING" not in dict(scheduled(tmp_path, "every-minute"))
+    serving = served(SMALL, "COMPLETED")
+    serving.send_signal(signal.SIGTERM)
+    assert serving.wait(20) == 0
+    assert not {"RUNNING", "PENDING"} & set(dict(scheduled(tmp_path, "every-minute")))
+    with sqlite3.connect(tmp_path / "mlruns" / "mlflow.db") as store:
+        statuses = {status for (status,) in store.execute("select status from runs")}
+    assert "RUNNING" not in statuses
+    assert "FINISHED" in statuses
 
 
 def test_what_is_no_time_is_refused(address, workplace, capsys):
