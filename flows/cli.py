@@ -1,10 +1,8 @@
 """``lambdaflow …``: one command from its arguments to its exit code, and its errors as its user needs them."""
 
 import atexit
-import errno
 import gc
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -49,52 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:
+        from flows.errors import tell
         from tasks.tracking.secrets import masked
 
         if given.debug:
             print(masked(traceback.format_exc()), file=sys.stderr)
-            return 1
-        from tasks.records import printable
-
-        text = printable(masked(_describe_error(error)))
-        for line in text.splitlines() or [type(error).__name__]:
-            print(f"error: {line}", file=sys.stderr)
+        else:
+            tell(error)
         return 1
-
-
-def _describe_error(error: Exception) -> str:
-    """An error as its user needs it."""
-    if _of_a_server(error):
-        print(file=sys.stderr)  # behind what Prefect says of its logs without ending its line
-    if (full := _full_disk(error)) is not None:
-        return f"no space left on the device{full and ' for '}{full}: what was trained is kept, make room and run the same command again"
-    if isinstance(error, ValueError | OSError):
-        return str(error).strip()
-    if type(error).__module__.startswith("httpx"):
-        where = os.environ.get("PREFECT_API_URL", "its own address")
-        return f"Prefect at {where} does not answer: {error}; what was trained is kept, run the same command again"
-    return f"{type(error).__name__}: {error} (--debug shows where)"
-
-
-def _full_disk(error: Exception) -> str | None:
-    """The file that a full disk had no room for, empty where that is not known; None where an error comes from something else."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-            return str(cause.filename2 or cause.filename or "")
-        if "database or disk is full" in str(cause):
-            return ""
-        cause = cause.__cause__ or cause.__context__
-    return "" if _of_a_server(error) and shutil.disk_usage(".").free < _NO_ROOM else None
-
-
-def _of_a_server(error: Exception) -> bool:
-    """Whether it is Prefect's client that failed: of what its server failed by it knows a number."""
-    return type(error).__module__.split(".")[0] in ("prefect", "httpx")
-
-
-_NO_ROOM = 2**18
-"""Bytes that are left where a database found no room."""
 
 
 if __name__ == "__main__":

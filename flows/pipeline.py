@@ -17,6 +17,7 @@ from prefect.runtime import deployment
 import ltr
 import tasks.evidence  # noqa: F401  (registers the kinds of evidence, which are part of the schema)
 from flows.access import require_allowed
+from flows.errors import tell
 from flows.leftovers import clear, signed
 from flows.progress import LEVELS, Steps, steps
 from flows.runners import require_workers
@@ -85,13 +86,24 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
 @contextmanager
 def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
     """A run that is signed, so that it can be cleared away, and shown; what earlier ones left behind is gone."""
-    require_workers(config)
-    if deployment.id:
-        require_allowed(config)
-    with without_passwords():
+    with _told_by_the_clock(), without_passwords():
+        require_workers(config)
+        if deployment.id:
+            require_allowed(config)
         clear()
         with signed() as owner, steps() as progress:
             yield Run(config, fresh, owner, progress)
+
+
+@contextmanager
+def _told_by_the_clock() -> Iterator[None]:
+    """A run that began by the clock says itself why it failed, where `serve` was started; a command says it of its own."""
+    try:
+        yield
+    except Exception as error:
+        if deployment.id:
+            tell(error)
+        raise
 
 
 def prepare(under_way: Run) -> Ready:

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -44,9 +44,11 @@ WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
 """Styles of the words in columns that evidence adds."""
 
 
-def _console() -> Console:
-    """Standard error, which leaves standard output to ``--json``."""
-    return Console(stderr=True) if sys.stderr.isatty() else Console(stderr=True, width=110)
+def _console(words: TextIO | None = None) -> Console:
+    """Where words go: what a command was asked for to `words`, what a run says of itself to standard error, which leaves standard output to
+    ``--json``."""
+    words = words or sys.stderr
+    return Console(file=words) if words.isatty() else Console(file=words, width=110)
 
 
 def show(outcome: RunOutcome) -> None:
@@ -134,9 +136,9 @@ def show_study(outcome: "StudyOutcome", name: str) -> None:
     console.print(f"Report: {outcome.report}", highlight=False)
 
 
-def show_scorecards(cards: Sequence[Scorecard]) -> None:
+def show_scorecards(cards: Sequence[Scorecard], words: TextIO | None = None) -> None:
     """Prints graded comparisons, a table each: tier by tier down to the one that decides."""
-    console = _console()
+    console = _console(words)
     for card in cards:
         names = f"{card.challenger} against {card.baseline}"
         table = Table(
@@ -150,9 +152,9 @@ def show_scorecards(cards: Sequence[Scorecard]) -> None:
         console.print(table)
 
 
-def show_changed(found: Sequence[Changes]) -> None:
+def show_changed(found: Sequence[Changes], words: TextIO | None = None) -> None:
     """Prints the queries that one run harms and helps most against another, a table a pair."""
-    console = _console()
+    console = _console(words)
     for entry in found:
         console.print(_plain(entry.text()), highlight=False)
         table = Table("", "query")
@@ -165,9 +167,9 @@ def show_changed(found: Sequence[Changes]) -> None:
         console.print(table)
 
 
-def show_pair(pair: ShownPair) -> None:
+def show_pair(pair: ShownPair, words: TextIO | None = None) -> None:
     """Prints why one document stands above another: contributions, a table a feature, and the smallest changes that swap them."""
-    console = _console()
+    console = _console(words)
     console.print(_plain(f"{pair.query}: {pair.above} stands above {pair.below} by {pair.why.difference:.4g}"), highlight=False)
     table = Table("feature", title_justify="left")
     for column in (pair.above.name, pair.below.name, "contribution", *(["SE"] if any(r.error for r in pair.why.reasons) else [])):
@@ -186,9 +188,9 @@ def show_pair(pair: ShownPair) -> None:
         console.print("no change of one feature to a value of these data would swap them", highlight=False)
 
 
-def show_wrong_order(summary: Summary) -> None:
+def show_wrong_order(summary: Summary, words: TextIO | None = None) -> None:
     """Prints which features put documents in the wrong order."""
-    console = _console()
+    console = _console(words)
     console.print(_plain(summary.text()), highlight=False)
     table = Table("feature", title_justify="left")
     for column in ("mean contribution", "mean size", "largest reason", "smallest change"):
@@ -203,9 +205,9 @@ def show_wrong_order(summary: Summary) -> None:
         console.print(table)
 
 
-def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted) -> None:
+def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted, words: TextIO | None = None) -> None:
     """Prints a log's click models, the best first, and what there is to say of the log."""
-    console = _console()
+    console = _console(words)
     ranks = min(MOST_COLUMNS - 4, max(len(one.by_rank) for one in compared.models))
     title = f"Click models: fitted to {compared.sessions:,} sessions, judged on {compared.held_out:,} others"
     table = Table(title=title, title_justify="left", title_style="bold")
@@ -221,9 +223,9 @@ def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted) 
         console.print(_plain(sentence), highlight=False)
 
 
-def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str]) -> None:
+def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str], words: TextIO | None = None) -> None:
     """Prints what new rankers would earn, and why the log does not say."""
-    console = _console()
+    console = _console(words)
     columns = ("ranker", "estimator", "clicks a page", f"{percent(level)} interval", "against the log", "effective pages", "shown")
     table = Table(*columns, title="New rankers, estimated from the log", title_justify="left", title_style="bold")
     for one in found:
@@ -243,9 +245,9 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str])
         console.print(_plain(sentence), highlight=False)
 
 
-def show_duels(found: Comparison, level: float) -> None:
+def show_duels(found: Comparison, level: float, words: TextIO | None = None) -> None:
     """Prints which of interleaved rankers clicks prefer."""
-    console = _console()
+    console = _console(words)
     title = f"Interleaved rankers: {found.pages:,} pages, {found.clicked:,} with a click"
     columns = ("ranker", "against", "wins", "losses", "ties", "preference", f"{percent(level)} interval", "p", "Holm p")
     table = Table(*columns, title=title, title_justify="left", title_style="bold")
@@ -263,9 +265,9 @@ def show_duels(found: Comparison, level: float) -> None:
         console.print(_plain(sentence), highlight=False)
 
 
-def show_comparison(table: Standings) -> None:
+def show_comparison(table: Standings, words: TextIO | None = None) -> None:
     """Prints the standings of stored runs, and every pair with its tests."""
-    console = _console()
+    console = _console(words)
     means = Table(title="Test queries", title_justify="left", title_style="bold")
     means.add_column("run")
     for measure in table.measures:

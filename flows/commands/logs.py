@@ -31,7 +31,7 @@ def clicks(given: argparse.Namespace) -> int:
         chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior or None)
         if given.output:
             write_table(chosen.table, Path(given.output))
-    show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen)
+    show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen, words_of(given))
     if given.output:
         print(
             f"{given.output}: attractiveness of {len(chosen.table):,} pairs of query and document by {chosen.name}",
@@ -66,7 +66,7 @@ def offpolicy(given: argparse.Namespace) -> int:
         read = log_pages(parse_click_log(given.log, None, given.set))
     with working("estimating"):
         found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
-    show_expected(found, rules.level, [advice, *read.notes])
+    show_expected(found, rules.level, [advice, *read.notes], words_of(given))
     if given.json:
         print(json.dumps({"advice": advice, "rankers": [asdict(one) for one in found]}))
     return 0 if any(one.estimates for one in found) else 1
@@ -95,7 +95,7 @@ def interleave(given: argparse.Namespace) -> int:
         if not 0 < given.level < 1:
             raise ValueError(f"--level {given.level}: between 0 and 1")
         found = analyse(parse_click_log(given.log, None, given.set), given.team, given.method, given.level)
-    show_duels(found, given.level)
+    show_duels(found, given.level, words_of(given))
     if given.json:
         print(json.dumps(asdict(found)))
     return 0

@@ -135,11 +135,11 @@ def explain(given: argparse.Namespace) -> int:
 
         if given.query is None:
             summary = summary_of(model, queries, given.segment, config.data.clicks)
-            show_wrong_order(summary)
+            show_wrong_order(summary, words_of(given))
             written = summary.as_json()
         else:
             pair = pair_of(model, queries, given.query, given.above, given.below)
-            show_pair(pair)
+            show_pair(pair, words_of(given))
             written = pair.as_json()
             if given.output:
                 require_output(Path(given.output), Path(given.model), *map(Path, given.data))
@@ -208,12 +208,12 @@ def compare(given: argparse.Namespace) -> int:
         selected = [] if given.measure else [one.select for one in stored if one.select and one.select in table.measures]
         changed = [] if given.queries is None else changed_queries(stored, [*selected, table.measures[0]][0], given.queries)
     written = table.as_json()
-    show_comparison(table)
+    show_comparison(table, words_of(given))
     if given.tier:
-        show_scorecards(cards)
+        show_scorecards(cards, words_of(given))
         written["scorecards"] = [asdict(card) for card in cards]
     if given.queries is not None:
-        show_changed(changed)
+        show_changed(changed, words_of(given))
         written["changed"] = [entry.as_json() for entry in changed]
     if given.json:
         print(json.dumps(written))

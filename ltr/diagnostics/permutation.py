@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr.data.named import Named
-from ltr.data.queries import Queries, canonical, in_order, mix
+from ltr.data.queries import Queries, canonical, mix
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Ranker, checked_features
+from ltr.rankers.base import Ranker, checked_features, with_features_of
 from ltr.rankers.parameters import SEED, whole
 from ltr.rankers.training import query_values
 
@@ -95,14 +95,12 @@ def permutation_importance(
             f"a level lies between 0 and 1, and a seed is {SEED}"
         )
     read, names = Measure.of(measure), model.names
-    missing = [name for name in names if name not in queries.names]
-    if missing:
-        raise ValueError(f"permutation_importance: the queries have no feature {missing[0]!r}, which the model reads")
+    queries = with_features_of(model, queries, "permutation_importance")
     groups = [(one,) if isinstance(one, str) else tuple(one) for one in (names if features is None else features)]
     unknown = [name for group in groups for name in group if name not in names]
     if unknown:
         raise ValueError(f"permutation_importance: the model reads no feature {unknown[0]!r}; it has {', '.join(names[:5])} …")
-    queries = canonical(in_order(queries, names))
+    queries = canonical(queries)
     queries = replace(queries, features=checked_features(queries.features, names))
     before = _values(model, queries, read, queries.features)
     defined = ~np.isnan(before)

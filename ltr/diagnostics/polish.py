@@ -27,7 +27,7 @@ from ltr.diagnostics.optimality import (
 from ltr.kernels.kernel import Floats
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Ranker, Tick
+from ltr.rankers.base import Ranker, Tick, with_features_of
 from ltr.rankers.surface import Surface
 
 LOT = 51
@@ -77,14 +77,16 @@ def polish(
 
     Args:
         ranker: fitted, with weights that can be moved (`Ranker.moved`); linear ones come back with ‖w‖ = 1, which ranks as before.
+        queries: with the ranker's features, which are read by name.
         steps: taken at most; then the certificate says what is left to rise.
         epsilon, delta: of the certificate.
         tick: called after every step.
 
     Raises:
-        ValueError: for a ranker whose weights cannot be moved, or a measure that no query defines.
+        ValueError: for a ranker whose weights cannot be moved, a feature that the queries lack, or a measure that no query defines.
     """
     measure, seed = Measure.maximised(measure), int(ranker.digest[:12], 16)
+    queries = with_features_of(ranker, queries, "polish")
     here, values, trials = ranker, list[float](), 0
     while True:
         surface = normalised(here.surface(queries.features))

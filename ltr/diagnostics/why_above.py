@@ -20,7 +20,7 @@ import numpy as np
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
-from ltr.rankers.base import Ranker, checked_features
+from ltr.rankers.base import Ranker, checked_features, with_features_of
 
 EXACT = 10
 """Features in which two documents may differ for all 2^10 mixtures of them to be scored."""
@@ -93,14 +93,15 @@ def why_above(model: Ranker, queries: Queries, above: int, below: int, orders: i
 
     Args:
         model: a fitted ranker.
-        queries: with the model's features; changes are to values that occur in them.
+        queries: with the model's features, which are read by name; changes are to values that occur in them.
         orders: random orders of the features, where contributions are sampled.
         seed: of these.
 
     Raises:
-        ValueError: for rows that are none, the same, or not in this order by the model's scores; as `Ranker.predict`.
+        ValueError: for a feature that the queries lack, rows that are none, the same, or not in this order by the model's scores; as
+            `Ranker.predict`.
     """
-    features = checked_features(queries.features, queries.names)
+    features = checked_features(with_features_of(model, queries, "why_above").features, model.names)
     for name, row in (("above", above), ("below", below)):
         if not isinstance(row, int | np.integer) or isinstance(row, bool) or not 0 <= row < len(features):
             raise ValueError(f"{name}={row!r} is no row; there are {len(features)}, from 0")

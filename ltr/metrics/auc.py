@@ -10,9 +10,10 @@ from ltr.metrics.measure import Definition, register
 
 @njit(cache=True)
 def auc_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
-    """Share of (relevant, not relevant) pairs in order; a tie is half a pair."""
+    """Share of (relevant, not relevant) pairs in order; a tie is half a pair. Documents at no rank are tied below the others."""
     pairs, above, start = 0.0, 0.0, 0
-    for end in ends:
+    for group in range(len(ends) + 1):
+        end = ends[group] if group < len(ends) else len(gains)
         relevant = 0.0
         for k in range(start, end):
             relevant += gains[k]

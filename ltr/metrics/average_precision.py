@@ -11,7 +11,7 @@ from ltr.metrics.measure import Definition, register
 @njit(cache=True)
 def ap_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
     """(1/R) Σ_{r ≤ L} l(r)·P@r (D eq. 1); in a tied group a relevant document has a share of the others above it. The divisor for R
-    relevant documents is ``curve[R − 1]``."""
+    relevant documents is ``curve[R − 1]``, those that are at no rank among them."""
     total, found, start = 0.0, 0.0, 0
     if len(ends) == len(gains):  # no ties: no branches
         for k in range(min(cutoff, len(gains))):
@@ -35,6 +35,8 @@ def ap_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
             total += relevant / size * (found + 1.0 + (k - start) * others) / (k + 1.0)
         found += relevant
         start = end
+    for k in range(start, len(gains)):
+        found += gains[k]
     return total / curve[int(found) - 1] if found > 0.0 else np.nan
 
 

@@ -1,7 +1,8 @@
 """The choices that a measure's value depends on besides its name, and those of other tools (README, *conventions*)."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args, get_type_hints
 
 from ltr.data.named import Named
 
@@ -22,7 +23,7 @@ class Conventions(Named):
         gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).
         unlabelled: a document without a judgement counts as label 0 (``zero``) or is left out (``condensed``).
         short: a query with fewer documents than the cutoff counts as it is (``plain``), 0 in NDCG (``zero``, LETOR 4.0's tool),
-            or has its precision divided by its documents (``size``, XGBoost).
+            or has its precision divided by its documents (``size``, XGBoost and RankLib).
         ap_base: AP@k is a mean over the relevant documents (``relevant``, D eq. 1), or over k of them where there are more
             (``cutoff``, LightGBM and XGBoost).
     """
@@ -47,13 +48,36 @@ class Conventions(Named):
                 raise ValueError(f"conventions: {name} {value!r} is no label, a number from 0 to {LARGEST_LABEL:,}")
 
 
-PRESETS: dict[str, tuple[Conventions, str]] = {
-    "lightgbm": (Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff"), "ndcg"),
-    "xgboost": (Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff", short="size"), "ndcg"),
-    "sklearn": (Conventions(empty="zero", threshold=1, gain="linear"), "ndcg"),
-    "ranklib": (Conventions(ties="stable", empty="zero", threshold=1), "ndcg"),
-    "letor3": (Conventions(ties="stable", empty="zero", threshold=1), "jk_ndcg"),
-    "letor4": (Conventions(ties="stable", empty="zero", threshold=1, short="zero"), "jk_ndcg"),
-    "trec": (Conventions(ties="docid", empty="zero", threshold=1, gain="linear"), "ndcg"),
+@dataclass(frozen=True)
+class Tool:
+    """What another tool's numbers are by.
+
+    Attributes:
+        conventions: its rules.
+        ndcg: which of our measures is its NDCG.
+        uncut: measures whose cutoff it ignores.
+        of_measure: rules that it has for single measures, in place of those above.
+    """
+
+    conventions: Conventions
+    ndcg: str = "ndcg"
+    uncut: frozenset[str] = frozenset()
+    of_measure: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def rules_of(self, measure: str) -> Conventions:
+        """For one measure, by its name without a cutoff."""
+        return replace(self.conventions, **self.of_measure.get(measure, {}))
+
+
+PRESETS: Mapping[str, Tool] = {
+    "lightgbm": Tool(Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff")),
+    "xgboost": Tool(
+        Conventions(ties="stable", empty="one", threshold=1, ap_base="cutoff", short="size"), of_measure={"p": {"empty": "zero"}}
+    ),
+    "sklearn": Tool(Conventions(empty="zero", threshold=1, gain="linear")),
+    "ranklib": Tool(Conventions(ties="stable", empty="zero", threshold=1, short="size"), uncut=frozenset({"map"})),
+    "letor3": Tool(Conventions(ties="stable", empty="zero", threshold=1), "jk_ndcg"),
+    "letor4": Tool(Conventions(ties="stable", empty="zero", threshold=1, short="zero"), "jk_ndcg"),
+    "trec": Tool(Conventions(ties="docid", empty="zero", threshold=1, gain="linear")),
 }
-"""Conventions of other tools, and which of our measures is their NDCG."""
+"""Other tools, by the names that `ltr.metrics.evaluation.explain` takes."""

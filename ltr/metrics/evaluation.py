@@ -34,6 +34,8 @@ from ltr.kernels.ranking import RANK, SORT, rank, rank_kernel, sort_falling, sor
 from ltr.metrics.conventions import PRESETS, Conventions
 from ltr.metrics.measure import VALUE, Gain, Measure, curve_of, gains_of, value_kernel
 
+NOT_RANKED = -np.inf
+"""The score of a document that is at no rank."""
 _BLOCKS = 64
 """Of queries that follow one another, among which threads share the work."""
 
@@ -128,7 +130,10 @@ def _values(
             n_groups = _rank_query_kernel(sorters.of_query)(
                 scores[first : first + n], tie_breaker[first : first + n], group_ties, sorters, order[:n], ends[:n]
             )
-            own_ends = ends[:n_groups] if n_groups else singles[:n]
+            ranked = n
+            while ranked > 0 and scores[first + order[ranked - 1]] == NOT_RANKED:
+                ranked -= 1
+            own_ends = ends[: n_groups - (ranked < n)] if n_groups else singles[:ranked]
             for m in range(len(readings.kind)):
                 if m == 0 or readings.kind[m] != readings.kind[m - 1]:
                     of_kind = readings.gains[readings.kind[m]]
@@ -155,7 +160,8 @@ def evaluate(
     Args:
         labels: judged relevance ``[documents]`` (NaN: not judged), or several label sources by name
             (``{"label": …, "click": …}``).
-        scores: ``[documents]``, higher is better; finite.
+        scores: ``[documents]``, higher is better; −∞ for a document that is not in the ranking, such as a judged one that a run did not
+            retrieve: it is at no rank and counts only in what an ideal ranking has (trec_eval's rule).
         offsets: ``[queries + 1]``, first document of each query, then the number of documents.
         measures: names such as ``ndcg@10`` or ``map``, or one of them.
         conventions: tie, empty-query and label rules.
@@ -166,7 +172,7 @@ def evaluate(
         ``{key: float64 [queries]}``; with ``empty="skip"`` an undefined query is NaN: average with ``numpy.nanmean``.
 
     Raises:
-        ValueError: for shapes that do not fit, a score that is not finite, an unknown measure or label source.
+        ValueError: for shapes that do not fit, a score that is NaN or +∞, an unknown measure or label source.
 
     >>> evaluate([2, 0, 1], [0.1, 0.3, 0.2], [0, 3], ["ndcg@10", "mrr"])["mrr"]
     array([0.33333333])
@@ -181,9 +187,10 @@ def evaluate(
         raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores{meant}")
     if conventions is not None and not isinstance(conventions, Conventions):
         raise ValueError(f"conventions: {conventions!r} is no ltr.Conventions")
-    if not np.isfinite(scores).all():
+    wrong = ~(scores < np.inf)
+    if wrong.any():
         raise ValueError(
-            f"score {scores[~np.isfinite(scores)][0]} of document {np.flatnonzero(~np.isfinite(scores))[0]}: scores must be finite"
+            f"score {scores[wrong][0]} of document {np.flatnonzero(wrong)[0]}: scores must be finite, or -inf for a document at no rank"
         )
     for name, values in sources.items():
         if values.shape != scores.shape:
@@ -282,7 +289,7 @@ class Shift:
     """What one rule does to the mean of a measure.
 
     Attributes:
-        rule: a field of `Conventions`, or ``discount``.
+        rule: a field of `Conventions`, or ``discount`` or ``cutoff``.
         ours, theirs: its values.
         alone: change of the mean when only this rule is changed.
         value: the mean after this rule and all before it were changed.
@@ -312,18 +319,22 @@ def explain(
     if tool not in PRESETS:
         raise ValueError(f"unknown convention {tool!r}; known: {', '.join(PRESETS)}")
     measure = Measure.of(measure)
-    theirs, ndcg = PRESETS[tool]
+    other, theirs = PRESETS[tool], PRESETS[tool].rules_of(measure.name)
     start = value(measure, ours)
     shifts: list[Shift] = []
     current_measure, current = measure, ours
-    if measure.name in ("ndcg", "jk_ndcg") and measure.name != ndcg:
-        current_measure = replace(measure, name=ndcg)
+    if measure.name in ("ndcg", "jk_ndcg") and measure.name != other.ndcg:
+        current_measure = replace(measure, name=other.ndcg)
         after = value(current_measure, ours)
-        shifts.append(Shift("discount", measure.name, ndcg, after - start, after))
+        shifts.append(Shift("discount", measure.name, other.ndcg, after - start, after))
+    if measure.cutoff is not None and measure.name in other.uncut:
+        current_measure = replace(measure, cutoff=None)
+        after = value(current_measure, ours)
+        shifts.append(Shift("cutoff", str(measure.cutoff), "none", after - start, after))
     for rule in fields(Conventions):
-        mine, other = getattr(ours, rule.name), getattr(theirs, rule.name)
-        if mine != other and rule.name != "max_label":  # no tool fixes the scale of the labels
-            current = replace(current, **{rule.name: other})
-            alone = value(measure, replace(ours, **{rule.name: other})) - start
-            shifts.append(Shift(rule.name, str(mine), str(other), alone, value(current_measure, current)))
+        mine, its = getattr(ours, rule.name), getattr(theirs, rule.name)
+        if mine != its and rule.name != "max_label":  # no tool fixes the scale of the labels
+            current = replace(current, **{rule.name: its})
+            alone = value(measure, replace(ours, **{rule.name: its})) - start
+            shifts.append(Shift(rule.name, str(mine), str(its), alone, value(current_measure, current)))
     return start, shifts

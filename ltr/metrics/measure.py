@@ -1,7 +1,8 @@
 """Ranking measures by name: what each is, and how a name with cutoff and label source is read.
 
 A measure is one `Definition`, registered beside its kernels (`ltr.metrics.dcg`, `ltr.metrics.err`, …). A *kernel* sees one query in
-ranked order, as gains: ``value(gains, ends, curve, cutoff)``, where ``ends`` are the ends of the groups of tied documents; ``prepare``
+ranked order, as gains: ``value(gains, ends, curve, cutoff)``, where ``ends`` are the ends of the groups of tied documents, and what comes
+after the last of them is at no rank: it counts in what an ideal ranking has. ``prepare``
 and ``row`` write ``|ΔM(t, b)|``, the change when two documents trade places, for one upper rank t and all lower ranks b. Brute force
 over every pair is in the tests, for every registered measure. `ltr.metrics.evaluation` drives the kernels over all queries.
 

@@ -10,12 +10,14 @@ from ltr.metrics.measure import Definition, register
 
 @njit(cache=True)
 def _pairs(gains: Floats, ends: Ints) -> tuple[float, float]:
-    """Pairs of different gain, and how many of them are out of order; a tie is half an error. O(documents × levels)."""
+    """Pairs of different gain, and how many of them are out of order; a tie is half an error. Documents at no rank are tied below the others.
+    O(documents × levels)."""
     levels = np.unique(gains)
     level = np.searchsorted(levels, gains)
     above, group = np.zeros(len(levels)), np.zeros(len(levels))
     pairs, errors, start = 0.0, 0.0, 0
-    for end in ends:
+    for g in range(len(ends) + 1):
+        end = ends[g] if g < len(ends) else len(gains)
         group[:] = 0.0
         for k in range(start, end):
             group[level[k]] += 1.0

@@ -4,13 +4,14 @@ import numpy as np
 from numba import njit
 
 from ltr.kernels.kernel import Floats, Ints
+from ltr.metrics.dcg import any_positive
 from ltr.metrics.gains import binary, reciprocal_rank_discount
 from ltr.metrics.measure import Definition, register
 
 
 @njit(cache=True)
 def rr_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
-    """1 / rank of the first relevant document (D eq. 2); in a tied group, its expectation."""
+    """1 / rank of the first relevant document (D eq. 2); in a tied group, its expectation; 0 where those that there are have no rank."""
     start = 0
     for end in ends:
         relevant, size = 0.0, end - start
@@ -26,7 +27,7 @@ def rr_value(gains: Floats, ends: Ints, curve: Floats, cutoff: int) -> float:
                 none_yet *= 1.0 - first
             return total
         start = end
-    return np.nan
+    return 0.0 if any_positive(gains[start:]) else np.nan
 
 
 @njit(cache=True)

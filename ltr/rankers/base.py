@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, in_order
 from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
-from ltr.kernels.kernel import Array, Floats, Floats32
+from ltr.kernels.kernel import Array, Bools, Floats, Floats32
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.effective_pairs import Ledger
@@ -313,6 +313,11 @@ class Ranker(Named, ABC):
         array = checked_features(features, self.names)
         return np.column_stack((array * weights, np.zeros(len(array))))
 
+    def ranked(self, features: Floats32) -> Bools | None:
+        """Which documents are in its ranking, ``bool [documents]``, of ``features float32 [documents, features]`` in the order of `names`; None:
+        all. The others, such as those that a run did not retrieve, have the lowest scores and are at no rank (`ltr.evaluate`)."""
+        return None
+
     @property
     def attributed(self) -> str:
         """How `attributions` are found, in words."""
@@ -554,6 +559,18 @@ def checked_sparse(features: object, names: tuple[str, ...]) -> SparseFeatures:
     if rows.shape[1] != len(names):
         raise ValueError(f"features have shape {rows.shape}; the model was fitted on {len(names)} features")
     return rows
+
+
+def with_features_of(ranker: Ranker, queries: Queries, caller: str) -> Queries:
+    """The queries with the features that a fitted ranker reads, by name and in its order.
+
+    Raises:
+        ValueError: where they lack one; `caller` is what the user called.
+    """
+    missing = [name for name in ranker.names if name not in queries.names]
+    if missing:
+        raise ValueError(f"{caller}: the queries have no feature {missing[0]!r}, which the model reads")
+    return in_order(queries, ranker.names)
 
 
 def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import Floats, Floats32
+from ltr.kernels.kernel import Bools, Floats, Floats32
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data
 from ltr.rankers.surface import Surface
 
@@ -19,7 +19,8 @@ LAST = float(np.finfo(np.float32).min)
 
 @dataclass(frozen=True)
 class Column(Ranker):
-    """Ranks by one feature. A missing value ranks last; an infinite one counts as the largest number of its sign.
+    """Ranks by one feature. A missing value scores last, and counts in a run's measures as not retrieved (`ranked`); an infinite one counts as
+    the largest number of its sign.
 
     Args:
         feature: its name.
@@ -49,13 +50,20 @@ class Column(Ranker):
         self.check(queries)
         missing = self.n_missing(queries)
         remarks = (
-            (f"{missing:,} of {queries.n_documents:,} training documents have no {self.feature} and rank last",) if missing else ()
+            (f"{missing:,} of {queries.n_documents:,} training documents have no {self.feature} and are at no rank",)
+            if missing
+            else ()
         )
         return replace(self, names=queries.names, remarks=remarks)
 
     def n_missing(self, queries: Queries) -> int:
         """How many documents of a data set that has the feature miss it."""
         return int(np.isnan(queries.features[:, queries.names.index(self.feature)]).sum())
+
+    def ranked(self, features: Floats32) -> Bools:
+        """Those that have a value."""
+        has: Bools = ~np.isnan(features[:, self.names.index(self.feature)])
+        return has
 
     def _scores(self, features: Floats32) -> Floats:
         values = features[:, self.names.index(self.feature)]

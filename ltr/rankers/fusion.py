@@ -17,7 +17,7 @@ import numpy as np
 
 from ltr.data.queries import Queries, canonical
 from ltr.data.runs import Form, column_of, runs_with
-from ltr.kernels.kernel import Floats, Floats32, Ints
+from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
 from ltr.metrics.many import Judged
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
@@ -83,6 +83,11 @@ class Fused(Ranker):
 
     def _places(self, form: Form) -> Ints:
         return np.array([self.names.index(column_of(form, run)) for run in self.fused], np.int64)
+
+    def ranked(self, features: Floats32) -> Bools:
+        """Those that one of the systems has."""
+        has: Bools = np.logical_or.reduce(~np.isnan(features[:, self._places(self._read)]), axis=1)
+        return has
 
     def inputs(self, features: Floats32) -> Floats32:
         """What is added up, ``float32 [documents, runs]``."""

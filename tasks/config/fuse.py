@@ -72,7 +72,7 @@ def fuse_config(
     return {
         "name": "fuse",
         "data": {"qrels": qrels, "runs": runs, "run_forms": list(FORMS), "folds": folds, **about},
-        "conventions": asdict(PRESETS["trec"][0]),
+        "conventions": asdict(PRESETS["trec"].conventions),
         "rankers": rankers,
         "select": measure,
         "measures": list(dict.fromkeys([measure, "ndcg@10", "map", "mrr"])),

@@ -26,8 +26,8 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     what feature logs say. "Retrieved" is what a run has or a feature log.
 
     A retrieved document that nobody judged has no label, a judged one that a run has not has no score there. One that is nowhere retrieved
-    counts for what an ideal ranking has, and no more: the source `RETRIEVED` is 0 there, nothing is learned from it, and every ranker has it
-    last. Queries that only the judgments or only the runs have are left out, as trec_eval does. Judgments below 0 are read as 0.
+    counts for what an ideal ranking has, and no more: the source `RETRIEVED` is 0 there, nothing is learned from it, and it is
+    at no rank. Queries that only the judgments or only the runs have are left out, as trec_eval does. Judgments below 0 are read as 0.
 
     Returns:
         The section that reads the table, and sentences about what was left out and what is missing.
@@ -100,7 +100,7 @@ def pooled(
     counts = [
         (judged.join(retrieved, on="query", how="anti")["query"].n_unique(), "query", "judged and in no run: left out"),
         (retrieved.join(judged, on="query", how="anti")["query"].n_unique(), "query", "of the runs not judged: left out"),
-        (nowhere, "document", "judged and in no run: last in every ranking, and nothing is learned from them"),
+        (nowhere, "document", "judged and in no run: at no rank, as trec_eval has it, and nothing is learned from them"),
         (both.join(judged, on=PAIR, how="anti").height, "document", "retrieved and not judged: kept, without a label"),
         (int((judged["label"] < 0).sum()), "judgment", "below 0: read as 0"),
         *((both.join(one, on=PAIR, how="anti").height, "document", f"not in {name}") for name, one in lists.items()),

@@ -238,6 +238,11 @@ def export_to(
     )
 
 
+def _nothing_learned(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    empty = form_of(ranker) == "trees" and trees_of(ranker).n_trees == 0
+    return "the model has no trees (no split gained anything in training): all documents score alike" if empty else ""
+
+
 def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     narrow = form_of(ranker) == "trees" and to not in ("lightgbm", "lightgbm-dump", ELASTIC)
     return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
@@ -278,7 +283,15 @@ def _of_queries(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     return f"{what}; scores are rounded to float32" if to == ELASTIC else ""
 
 
-_REMARKS = (_narrow_leaves, _of_queries, _numbered_features, _no_missing_values, _without_constant, _moved_thresholds)
+_REMARKS = (
+    _nothing_learned,
+    _narrow_leaves,
+    _of_queries,
+    _numbered_features,
+    _no_missing_values,
+    _without_constant,
+    _moved_thresholds,
+)
 
 
 def _complete_trees(ranker: ltr.Ranker, to: str, complete: bool) -> Trees:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ltr
-from ltr.data.queries import Queries, keep
+from ltr.data.queries import Queries, in_order, keep
+from ltr.metrics.evaluation import NOT_RANKED
 from tasks.records import RETRIEVED
 
 
@@ -20,14 +21,19 @@ def evaluate(
 
 
 def scores_of(ranker: ltr.Ranker, queries: Queries) -> NDArray[np.float64]:
-    """A ranker's scores of a data set, ``float64 [documents]``: documents that were judged and not retrieved, which no ranking could have,
-    are below all others."""
+    """A ranker's scores of a data set, ``float64 [documents]``; −∞ where a document is in no ranking of its, as one that was judged and not
+    retrieved."""
+    queries = in_order(queries, ranker.names)
+    ranked = [own for own in (ranker.ranked(queries.features), _retrieved(queries)) if own is not None]
     scores = ranker.predict(queries.features)
-    if RETRIEVED in queries.sources:
-        scores = np.where(queries.sources[RETRIEVED] > 0, scores, np.nextafter(scores.min(), -np.inf))
-    return scores
+    return np.where(np.all(ranked, axis=0), scores, NOT_RANKED) if ranked else scores
 
 
 def retrieved_only(queries: Queries) -> Queries:
     """What there is to learn from."""
-    return keep(queries, queries.sources[RETRIEVED] > 0) if RETRIEVED in queries.sources else queries
+    retrieved = _retrieved(queries)
+    return queries if retrieved is None else keep(queries, retrieved)
+
+
+def _retrieved(queries: Queries) -> NDArray[np.bool_] | None:
+    return queries.sources[RETRIEVED] > 0 if RETRIEVED in queries.sources else None

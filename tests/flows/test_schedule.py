@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -24,6 +25,7 @@ import flows.pipeline
 from flows.cli import main
 from tasks.config.reading import parse
 from tasks.config.run_config import RunConfig
+from tasks.records import DataError
 from tasks.report.outcome import RunOutcome
 from tests.conftest import own_environment
 
@@ -74,6 +76,7 @@ def address(prefect_server, workplace, monkeypatch):
 
 def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, workplace, monkeypatch, capsys):
     """Deployed as `serve` asks for it, read back from the server, and run with the parameters and the entry point that stand there."""
+
     async def at_once(self):
         """The clock is not waited for."""
 
@@ -201,3 +204,16 @@ def test_what_is_no_time_is_refused(address, workplace, capsys):
     assert main(["serve", "c.yaml", "--cron", "at noon"]) == 1
     error = "error: --cron 'at noon': five fields, minute hour day month weekday, such as '0 3 * * *'\n"
     assert capsys.readouterr().err == error
+
+
+def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, capsys):
+    """In the terminal where `serve` runs; a command says it once, of its own."""
+    (workplace / "judged.csv").write_text("query,document,label,color\nq,a,1,red\nq,b,0,blue\n")
+    config = parse({"data": {"files": "judged.csv"}})
+    for by_the_clock in (True, False):
+        monkeypatch.setattr(flows.pipeline, "deployment", SimpleNamespace(id="d" if by_the_clock else None))
+        with pytest.raises(DataError):
+            flows.pipeline.run(config)
+        told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+        assert len(told) == by_the_clock
+        assert all("'color'" in line for line in told)

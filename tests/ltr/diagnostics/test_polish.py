@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.queries import canonical
+from ltr.data.queries import canonical, in_order
 from tests.conftest import make_queries
 
 QUICK = {"epsilon": 0.1, "delta": 0.1}
@@ -89,3 +89,14 @@ def test_weights_that_cannot_be_moved():
     ):
         with pytest.raises(ValueError, match=why):
             ltr.polish(ranker.fit(queries), queries, "map")
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_features_are_read_by_name(name):
+    queries = canonical(make_queries(40, seed=2))
+    fitted, turned = RANKERS[name].fit(queries), tuple(reversed(queries.names))
+    found, again = ltr.polish(fitted, queries, "map", **QUICK), ltr.polish(fitted, in_order(queries, turned), "map", **QUICK)
+    assert again.ranker.names == queries.names
+    assert again.ranker.digest == found.ranker.digest
+    with pytest.raises(ValueError, match=f"polish: the queries have no feature '{queries.names[0]}', which the model reads"):
+        ltr.polish(fitted, in_order(queries, queries.names[1:]), "map", **QUICK)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.data.queries import in_order
 from ltr.diagnostics.why_above import contributions_of, why_above
 from tests.conftest import make_queries
 
@@ -141,3 +142,12 @@ def test_what_is_no_pair_is_told(models):
         why_above(model, QUERIES, 1.5, below)
     with pytest.raises(ValueError, match="does not stand above"):
         why_above(model, QUERIES, above, above)
+
+
+def test_features_are_read_by_name(models):
+    turned = tuple(reversed(QUERIES.names))
+    model, other = models["trees"], in_order(QUERIES, turned)
+    above, below = ends(model)
+    assert why_above(model, other, above, below) == why_above(model, QUERIES, above, below)
+    with pytest.raises(ValueError, match="why_above: the queries have no feature 'f3', which the model reads"):
+        why_above(model, in_order(QUERIES, tuple(name for name in turned if name != "f3")), above, below)

@@ -30,9 +30,9 @@ def test_the_defaults_are_the_papers():
 
 
 def test_presets_differ_from_the_defaults_and_from_one_another():
-    assert all(ndcg in MEASURES for _, ndcg in PRESETS.values())
-    assert Conventions() not in [preset for preset, _ in PRESETS.values()]
-    assert len(set(PRESETS.values())) == len(PRESETS)
+    assert all({tool.ndcg, *tool.uncut, *tool.of_measure} <= set(MEASURES) for tool in PRESETS.values())
+    assert Conventions() not in [tool.conventions for tool in PRESETS.values()]
+    assert len({str(tool) for tool in PRESETS.values()}) == len(PRESETS)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_presets_differ_from_the_defaults_and_from_one_another():
     [
         ("trec", "ties", "docid"), ("trec", "gain", "linear"), ("sklearn", "ties", "expected"), ("sklearn", "gain", "linear"),
         ("lightgbm", "empty", "one"), ("lightgbm", "ap_base", "cutoff"), ("xgboost", "short", "size"), ("letor4", "short", "zero"),
-        ("letor3", "short", "plain"), ("ranklib", "empty", "zero"),
+        ("letor3", "short", "plain"), ("ranklib", "empty", "zero"), ("ranklib", "short", "size"),
     ],
 )  # fmt: skip
 def test_what_the_tools_are_known_for(tool, rule, choice):
-    assert getattr(PRESETS[tool][0], rule) == choice
+    assert getattr(PRESETS[tool].conventions, rule) == choice

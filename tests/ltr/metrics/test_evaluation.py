@@ -93,7 +93,7 @@ def test_conventions_of_other_tools_are_what_those_tools_say():
     labels, scores = rng.integers(0, 4, (20, 8)).astype(float), rng.integers(0, 5, (20, 8)).astype(float)
     labels[3] = 0
     offsets = np.arange(0, 161, 8)
-    ours = evaluate(labels.ravel(), scores.ravel(), offsets, ["ndcg@5"], PRESETS["sklearn"][0])["ndcg_5"]
+    ours = evaluate(labels.ravel(), scores.ravel(), offsets, ["ndcg@5"], PRESETS["sklearn"].conventions)["ndcg_5"]
     assert ours == pytest.approx([sklearn.ndcg_score(labels[[q]], scores[[q]], k=5) for q in range(20)])
 
     lightgbm = pytest.importorskip("lightgbm")
@@ -111,7 +111,7 @@ def test_conventions_of_other_tools_are_what_those_tools_say():
     watch = [lightgbm.record_evaluation(recorded)]
     booster = lightgbm.train(options, data, 1, valid_sets=[data], valid_names=["d"], callbacks=watch)
     predicted = booster.predict(features)
-    mine = evaluate(labels.ravel(), predicted, offsets, ["ndcg@5", "map@5"], PRESETS["lightgbm"][0])
+    mine = evaluate(labels.ravel(), predicted, offsets, ["ndcg@5", "map@5"], PRESETS["lightgbm"].conventions)
     assert recorded["d"]["ndcg@5"][0] == pytest.approx(mine["ndcg_5"].mean(), abs=1e-6)
     assert recorded["d"]["map@5"][0] == pytest.approx(mine["map_5"].mean(), abs=1e-6)
 
@@ -132,9 +132,8 @@ def test_parity_with_xgboost_ties_empty_and_short_queries_too(levels, digits):
     booster = xgboost.train({"objective": "rank:ndcg", "eval_metric": names, "base_score": 0}, data, num_boost_round=0)
     theirs = dict(pair.rsplit(":", 1) for pair in booster.eval(data).split("\t")[1:])
     for name in names:
-        ours = evaluate(labels, scores, offsets, [name.replace("pre", "p")], PRESETS["xgboost"][0])
-        value = np.nan_to_num(next(iter(ours.values())), nan=0.0)
-        value = np.where(np.add.reduceat(labels, offsets[:-1]) == 0, 0.0, value) if name == "pre@5" else value
+        measure = Measure.of(name.replace("pre", "p"))
+        value = evaluate(labels, scores, offsets, [measure], PRESETS["xgboost"].rules_of(measure.name))[measure.key]
         assert float(theirs[f"eval-{name}"]) == pytest.approx(value.mean(), abs=1e-6), name
 
 
@@ -147,16 +146,86 @@ def test_an_explanation_ends_at_the_other_tools_number():
         documents = np.array([f"d{k}".encode() for k in range(200)])
         return float(np.nanmean(evaluate(labels, scores, offsets, [measure], rules, documents=documents)[measure.key]))
 
-    for tool, (rules, ndcg) in PRESETS.items():
-        for name in ("ndcg@10", "map"):
-            start, shifts = explain(name, Conventions(), tool, mean)
-            measure = Measure.of(name) if name == "map" else Measure(ndcg, 10)
-            assert start == mean(Measure.of(name), Conventions())
-            assert shifts[-1].value == pytest.approx(mean(measure, rules))
+    for name, other in PRESETS.items():
+        for asked, meant in (
+            ("ndcg@10", f"{other.ndcg}@10"),
+            ("map", "map"),
+            ("map@5", "map" if name == "ranklib" else "map@5"),
+            ("p@10", "p@10"),
+        ):
+            start, shifts = explain(asked, Conventions(), name, mean)
+            measure = Measure.of(meant)
+            assert start == mean(Measure.of(asked), Conventions())
+            assert shifts[-1].value == pytest.approx(mean(measure, other.rules_of(measure.name)))
             assert len({shift.rule for shift in shifts}) == len(shifts)
     assert next(s for s in explain("ndcg@10", Conventions(), "letor4", mean)[1] if s.rule == "short").alone < 0
     with pytest.raises(ValueError, match="unknown convention 'x'; known: lightgbm"):
         explain("map", Conventions(), "x", mean)
+
+
+def test_ranklibs_precision_and_average_precision():
+    """`PrecisionScorer` divides by min(k, documents), `APScorer` takes no notice of k: by hand from RankLib's sources."""
+    labels, scores = np.array([0.0, 2.0, 1.0, 0.0, 0.0, 1.0]), np.array([3.0, 2.0, 1.0, 0.3, 0.2, 0.1])
+    rules = PRESETS["ranklib"].rules_of("p")
+    assert evaluate(labels, scores, [0, 6], "p@10", rules)["p_10"] == pytest.approx(3 / 6)
+    assert evaluate(labels, scores, [0, 6], "p@3", rules)["p_3"] == pytest.approx(2 / 3)
+
+    def mean(measure, rules):
+        return float(evaluate(labels, scores, [0, 6], [measure], rules)[measure.key].mean())
+
+    _, shifts = explain("map@2", Conventions(threshold=1), "ranklib", mean)
+    assert shifts[-1].value == pytest.approx((1 / 2 + 2 / 3 + 3 / 6) / 3)
+    assert ("cutoff", "2", "none") in [(shift.rule, shift.ours, shift.theirs) for shift in shifts]
+
+
+def test_documents_at_no_rank_count_as_trec_eval_counts_them():
+    """ir_measures over runs that retrieved some of the judged documents, one query with none of them."""
+    ir_measures = pytest.importorskip("ir_measures")
+    rng = np.random.default_rng(5)
+    offsets = np.append(0, np.cumsum(rng.integers(1, 40, 30)))
+    labels, scores = rng.integers(0, 4, offsets[-1]), rng.normal(size=offsets[-1])
+    scores[rng.random(offsets[-1]) < 0.5] = -np.inf
+    scores[offsets[2] : offsets[3]] = -np.inf
+    query = np.repeat(np.arange(30), np.diff(offsets))
+    names = [f"d{k:04}" for k in range(offsets[-1])]
+    qrels = [ir_measures.Qrel(str(q), name, int(label)) for q, name, label in zip(query, names, labels, strict=True)]
+    run = [
+        ir_measures.ScoredDoc(str(q), name, score)
+        for q, name, score in zip(query, names, scores, strict=True)
+        if np.isfinite(score)
+    ]
+    theirs = {"ndcg": "nDCG", "ndcg@10": "nDCG@10", "map": "AP", "map@5": "AP@5", "mrr": "RR", "p@10": "P@10"}
+    read = {name: ir_measures.parse_measure(other) for name, other in theirs.items()}
+    means = ir_measures.calc_aggregate(list(read.values()), qrels, run)
+    documents = np.array([name.encode() for name in names])
+    ours = evaluate(labels, scores, offsets, list(theirs), PRESETS["trec"].conventions, documents=documents)
+    for name, other in read.items():
+        mine = ours[Measure.of(name).key]
+        assert mine[2] == 0
+        assert means[other] == pytest.approx(mine.mean()), name
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "worst"])
+@pytest.mark.parametrize("name", ["ndcg@20", "jk_ndcg@3", "map", "mrr", "err", "p@3", "wta", "map@2", "mrr@1"])
+def test_a_document_at_no_rank_is_as_one_below_countless_others(name, ties):
+    """Below 100,000 documents without a gain, where it counts less than .0001 in all of these."""
+    rng = np.random.default_rng(2)
+    rules, others = Conventions(ties=ties, threshold=1), np.arange(1, 100_001) / 100_000
+    for n in (1, 2, 5, 8, 8, 8):
+        labels, scores = rng.integers(0, 3, n).astype(float), rng.integers(2, 5, n).astype(float)
+        lost = rng.random(n) < 0.4
+        (ours,) = evaluate(labels, np.where(lost, -np.inf, scores), [0, n], name, rules).values()
+        all_labels, all_scores = np.append(labels, np.zeros(100_000)), np.append(np.where(lost, 0.0, scores), others)
+        (below,) = evaluate(all_labels, all_scores, [0, n + 100_000], name, rules).values()
+        assert ours == pytest.approx(below, abs=1e-4, nan_ok=True)
+
+
+def test_pairs_with_documents_at_no_rank_are_ties_below_the_others():
+    labels, scores = [2.0, 0.0, 1.0, 0.0], [1.0, 2.0, -np.inf, -np.inf]
+    tied = [1.0, 2.0, 0.0, 0.0]
+    for name in ("auc", "tau", "errors"):
+        rules = Conventions(threshold=1)
+        assert evaluate(labels, scores, [0, 4], name, rules)[name] == evaluate(labels, tied, [0, 4], name, rules)[name]
 
 
 def test_other_label_sources_are_relevant_above_zero():

@@ -79,7 +79,7 @@ def test_judgments_and_logged_features_are_a_data_set(workplace):
     assert notes == [
         "q.csv: 2 queries, 3 judgments",
         "1 query judged and in no run: left out",
-        "1 document judged and in no run: last in every ranking, and nothing is learned from them",
+        "1 document judged and in no run: at no rank, as trec_eval has it, and nothing is learned from them",
         "1 document retrieved and not judged: kept, without a label",
         "2 documents not in run 'dense'",
         "1 document not in the feature logs",

@@ -30,7 +30,7 @@ def test_judgments_and_runs_are_a_data_set(workplace):
     assert notes == [
         "1 query judged and in no run: left out",
         "1 query of the runs not judged: left out",
-        "1 document judged and in no run: last in every ranking, and nothing is learned from them",
+        "1 document judged and in no run: at no rank, as trec_eval has it, and nothing is learned from them",
         "1 document retrieved and not judged: kept, without a label",
         "1 judgment below 0: read as 0",
         "1 document not in run 'bm25'",
@@ -40,8 +40,10 @@ def test_judgments_and_runs_are_a_data_set(workplace):
     assert (queries.names, queries.n_queries, queries.n_documents) == (("bm25", "dense"), 2, 5)
     assert data.sources == [RETRIEVED]
     assert sorted(retrieved_only(queries).documents.tolist()) == [b"a", b"a", b"b", b"u"]
-    missing_first = SimpleNamespace(predict=lambda features: np.isnan(features).sum(axis=1).astype(np.float64))
-    assert queries.documents[scores_of(missing_first, queries).argmin()] == b"n"
+    missing_first = SimpleNamespace(
+        names=queries.names, ranked=lambda features: None, predict=lambda features: np.isnan(features).sum(axis=1).astype(np.float64)
+    )
+    assert queries.documents[scores_of(missing_first, queries) == -np.inf].tolist() == [b"n"]
     assert pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3)) == noted
     (workplace / "s").write_text("q7 Q0 b 1 9 t\n")
     with pytest.raises(DataError, match="no judged query is in a run; queries there: q7; judged: q1, q2, q9"):

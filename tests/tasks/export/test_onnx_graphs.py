@@ -44,3 +44,11 @@ def test_a_graph_imputes_like_the_ranker(impute):
 def test_a_package_that_is_missing_is_said_with_how_to_get_it():
     with pytest.raises(DataError, match="the package no_such_package is not installed: pip install no_such_package"):
         package("no_such_package")
+
+
+def test_trees_that_never_split_are_no_graph():
+    queries = make_queries(20)
+    fitted = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=queries.n_documents // 2, stop_on=None).fit(queries)
+    assert fitted.ensemble.n_trees == 0
+    with pytest.raises(DataError, match="onnx: the model has no trees"):
+        onnx_writer(tree_nodes)(fitted, "m", False)
