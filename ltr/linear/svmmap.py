@@ -68,7 +68,7 @@ class SVMmap(LinearRanker):
     kind: ClassVar[str] = "svmmap"
     measure: str = "map"
     C: float = 100.0
-    tolerance: float = 0.001
+    tolerance: float = 0.0001
     planes: int = 300
 
     spans: ClassVar[Mapping[str, Span]] = {
