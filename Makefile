@@ -55,6 +55,7 @@ bench: $(VENV)/.installed-bench  ## benchmarks beside their peers, into docs/res
 	$(BIN)/python benchmarks/optimality.py
 	$(BIN)/python benchmarks/conditional.py
 	$(BIN)/python benchmarks/trees.py
+	NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/letor.py
 	$(BIN)/python benchmarks/time_to_quality.py
 	$(BIN)/python benchmarks/wide.py
 	NUMBA_NUM_THREADS=1 $(BIN)/python benchmarks/predict.py

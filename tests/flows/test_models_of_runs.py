@@ -107,7 +107,7 @@ def test_folds_are_models_of_their_own(run_id, capsys):
     for wrong in (["--queries", "0"], ["--tier", "ndcg_10"], ["--tier", "ndcg_10", "--tier", "map", "--level", "2"]):
         code, out, _ = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1", *wrong)
         assert (code, out) == (1, ""), wrong
-    code, _, shown = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1")
+    code, shown, _ = answered(capsys, "compare", f"{run_id[:8]}:ridge:1", f"{run_id[:8]}:trees:1")
     assert (code, "ridge · fold 1" in shown) == (0, True)
 
 

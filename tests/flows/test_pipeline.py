@@ -430,7 +430,7 @@ def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, 
     assert listed["helped"][0]["difference"] == pytest.approx(changed["difference"][3])
     assert "queries helped" in err
     assert main(["compare", f"{run_id}:flat", f"{run_id}:squares", "--queries", "2"]) == 0
-    assert re.search(r"squares \w+ against flat \w+, NDCG@10:", capsys.readouterr().err), "the run's own measure"
+    assert re.search(r"squares \w+ against flat \w+, NDCG@10:", capsys.readouterr().out), "the run's own measure"
     assert main(["compare", f"{run_id}:flat", f"{run_id}:squares", "--queries", "0"]) == 1
     assert "--queries 0: the number of queries to list, 1 or more" in capsys.readouterr().err
 

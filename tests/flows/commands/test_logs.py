@@ -73,7 +73,7 @@ def test_new_rankers_are_estimated_from_a_log(workplace, capsys):
     assert "clicks a page" in told.err
     pl.DataFrame({"query": pages.query, "document": np.arange(12) + 100, "score": model.attraction}).write_csv("fresh.csv")
     assert main(["offpolicy", "log.parquet", "fresh.csv", "--estimator", "cascade"]) == 1
-    assert "fresh: cascade: the log shows 0.0%" in capsys.readouterr().err
+    assert "fresh: cascade: the log shows 0.0%" in capsys.readouterr().out
     assert main(["offpolicy", "log.parquet", "best.csv", "--estimator", "ips"]) == 1
     assert "--estimator ips: one of item-position" in capsys.readouterr().err
 
