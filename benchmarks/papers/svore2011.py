@@ -8,12 +8,15 @@ from benchmarks.results import line
 
 
 def svore_1(runs: Runs) -> list[str]:
-    keys = ["ndcg_1", "ndcg_3", "ndcg_10", *(f"cndcg_{k}{s}" for s in ("", "_similar") for k in (1, 3, 10))]
-    rows = head(["ours", "chosen", *keys])
+    """Rankers side by side, a truncation a row."""
+    rows = []
     for _, run in runs:
-        for name, one in run["rankers"].items():
-            cells = [f"{number(one['test'][k][0])}{'*' if one['beats'].get(k, {}).get('baseline') == 95 else ''}" for k in keys]
-            rows.append(line([name, one["chosen"][0], *cells]))
+        rankers = run["rankers"]
+        rows += head(["ours", *rankers])
+        rows.append(line(["chosen", *(one["chosen"][0] for one in rankers.values())]))
+        for key in [f"{kind}_{k}{source}" for kind, source in (("ndcg", ""), ("cndcg", ""), ("cndcg", "_similar")) for k in range(1, 11)]:
+            better = ("*" if one["beats"].get(key, {}).get("baseline") == 95 else "" for one in rankers.values())
+            rows.append(line([key, *(number(one["test"][key][0]) + mark for one, mark in zip(rankers.values(), better, strict=True))]))
     return [*rows, "", "\\*: better than the baseline at 95 %."]
 
 
