@@ -323,7 +323,8 @@ class RunConfig(Strict):
 
     def at_ends(self, ranker: str, settings: Mapping[str, Any], as_good: Sequence[Mapping[str, Any]] = ()) -> list[str]:
         """The settings that are at an end of three or more numbers, or of a range: better ones may lie beyond, ``C 0.1 is the largest
-        tried``. An end whose neighbour is one of the points that are as good is none: nothing changes there any more."""
+        tried``. An end whose neighbour is one of the points that are as good is none: nothing changes there any more. Nor is what is drawn
+        against (`plot_by`), which is looked at over its whole range."""
         found = []
         section = self.rankers[ranker]
         for path, dimension in section.space.items():
@@ -334,7 +335,7 @@ class RunConfig(Strict):
                 found.append(f"{path} {settings[path]:g} is at the {which} that is drawn, {end:g}")
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
-            if len(numbers) == len(values) >= 3 and settings.get(path) in (numbers[0], numbers[-1]):
+            if path != self.plot_by and len(numbers) == len(values) >= 3 and settings.get(path) in (numbers[0], numbers[-1]):
                 which, neighbour = ("smallest", numbers[1]) if settings[path] == numbers[0] else ("largest", numbers[-2])
                 if {**settings, path: neighbour} not in as_good:
                     found.append(f"{path} {settings[path]:g} is the {which} tried")

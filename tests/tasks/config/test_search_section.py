@@ -128,6 +128,9 @@ def test_settings_near_an_end_of_their_range_are_told():
     shares = parse(of(search={"space": {"query_share": {"low": 0.5, "high": 1.0}}}))
     assert shares.at_ends("t", {"query_share": 1.0}) == [], "there is no larger share"
     assert shares.at_ends("t", {"query_share": 0.5}) != []
+    drawn = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "ranksvm"}}, "sweep": {"C": [1, 2, 3]}, "plot_by": "C"})
+    assert drawn.at_ends("t", {"C": 1}) == []
+    assert drawn.model_copy(update={"plot_by": None}).at_ends("t", {"C": 1}) == ["C 1 is the smallest tried"]
 
 
 def test_positions():
