@@ -14,9 +14,13 @@ def svore_1(runs: Runs) -> list[str]:
         rankers = run["rankers"]
         rows += head(["ours", *rankers])
         rows.append(line(["chosen", *(one["chosen"][0] for one in rankers.values())]))
-        for key in [f"{kind}_{k}{source}" for kind, source in (("ndcg", ""), ("cndcg", ""), ("cndcg", "_similar")) for k in range(1, 11)]:
+        for key in [
+            f"{kind}_{k}{source}" for kind, source in (("ndcg", ""), ("cndcg", ""), ("cndcg", "_similar")) for k in range(1, 11)
+        ]:
             better = ("*" if one["beats"].get(key, {}).get("baseline") == 95 else "" for one in rankers.values())
-            rows.append(line([key, *(number(one["test"][key][0]) + mark for one, mark in zip(rankers.values(), better, strict=True))]))
+            rows.append(
+                line([key, *(number(one["test"][key][0]) + mark for one, mark in zip(rankers.values(), better, strict=True))])
+            )
     return [*rows, "", "\\*: better than the baseline at 95 %."]
 
 

@@ -3,7 +3,7 @@
 With Ψ(y) = Σ_{g,b} y_gb·(x_g − x_b)/(n⁺n⁻), a weight vector costs ½‖w‖² + C·ξ where ξ is the mean over the queries of
 max_y Δ(y) − w·(Ψ(y_q) − Ψ(y)). The ranking that attains the maximum is found exactly: good and bad documents are each sorted by score, and
 every bad one is placed where it gains most, which does not depend on the others (their theorem). One plane for all queries is added at a
-time (Joachims 2009) until none is violated by more than `tolerance`; scipy solves the dual over the planes.
+time (Joachims 2009) until none is violated by more than `tolerance`; `solve_dual` weighs the planes.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,10 @@ from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.linear.linear_ranker import LinearRanker, Watch, products, transposed
 from ltr.metrics.measure import Measure, gains_of
 from ltr.rankers.parameters import WEIGHT, Span, whole
+
+_GAP = 1e-3
+"""How closely the dual is solved, as a share of what a plane has to be violated by."""
+_MOST_STEPS = 10_000_000
 
 
 @njit(cache=True)
@@ -120,7 +124,7 @@ class SVMmap(LinearRanker):
             normals, heights = np.vstack((normals, normal)), np.append(heights, height)
             beside = (normals * normal).sum(axis=1)
             gram = np.vstack((np.column_stack((gram, beside[:-1])), beside))
-            alphas = _dual(gram, heights, self.C, np.append(alphas, 0.0))
+            alphas = solve_dual(gram, heights, self.C, np.append(alphas, 0.0), _GAP * self.tolerance * self.C)
             weights = (alphas[:, None] * normals).sum(axis=0)
             slack = max(0.0, float((heights - (normals * weights).sum(axis=1)).max()))
             watch(weights)
@@ -131,16 +135,48 @@ class SVMmap(LinearRanker):
         return weights, (f"{len(heights)} planes; slack {slack:.4f}",)
 
 
-def _dual(gram: Floats, heights: Floats, largest: float, start: Floats) -> Floats:
-    """max heights·α − ½ αᵀ·gram·α with α ≥ 0 and Σ α ≤ largest."""
+@njit(cache=True)
+def solve_dual(gram: Floats, heights: Floats, largest: float, start: Floats, gap: float) -> Floats:
+    """max heights·α − ½ αᵀ·gram·α with α ≥ 0 and Σ α ≤ largest, from `start`, to within `gap` of the maximum.
 
-    def value(a: Floats) -> tuple[float, Floats]:
-        along = (gram * a).sum(axis=1)
-        return float((0.5 * along * a - heights * a).sum()), along - heights
-
-    from scipy import optimize
-
-    room = {"type": "ineq", "fun": lambda a: largest - a.sum(), "jac": lambda a: -np.ones(len(a))}
-    bounds, options = [(0.0, largest)] * len(heights), {"maxiter": 200, "ftol": 1e-12}
-    found = optimize.minimize(value, start, jac=True, method="SLSQP", bounds=bounds, constraints=room, options=options)
-    return np.maximum(np.asarray(found.x, np.float64), 0.0)
+    Sequential minimal optimisation (Platt 1998), pairs by second order (Fan, Chen & Lin 2005): what is left of `largest` is one more α,
+    which has no gradient, and each step moves weight from one of them to that of the steepest gradient. scipy's SLSQP takes the cube of the
+    number of planes for a step, minutes where C is large.
+    """
+    n = len(heights)
+    alphas, falls = np.zeros(n + 1), np.zeros(n + 1)
+    alphas[n] = largest
+    for k in range(n):
+        alphas[k] = start[k]
+        alphas[n] -= start[k]
+    alphas[n] = max(alphas[n], 0.0)
+    for k in range(n):
+        falls[k] = -heights[k]
+        for j in range(n):
+            falls[k] += gram[k, j] * alphas[j]
+    for _ in range(_MOST_STEPS):
+        to = 0
+        for k in range(1, n + 1):
+            if falls[k] < falls[to]:
+                to = k
+        away, best, moved, open_gap = -1, 0.0, 0.0, 0.0
+        own = gram[to, to] if to < n else 0.0
+        for k in range(n + 1):
+            steeper = falls[k] - falls[to]
+            if alphas[k] <= 0.0 or steeper <= 0.0:
+                continue
+            open_gap += alphas[k] * steeper
+            curvature = own
+            if k < n:
+                curvature += gram[k, k] - (2.0 * gram[to, k] if to < n else 0.0)
+            step = min(steeper / curvature, alphas[k]) if curvature > 0.0 else alphas[k]
+            gain = step * (steeper - 0.5 * step * curvature)
+            if gain > best:
+                away, best, moved = k, gain, step
+        if open_gap <= gap or away < 0:
+            break
+        alphas[to] += moved
+        alphas[away] -= moved
+        for k in range(n):
+            falls[k] += moved * ((gram[k, to] if to < n else 0.0) - (gram[k, away] if away < n else 0.0))
+    return alphas[:n].copy()

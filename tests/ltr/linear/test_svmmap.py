@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import ltr
-from ltr.linear.svmmap import most_violated
+from ltr.linear.svmmap import most_violated, solve_dual
 from tests.conftest import make_queries
 
 
@@ -31,6 +32,29 @@ def test_svmmap_finds_the_most_violated_ranking():
 
         perfect = sum(scores[g] - scores[b] for g in good for b in bad) / (len(good) * len(bad))
         assert loss + perfect - (factors * scores).sum() == pytest.approx(max(worth(p) for p in itertools.permutations(range(n))))
+
+
+@pytest.mark.parametrize("largest", [0.01, 1.0, 100.0])
+def test_the_dual_is_solved_as_scipy_solves_it(largest):
+    """On random planes, more of them than features and some twice; from nothing and from a start."""
+    rng = np.random.default_rng(6)
+    for n in (1, 3, 8, 20):
+        normals = rng.normal(size=(n, 5))
+        normals[n // 2 :] = normals[: n - n // 2]
+        gram, heights = normals @ normals.T, rng.random(n)
+
+        def loss(a, gram=gram, heights=heights):
+            return 0.5 * a @ gram @ a - heights @ a
+
+        room = {"type": "ineq", "fun": lambda a: largest - a.sum()}
+        found = optimize.minimize(
+            loss, np.zeros(n), method="SLSQP", bounds=[(0, None)] * n, constraints=room, options={"ftol": 1e-14}
+        )
+        for start in (np.zeros(n), np.full(n, largest / n)):
+            alphas = solve_dual(gram, heights, largest, start, 1e-12)
+            assert (alphas >= 0).all()
+            assert alphas.sum() <= largest * (1 + 1e-12)
+            assert loss(alphas) <= found.fun + 1e-8 * max(1.0, abs(found.fun))
 
 
 @pytest.mark.parametrize("label", [0.0, 2.0])
