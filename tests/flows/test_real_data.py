@@ -9,6 +9,7 @@ from ltr.data.queries import concatenate
 from tasks.config.data_section import Data
 from tasks.config.reading import read
 from tasks.data.ingest import ingest
+from tasks.evidence.guarantee import Guarantees
 from tasks.evidence.optimality import Certificates
 from tasks.store.datasets import open_queries
 
@@ -68,15 +69,30 @@ def test_ohsumed_configuration(real_data, monkeypatch, request):
 
 @pytest.mark.usefixtures("prefect_server")
 def test_session_configuration(real_data, monkeypatch, request):
+    """Real clicks, one point of each grid: by chance (all scores alike), trained on judgments, and on clicks too."""
     monkeypatch.setenv("LAMBDAFLOW_DATA", str(real_data))
     config = read(
-        request.config.rootpath / "conf" / "trec-session.yaml",
-        ["scale=0.3", "length=0.3", "sweep={}", "rankers.graded.sweep={objective.1.weight: [0.3]}"],
+        request.config.rootpath / "conf" / "trec-session.yaml", ["sweep={}", "rankers.graded.sweep={objective.1.weight: [0.3]}"]
     )
     outcome = run(config)
-    for ranker in ("judged", "graded"):
-        cells = outcome.standings.rows[ranker].cells
-        assert all(0 < cells[m].mean < 1 for m in ("ndcg_3", "cndcg_3", "map_binary"))
+    numbers = {
+        "ndcg@3": (0.1950, 0.3337, 0.3161), "ndcg@10": (0.2685, 0.4017, 0.4136), "map:binary": (0.3175, 0.4424, 0.4320),
+        "cndcg@3": (0.0857, 0.1690, 0.1607), "cndcg@10": (0.1762, 0.2736, 0.2728),
+    }  # fmt: skip
+    for name, (by_chance, judged, graded) in numbers.items():
+        measure, means = ltr.Measure.of(name), []
+        for fold in outcome.folds:
+            test = open_queries(fold.test)
+            labels, nothing = {"label": test.labels, **test.sources}, np.zeros(test.n_documents)
+            means.append(
+                np.nanmean(ltr.evaluate(labels, nothing, test.offsets, measure, ltr.Conventions(threshold=1))[measure.key])
+            )
+        assert np.mean(means) == pytest.approx(by_chance, abs=0.0001), name
+        for ranker, mean in (("judged", judged), ("graded", graded)):
+            assert outcome.standings.rows[ranker].cells[measure.key].mean == pytest.approx(mean, abs=0.0005), (ranker, name)
+            assert mean > by_chance
+    (guarantees,) = [one for one in outcome.evidence if isinstance(one, Guarantees)]
+    assert [promise.promised for promise in guarantees.rankers[0].promises].count(True) == 1
 
 
 def test_eligible_click_pairs_of_the_session_log(real_data):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import ltr
-from ltr.data.synthetic import World
+from ltr.data.synthetic import World, simulate_sessions
 from ltr.objectives.terms import Term
 from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantee, Guarantees, choice, frontier, frontier_figure, kept, promise
@@ -139,7 +139,7 @@ def test_the_frontier_is_drawn_the_same_twice():
 
 @pytest.mark.long
 def test_models_of_simulated_users_keep_their_promises():
-    """Fifty times: train with several w, promise on validation queries, and see the truth on many test queries."""
+    """Fifty times: train with several w on clicks of sessions, promise on validation queries, and see the truth on many test queries."""
     weights = (0.0, 0.3, 0.6, 0.8, 0.9, 1.0)
     made = broken = 0
     for seed in range(50):
@@ -147,7 +147,9 @@ def test_models_of_simulated_users_keep_their_promises():
         sets = {}
         for stream, (role, n) in enumerate({"train": 100, "valid": 600, "test": 2000}.items()):
             data, users = world.queries(n, 20, stream)
-            sets[role] = replace(data, sources={"click": np.clip(1 / (1 + np.exp(1 - users)), 0.01, 1)})
+            log = simulate_sessions(data.offsets, data.labels, users, 30, seed=100 * seed + stream)
+            shown, clicked = (np.bincount(rows, minlength=data.n_documents) for rows in (log.document, log.document[log.click > 0]))
+            sets[role] = replace(data, sources={"click": clicked / np.maximum(shown, 1)})
         rule = Guarantee(baseline="b", margin=0.02)
 
         def measured(w, sets=sets, rule=rule):
