@@ -2,7 +2,8 @@
 
 With y = ±1 and P₊ = 1/(1 + e^{−2σF}) the loss is log(1 + e^{−2yσF}), so that F = log(P₊/P₋)/(2σ) (B13 leaves out σ). Its gradient is
 2yσ/(1 + e^{2yσF}), its hessian |gradient|·(2σ − |gradient|) (B6). The balanced form (B15) divides both by the number of documents of the
-own class: the loss is the mean of the two classes' mean losses, however few documents one of them has.
+own class: the loss is the mean of the two classes' mean losses, however few documents one of them has. Documents are counted for that as they
+are; weights of queries multiply what comes of it.
 """
 
 import numpy as np
