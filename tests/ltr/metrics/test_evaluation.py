@@ -208,16 +208,16 @@ def test_documents_at_no_rank_count_as_trec_eval_counts_them():
 @pytest.mark.parametrize("ties", ["expected", "stable", "worst"])
 @pytest.mark.parametrize("name", ["ndcg@20", "jk_ndcg@3", "map", "mrr", "err", "p@3", "wta", "map@2", "mrr@1"])
 def test_a_document_at_no_rank_is_as_one_below_countless_others(name, ties):
-    """Below 100,000 documents without a gain, where it counts less than .0001 in all of these."""
+    """Below 20,000 documents without a gain, where it counts less than .0005 in all of these."""
     rng = np.random.default_rng(2)
-    rules, others = Conventions(ties=ties, threshold=1), np.arange(1, 100_001) / 100_000
+    rules, others = Conventions(ties=ties, threshold=1), np.arange(1, 20_001) / 20_000
     for n in (1, 2, 5, 8, 8, 8):
         labels, scores = rng.integers(0, 3, n).astype(float), rng.integers(2, 5, n).astype(float)
         lost = rng.random(n) < 0.4
         (ours,) = evaluate(labels, np.where(lost, -np.inf, scores), [0, n], name, rules).values()
-        all_labels, all_scores = np.append(labels, np.zeros(100_000)), np.append(np.where(lost, 0.0, scores), others)
-        (below,) = evaluate(all_labels, all_scores, [0, n + 100_000], name, rules).values()
-        assert ours == pytest.approx(below, abs=1e-4, nan_ok=True)
+        all_labels, all_scores = np.append(labels, np.zeros(20_000)), np.append(np.where(lost, 0.0, scores), others)
+        (below,) = evaluate(all_labels, all_scores, [0, n + 20_000], name, rules).values()
+        assert ours == pytest.approx(below, abs=5e-4, nan_ok=True)
 
 
 def test_pairs_with_documents_at_no_rank_are_ties_below_the_others():
