@@ -36,6 +36,8 @@ exclude_patterns = ["api/.*"]
 default_role = "py:obj"
 smartquotes_action = "D"  # dashes only
 highlight_language = "none"
+suppress_warnings = ["ref.python"]
+"""A bare name that several classes have is linked to one of them."""
 myst_heading_anchors = 4
 napoleon_use_ivar = True
 napoleon_attr_annotations = False

@@ -23,6 +23,7 @@ for _name, _value in {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "NUMBA_THREADING_LAYER_PRIORITY": "omp tbb workqueue",
     "OPENBLAS_NUM_THREADS": "1",
 }.items():

@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numba
@@ -67,8 +68,10 @@ def _measures() -> None:
 def _trees() -> None:
     small = ltr.LambdaMART(n_trees=10, n_leaves=4, min_docs_in_leaf=5)
     fitted = small.fit(queries(), queries())
-    fitted.predict(queries().features)
     fitted.importance()
+    with TemporaryDirectory() as folder:
+        ltr.save(fitted, Path(folder) / "model")
+        ltr.load(Path(folder) / "model").predict(queries().features)
 
 
 def _graded_trees() -> None:

@@ -40,6 +40,17 @@ def test_the_folder_that_the_environment_names_stays(tmp_path):
     assert done.stdout.strip() == "/given"
 
 
+def test_mlflow_writes_no_address_to_standard_output(tmp_path):
+    """Beside a server it would print one as each run ends, and what `--json` writes would not be JSON alone."""
+    code = (
+        "import flows; from mlflow.environment_variables import MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT as quiet; print(quiet.get())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=own_environment(), cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "True"
+
+
 def test_a_folder_that_cannot_be_written_to_is_told_as_such(tmp_path, monkeypatch):
     def refused(path, *_, **__):
         raise PermissionError(13, "Permission denied", str(path))

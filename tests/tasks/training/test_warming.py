@@ -25,6 +25,7 @@ class Compiled(event.Listener):
 event.register("numba:compile", Compiled())
 """
 TRAIN = """
+from tempfile import TemporaryDirectory
 import ltr
 from ltr.data.synthetic import World
 from tasks.training.warming import GRADED
@@ -39,6 +40,9 @@ for model in (
     fitted = model.fit(queries, queries)
     labels = {"label": queries.labels, **queries.sources}
     ltr.evaluate(labels, fitted.predict(queries.features), queries.offsets, ["ndcg_1", "ndcg_3", "map", "mrr", "cndcg_10"])
+    with TemporaryDirectory() as folder:
+        ltr.save(fitted, folder + "/model")
+        ltr.load(folder + "/model").predict(queries.features)
 print(compiled)
 """
 DEMO = """
