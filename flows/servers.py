@@ -20,7 +20,8 @@ from flows.access import ALLOW, HOST, NAMES, kept_password, origins, require_all
 from flows.own_server import ask_at, start, wait_for
 from flows.progress import steps
 from tasks.config.run_config import RunConfig
-from tasks.records import ConfigError
+from tasks.data.files import require_files
+from tasks.records import ConfigError, DataError
 from tasks.tracking.pages import runs_page
 from tasks.tracking.secrets import masked
 from tasks.tracking.tracker import opened, tracking_uri
@@ -128,6 +129,14 @@ def _runner(name: str) -> "Runner":
     return Interruptible(name=name)
 
 
+def _tell_missing_files(config: RunConfig) -> None:
+    """Of a configuration whose files are not there yet: runs that begin before they are will fail."""
+    try:
+        require_files(config)
+    except DataError as error:
+        print(f"warning: {error}; runs fail until it is there", file=sys.stderr)
+
+
 def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Sequence[str] = ()) -> int:
     """Runs a configuration whenever `cron` says, until interrupted. A run that is due while another is under way waits for it.
 
@@ -174,6 +183,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
             with steps("starting Prefect's server"):
                 wait_for(address, servers)
             print(f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\nCtrl-C ends it.", flush=True)
+            _tell_missing_files(config)
             runner = _runner(config.name)
             deployment = runner.add_flow(
                 run, name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")},

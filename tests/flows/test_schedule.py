@@ -199,6 +199,19 @@ def test_a_schedule_ended_in_the_middle_of_a_run_goes_on(tmp_path, ending):
     assert "FINISHED" in statuses
 
 
+def test_files_that_are_not_there_are_told_before_the_first_run(address, workplace, monkeypatch, capsys):
+    async def at_once(self):
+        """The clock is not waited for."""
+
+    monkeypatch.setattr(Runner, "start", at_once)
+    (workplace / "c.yaml").write_text(yaml.safe_dump({"name": "nightly", "data": {"files": "tonight.csv"}}))
+    assert main(["serve", "c.yaml", "--cron", "0 3 * * *"]) == 0
+    assert "warning: tonight.csv: no such file; runs fail until it is there\n" in capsys.readouterr().err
+    (workplace / "tonight.csv").write_text("")
+    assert main(["serve", "c.yaml", "--cron", "0 3 * * *"]) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
 def test_what_is_no_time_is_refused(address, workplace, capsys):
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
     assert main(["serve", "c.yaml", "--cron", "at noon"]) == 1
