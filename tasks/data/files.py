@@ -24,13 +24,15 @@ def located(path: Path) -> Path:
     """A path that can be opened (`expanded`); of ``ir_datasets:NAME`` the file that the collection was written to.
 
     Raises:
-        DataError: where there is no such file, or a folder; as `collection_file`.
+        DataError: where there is no such file, or a folder, a pipe or a device; as `collection_file`.
     """
     if str(path).startswith(PREFIX):
         return collection_file(str(path))
     found = expanded(path)
     if found.is_dir():
         raise DataError(f"{found}: this is a folder; name the files in it")
+    if found.exists() and not found.is_file():
+        raise DataError(f"{found}: this is a pipe or a device, and files are read more than once; write it to a file first")
     if not found.is_file():
         hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
         raise DataError(f"{found}: no such file{hint}")

@@ -108,11 +108,13 @@ def read_table(path: Path) -> pl.DataFrame:
 
 
 def require_writable(path: Path) -> None:
-    """Raises DataError for a file of another kind than tables are written as, and where its folder is missing."""
+    """Raises DataError for a file of another kind than tables are written as, and where its folder is missing or it is one itself."""
     if not is_table(path):
         raise DataError(f"{path}: tables are written as {', '.join(sorted(TABLES))}")
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise DataError(f"{path}: this is a folder; name a file in it")
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:

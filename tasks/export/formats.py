@@ -99,6 +99,8 @@ def export(
         _require_engine(ranker, path, to, complete, engine)
     if not path.parent.is_dir():
         raise DataError(f"{path}: no such folder {path.parent}")
+    if path.is_dir():
+        raise DataError(f"{path}: this is a folder; name a file in it")
     try:
         with written_whole(path) as partial:
             partial.write_bytes(written if isinstance(written, bytes) else written.encode())

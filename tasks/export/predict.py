@@ -15,7 +15,7 @@ from ltr.data.runs import Form, column_of
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import located
-from tasks.data.tables import SEPARATORS, codes, is_table, numbers, reading, refuse_uneven_lines, scan
+from tasks.data.tables import SEPARATORS, codes, is_table, numbers, reading, refuse_uneven_lines, require_plain, scan
 from tasks.data.text import BYTES, read_names, require_from_0, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
@@ -146,6 +146,7 @@ def _table(
 
 def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of LETOR text, some megabytes of whole lines at a time."""
+    require_plain(path)
     _refuse_twice(path, [name for name in data.runs if name[:1] == "f" and name[1:].isdigit()], data)
     given = read_names(located(data.names)) if data.names else ()
     strange = [name for name in names if (name not in given if given else not (name[:1] == "f" and name[1:].isdigit()))]

@@ -13,7 +13,7 @@ import ltr
 from tasks.records import DataError, Trained, point_title
 from tasks.report.outcome import RunOutcome
 from tasks.store.datasets import about_queries
-from tasks.store.state import core_digest
+from tasks.store.state import core_digest, written_whole
 
 DIGITS = 6
 """Behind the point."""
@@ -85,6 +85,8 @@ def read_results(file: Path) -> dict[str, Entry]:
     """
     if not file.parent.is_dir():
         raise DataError(f"{file}: there is no folder {file.parent}")
+    if file.is_dir():
+        raise DataError(f"{file}: this is a folder; name a file in it")
     if not file.exists():
         return {}
     try:
@@ -112,9 +114,8 @@ def keep_results(outcome: RunOutcome, commit: str | None, file: Path) -> list[st
 
 def write_results(entries: Mapping[str, Entry], file: Path) -> None:
     """Writes entries into a file, in the order of their names; it is there whole or as it was."""
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(_written(entries), encoding="utf-8")
-    partial.replace(file)
+    with written_whole(file) as partial:
+        partial.write_text(_written(entries), encoding="utf-8")
 
 
 def _written(entries: Mapping[str, Entry]) -> str:

@@ -116,9 +116,11 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
 
 def require_output(output: Path, *inputs: Path) -> None:
     """Raises DataError where a file that is to be written is one of those that are read, under whatever name, or is in a folder that is read
-    whole, as a model is, or its own folder is missing."""
+    whole, as a model is, or is a folder, or its own folder is missing."""
     if not output.parent.is_dir():
         raise DataError(f"{output}: there is no folder {output.parent}")
+    if output.is_dir():
+        raise DataError(f"{output}: this is a folder; name a file in it")
     for path in inputs:
         if output.exists() and path.exists() and output.samefile(path):
             raise DataError(f"{output}: this is {path} itself, which would be overwritten; name another file")
@@ -128,7 +130,8 @@ def require_output(output: Path, *inputs: Path) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A file to write that becomes `path` at the end, or nothing at all."""
+    """A file to write that becomes `path` at the end, or nothing at all. Of a symbolic link it becomes what that points to."""
+    path = path.resolve() if path.is_symlink() else path
     partial = _partial_of(path)
     try:
         yield partial

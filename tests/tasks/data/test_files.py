@@ -1,5 +1,6 @@
 """Where files are."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ def test_a_missing_file_says_where_public_data_are_looked_for(workplace, monkeyp
 def test_a_folder_is_no_file(workplace):
     with pytest.raises(DataError, match=r"\.: this is a folder; name the files in it"):
         located(Path("."))
+
+
+def test_a_pipe_is_no_file(workplace):
+    os.mkfifo("pipe.csv")
+    with pytest.raises(DataError, match=r"^pipe\.csv: this is a pipe or a device, and files are read more than once"):
+        located(Path("pipe.csv"))
 
 
 def test_all_files_of_a_section_are_there(workplace):

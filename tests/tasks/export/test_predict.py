@@ -1,5 +1,6 @@
 """Scores of files, part by part, are those of the model on all of it."""
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,6 +130,9 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
     (workplace / "bad.txt").write_text("0 qid:1 1:2\n" * 60 + "0 qid:1 1:x\n")
     monkeypatch.setattr(module, "ROWS", 4)
     monkeypatch.setattr(module, "BYTES", 100)
+    (workplace / "s.dir.csv").mkdir()
+    (workplace / "a.csv.gz").write_bytes(gzip.compress(b"x"))
+    from_0 = replace(model, names=("f0", "f1", "f2"))
     named = replace(model, names=("slope", "f2", "f3"))
     for one, data, output, says in (
         (model, "renamed.parquet", "s.parquet", r"the model's feature 'f2' is no column; did you mean f_2.*1 of 3 are missing"),
@@ -146,11 +150,13 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
         (model, "infinite.parquet", "s.csv", "infinite"),
         (model, "bad.txt", "s.csv", "bad.txt, line 61"),
         (named, "bad.txt", "s.csv", "text has the features f1, f2, …, and the model reads 'slope'"),
+        (from_0, "a.csv.gz", "s.csv", "a.csv.gz: compressed with gzip; unpack it first"),
+        (model, "text.csv", "s.dir.csv", "s.dir.csv: this is a folder; name a file in it"),
         (model, "text.csv", "s.json", "scores are written as .parquet, .csv, .tsv, .trec"),
     ):
         with pytest.raises(DataError, match=says):
             predict(one, workplace / data, workplace / output, Data(files=["a"]))
-    assert not [path for path in workplace.iterdir() if path.name.startswith("s.")]
+    assert not [path for path in workplace.iterdir() if path.name.startswith("s.") and path.is_file()]
 
 
 def test_scores_are_not_written_over_the_model(workplace, fitted, capsys):

@@ -177,7 +177,20 @@ def test_what_is_read_is_not_written_over(workplace):
         ("a.csv", "a.csv: this is b.csv itself"),
         ("model/model.json", "model/model.json: this is a part of model, which would be damaged; name another file"),
         ("none/x", "none/x: there is no folder none"),
+        ("model", "model: this is a folder; name a file in it"),
     ):
         with pytest.raises(DataError, match=said):
             require_output(Path(output), Path("b.csv"), Path("model"))
     require_output(Path("model/weights.txt"), Path("b.csv"), Path("model"))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_what_it_points_to_is_written(workplace, there):
+    (workplace / "disk").mkdir()
+    if there:
+        (workplace / "disk" / "scores.csv").write_text("old")
+    (workplace / "latest.csv").symlink_to("disk/scores.csv")
+    with state.written_whole(Path("latest.csv")) as partial:
+        partial.write_text("new")
+    assert (workplace / "latest.csv").is_symlink()
+    assert [(path.name, path.read_text()) for path in (workplace / "disk").iterdir()] == [("scores.csv", "new")]
