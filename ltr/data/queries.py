@@ -27,6 +27,15 @@ _NAN_BITS = np.uint64(np.float32(np.nan).view(np.uint32))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
+WEIGHTS = "from 1e-15 to 1e15"
+"""What a weight may be: the gradients of a query, times its weight and a document's, neither vanish nor overflow."""
+
+
+def is_weight(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers are `WEIGHTS`."""
+    return (values >= 1e-15) & (values <= 1e15)
+
+
 LEFT_OUT: Any = None
 """Default of an array that is computed where the caller gives none: on an instance it is never None."""
 
@@ -120,14 +129,14 @@ class Queries(Named):
             raise ValueError("keys: two queries have the same key")
         if self.weights is not None:
             put("weights", _numbers("weights", self.weights, np.float64))
-            if self.weights.shape != (self.n_queries,) or not ((self.weights > 0) & np.isfinite(self.weights)).all():
-                raise ValueError(f"weights: one finite number above 0 for each of the {self.n_queries} queries")
+            if self.weights.shape != (self.n_queries,) or not is_weight(self.weights).all():
+                raise ValueError(f"weights: one number {WEIGHTS} for each of the {self.n_queries} queries")
         if self.document_weights is not None:
             put("document_weights", _numbers("document_weights", self.document_weights, np.float64))
             given = self.document_weights
-            if given.shape != (n_documents,) or not ((given >= 0) & np.isfinite(given)).all() or not given.any():
+            if given.shape != (n_documents,) or not (is_weight(given) | (given == 0)).all() or not given.any():
                 raise ValueError(
-                    f"document_weights: one finite number, 0 or more, for each of the {n_documents} documents, and not all 0"
+                    f"document_weights: one number, 0 or {WEIGHTS}, for each of the {n_documents} documents, and not all 0"
                 )
         put("attributes", {name: np.asarray(values, np.str_) for name, values in self.attributes.items()})
         for name, said in self.attributes.items():

@@ -19,7 +19,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.data import letor
-from ltr.data.queries import Queries, concatenate, in_order, widen
+from ltr.data.queries import WEIGHTS, Queries, concatenate, in_order, is_weight, widen
 from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
@@ -411,12 +411,10 @@ def _regrouped(rows: Rows) -> tuple[Queries, int]:
 def _weights(weights: NDArray[np.float64], offsets: NDArray[np.int64], ids: NDArray[np.bytes_]) -> NDArray[np.float64]:
     """The weight of each query, which all its rows name alike."""
     firsts = np.repeat(weights[offsets[:-1]], np.diff(offsets))
-    wrong = np.flatnonzero(~((weights == firsts) & (weights > 0) & np.isfinite(weights)))
+    wrong = np.flatnonzero(~((weights == firsts) & is_weight(weights)))
     if len(wrong):
         query = ids[wrong[0]].decode("utf-8", "backslashreplace")
-        raise DataError(
-            f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a finite number above 0"
-        )
+        raise DataError(f"query {query}: weight {weights[wrong[0]]:g}: all rows of a query name one weight, a number {WEIGHTS}")
     return weights[offsets[:-1]]
 
 

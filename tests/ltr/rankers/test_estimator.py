@@ -358,7 +358,7 @@ def test_weights_are_of_documents_or_of_queries_by_their_number():
             rf"sample_weight: float64 of shape \({n - 1},\); expected a finite number, 0 or more, for each of {len(y)}",
         ),
         (TREES, -of_document, "expected a finite number, 0 or more"),
-        (TREES, of_query * 0, "weights: one finite number above 0"),
+        (TREES, of_query * 0, "weights: one number from 1e-15 to 1e15"),
     ):
         with pytest.raises(ValueError, match=says):
             ltr.Estimator(model).fit(X, y, qid, sample_weight=weights)

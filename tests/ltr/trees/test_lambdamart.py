@@ -307,8 +307,13 @@ def test_a_query_of_weight_two_is_a_query_seen_twice():
     weighted = model.fit(replace(train, weights=weights))
     assert weighted.predict(train.features) == pytest.approx(model.fit(twice).predict(train.features), abs=1e-6)
     assert weighted.digest == model.fit(shuffled(replace(train, weights=weights))).digest != model.fit(train).digest
-    with pytest.raises(ValueError, match="weights: one finite number above 0"):
+    with pytest.raises(ValueError, match="weights: one number from 1e-15 to 1e15"):
         replace(train, weights=np.zeros(30))
+    with pytest.raises(ValueError, match="document_weights: one number, 0 or from 1e-15 to 1e15, for each of the"):
+        replace(train, document_weights=np.full(train.n_documents, 1e16))
+    for weight in (1e-15, 1e15):
+        every = replace(train, weights=np.full(30, weight), document_weights=np.full(train.n_documents, weight))
+        assert model.fit(every).predict(train.features) == pytest.approx(model.fit(train).predict(train.features), abs=1e-6)
 
 
 def test_three_tiers_with_missing_labels():
@@ -363,7 +368,7 @@ def test_rankers_without_a_use_for_weights_of_documents_refuse_them():
     with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not obey weights of documents; ltr.LambdaMART does"):
         ltr.LeastSquares().fit(weighted)
     for wrong in (np.ones(3), np.zeros(train.n_documents), -np.ones(train.n_documents)):
-        with pytest.raises(ValueError, match="document_weights: one finite number, 0 or more"):
+        with pytest.raises(ValueError, match="document_weights: one number, 0 or from 1e-15 to 1e15"):
             replace(train, document_weights=wrong)
 
 
