@@ -5,6 +5,7 @@ the word ``custom`` for such an objective, XGBoost the name of the default one; 
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
+from ltr.data.sparse import is_sparse
 
 AnyFunction = Callable[..., Any]
 """What it takes and gives is said where it is used."""
@@ -43,7 +45,7 @@ class PlainFunction:
         return self.name
 
     def __call__(self, scores: NDArray[np.float64], queries: Queries) -> Any:
-        """What the function gives for ``scores float64 [documents]``, which it cannot change.
+        """What the function gives for ``scores float64 [documents]`` and their queries, neither of which it can change.
 
         Raises:
             ValueError: where only its name is known.
@@ -53,13 +55,31 @@ class PlainFunction:
             raise ValueError(
                 f"{self.name} is a function, of which a model's file keeps the name; to train on, give the function again"
             )
-        shown = scores.view()
-        shown.flags.writeable = False
         try:
-            return self.function(shown, queries)
+            return self.function(_read_only(scores), _shown(queries))
         except Exception as error:
             error.add_note(f"{self.name} was called with the scores, float64 ({len(scores)},), and {queries!r}")
             raise
+
+
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _shown(queries: Queries) -> Queries:
+    """The same arrays, which nobody can write to through this object; nothing is checked or copied."""
+    shown = copy(queries)
+    for name, value in vars(queries).items():
+        if isinstance(value, np.ndarray):
+            object.__setattr__(shown, name, _read_only(value))
+        elif is_sparse(value):
+            features = copy(value)
+            features.data = _read_only(value.data)
+            object.__setattr__(shown, name, features)
+    object.__setattr__(shown, "sources", {name: _read_only(values) for name, values in queries.sources.items()})
+    return shown
 
 
 def numbers_from(name: str, given: object, what: str) -> NDArray[np.float64]:

@@ -70,9 +70,8 @@ def weighed(queries: Queries, sample_weight: ArrayLike) -> Queries:
             f"{queries.n_documents} documents, or for each of {queries.n_queries} queries"
         )
     weights = given.astype(np.float64)
-    if len(given) == queries.n_queries:
-        return replace(queries, weights=weights)
-    of_rows = weights[queries.position]
+    by_query = len(given) == queries.n_queries
+    of_rows = np.repeat(weights, np.diff(queries.offsets)) if by_query else weights[queries.position]
     first = of_rows[queries.offsets[:-1]]
     alike = (first > 0).all() and np.array_equal(np.repeat(first, np.diff(queries.offsets)), of_rows)
     return replace(queries, weights=first) if alike else replace(queries, document_weights=of_rows)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr.rankers.base import Json
 from ltr.trees.ensemble import Trees
-from ltr.trees.formats import LARGEST, check_names, documents_below, shortest
+from ltr.trees.formats import LARGEST, check_names, documents_below, in_float64, shortest
 
 
 def xgboost_dump(trees: Trees, names: Sequence[str]) -> list[Json]:
@@ -80,7 +80,7 @@ def lightgbm_dump(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
 
 
 def _lightgbm_tree(number: int, tree: Trees) -> Json:
-    below, edges = documents_below(tree), np.clip(tree.threshold, -LARGEST, LARGEST).astype(np.float64)
+    below, edges = documents_below(tree), np.clip(in_float64(tree.threshold), -LARGEST, LARGEST)
     leaves: list[Json] = [
         {"leaf_index": k, "leaf_value": float(value), "leaf_weight": float(count), "leaf_count": int(count)}
         for k, (value, count) in enumerate(zip(tree.value, tree.documents, strict=True))

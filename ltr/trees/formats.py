@@ -2,8 +2,8 @@
 
 A tree here goes left where x ≤ threshold in float32 and adds its leaves in float64 (`ltr.trees.ensemble`). The formats say that differently:
 
-- LightGBM compares float64(x) ≤ threshold in float64, so a float32 threshold means the same there, and a float64 threshold means the
-  largest float32 that is not above it. Every node has its own rule for missing values, and leaves are float64: nothing is lost. Features
+- LightGBM compares x ≤ threshold in float64: the threshold is the largest float64 that float32 rounds to ours, so that x falls to the same
+  side whether or not it was rounded before; a float64 threshold means the largest float32 that is not above it. Every node has its own rule for missing values, and leaves are float64: nothing is lost. Features
   up to 1e-35 in size are zero to LightGBM.
 - XGBoost tests x < threshold in float32: the threshold is the next float32 above ours, ours the next below. Leaves and their sum are
   float32.
@@ -99,12 +99,23 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
     return "\n".join(("tree", "version=v4", *lines, "", "".join(blocks))) + "end of trees\n"
 
 
+def in_float64(threshold: Floats32) -> Floats:
+    """The largest float64 that float32 rounds to each threshold, for tools that compare values which were not rounded; 0, the largest float32
+    and infinity stay."""
+    own = threshold.astype(np.float64)
+    with np.errstate(over="ignore"):
+        middle = 0.5 * (own + np.nextafter(threshold, np.float32(np.inf)))  # exact
+    largest = np.where(middle.astype(np.float32) == threshold, middle, np.nextafter(middle, -np.inf))
+    found: Floats = np.where((own != 0) & np.isfinite(middle), largest, own)
+    return found
+
+
 def _lightgbm_tree(number: int, tree: Trees) -> str:
     below, categorical = documents_below(tree), tree.n_codes > 0
     missing = np.where(tree.missing_left, _LEFT | _NAN, _NAN) | np.where(categorical, _CATEGORICAL, 0)
     sets = [_words(codes) for codes in tree.codes_of.values()]
     # A threshold of infinity separates all values from missing ones; LightGBM itself writes the largest number for it.
-    thresholds = np.where(np.isinf(tree.threshold), 1e300, tree.threshold.astype(np.float64))
+    thresholds = np.where(np.isinf(tree.threshold), 1e300, in_float64(tree.threshold))
     thresholds[categorical] = np.arange(len(sets))
     lists: dict[str, Array] = {
         "split_feature": tree.feature,

@@ -1,9 +1,11 @@
 """A function is known by its name, called as it is, and missed where only its name was kept."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from ltr.data.plain_function import PlainFunction, numbers_from
 from tests.conftest import make_queries
@@ -33,6 +35,27 @@ def test_it_is_called_with_scores_that_it_cannot_change():
 
     with pytest.raises(ValueError, match="read-only"):
         PlainFunction.of(careless)(scores, queries)
+
+
+@pytest.mark.parametrize("what", ["labels", "features", "source", "sparse"])
+def test_it_is_shown_queries_that_it_cannot_change(what):
+    queries = replace(make_queries(3), sources={"click": np.zeros(make_queries(3).n_documents)})
+    if what == "sparse":
+        queries = replace(queries, features=csr_array(queries.features))
+    arrays = {"labels": lambda q: q.labels, "source": lambda q: q.sources["click"], "sparse": lambda q: q.features.data}
+
+    def careless(scores, queries):
+        arrays.get(what, lambda q: q.features)(queries)[:] = 1
+        return scores
+
+    with pytest.raises(ValueError, match="read-only"):
+        PlainFunction.of(careless)(np.zeros(4), queries)
+    queries.labels[:] = 2  # they stay the caller's
+
+    def looks(scores, queries):
+        return queries.n_queries, queries.labels.sum()
+
+    assert PlainFunction.of(looks)(np.zeros(4), queries) == (3, 2 * queries.n_documents)
 
 
 def test_a_name_alone_asks_for_the_function():

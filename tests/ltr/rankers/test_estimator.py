@@ -338,6 +338,10 @@ def test_weights_are_of_documents_or_of_queries_by_their_number():
     by_query = ltr.Estimator(TREES).fit(X, y, qid, sample_weight=[of_query[place[name]] for name in appearing])
     by_document = ltr.Estimator(TREES).fit(X, y, qid, sample_weight=np.array([of_query[place[name]] for name in qid.tolist()]))
     assert by_query.model_.digest == by_document.model_.digest == expected
+    some = dict.fromkeys(appearing, 1.0) | {appearing[0]: 0.0}
+    none_of_one = ltr.Estimator(TREES).fit(X, y, qid, sample_weight=list(some.values()))
+    by_document = ltr.Estimator(TREES).fit(X, y, qid, sample_weight=[some[name] for name in qid.tolist()])
+    assert none_of_one.model_.digest == by_document.model_.digest
     of_document = np.random.default_rng(1).uniform(0, 2, len(y))
     inverse = np.empty(len(y))
     inverse[order] = of_document
@@ -358,7 +362,7 @@ def test_weights_are_of_documents_or_of_queries_by_their_number():
             rf"sample_weight: float64 of shape \({n - 1},\); expected a finite number, 0 or more, for each of {len(y)}",
         ),
         (TREES, -of_document, "expected a finite number, 0 or more"),
-        (TREES, of_query * 0, "weights: one number from 1e-15 to 1e15"),
+        (TREES, of_query * 0, "weights: one number, 0 or from 1e-15 to 1e15, for each of the .* and not all 0"),
     ):
         with pytest.raises(ValueError, match=says):
             ltr.Estimator(model).fit(X, y, qid, sample_weight=weights)

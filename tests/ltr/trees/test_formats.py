@@ -81,6 +81,21 @@ def test_lightgbm_as_its_text_says():
     assert trees.scores(rows).tolist() == [1.5, 4.5, 2.5, 1.5, 2.5]
 
 
+def test_values_that_were_not_rounded_fall_to_the_same_side_in_lightgbm():
+    """Exactly at, just below and just above the middle between a threshold and the next float32."""
+    rng = np.random.default_rng(1)
+    drawn = (rng.normal(size=500) * 10.0 ** rng.integers(-30, 30, 500)).astype(np.float32)
+    thresholds = np.concatenate([drawn, np.float32([0, 1, -1, 1 - 2**-24, 2**20 + 0.125, -(2**-20), np.finfo(np.float32).max])])
+    for threshold, written in zip(thresholds, formats.in_float64(thresholds), strict=True):
+        with np.errstate(over="ignore"):
+            above = float(np.nextafter(threshold, np.float32(np.inf)))
+        middle = 0.5 * (float(threshold) + min(above, 1e300))
+        around = np.array([threshold, written, middle, np.nextafter(middle, -np.inf), np.nextafter(middle, np.inf), above])
+        if threshold not in (0, np.finfo(np.float32).max):
+            assert ((around <= written) == (around.astype(np.float32) <= threshold)).all()
+    assert formats.in_float64(np.float32([0, np.finfo(np.float32).max])).tolist() == [0.0, float(np.finfo(np.float32).max)]
+
+
 def test_made_up_names_are_none():
     made_up = LIGHTGBM.replace("feature_names=a b", "feature_names=Column_0 Column_1")
     found = formats.read_lightgbm(made_up)
