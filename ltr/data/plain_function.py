@@ -89,6 +89,9 @@ def numbers_from(name: str, given: object, what: str) -> NDArray[np.float64]:
         ValueError: saying what was expected, for what are no numbers.
     """
     try:
-        return np.asarray(given, np.float64)
+        values = np.asarray(given)
+        if values.dtype.kind == "c":
+            raise TypeError
+        return np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} gave {type(given).__name__}; expected {what}") from None

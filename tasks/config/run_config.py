@@ -327,17 +327,22 @@ class RunConfig(Strict):
         against (`plot_by`), which is looked at over its whole range."""
         found = []
         section = self.rankers[ranker]
+
+        def limits(path: str) -> tuple[float, ...]:
+            span = section.core.spans.get(path)
+            return (span.least, span.most) if span else ()
+
         for path, dimension in section.space.items():
             if which := dimension.at_end(settings.get(path)):
                 end = dimension.low if which == "smallest" else dimension.high
-                if path in section.core.spans and end in (section.core.spans[path].least, section.core.spans[path].most):
+                if end in limits(path):
                     continue  # nothing lies beyond
                 found.append(f"{path} {settings[path]:g} is at the {which} that is drawn, {end:g}")
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
             if path != self.plot_by and len(numbers) == len(values) >= 3 and settings.get(path) in (numbers[0], numbers[-1]):
                 which, neighbour = ("smallest", numbers[1]) if settings[path] == numbers[0] else ("largest", numbers[-2])
-                if {**settings, path: neighbour} not in as_good:
+                if settings[path] not in limits(path) and {**settings, path: neighbour} not in as_good:
                     found.append(f"{path} {settings[path]:g} is the {which} tried")
         return found
 

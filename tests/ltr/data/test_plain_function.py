@@ -67,6 +67,8 @@ def test_what_are_no_numbers_is_told():
     assert numbers_from("mine", [1, 2], "two").tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="mine gave str; expected two numbers"):
         numbers_from("mine", "few", "two numbers")
+    with pytest.raises(ValueError, match="mine gave ndarray; expected two numbers"):
+        numbers_from("mine", np.array([1 + 1j, 2]), "two numbers")
 
 
 def test_what_a_function_raises_says_what_it_was_given():

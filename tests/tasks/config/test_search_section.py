@@ -131,6 +131,9 @@ def test_settings_near_an_end_of_their_range_are_told():
     drawn = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "ranksvm"}}, "sweep": {"C": [1, 2, 3]}, "plot_by": "C"})
     assert drawn.at_ends("t", {"C": 1}) == []
     assert drawn.model_copy(update={"plot_by": None}).at_ends("t", {"C": 1}) == ["C 1 is the smallest tried"]
+    whole = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "least_squares"}}, "sweep": {"ridge": [0, 1, 100]}})
+    assert whole.at_ends("t", {"ridge": 0}) == [], "there is no smaller one"
+    assert whole.at_ends("t", {"ridge": 100}) == ["ridge 100 is the largest tried"]
 
 
 def test_positions():
