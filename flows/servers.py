@@ -167,6 +167,8 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
 
     try:
         CronSchedule(cron=cron)
+        if len(cron.split()) != 5 and not cron.startswith("@"):
+            raise ValueError("a sixth field would be seconds")
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)

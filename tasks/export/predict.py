@@ -140,8 +140,13 @@ def _table(
             for k, name in enumerate(names):
                 own = data.categories.get(name)
                 features[:, k] = codes(frame, name, own) if own else numbers(path, frame, name, data, before)
+            found = frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()})
+            for kind in ids:
+                if (empty := found[kind].is_null()).any():
+                    row = before + (empty.arg_true()[0] or 0) + 1
+                    raise DataError(f"{path}, row {row}: column {ids[kind]!r} is empty: every row names its {kind}")
             before += frame.height
-            yield frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()}), features
+            yield found, features
 
 
 def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:

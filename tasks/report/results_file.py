@@ -89,6 +89,8 @@ def read_results(file: Path) -> dict[str, Entry]:
         raise DataError(f"{file}: this is a folder; name a file in it")
     if not file.exists():
         return {}
+    if not file.is_file():
+        raise DataError(f"{file}: this is a pipe or a device; name a file")
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(found, dict) or not all(isinstance(one, dict) and "rankers" in one for one in found.values()):

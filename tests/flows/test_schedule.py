@@ -214,9 +214,10 @@ def test_files_that_are_not_there_are_told_before_the_first_run(address, workpla
 
 def test_what_is_no_time_is_refused(address, workplace, capsys):
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
-    assert main(["serve", "c.yaml", "--cron", "at noon"]) == 1
-    error = "error: --cron 'at noon': five fields, minute hour day month weekday, such as '0 3 * * *'\n"
-    assert capsys.readouterr().err == error
+    for cron in ("at noon", "0 0 3 * * *"):
+        assert main(["serve", "c.yaml", "--cron", cron]) == 1
+        error = f"error: --cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'\n"
+        assert capsys.readouterr().err == error
 
 
 def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, capsys):

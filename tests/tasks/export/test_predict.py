@@ -125,7 +125,7 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
     frame.with_columns(query=pl.col("query").str.replace("q", "q ")).sort("query").write_parquet("spaced.parquet")
     frame.with_columns(f1=pl.lit(float("inf"))).write_parquet("infinite.parquet")
     lines = frame.with_columns(title=pl.lit("")).write_csv().split("\n")
-    for name, line in (("short.csv", lines[9][:8]), ("long.csv", f"a,{lines[9]}")):
+    for name, line in (("short.csv", lines[9][:8]), ("long.csv", f"a,{lines[9]}"), ("blank.csv", "")):
         (workplace / name).write_text("\n".join([*lines[:9], line, *lines[10:]]))
     (workplace / "bad.txt").write_text("0 qid:1 1:2\n" * 60 + "0 qid:1 1:x\n")
     monkeypatch.setattr(module, "ROWS", 4)
@@ -139,6 +139,7 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
         (model, "text.csv", "s.csv", "text.csv, row 10: column 'f1' has 'x'"),
         (model, "short.csv", "s.csv", r"short.csv, line 10: \d fields?; the header names 6"),
         (model, "long.csv", "s.csv", "long.csv, line 10: 7 fields; the header names 6"),
+        (model, "blank.csv", "s.csv", "blank.csv, row 9: column 'query' is empty: every row names its query"),
         (model, "anonymous.parquet", "s.trec", "there is no document id here"),
         (model, "spaced.parquet", "s.trec", "separated by spaces, and the query id 'q 0' has one"),
         (

@@ -1,6 +1,7 @@
 """Files of results: what is kept of a run, and what a later one is told of the difference."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,13 @@ def test_a_later_run_is_compared_with_what_is_kept(outcome, tmp_path):
 def test_a_folder_that_is_not_there_is_told_before_anything_runs(tmp_path):
     with pytest.raises(DataError, match=r"results\.json: there is no folder .*none"):
         read_results(tmp_path / "none" / "results.json")
+
+
+def test_results_are_kept_in_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    for name, said in (("pipe.json", "this is a pipe or a device"), (".", "this is a folder")):
+        with pytest.raises(DataError, match=said):
+            read_results(tmp_path / name)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"r": 3}', '{"r": {}}'])
