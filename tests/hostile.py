@@ -78,6 +78,6 @@ DATA: dict[str, Callable[[], Queries]] = {
     "a column that is missing": lambda: _with(np.nan, columns=3),
     "a document that is missing": lambda: _with(np.nan, rows=5),
     "an infinite feature": lambda: _with(np.inf, rows=5, columns=2),
-    "one query weighs all": lambda: _queries(weights=np.array([1e-30, 1e-30, 1e-30, 1, 1e-30, 1e-30])),
-    "weights apart": lambda: _queries(weights=np.array([1e-300, 1, 1e300, 3, 1e9, 1])),
+    "one query weighs all": lambda: _queries(weights=np.array([1e-15, 1e-15, 1e-15, 1e15, 1e-15, 1e-15])),
+    "weights apart": lambda: _queries(weights=np.array([1e-15, 1, 1e15, 3, 1e9, 1])),
 }
