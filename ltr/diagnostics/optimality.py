@@ -272,7 +272,7 @@ def _climb(
     counts: Ints,
 ) -> None:
     """Adds up, block by block, the value of each query, times its factor, at the scores ``origin + ladder[e] · slopes[k]``; where that is
-    0 the value need not be defined.
+    0 the value need not be defined, where it is NaN the query does not count.
 
     Ranks are counted on rounded scores. If no two are equal there, their sum is 0 + 1 + … + (n − 1), the order is that of the
     exact scores, and there are no ties; otherwise the exact scores are ranked.
@@ -306,7 +306,7 @@ def _climb(
                         found = value_kernel(reading.value)(ranked, ends, reading.curve, reading.cutoff)
                     else:
                         found = value_at(scores, own_gains, reading)
-                    if not np.isnan(found):
+                    if not np.isnan(factor[q] * found):
                         defined = True
                         sums[block, k * n_steps + e] += factor[q] * found
             counts[block] += defined

@@ -17,7 +17,8 @@ class Conventions(Named):
     Args:
         ties: ``expected`` over random order within ties (McSherry & Najork 2008), ``stable`` (file order), ``worst``, or
             ``docid`` (by document id, descending, as trec_eval does).
-        empty: a query on which the measure is undefined counts nothing (``skip``), 0 (``zero``) or 1 (``one``).
+        empty: a query on which the measure is undefined counts nothing (``skip``), 0 (``zero``) or 1 (``one``). A query of which nobody
+            judged a document counts nothing under any rule.
         threshold: for binary measures, the smallest relevant judged label; of other label sources all above 0 are relevant.
         max_label: top of the label scale (ERR).
         gain: ``exp2`` is 2^label − 1, ``linear`` the label itself (NDCG).

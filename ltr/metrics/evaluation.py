@@ -21,6 +21,7 @@ from ltr.kernels.kernel import (
     I8_1D,
     Address,
     Array,
+    Bools,
     Floats,
     Ints,
     address,
@@ -169,7 +170,8 @@ def evaluate(
         documents: document ids, for ``ties="docid"``.
 
     Returns:
-        ``{key: float64 [queries]}``; with ``empty="skip"`` an undefined query is NaN: average with ``numpy.nanmean``.
+        ``{key: float64 [queries]}``; NaN for a query without a judged document, and with ``empty="skip"`` for an undefined one: average
+        with ``numpy.nanmean``.
 
     Raises:
         ValueError: for shapes that do not fit, a score that is NaN or +∞, an unknown measure or label source.
@@ -250,25 +252,35 @@ def _of_source(
     sorters = Sorters(address(_rank_query, _RANK_QUERY), address(rank, RANK), address(sort_falling, SORT))
     values = np.empty((len(by_kind), len(sizes)))
     ready(_values, _VALUES)(scores, breaker, offsets, conventions.ties == "expected", sorters, readings, values)
-    found = {measure: _empty_ruled(measure, row, sizes, conventions) for (_, measure), row in zip(by_kind, values, strict=True)}
+    judged = has_judgment(labels, offsets)
+    found = {
+        measure: _empty_ruled(measure, row, sizes, judged, conventions) for (_, measure), row in zip(by_kind, values, strict=True)
+    }
     return {measure.key: found[measure] for measure in measures}
 
 
-def _empty_ruled(measure: Measure, values: Floats, sizes: Ints, conventions: Conventions) -> Floats:
-    factors = short_factors(measure, sizes, conventions)
+def has_judgment(labels: Floats, offsets: Ints) -> Bools:
+    """Whether somebody judged a document of the query, ``bool [queries]``."""
+    judged: Bools = np.diff(np.append(0, np.cumsum(~np.isnan(labels)))[offsets]) > 0
+    return judged
+
+
+def _empty_ruled(measure: Measure, values: Floats, sizes: Ints, judged: Bools, conventions: Conventions) -> Floats:
+    factors = query_factors(measure, sizes, judged, conventions)
     values = np.where(factors == 0, 0.0, values * factors)
-    return {"skip": values, "zero": np.nan_to_num(values, nan=0.0), "one": np.nan_to_num(values, nan=1.0)}[conventions.empty]
+    worth = {"skip": np.nan, "zero": 0.0, "one": 1.0}[conventions.empty]
+    return np.where(np.isnan(values) & judged, worth, values)
 
 
-def short_factors(measure: Measure, sizes: Ints, conventions: Conventions) -> Floats:
+def query_factors(measure: Measure, sizes: Ints, judged: Bools, conventions: Conventions) -> Floats:
     """What the measure of a query is multiplied by, ``float64 [queries]``, for having fewer documents than the cutoff; 0: it is 0, even
-    where it is undefined."""
+    where it is undefined. NaN where nobody judged a document: the query is in no list of judgments, so that no tool counts it."""
+    factors: Floats = np.where(judged, 1.0, np.nan)
     if not measure.cutoff or conventions.short not in measure.definition.short_rules:
-        return np.ones(len(sizes))
+        return factors
     if conventions.short == "zero":
-        return (sizes >= measure.cutoff).astype(np.float64)
-    factors: Floats = measure.cutoff / np.clip(sizes, 1, measure.cutoff)
-    return factors
+        return factors * (sizes >= measure.cutoff)
+    return factors * (measure.cutoff / np.clip(sizes, 1, measure.cutoff))
 
 
 def tie_breaker(ties: str, labels: Floats, position: ArrayLike | None, documents: NDArray[np.bytes_] | None) -> Floats:

@@ -12,7 +12,7 @@ from ltr.kernels.kernel import F8_1D, I1, I8, Address, Floats, Ints, Kernel, add
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_mean_value, steady
-from ltr.metrics.evaluation import short_factors, tie_breaker, tie_groups
+from ltr.metrics.evaluation import has_judgment, query_factors, tie_breaker, tie_groups
 from ltr.metrics.measure import VALUE, Measure, curve_of, gains_of, value_kernel, why_undefined
 
 
@@ -50,7 +50,8 @@ class Judged:
         offsets: of their queries, ``int64 [queries + 1]``.
         gains: ``float64 [counted]``, divided by what is the same for every ranking; `value` is the kernel for these.
         curve, cutoff: of the measure (`curve_of`).
-        factor: by which each query's value is multiplied, ``float64 [queries]``; where it is 0 the value need not be defined.
+        factor: by which each query's value is multiplied, ``float64 [queries]``; where it is 0 the value need not be defined, and where it
+            is NaN nobody judged the query.
     """
 
     measure: Measure
@@ -88,7 +89,7 @@ class Judged:
         rows, counted = order[judged[order]], np.concatenate(([0], np.cumsum(judged)))[offsets]
         curve, cutoff = curve_of(measure, max(int(np.diff(counted).max(initial=0)), 1), conventions)
         gains, value = steady(measure, gains_of(measure, labels[rows], conventions), counted, curve)
-        factor = short_factors(measure, np.diff(counted), conventions)
+        factor = query_factors(measure, np.diff(counted), has_judgment(labels[rows], counted), conventions)
         return cls(measure, conventions, labels, rows, counted, gains, value, curve, cutoff, factor)
 
     @property
@@ -107,8 +108,8 @@ class Judged:
             raise ValueError(why_undefined(self.measure, self.labels, self.conventions))
         if self.conventions.empty == "skip":
             return total / defined
-        undefined, worth = len(self.factor) - defined, float(self.conventions.empty == "one")
-        return (total + worth * undefined) / len(self.factor)
+        counted, worth = np.count_nonzero(~np.isnan(self.factor)), float(self.conventions.empty == "one")
+        return (total + worth * (counted - defined)) / counted
 
 
 @njit(cache=True)

@@ -116,7 +116,7 @@ def _sum_of(scores: Floats, offsets: Ints, factor: Floats, gains: Floats, readin
         found = 0.0
         if factor[q] != 0.0:
             found = _value_of(scores[a:b], gains[a:b], reading)
-        if not np.isnan(found):
+        if not np.isnan(factor[q] * found):
             total += factor[q] * found
             defined += 1
     return total, defined
@@ -141,7 +141,7 @@ def _walk_all(
             defined += 1
             continue
         alphas, values, at_first, at_second = _walk(first[a:b], second[a:b], gains[a:b], reading)
-        if np.isnan(values[0]):
+        if np.isnan(factor[q] * values[0]):
             continue
         defined += 1
         sums += factor[q] * np.array([values[0], at_first, at_second])

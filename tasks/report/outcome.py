@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
+import polars as pl
 import yaml
 
 import ltr
@@ -19,6 +20,7 @@ from tasks.records import Budget, Failure, Finding, Fold, ModelSummary, Searched
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import about_queries, open_queries
 from tasks.store.state import digest_of
+from tasks.store.values import read_values
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,23 @@ class RunOutcome:
         """Each ranker's model, or the models of its folds in one."""
         return {name: _summary(self.chosen_of(name)) for name in self.config.rankers}
 
-    @property
+    @cached_property
     def best(self) -> str:
-        """The best ranker on validation queries."""
+        """The best ranker on validation queries. Where some learned from a half of these, all are judged by the other half."""
+        if len(self.config.alone) < len(self.config.rankers):
+            return max(means := self._means_on_shared_queries(), key=means.__getitem__)
         return max(self.models, key=lambda name: self.models[name].metrics[f"valid_{self.config.select_key}"])
+
+    def _means_on_shared_queries(self) -> dict[str, float]:
+        """Each ranker's mean over the validation queries of which all have values, the mean over the folds."""
+        of_folds = []
+        for one_fold in zip(*self.folders.values(), strict=True):
+            values = [
+                read_values(folder.values, "valid").select("query", pl.col(self.config.select_key).alias(name))
+                for name, folder in zip(self.folders, one_fold, strict=True)
+            ]
+            of_folds.append(reduce(lambda left, right: left.join(right, on="query"), values).drop("query").mean())
+        return pl.concat(of_folds).mean().row(0, named=True)
 
     @property
     def keys(self) -> dict[str, list[str]]:
@@ -117,7 +132,10 @@ class RunOutcome:
     def summary(self) -> str:
         """The result in one sentence."""
         as_they_are = ", of clicks as they are, which favour the order they were shown in" if self.by_clicks else ""
-        return f"Best on validation {title_of(self.config.select_key)}{as_they_are}: {self.best}."
+        half = (
+            ", on the half of the queries that no ranker learned from" if len(self.config.alone) < len(self.config.rankers) else ""
+        )
+        return f"Best on validation {title_of(self.config.select_key)}{half}{as_they_are}: {self.best}."
 
     @cached_property
     def by_clicks(self) -> bool:

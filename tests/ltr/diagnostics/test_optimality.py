@@ -125,12 +125,13 @@ RULES = [
 @pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("measure", ["ndcg_5", "map", "p_5"])
 def test_the_certificate_obeys_the_conventions(rules, measure):
-    """Coarse features tie, some labels are missing, some queries have fewer documents than the cutoff or nothing relevant."""
+    """Coarse features tie, some labels are missing, of two queries all; some queries have fewer documents than the cutoff or nothing relevant."""
     queries = make_queries(40, seed=3)
     rng = np.random.default_rng(2)
     features, labels = np.round(queries.features).astype(np.float32), queries.labels.copy()
     labels[: queries.offsets[4]] = 0
     labels[rng.random(len(labels)) < 0.1] = np.nan
+    labels[queries.offsets[5] : queries.offsets[7]] = np.nan
     names = np.array([b"d%d" % k for k in rng.permutation(len(labels))])
     data = canonical(ltr.Queries(features, labels, queries.offsets, documents=names))
     conventions = ltr.Conventions(**{"threshold": 1, **rules})

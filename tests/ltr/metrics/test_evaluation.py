@@ -26,6 +26,15 @@ def test_empty_rule_single_document_and_missing_labels():
     assert one("ndcg", None, [np.nan, 1.0], [2.0, 1.0], unlabelled="condensed") == 1
 
 
+@pytest.mark.parametrize(
+    "rules", [{}, {"empty": "zero"}, {"empty": "one"}, {"short": "zero"}, {"unlabelled": "condensed", "empty": "zero"}], ids=str
+)
+def test_a_query_that_nobody_judged_counts_nothing(rules):
+    """ir_measures and trec_eval average over the queries of the judgments."""
+    for measure, cutoff in (("ndcg", 3), ("map", None), ("p", 1), ("mrr", None)):
+        assert math.isnan(one(measure, cutoff, [np.nan, np.nan], [1.0, 2.0], **rules)), measure
+
+
 def test_tie_rules_of_other_tools():
     labels, scores = np.array([0.0, 2.0]), np.zeros(2)
     assert one("mrr", None, labels, scores) == 0.75
@@ -179,16 +188,17 @@ def test_ranklibs_precision_and_average_precision():
 
 
 def test_documents_at_no_rank_count_as_trec_eval_counts_them():
-    """ir_measures over runs that retrieved some of the judged documents, one query with none of them."""
+    """ir_measures over runs that retrieved some of the judged documents, one query with none of them, and of another nobody judged a document."""
     ir_measures = pytest.importorskip("ir_measures")
     rng = np.random.default_rng(5)
     offsets = np.append(0, np.cumsum(rng.integers(1, 40, 30)))
     labels, scores = rng.integers(0, 4, offsets[-1]), rng.normal(size=offsets[-1])
     scores[rng.random(offsets[-1]) < 0.5] = -np.inf
     scores[offsets[2] : offsets[3]] = -np.inf
+    labels = np.where(np.arange(offsets[-1]) < offsets[1], np.nan, labels)
     query = np.repeat(np.arange(30), np.diff(offsets))
     names = [f"d{k:04}" for k in range(offsets[-1])]
-    qrels = [ir_measures.Qrel(str(q), name, int(label)) for q, name, label in zip(query, names, labels, strict=True)]
+    qrels = [ir_measures.Qrel(str(q), name, int(label)) for q, name, label in zip(query, names, labels, strict=True) if label >= 0]
     run = [
         ir_measures.ScoredDoc(str(q), name, score)
         for q, name, score in zip(query, names, scores, strict=True)
@@ -202,7 +212,7 @@ def test_documents_at_no_rank_count_as_trec_eval_counts_them():
     for name, other in read.items():
         mine = ours[Measure.of(name).key]
         assert mine[2] == 0
-        assert means[other] == pytest.approx(mine.mean()), name
+        assert means[other] == pytest.approx(np.nanmean(mine)), name
 
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "worst"])

@@ -3,14 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tasks.config.reading import parse
 from tasks.evidence.significance import Standings
 from tasks.records import Cell, CellResult, Fold, Trained
 from tasks.report.outcome import RunOutcome, objective_shapes
-from tasks.store.datasets import keep_queries
+from tasks.store.cells import CellFolder
+from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.state import digest_of
+from tasks.store.values import write_values
 from tests.conftest import make_queries
 from tests.ltr.objectives.test_unbiased import judged, pages
 
@@ -70,6 +73,29 @@ def test_objectives_have_weights_where_one_is_scheduled():
     assert shapes["g, objective.1.weight.eta=0.1"].weights == tuple(pytest.approx((1 - w, w)) for w in (0.2, 0.3, 0.4))
     assert shapes["g, objective.1.weight.eta=0.1"].costs == ("logistic", "logistic_near")
     assert shapes["s"].costs == ()
+
+
+def test_rankers_on_others_scores_and_these_are_compared_on_the_queries_that_no_ranker_learned_from(outcome):
+    """`a` owes its mean to the queries that `b` learned from."""
+    config = parse(
+        {
+            "data": {"files": "x"},
+            "rankers": {"a": {"kind": "ranksvm"}, "b": {"kind": "least_squares", "on": ["a"]}},
+            "select": "map",
+        }
+    )
+    easy, hard = [0.9, 0.9, 0.1, 0.1], [0.2, 0.2]
+    for fold in range(2):
+        queries = open_queries(outcome.folds[fold].valid)
+        for name, values in (("a", easy), ("b", hard)):
+            frame = pl.DataFrame({"split": "valid", "query": ["p", "q", "r", "s"][-len(values) :], "map": values})
+            path = CellFolder.of(f"{name}{fold}").values
+            path.parent.mkdir(parents=True)
+            write_values(path, [frame], {}, queries)
+    on_others = replace(outcome, config=config)
+    assert on_others.models["a"].metrics["valid_map"] > on_others.models["b"].metrics["valid_map"]
+    assert on_others.best == "b"
+    assert on_others.summary == "Best on validation MAP, on the half of the queries that no ranker learned from: b."
 
 
 def test_it_is_said_where_the_best_is_so_by_clicks_as_they_are(outcome):
