@@ -8,7 +8,10 @@ from warnings import filterwarnings
 
 # It is made when there is something to put into it (`make_state_folder`).
 filterwarnings("ignore", message="Failed to create the Prefect home directory")
-_STATE = Path(".lambdaflow").absolute()
+try:
+    _STATE = Path(".lambdaflow").absolute()
+except FileNotFoundError:
+    sys.exit("error: the folder that this was started in is gone; change to one that is there")
 
 for _name, _value in {
     "PREFECT_HOME": str(_STATE / "prefect"),

@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     if progress := sys.modules.get("flows.progress"):
         progress.Steps.last_word = None  # that was an earlier command of this process
+    if sys.stdout is None and getattr(given, "json", False):
+        print("error: --json: standard output is closed", file=sys.stderr)
+        return 2
     try:
         return given.command(given)
     except KeyboardInterrupt:

@@ -24,7 +24,7 @@ def _described(error: Exception) -> str:
     if _of_a_server(error):
         print(file=sys.stderr)  # behind what Prefect says of its logs without ending its line
     if (full := _full_disk(error)) is not None:
-        return f"no space left on the device{full and ' for '}{full}: what was trained is kept, make room and run the same command again"
+        return f"no space left on the device{full and ' for '}{full}: what is finished is kept, make room and run the same command again"
     if isinstance(error, ValueError | OSError):
         return str(error).strip()
     if type(error).__module__.startswith("httpx"):

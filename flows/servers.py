@@ -158,19 +158,23 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     address = given or f"http://{HOST}:{prefect_port}/api"
     with steps("starting Prefect's server"):
         from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
-        from prefect.client.schemas.schedules import CronSchedule
         from prefect.deployments.runner import EntrypointType
+        from prefect.server.schemas.schedules import CronSchedule
 
         from flows.leftovers import clear, clear_deployment
         from flows.owners import owner
         from flows.pipeline import run
 
     try:
-        CronSchedule(cron=cron)
+        clock = CronSchedule(cron=cron)
         if len(cron.split()) != 5 and not cron.startswith("@"):
             raise ValueError("a sixth field would be seconds")
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'") from None
+    try:
+        asyncio.run(clock.get_dates(1))
+    except ValueError:
+        raise ConfigError(f"--cron {cron!r}: there is no such day") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
     told = ""
     owner()

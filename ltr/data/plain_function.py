@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.data.masked import unmasked
 from ltr.data.queries import Queries
 from ltr.data.sparse import is_sparse
 
@@ -89,8 +90,8 @@ def numbers_from(name: str, given: object, what: str) -> NDArray[np.float64]:
         ValueError: saying what was expected, for what are no numbers.
     """
     try:
-        values = np.asarray(given)
-        if values.dtype.kind == "c":
+        values = np.asarray(unmasked(given))
+        if values.dtype.kind in "cSU":
             raise TypeError
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):

@@ -25,6 +25,8 @@ PARTS = 10
 FEWEST = 50
 """Sampled documents with a weight without which intervals of skewed gains hold less often than they say."""
 
+NEEDED = 4
+"""Judged documents that leave something to tell an interval from: a mean and two slopes are fitted to them."""
 _NOTHING = 1e-9
 """Of a measure: what rounding leaves."""
 
@@ -96,8 +98,8 @@ def corrected(
         seed: of the parts for cross-fitting.
 
     Raises:
-        ValueError: for shapes that differ, a gain that is infinite, a machine's that is missing, fewer than two sampled documents, or a level
-            that is not between 0 and 1.
+        ValueError: for shapes that differ, a gain that is infinite, a machine's that is missing, fewer than four sampled documents, or a
+            level that is not between 0 and 1.
     """
     if not 0 < level < 1:
         raise ValueError(f"level: {level}; between 0 and 1")
@@ -113,8 +115,8 @@ def corrected(
         raise ValueError("corrected: a gain of people's is infinite")
     judged = ~np.isnan(g)
     n, population = int(judged.sum()), len(w)
-    if n < 2:
-        raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs two")
+    if n < NEEDED:
+        raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs {NEEDED}")
     everywhere, held_out = _calibrated(g, f, kinds, judged, seed)
     own, matters = w[judged], w != 0
     fitted = _total(own * g[judged], np.column_stack((own * held_out, own)), np.array([w @ everywhere, w.sum()]), population, level)
@@ -150,10 +152,11 @@ def _total(sampled: Floats, predictors: Floats, totals: Floats, population: int,
     leverage = 1 / n + ((centred @ inverse) * centred).sum(axis=1)
     s = float(np.sqrt(((left / np.maximum(1 - leverage, 1 / n)) ** 2).sum() / (n - 1)))
     value = float(totals @ slopes + population * (sampled.mean() - predictors.mean(axis=0) @ slopes))
-    degrees = max(n - 1 - predictors.shape[1], 1)
     from scipy import stats
 
-    reach = float(stats.t.ppf(0.5 + level / 2, degrees)) * population * s * np.sqrt(max(1 - n / population, 0) / n)
+    reach = (
+        float(stats.t.ppf(0.5 + level / 2, n - 1 - predictors.shape[1])) * population * s * np.sqrt(max(1 - n / population, 0) / n)
+    )
     return _Total(value, (value - reach, value + reach), slopes, s)
 
 

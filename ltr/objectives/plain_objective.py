@@ -12,6 +12,9 @@ from ltr.data.plain_function import PlainFunction, numbers_from
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats
 
+_LARGEST = 1e100
+"""Gains of splits are squares of sums of forces times weights, and are recorded."""
+
 
 class PlainObjective:
     """``objective(scores, iteration) → (gradient, hessian)``, both ``float64 [documents]``.
@@ -28,7 +31,7 @@ class PlainObjective:
         """Gradient and hessian at `scores`; scores move along the gradient.
 
         Raises:
-            ValueError: where the function does not give two finite numbers for each document, or a curvature below 0.
+            ValueError: where the function does not give two numbers up to 1e100 for each document, or a curvature below 0.
         """
         name, n = self.function.name, len(scores)
         expected = f"(force, curvature), {n} numbers each, one for each document"
@@ -39,9 +42,10 @@ class PlainObjective:
         for what, side in (("force", force), ("curvature", curvature)):
             if side.shape != (n,):
                 raise ValueError(f"{name} gave a {what} of shape {side.shape}; expected {expected}")
-            wrong = ~np.isfinite(side) | (side < 0 if what == "curvature" else False)
+            lowest = 0 if what == "curvature" else -_LARGEST
+            wrong = ~((side >= lowest) & (side <= _LARGEST))
             if wrong.any():
                 row = int(wrong.argmax())
-                rule = "finite and 0 or more" if what == "curvature" else "finite"
+                rule = f"from {lowest:g} to {_LARGEST:g}"
                 raise ValueError(f"{name} gave the {what} {side[row]:g} for document {row}; it has to be {rule}")
         return self.weight * force, self.weight * curvature

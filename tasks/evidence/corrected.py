@@ -13,6 +13,7 @@ from pydantic import Field
 import ltr
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Ints
+from ltr.metrics.prediction_powered import NEEDED
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.machine_labels import CorrectedRun, compared, sums_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
@@ -76,9 +77,9 @@ class Corrected(Evidence):
 
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         judged = sum(int((~np.isnan(_labels(config, open_queries(fold.test))[0])).sum()) for fold in folds)
-        if judged < 2:
+        if judged < NEEDED:
             raise DataError(
-                f"corrected: people judged {number_of(judged, 'test document')} that the machine labelled; an interval needs two"
+                f"corrected: people judged {number_of(judged, 'test document')} that the machine labelled; an interval needs {NEEDED}"
             )
 
     def gather(self, run: Gathering) -> AsPeopleWould:

@@ -33,6 +33,15 @@ def test_no_password_of_an_address_is_shown_or_kept(tmp_path):
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
 
 
+def test_a_folder_that_is_gone_is_told(tmp_path):
+    command = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && {sys.executable} -c 'import flows.cli'"
+    done = subprocess.run(command, shell=True, env=own_environment(), capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr) == (
+        1,
+        b"error: the folder that this was started in is gone; change to one that is there\n",
+    )
+
+
 def test_a_terminal_of_few_letters_and_one_that_is_closed_end_no_command(tmp_path):
     (tmp_path / "Łódź.csv").write_text("query,docid,rating\na,1,2\n")
     command = f"{sys.executable} -m flows.cli judgments Łódź.csv --to trec -o out.qrels"
@@ -40,6 +49,9 @@ def test_a_terminal_of_few_letters_and_one_that_is_closed_end_no_command(tmp_pat
     done = subprocess.run(f"{command} >&-", shell=True, cwd=tmp_path, env=environment, capture_output=True, timeout=120)
     assert done.returncode == 0
     assert done.stderr.removeprefix(b"reading\n") == b"\\u0141\\xf3d\\u017a.csv: 1 query, 1 judgment\n"
+    asked = f"{sys.executable} -m flows.cli compare a b --json >&-"
+    done = subprocess.run(asked, shell=True, cwd=tmp_path, env=environment, capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr) == (2, b"error: --json: standard output is closed\n")
     command = command.replace("out.qrels", "Łódź.qrels")
     done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, b"1 judgment: \\u0141\\xf3d\\u017a.qrels\n")

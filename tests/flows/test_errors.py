@@ -23,7 +23,7 @@ class Unknown(Exception):
         (ValueError(), "error: ValueError\n"),
         (
             OSError(errno.ENOSPC, "No space left on device", "m.npz"),
-            "error: no space left on the device for m.npz: what was trained is kept, make room and run the same command again\n",
+            "error: no space left on the device for m.npz: what is finished is kept, make room and run the same command again\n",
         ),
     ],
 )
@@ -35,4 +35,4 @@ def test_what_is_told(capsys, error, told):
 def test_a_server_that_fails_where_the_disk_is_full(capsys, monkeypatch):
     monkeypatch.setattr(errors.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     errors.tell(httpx.ConnectError("500"))
-    assert "no space left on the device: what was trained is kept" in capsys.readouterr().err
+    assert "no space left on the device: what is finished is kept" in capsys.readouterr().err

@@ -220,6 +220,12 @@ def test_what_is_no_time_is_refused(address, workplace, capsys):
         assert capsys.readouterr().err == error
 
 
+def test_a_day_that_never_comes_is_refused(address, workplace, capsys):
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    assert main(["serve", "c.yaml", "--cron", "0 3 31 2 *"]) == 1
+    assert capsys.readouterr().err.endswith("error: --cron '0 3 31 2 *': there is no such day\n")
+
+
 def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, capsys):
     """In the terminal where `serve` runs; a command says it once, of its own."""
     (workplace / "judged.csv").write_text("query,document,label,color\nq,a,1,red\nq,b,0,blue\n")

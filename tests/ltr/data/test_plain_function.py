@@ -67,8 +67,13 @@ def test_what_are_no_numbers_is_told():
     assert numbers_from("mine", [1, 2], "two").tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="mine gave str; expected two numbers"):
         numbers_from("mine", "few", "two numbers")
-    with pytest.raises(ValueError, match="mine gave ndarray; expected two numbers"):
-        numbers_from("mine", np.array([1 + 1j, 2]), "two numbers")
+    for given in (np.array([1 + 1j, 2]), np.array(["1", "2"])):
+        with pytest.raises(ValueError, match="mine gave ndarray; expected two numbers"):
+            numbers_from("mine", given, "two numbers")
+
+
+def test_what_is_masked_is_missing():
+    assert np.isnan(numbers_from("mine", np.ma.array([1.0, 2.0], mask=[True, False]), "two numbers")).tolist() == [True, False]
 
 
 def test_what_a_function_raises_says_what_it_was_given():

@@ -77,7 +77,7 @@ def test_few_documents_with_a_weight_are_not_trusted():
     ("change", "says"),
     [
         ({"machine": np.array([1.0, np.nan, 0])}, "a document has no gain of the machine's, or no weight"),
-        ({"people": np.array([1.0, np.nan, np.nan])}, "people judged 1 document; an interval needs two"),
+        ({"people": np.array([1.0, np.nan, np.nan])}, "people judged 1 document; an interval needs 4"),
         ({"people": np.array([1.0, np.inf, 0])}, "a gain of people's is infinite"),
         ({"level": 2.0}, "level: 2.0; between 0 and 1"),
         ({"level": np.nan}, "level: nan; between 0 and 1"),
@@ -87,6 +87,16 @@ def test_few_documents_with_a_weight_are_not_trusted():
 def test_what_is_wrong_is_named(change, says):
     with pytest.raises(ValueError, match=says):
         corrected(**{"weights": np.ones(3), "people": np.array([1.0, 0, np.nan]), "machine": np.array([1.0, 0, 1]), **change})
+
+
+def test_as_many_documents_as_are_fitted_leave_nothing_for_an_interval():
+    people, machine, weights = np.full(20, np.nan), np.tile([1.0, 0.0], 10), np.linspace(1, 2, 20)
+    people[:3] = 1, 0, 1
+    with pytest.raises(ValueError, match="people judged 3 documents; an interval needs 4"):
+        corrected(weights, people, machine)
+    people[3] = 1
+    low, high = corrected(weights, people, machine).interval
+    assert high > low
 
 
 @pytest.mark.long
