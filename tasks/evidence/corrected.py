@@ -3,7 +3,7 @@ which of them is better.
 
 People's labels are taken to be a random sample of the documents that the machine labelled (`tasks.evidence.machine_labels`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from pydantic import Field
 import ltr
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Ints
+from ltr.metrics.evaluation import tie_breaker
 from ltr.metrics.prediction_powered import NEEDED
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.machine_labels import CorrectedRun, compared, sums_of
@@ -83,12 +84,13 @@ class Corrected(Evidence):
             )
 
     def gather(self, run: Gathering) -> AsPeopleWould:
-        curve = sums_of(self.measure, run.config.core_conventions)[1]
+        curve, ties = sums_of(self.measure, run.config.core_conventions)[1], run.config.core_conventions.ties
         tests = [open_queries(fold.test) for fold in run.folds]
         n_queries = sum(queries.n_queries for queries in tests)
+        chosen = {name: [trained for trained in run.chosen if trained.ranker == name] for name in run.config.rankers}
         weights = {
-            name: np.concatenate([curve(_ranks(trained)) for trained in run.chosen if trained.ranker == name]) / n_queries
-            for name in run.config.rankers
+            name: np.concatenate([_counts(one, test, curve, ties) for one, test in zip(of_folds, tests, strict=True)]) / n_queries
+            for name, of_folds in chosen.items()
         }
         labels = [_labels(run.config, queries) for queries in tests]
         people, machine = (np.concatenate([pair[k] for pair in labels]) for k in (0, 1))
@@ -107,23 +109,30 @@ register_evidence(Corrected)
 
 
 def _labels(config: RunConfig, queries: Queries) -> tuple[Floats, Floats]:
-    """People's and the machine's labels ``float64 [documents]`` as `_ranks` has them; people's of documents that the machine did not label
-    are left out."""
+    """People's and the machine's labels ``float64 [documents]``; people's of documents that the machine did not label are left out."""
     assert config.data.calibrate is not None
-    order = np.lexsort((queries.position, _query(queries)))
-    machine, people = (queries.sources[name][order] for name in ("machine", config.data.calibrate.people))
+    machine, people = (queries.sources[name] for name in ("machine", config.data.calibrate.people))
     return np.where(np.isnan(machine), np.nan, people), machine
 
 
-def _ranks(trained: Trained) -> Floats:
-    """The rank of each test document, equal scores as they stood in the file; ``float64 [documents]``, by query and place in the file: the data
-    of a ranker upon others are those of the fold in another order."""
+def _counts(trained: Trained, test: Queries, curve: Callable[[Floats], Floats], ties: str) -> Floats:
+    """What each test document's gain counts in a ranker's measure, ``float64 [documents]``: `curve` at its rank, the mean over those of equal
+    scores where these are tied, 0 at no rank. In the order of `test`; the data of a ranker upon others are those of the fold in another."""
     queries = open_queries(trained.cell.data.test)
     scores, query = scores_of(ltr.load(CellFolder.of(trained.result.key).model), queries), _query(queries)
-    order = np.lexsort((queries.position, -scores, query))
-    ranks = np.empty(len(scores))
-    ranks[order] = np.arange(len(scores)) - queries.offsets[query] + 1.0
-    return ranks[np.lexsort((queries.position, query))]
+    breaker = tie_breaker(ties, queries.labels, queries.position, queries.documents)
+    order = np.lexsort((*([breaker] if len(breaker) else []), -scores, query))
+    sorted_scores, sorted_query = scores[order], query[order]
+    own = curve((np.arange(len(scores)) - queries.offsets[sorted_query] + 1).astype(np.float64))
+    if ties == "expected":
+        first = np.append(True, (sorted_query[1:] != sorted_query[:-1]) | (sorted_scores[1:] != sorted_scores[:-1]))
+        starts = np.flatnonzero(first)
+        own = (np.add.reduceat(own, starts) / np.diff(np.append(starts, len(own))))[np.cumsum(first) - 1]
+    counts = np.empty(len(scores))
+    counts[order] = np.where(np.isfinite(sorted_scores), own, 0.0)
+    found = np.empty(len(scores))
+    found[np.lexsort((test.position, _query(test)))] = counts[np.lexsort((queries.position, query))]
+    return found
 
 
 def _query(queries: Queries) -> Ints:

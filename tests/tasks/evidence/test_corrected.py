@@ -61,6 +61,28 @@ def test_a_run_says_what_people_would(workplace):
     assert ltr.Conventions(gain="linear") == outcome.config.core_conventions
 
 
+@pytest.mark.usefixtures("prefect_server")
+def test_equal_scores_and_documents_at_no_rank_count_as_in_every_measure(workplace):
+    """Whatever the order of rows."""
+    written(0.4)
+    table = pl.read_csv("judged.csv").with_columns(
+        good=(pl.col("good") > 1).cast(pl.Int8), poor=pl.when(pl.col("poor") > 4).then(pl.col("poor"))
+    )
+    found = []
+    for frame in (table, table.sample(fraction=1, shuffle=True, seed=3), table.sort("label")):
+        frame.write_csv("judged.csv")
+        config = parse(
+            {**CONFIG, "corrected": {"measure": "p@5"}, "measures": ["p@5:machine"], "conventions": {"empty": "zero", "threshold": 1}}
+        )
+        outcome = run(config)
+        (rows,) = (one.rows for one in outcome.evidence if isinstance(one, AsPeopleWould))
+        found.append(rows)
+        means = outcome.standings.rows
+        for row in rows[:2]:
+            assert row.found.machine == pytest.approx(means[row.run].cells["p_5_machine"].mean)
+    assert found[0] == found[1] == found[2]
+
+
 def test_it_needs_labels_of_people_and_a_sum_over_documents(workplace):
     with pytest.raises(ConfigError, match=r"corrected: data\.calibrate says where people's labels are, and there is none"):
         parse({"data": {"files": "a"}, "corrected": {}})
