@@ -128,7 +128,7 @@ def permutation_importance(
 
 def _values(model: Ranker, queries: Queries, measure: Measure, features: Floats32) -> Floats:
     """The measure of each query, ``float64 [queries]``, with these features in place of its own."""
-    return query_values(str(measure), queries, model.predict(features), model.conventions)
+    return query_values(str(measure), queries, model.ranking_scores(features), model.conventions)
 
 
 def _shuffle(queries: Queries, seeds: tuple[int, ...]) -> Ints:

@@ -25,6 +25,7 @@ from ltr.data.queries import Queries, in_order
 from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
 from ltr.kernels.kernel import Array, Bools, Floats, Floats32
 from ltr.metrics.conventions import Conventions
+from ltr.metrics.evaluation import NOT_RANKED
 from ltr.metrics.measure import Measure
 from ltr.objectives.effective_pairs import Ledger
 from ltr.objectives.terms import Term, Written, terms_from
@@ -317,6 +318,11 @@ class Ranker(Named, ABC):
         """Which documents are in its ranking, ``bool [documents]``, of ``features float32 [documents, features]`` in the order of `names`; None:
         all. The others, such as those that a run did not retrieve, have the lowest scores and are at no rank (`ltr.evaluate`)."""
         return None
+
+    def ranking_scores(self, features: Floats32) -> Floats:
+        """`predict`, and −∞ for what is not `ranked`, as `ltr.evaluate` takes it; ``float64 [documents]``."""
+        scores, ranked = self.predict(features), self.ranked(features)
+        return scores if ranked is None else np.where(ranked, scores, NOT_RANKED)
 
     @property
     def attributed(self) -> str:

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ltr
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, select
 from ltr.diagnostics.why_above import Change, WhyAbove, why_above
+from ltr.metrics.gains import graded
 from tasks.evidence.drawing import colour, svg, titled
 from tasks.records import DataError
 from tasks.store.values import names_of
+from tasks.training.scoring import scores_of
 
 SHOWN = 12
 """Features in a drawing and a table; the others are summed up."""
@@ -82,17 +84,20 @@ def pair_of(
         raise DataError(
             f"no query {query!r} in the data; there are: {', '.join(sorted(names)[:8])}{' …' if len(names) > 8 else ''}"
         )
-    start, end = (int(row) for row in queries.offsets[names.index(query) :][:2])
-    scores, labels = model.predict(queries.features[start:end]), queries.labels[start:end]
+    place = names.index(query)
+    start, end = (int(row) for row in queries.offsets[place:][:2])
+    scores, labels = scores_of(model, select(queries, np.array([place]))), queries.labels[start:end]
     order = np.argsort(-scores, kind="stable")
     if above is None and below is None:
-        chosen = worst_pair(labels, scores) or _first_two(scores[order])
+        chosen = worst_pair(labels, scores, model.conventions) or _first_two(scores[order])
         if chosen is None:
             raise DataError(f"query {query}: all its documents have the same score, or there is only one")
     else:
         chosen = _named(queries, query, (start, end), order, (above, below))
     first, second = chosen
     upper, lower = int(order[first]), int(order[second])
+    if not np.isfinite(scores[lower]):
+        raise DataError(f"query {query}: {_name(queries, start + lower, second)} is at no rank")
     if not scores[upper] > scores[lower]:
         raise DataError(
             f"query {query}: {_name(queries, start + upper, first)} with score {scores[upper]:.6g} does not stand above "
@@ -108,10 +113,11 @@ def pair_of(
     return ShownPair(query, documents[0], documents[1], why)
 
 
-def worst_pair(labels: NDArray[np.float64], scores: NDArray[np.float64]) -> tuple[int, int] | None:
-    """Ranks from 0 of the two documents of a query whose swap would raise its DCG most; None where none would. Gains are 2^label − 1."""
+def worst_pair(labels: NDArray[np.float64], scores: NDArray[np.float64], conventions: ltr.Conventions) -> tuple[int, int] | None:
+    """Ranks from 0 of the two documents of a query whose swap would raise its DCG most, by the conventions' gains; None where none would."""
     order = np.argsort(-scores, kind="stable")[:LOOKED_AT]
-    gains = np.exp2(np.nan_to_num(labels[order])) - 1
+    order = order[np.isfinite(scores[order])]
+    gains = graded(np.nan_to_num(labels[order]), conventions)
     discounts = 1 / np.log2(np.arange(len(order)) + 2)
     rise = (gains[None, :] - gains[:, None]) * (discounts[:, None] - discounts[None, :])
     rise[~(scores[order][:, None] > scores[order][None, :])] = 0
@@ -123,7 +129,7 @@ def worst_pair(labels: NDArray[np.float64], scores: NDArray[np.float64]) -> tupl
 
 def _first_two(scores: NDArray[np.float64]) -> tuple[int, int] | None:
     """The first rank and the next one of a lower score, of scores in falling order."""
-    lower = np.flatnonzero(scores < scores[0])
+    lower = np.flatnonzero((scores < scores[0]) & np.isfinite(scores))
     return (0, int(lower[0])) if len(lower) else None
 
 

@@ -70,7 +70,7 @@ def summary_of(
     names, found = names_of(queries), []
     for k in chosen:
         rows = slice(int(queries.offsets[k]), int(queries.offsets[k + 1]))
-        if worst_pair(queries.labels[rows], scores[rows]):
+        if worst_pair(queries.labels[rows], scores[rows], model.conventions):
             found.append(pair_of(model, queries, names[k], orders=orders).why)
     contributions = np.zeros((len(found), len(model.names)))
     first, nearest = np.zeros(len(model.names), np.int64), np.zeros(len(model.names), np.int64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import ltr
 from ltr.data import letor
 from ltr.data.runs import Form, column_of
+from ltr.metrics.evaluation import NOT_RANKED
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import located
@@ -29,8 +30,9 @@ FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 
 
 def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequence[str] = ()) -> int:
-    """Scores every row of a file, in its order: columns ``query`` and ``document`` where the file has them, and ``score``. A ``.trec``
-    file is a run: ``query Q0 document rank score lambdaflow``, by query and falling score, equal ones as they stand.
+    """Scores every row of a file, in its order: columns ``query`` and ``document`` where the file has them, and ``score``, empty
+    for what is at no rank (`Ranker.ranked`). A ``.trec`` file is a run of the others: ``query Q0 document rank score lambdaflow``, by query
+    and falling score, equal ones as they stand.
 
     Args:
         data: names the columns of tables and the first feature of text; a label is not needed. Features of the names of its `runs` are
@@ -78,7 +80,8 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
 
 def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[np.float32], before: int) -> pl.DataFrame:
     try:
-        return pl.DataFrame({**ids.to_dict(), "score": model.predict(features)})
+        scores = pl.Series("score", model.ranking_scores(features)).replace(NOT_RANKED, None)
+        return pl.DataFrame({**ids.to_dict(), "score": scores})
     except UndefinedScoreError as error:
         raise DataError(f"{path}, row {before + error.row + 1}: {error.why}") from None
     except ValueError as error:
@@ -201,7 +204,11 @@ def trec_run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:
         raise DataError(
             f"{path}: a TREC run names each document once, and document {document!r} of query {query!r} stands in several rows; write .csv instead"
         )
-    ranked = scores.with_row_index("row").sort(["query", "score", "row"], descending=[False, True, False])
+    ranked = (
+        scores.filter(pl.col("score").is_not_null())
+        .with_row_index("row")
+        .sort(["query", "score", "row"], descending=[False, True, False])
+    )
     return ranked.select(
         "query", pl.lit("Q0").alias("q0"), "document", pl.int_range(1, pl.len() + 1).over("query").alias("rank"), "score",
         pl.lit("lambdaflow").alias("run"),

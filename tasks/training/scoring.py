@@ -24,9 +24,8 @@ def scores_of(ranker: ltr.Ranker, queries: Queries) -> NDArray[np.float64]:
     """A ranker's scores of a data set, ``float64 [documents]``; −∞ where a document is in no ranking of its, as one that was judged and not
     retrieved."""
     queries = in_order(queries, ranker.names)
-    ranked = [own for own in (ranker.ranked(queries.features), _retrieved(queries)) if own is not None]
-    scores = ranker.predict(queries.features)
-    return np.where(np.all(ranked, axis=0), scores, NOT_RANKED) if ranked else scores
+    scores, retrieved = ranker.ranking_scores(queries.features), _retrieved(queries)
+    return scores if retrieved is None else np.where(retrieved, scores, NOT_RANKED)
 
 
 def retrieved_only(queries: Queries) -> Queries:

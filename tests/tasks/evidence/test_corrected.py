@@ -72,7 +72,12 @@ def test_equal_scores_and_documents_at_no_rank_count_as_in_every_measure(workpla
     for frame in (table, table.sample(fraction=1, shuffle=True, seed=3), table.sort("label")):
         frame.write_csv("judged.csv")
         config = parse(
-            {**CONFIG, "corrected": {"measure": "p@5"}, "measures": ["p@5:machine"], "conventions": {"empty": "zero", "threshold": 1}}
+            {
+                **CONFIG,
+                "corrected": {"measure": "p@5"},
+                "measures": ["p@5:machine"],
+                "conventions": {"empty": "zero", "threshold": 1},
+            }
         )
         outcome = run(config)
         (rows,) = (one.rows for one in outcome.evidence if isinstance(one, AsPeopleWould))

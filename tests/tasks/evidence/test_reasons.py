@@ -10,6 +10,7 @@ import ltr
 from ltr.data.queries import Queries
 from tasks.evidence.reasons import pair_of, worst_pair
 from tasks.records import DataError
+from tasks.store.values import names_of
 
 LABELS = np.array([0.0, 2.0, np.nan, 1.0, 0.0])
 QUERIES = Queries(
@@ -24,10 +25,10 @@ MODEL = ltr.LeastSquares().fit(QUERIES)
 MODEL = MODEL.moved(np.array([1.0, 0.5]))
 
 
-def brute(labels, scores):
+def brute(labels, scores, gain_of):
     """The pair whose swap raises DCG most, by swapping."""
     order = np.argsort(-scores, kind="stable")
-    gains = 2 ** np.nan_to_num(labels[order]) - 1
+    gains = gain_of(labels[order])
 
     def dcg(gains):
         return (gains / np.log2(np.arange(len(gains)) + 2)).sum()
@@ -42,13 +43,24 @@ def brute(labels, scores):
 
 def test_the_worst_pair_is_the_one_whose_swap_raises_dcg_most():
     rng = np.random.default_rng(0)
-    for _ in range(30):
+    for k in range(60):
         labels, scores = rng.integers(0, 4, 7).astype(float), rng.permutation(7).astype(float)
-        found = worst_pair(labels, scores)
+        rule, gain = (("exp2", lambda own: 2**own - 1), ("linear", lambda own: own))[k % 2]
+        found = worst_pair(labels, scores, ltr.Conventions(gain=rule))
         if found is not None:
-            assert found == brute(labels, scores)
-    assert worst_pair(np.array([2.0, 1.0]), np.array([0.3, 0.1])) is None, "in order"
-    assert worst_pair(np.array([0.0, 1.0]), np.array([0.3, 0.3])) is None, "neither stands above the other"
+            assert found == brute(labels, scores, gain)
+    assert worst_pair(np.array([2.0, 1.0]), np.array([0.3, 0.1]), ltr.Conventions()) is None, "in order"
+    assert worst_pair(np.array([0.0, 1.0]), np.array([0.3, 0.3]), ltr.Conventions()) is None, "neither stands above the other"
+
+
+def test_documents_at_no_rank_are_in_no_pair():
+    queries = Queries(np.array([[3], [np.nan], [1]]), np.array([0.0, 2, 1]), [0, 3], documents=np.array([b"a", b"b", b"c"]))
+    model = ltr.Column("f1").fit(queries)
+    (name,) = names_of(queries)
+    pair = pair_of(model, queries, name)
+    assert (pair.above.name, pair.below.name) == ("a", "c")
+    with pytest.raises(DataError, match=f"query {name}: b is at no rank"):
+        pair_of(model, queries, name, "a", "b")
 
 
 def test_a_pair_in_words_and_values():

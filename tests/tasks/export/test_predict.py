@@ -71,6 +71,21 @@ def test_text_in_parts_and_a_trec_run(workplace, fitted, monkeypatch):
         assert [float(line[4]) for line in own] == sorted((float(line[4]) for line in own), reverse=True)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_what_is_at_no_rank_has_no_score_and_is_in_no_run(workplace, suffix):
+    queries = make_queries(8, n_features=2, seed=3)
+    queries.features[::3, 0] = np.nan
+    frame = frame_of(queries)
+    model = ltr.Column("f1").fit(queries)
+    frame.fill_nan(None).write_csv("a.csv")
+    for output in (f"scores.{suffix}", "run.trec"):
+        assert predict(model, Path("a.csv"), Path(output), Data(files="a.csv")) == queries.n_documents
+    scores = (pl.read_csv if suffix == "csv" else pl.read_parquet)(f"scores.{suffix}")["score"]
+    assert scores.is_null().to_list() == np.isnan(queries.features[:, 0]).tolist()
+    run = [line.split()[2] for line in Path("run.trec").read_text().splitlines()]
+    assert sorted(run) == sorted(frame.filter(scores.is_not_null())["document"].to_list())
+
+
 def test_a_model_on_named_features_reads_text_with_the_same_names(workplace, capsys):
     lines = [f"{k % 2} qid:{k // 5} 1:{k % 7} 2:{k % 3} 3:{k % 2}\n" for k in range(60)]
     (workplace / "a.txt").write_text("".join(lines))
