@@ -240,7 +240,7 @@ class Clock:
     folds: tuple[Fold, ...]
     fresh: bool
     least: int
-    """Cells that are trained whatever the time: one a search."""
+    """Cells that are trained whatever the time: one a search. So are those that a run that was killed had begun: they are found."""
     ended: bool = False
     cells: int = 0
     reserve: dict[str, float] | None = field(default_factory=dict)
@@ -270,8 +270,8 @@ class Clock:
             return True
         if self.config.budget is not None:
             needed = self.used + sum(self.reserve.values())
-            over = self.cells >= self.before.cells if self.before and self.before.ended else needed >= self.config.budget
-            if self.ended or (over and self.cells >= self.least):
+            over = bool(self.before and self.before.ended) or needed >= self.config.budget
+            if self.ended or (over and self.cells >= max(self.least, self.before.cells if self.before else 0)):
                 self.ended = True
                 return False
         self.cells += 1
@@ -280,7 +280,8 @@ class Clock:
     def note(self) -> None:
         """Keeps how far it is."""
         if self.config.budget is not None and not (self.before and self.before.ended):
-            write_budget(self.key, Budget(self.config.budget, round(self.used, 1), self.cells, self.ended))
+            cells = max(self.cells, self.before.cells if self.before else 0)
+            write_budget(self.key, Budget(self.config.budget, round(self.used, 1), cells, self.ended))
 
     @property
     def budget(self) -> Budget | None:

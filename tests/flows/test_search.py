@@ -229,6 +229,36 @@ def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, f
     assert not longer.budget.ended
 
 
+def test_a_search_that_is_killed_within_its_time_finds_all_that_it_had_trained(folds, monkeypatch):
+    """Time goes on by 10 seconds a cell; at the kill the best draw is trained to its end, which takes 30 where it is not."""
+    now, cells, killed_at = [0.0], [0], [0]
+    fit = ltr.LambdaMART.fit
+
+    def timed(*sets, **more):
+        cells[0] += 1
+        if cells[0] == killed_at[0]:
+            raise KeyboardInterrupt
+        now[0] += 10
+        return fit(*sets, **more)
+
+    monkeypatch.setattr("flows.search.monotonic", lambda: now[0])
+    monkeypatch.setattr(ltr.LambdaMART, "fit", timed)
+    monkeypatch.setattr("flows.search._Search.to_finish", property(lambda one: 30.0 * (one.unfinished is not None)))
+    asked = {"rankers": {"trees": CONFIG["rankers"]["trees"]}, "budget": "100s"}
+    with no_folder_of_cells():
+        monkeypatch.setattr("flows.search.core_digest", lambda: "whole")
+        whole = searched(folds, **asked)
+    assert len(whole.cells) >= 4
+    with no_folder_of_cells():
+        monkeypatch.setattr("flows.search.core_digest", lambda: "killed")
+        cells[0], killed_at[0] = 0, 9
+        with pytest.raises(KeyboardInterrupt):
+            searched(folds, **asked)
+        again = searched(folds, **asked)
+    assert plain(again) == plain(whole)
+    assert cells[0] <= 9 + 2
+
+
 def test_what_is_left_of_a_time_is_known_to_the_run_that_goes_on(folds, monkeypatch):
     config = parse({**CONFIG, "budget": "100s"})
     now = [0.0]
@@ -246,6 +276,9 @@ def test_what_is_left_of_a_time_is_known_to_the_run_that_goes_on(folds, monkeypa
     later = Clock(config, folds, False, 0)
     later.reserve["trees"] = 50.0
     now[0] = 102.0
+    assert later.more(), "what the killed run had begun"
+    later.note()
+    assert read_budget(later.key).cells == 1
     assert not later.more(), "what is left is needed to finish the best"
     later.reserve = None
     assert later.more(), "which is under way now"
