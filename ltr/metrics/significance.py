@@ -33,8 +33,12 @@ class Comparison:
         return 95 if self.p_value < 0.05 else 90 if self.p_value < 0.1 else 0
 
 
+_ROUNDING = 1e-12
+"""Of a value: a sum over a ranking is rounded once a document."""
+
+
 def differences(challenger: ArrayLike, baseline: ArrayLike) -> Floats:
-    """Paired differences ``[queries]``; a query where either is NaN (undefined) is left out.
+    """Paired differences ``[queries]``; a query where either is NaN (undefined) is left out, and what rounding leaves of equal values is 0.
 
     Raises:
         ValueError: for arrays of different length, or fewer than two queries in common.
@@ -42,7 +46,8 @@ def differences(challenger: ArrayLike, baseline: ArrayLike) -> Floats:
     a, b = np.asarray(challenger, np.float64), np.asarray(baseline, np.float64)
     if a.shape != b.shape:
         raise ValueError(f"cannot pair {len(a)} queries with {len(b)}")
-    paired = (a - b)[~np.isnan(a - b)]
+    paired = np.where(np.abs(a - b) <= _ROUNDING * np.abs(a), 0.0, a - b)
+    paired = paired[~np.isnan(paired)]
     if len(paired) < 2:
         raise ValueError(f"a paired test needs two queries where both are defined; there are {len(paired)}")
     return paired

@@ -44,6 +44,16 @@ def test_undefined_queries_are_left_out_and_identical_rankers_are_equal():
         paired_t([0.5], [0.5, 0.2])
 
 
+def test_what_rounding_leaves_is_no_difference():
+    """Two rankings of documents with one label have equal measures, of sums in another order."""
+    ones = np.ones(24)
+    found = paired_t(ones, ones - 2.0**-52)
+    assert (found.difference, found.z, found.p_value) == (0.0, 0.0, 1.0)
+    assert randomisation(ones, ones - 2.0**-52) == 1.0
+    assert bootstrap(ones, ones - 2.0**-52) == (0.0, 0.0)
+    assert paired_t(ones, ones - 1e-9).level == 95, "equal everywhere, and more than rounding"
+
+
 def test_p_values_are_uniform_under_the_null():
     rng = np.random.default_rng(1)
     t, r = [], []
