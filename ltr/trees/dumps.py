@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ltr.kernels.kernel import Floats, Floats32
 from ltr.rankers.base import Json
 from ltr.trees.ensemble import Trees
 from ltr.trees.formats import LARGEST, check_names, documents_below, in_float64, shortest
@@ -29,7 +30,7 @@ def _xgboost_tree(tree: Trees, names: Sequence[str]) -> Json:
     n = len(tree.feature)
     with np.errstate(over="ignore"):
         above = np.clip(np.nextafter(tree.threshold, np.float32(np.inf)), -LARGEST, LARGEST)
-    conditions, values = shortest(above), shortest(tree.value)
+    conditions, values = above.astype(np.float64).tolist(), shortest(tree.value)  # exact, for readers in float64 too
     number, depth = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for k in range(n):
         for child, own in ((tree.left[k], 2 * k + 1), (tree.right[k], 2 * k + 2)):
@@ -56,8 +57,8 @@ def _xgboost_tree(tree: Trees, names: Sequence[str]) -> Json:
 
 
 def lightgbm_dump(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
-    """What ``Booster.dump_model()`` of LightGBM holds, without importances: a row goes left where it is ``<=`` the threshold in float64, and
-    a missing value as ``default_left`` says.
+    """What ``Booster.dump_model()`` of LightGBM holds, without importances: a row goes left where it is ``<=`` the threshold in float64 (`_edges`),
+    and a missing value as ``default_left`` says.
 
     Raises:
         ValueError: for a feature name with a space or a character that JSON of LightGBM cannot hold.
@@ -79,8 +80,19 @@ def lightgbm_dump(trees: Trees, names: Sequence[str]) -> dict[str, Json]:
     }
 
 
+def _edges(threshold: Floats32) -> Floats:
+    """The smallest float64 that float32 rounds to more than each threshold: values in float32 are ``<=`` it where they are ``<=`` the threshold, and
+    so they are in Vespa, which reads ``<=`` as ``<`` and rounds the edge to float32."""
+    edges: Floats = np.where(threshold == 0, _ABOVE_0, np.nextafter(in_float64(threshold), np.inf))
+    return edges
+
+
+_ABOVE_0 = 1e-45
+"""Float32 rounds it to its smallest number."""
+
+
 def _lightgbm_tree(number: int, tree: Trees) -> Json:
-    below, edges = documents_below(tree), np.clip(in_float64(tree.threshold), -LARGEST, LARGEST)
+    below, edges = documents_below(tree), np.clip(_edges(tree.threshold), -LARGEST, LARGEST)
     leaves: list[Json] = [
         {"leaf_index": k, "leaf_value": float(value), "leaf_weight": float(count), "leaf_count": int(count)}
         for k, (value, count) in enumerate(zip(tree.value, tree.documents, strict=True))

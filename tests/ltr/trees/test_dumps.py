@@ -41,6 +41,8 @@ def test_lightgbm_dumps_the_same():
         for key, value in mine.items():
             if isinstance(value, dict):
                 assert_alike(value, other[key])
+            elif key == "threshold":
+                assert value == np.nextafter(other[key], np.inf), "for Vespa"
             elif key not in ("leaf_weight", "split_gain"):
                 assert value == other[key], key
         assert mine.get("split_gain", 0) == pytest.approx(other.get("split_gain", 0), rel=1e-5)
@@ -49,6 +51,25 @@ def test_lightgbm_dumps_the_same():
     assert len(written["tree_info"]) == len(theirs["tree_info"]) == ours.n_trees
     for mine, other in zip(written["tree_info"], theirs["tree_info"], strict=True):
         assert_alike(mine, other)
+
+
+def test_neighbouring_numbers_fall_to_the_same_side_in_lightgbm_and_vespa():
+    """Vespa reads ``<=`` as ``<`` and rounds the edge to float32 (its `LightGBMParser` and `fast_forest`); where values are seconds of an epoch,
+    thresholds are values."""
+    rng = np.random.default_rng(0)
+    thresholds = np.concatenate((
+        rng.normal(size=50), np.arange(1.7e9, 1.7e9 + 6400, 128), [0.0, -0.0, 1e-45, -1e-45, 1e-38, -3e38, 16777216.0],
+    )).astype(np.float32)  # fmt: skip
+    for threshold in thresholds:
+        (tree,) = dumps.lightgbm_dump(join([stump(threshold)]), ("a",))["tree_info"]
+        edge = tree["tree_structure"]["threshold"]
+        for value in (np.nextafter(threshold, np.float32(-np.inf)), threshold, np.nextafter(threshold, np.float32(np.inf))):
+            in_lightgbm, in_vespa = float(value) <= edge, value < np.float32(edge)
+            assert in_lightgbm == in_vespa == (value <= threshold), (threshold, value)
+        (xgboost_tree,) = dumps.xgboost_dump(join([stump(threshold)]), ("a",))
+        condition = xgboost_tree["split_condition"]
+        for value in (threshold, np.nextafter(threshold, np.float32(np.inf))):
+            assert (float(value) < condition) == (value < np.float32(condition)) == (value <= threshold)
 
 
 def test_infinite_thresholds_are_json():
