@@ -74,7 +74,12 @@ def read_json_file(path: Path) -> Any:
 def _value(text: str) -> Any:
     """The value that a text of JSON holds; whatever is wrong with it is a JSONDecodeError."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        if "\\ud" in text.lower():
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        raise json.JSONDecodeError("a half of a surrogate pair is no character", text, text.lower().find("\\ud")) from None
     except json.JSONDecodeError:
         raise
     except RecursionError:

@@ -160,7 +160,7 @@ def _plain(name: str) -> str:
 def _of_quepid(path: Path) -> Iterator[Row]:
     require_plain(path)
     with open(path, newline="", encoding="utf-8-sig", errors="backslashreplace") as file:
-        lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
+        lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()], strict=True)
         header = next(lines, [])
         plain = [_plain(name) for name in header]
         places = []
@@ -170,14 +170,26 @@ def _of_quepid(path: Path) -> Iterator[Row]:
                 raise DataError(
                     f"{path}, line 1: no column for the {what}; there are: {', '.join(header[:8])} (Quepid writes query,docid,rating)"
                 )
+            if plain.count(plain[found[0]]) > 1:
+                raise DataError(f"{path}, line 1: two columns are called {header[found[0]]!r}; which is the {what}?")
             places.append(found[0])
-        for fields in lines:
+        for fields in _strictly(path, lines):
             if not fields:
                 continue
+            if any("\n" in field or "\r" in field for field in fields):
+                raise DataError(f"{path}, line {lines.line_num}: a quoted field begins on a line above and ends here")
             if len(fields) != len(header):
                 raise DataError(f"{path}, line {lines.line_num}: {number_of(len(fields), 'field')}; the header names {len(header)}")
             query, document, rating = (fields[k].strip() for k in places)
             yield lines.line_num, query, document, rating
+
+
+def _strictly(path: Path, lines: Any) -> Iterator[list[str]]:
+    """The rows of ``csv.reader``, with the line of what is wrong."""
+    try:
+        yield from lines
+    except csv.Error as error:
+        raise DataError(f"{path}, line {lines.line_num}: {error}: quotes are around a whole field, and doubled within") from None
 
 
 def _of_hello_ltr(path: Path) -> Iterator[Row]:

@@ -38,7 +38,7 @@ COLUMNS = {
 """Of the log; ``interaction`` is the query's id: each is a page."""
 _FARTHEST = 10**9
 """Beyond what a place may be."""
-_READER = 2
+_READER = 3
 """Raised when the reader changes what it makes of the same bytes."""
 
 
@@ -117,7 +117,7 @@ class _Read:
             ),
             query,
         )
-        time = _time(where, line.get("timestamp"))
+        time = _time(where, line.get("timestamp"), self.events[-1].time if self.events else 0.0)
         place = _place(where, object_at(attributes, "position").get("ordinal"))
         if not query or not document:
             self.without["query" if not query else "document"] += 1
@@ -125,10 +125,10 @@ class _Read:
         self.events.append(_Event((session, query), action, document, place, time, text_of(line.get("application"))))
 
 
-def _time(where: str, written: Any) -> float:
-    """Seconds since 1970; 0 for none, so that events without a time stay in their order."""
+def _time(where: str, written: Any, before: float) -> float:
+    """Seconds since 1970; those of the event before for none, so that events without a time stay where they are."""
     if written is None:
-        return 0.0
+        return before
     try:
         if isinstance(written, str) and not written.strip().isdigit():
             moment = datetime.fromisoformat(written.strip())
@@ -188,10 +188,14 @@ def _rows(path: Path) -> tuple[pl.DataFrame, list[str]]:
 
 def _results(events: Sequence[_Event], answer: Sequence[str], bases: dict[str, int]) -> dict[str, tuple[int | None, int]]:
     """The documents of a page: their places from 1, and the order of the last click on each, 0 for none."""
-    found: dict[str, tuple[int | None, int]] = {document: (k, 0) for k, document in enumerate(answer, 1)}
+    found: dict[str, tuple[int | None, int]] = {}
+    for k, document in enumerate(answer, 1):
+        if document:
+            found.setdefault(document, (k, 0))
     clicks = 0
     for event in events:
         place = None if event.place is None else event.place + 1 - bases[event.application]
+        place = place or None  # a 0 where places count from 1
         known, click = found.get(event.document, (None, 0))
         if event.action in CLICKS:
             clicks += 1
@@ -215,7 +219,7 @@ def _bases(events: Iterable[_Event], answers: dict[str, list[str]]) -> dict[str,
     bases = {}
     for application, least in lowest.items():
         zero, one = (shifts[application][base] for base in (0, 1))
-        bases[application] = int(one > zero) if least > 0 and zero + one else min(least, 1)
+        bases[application] = int(one > zero) if zero + one else min(least, 1)
     return bases
 
 

@@ -30,6 +30,7 @@ def test_objects(tmp_path, text, found):
         ("1\n", "x, line 1: '1': no JSON object: a line is an object"),
         ("[" * 100_000 + "\n", "no JSON object: lists within lists, too deep to read"),
         ('{"a": ' + "1" * 5000 + "}\n", "no JSON object: a number has too many digits"),
+        ('{"a": "\\uD83D"}\n', 'x, line 1: \'{"a": "\\\\uD83D"}\': no JSON object: a half of a surrogate pair is no character'),
         ('{"index": {}}\n', None),
         ("", "x: the file is empty"),
     ],

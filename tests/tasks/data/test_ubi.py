@@ -67,6 +67,23 @@ def test_queries_and_events_are_a_session_log(log):
     assert ubi_log(log()) == (path, notes)
 
 
+def test_answers_say_where_places_begin_whatever_strays(log):
+    """One place 0 among many from 1; a document that stands twice in an answer is where it first stood, and a null is none."""
+    answer = ["a", "a", None, "b", "c"]
+    asked = [{"query_id": str(k), "client_id": "c", "user_query": f"q{k}", "query_response_hit_ids": answer} for k in range(5)]
+    clicks = [event("click", str(k), "b", 4, 10 + k, application="shop") for k in range(4)]
+    rows = pl.read_parquet(ubi_log(log([*asked, *clicks, event("click", "4", "c", 0, 99, application="shop")]))[0])
+    assert rows.filter(query="q0").select("document", "click", "rank").rows() == [("a", 0, 1), ("b", 1, 4), ("c", 0, 5)]
+    assert rows.filter(query="q4", click=1).select("document", "rank").rows() == [("c", 5)]
+
+
+def test_an_event_without_a_time_stays_where_it_is(log):
+    asked = {"query_id": "1", "client_id": "c", "user_query": "q", "query_response_hit_ids": ["a", "b"]}
+    events = [event("click", "1", "a", 1, 5000, application="shop"), event("click", "1", "b", 2, None, application="shop")]
+    rows = pl.read_parquet(ubi_log(log([asked, *events]))[0])
+    assert rows.select("document", "click").rows() == [("a", 1), ("b", 2)]
+
+
 def test_clicks_are_counted_as_those_of_any_log(log):
     written = ClickLog(log=log())
     frame, page = open_log(written, ranks=True)
