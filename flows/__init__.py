@@ -60,7 +60,10 @@ def make_state_folder() -> None:
 
     Raises:
         PermissionError: where the working directory cannot be written to.
+        ValueError: where addresses of databases cannot name it.
     """
+    if "?" in str(_STATE):
+        raise ValueError(f"{_STATE.parent}: SQLite's addresses end at a ?; run lambdaflow in a folder without one in its name")
     if _kernels and not _kernels.is_dir():
         _kernels.mkdir(parents=True)
         print(f"compiled kernels are kept in {_kernels} (NUMBA_CACHE_DIR): installation and home are read-only", file=sys.stderr)

@@ -88,7 +88,7 @@ def download_version(address: str, folder: Path) -> Path:
     """The folder of a registered model's own files, below `folder`.
 
     Raises:
-        DataError: where the registry has none at the address.
+        DataError: where the registry has none at the address, or its files are gone.
     """
     opened()
     with fluent():
@@ -96,7 +96,12 @@ def download_version(address: str, folder: Path) -> Path:
             path = mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
         except MlflowException as error:
             raise DataError(f"{address}: {error.message}") from None
-    return Path(path) / "artifacts" / "model"
+    model = Path(path) / "artifacts" / "model"
+    if not (model / "model.json").is_file():
+        raise DataError(
+            f"{address}: MLflow knows it, and its files are no longer where they were written (was the folder of the run that wrote it moved?)"
+        )
+    return model
 
 
 @patient

@@ -42,6 +42,19 @@ def test_a_folder_that_is_gone_is_told(tmp_path):
     )
 
 
+def test_a_folder_that_no_database_can_be_in_is_told(tmp_path):
+    folder = tmp_path / "q?m=1"
+    folder.mkdir()
+    (tmp_path / "c.yaml").write_text("data: {generate: {queries: [4, 4, 4]}}\n")
+    command = [sys.executable, "-m", "flows.cli", "run", "../c.yaml"]
+    done = subprocess.run(command, cwd=folder, env=own_environment(), capture_output=True, timeout=120, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        f"error: {folder}: SQLite's addresses end at a ?; run lambdaflow in a folder without one in its name\n"
+    )
+    assert not list(folder.iterdir()) + [path for path in tmp_path.iterdir() if path not in (folder, tmp_path / "c.yaml")]
+
+
 def test_a_terminal_of_few_letters_and_one_that_is_closed_end_no_command(tmp_path):
     (tmp_path / "Łódź.csv").write_text("query,docid,rating\na,1,2\n")
     command = f"{sys.executable} -m flows.cli judgments Łódź.csv --to trec -o out.qrels"
