@@ -196,7 +196,7 @@ def _read(path: Path, data: Data) -> Rows:
 
 
 def _of_text(path: Path, data: Data) -> Rows:
-    parts, keys, ids, documents = [], [], [], []
+    parts, keys, ids, documents, n_named = [], [], [], [], 0
     for text, lines in text_blocks(path, data.first_feature):
         features = zeros(lines.features.shape, np.float32)
         features[:] = lines.features
@@ -205,10 +205,14 @@ def _of_text(path: Path, data: Data) -> Rows:
             keys.append(lines.query_keys)
             ids.append(letor.cut(text, lines.query_spans))
         spans = lines.document_spans
-        documents.append(letor.cut(text, spans) if (spans[:, 1] > spans[:, 0]).all() else None)
+        has_name = spans[:, 1] > spans[:, 0]
+        n_named += int(has_name.sum())
+        documents.append(letor.cut(text, spans) if has_name.all() else None)
     labels = np.concatenate([part for _, part in parts])
     features = _joined([part for part, _ in parts])
     features, names, notes = _named(path, features, data)
+    if 0 < n_named < len(labels):
+        notes += (f"{path.name}: {len(labels) - n_named:,} of {len(labels):,} lines have no docid, so that no document has an id",)
     named = [part for part in documents if part is not None]
     named_all = np.concatenate(named) if len(named) == len(documents) else None
     if keys:

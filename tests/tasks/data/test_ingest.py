@@ -420,3 +420,13 @@ def test_row_numbers_of_pandas_are_no_feature(workplace, name):
     with pytest.raises(DataError, match=r"x\.csv: a column is named .*, as pandas names its row numbers, which are no feature"):
         ingest.fn([Path("x.csv")], Data(files=["x.csv"]))
     assert open_queries(ingest.fn([Path("x.csv")], Data(files=["x.csv"], ignore=[name])).data).names == ("x",)
+
+
+def test_lines_that_lost_their_ids_are_told(workplace):
+    """As the last line of a file that was cut."""
+    lines = [f"{k % 2} qid:q 1:{k} # docid = d{k}\n" for k in range(5)]
+    (workplace / "whole.txt").write_text("".join(lines))
+    (workplace / "cut.txt").write_text("".join(lines)[:-8])
+    assert ingest.fn([workplace / "whole.txt"], Data(files=["whole.txt"])).notes == ()
+    (note,) = ingest.fn([workplace / "cut.txt"], Data(files=["cut.txt"])).notes
+    assert note == "cut.txt: 1 of 5 lines have no docid, so that no document has an id"
