@@ -176,7 +176,7 @@ def _of_quepid(path: Path) -> Iterator[Row]:
         for fields in _strictly(path, lines):
             if not fields:
                 continue
-            if any("\n" in field or "\r" in field for field in fields):
+            if any("\n" in field for field in fields):
                 raise DataError(f"{path}, line {lines.line_num}: a quoted field begins on a line above and ends here")
             if len(fields) != len(header):
                 raise DataError(f"{path}, line {lines.line_num}: {number_of(len(fields), 'field')}; the header names {len(header)}")

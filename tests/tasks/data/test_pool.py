@@ -41,9 +41,7 @@ def test_judgments_and_runs_are_a_data_set(workplace):
     assert data.sources == [RETRIEVED]
     assert sorted(retrieved_only(queries).documents.tolist()) == [b"a", b"a", b"b", b"u"]
     missing_first = SimpleNamespace(
-        names=queries.names,
-        ranked=lambda features: None,
-        predict=lambda features: np.isnan(features).sum(axis=1).astype(np.float64),
+        names=queries.names, ranking_scores=lambda features: np.isnan(features).sum(axis=1).astype(np.float64)
     )
     assert queries.documents[scores_of(missing_first, queries) == -np.inf].tolist() == [b"n"]
     assert pool.fn(Data(qrels=["qrels"], runs={"bm25": ["r"], "dense": ["s"]}, query="qid", folds=3)) == noted
