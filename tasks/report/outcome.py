@@ -73,9 +73,14 @@ class RunOutcome:
     @cached_property
     def best(self) -> str:
         """The best ranker on validation queries. Where some learned from a half of these, all are judged by the other half."""
-        if len(self.config.alone) < len(self.config.rankers):
+        if self._is_halved:
             return max(means := self._means_on_shared_queries(), key=means.__getitem__)
         return max(self.models, key=lambda name: self.models[name].metrics[f"valid_{self.config.select_key}"])
+
+    @property
+    def _is_halved(self) -> bool:
+        """Whether a ranker on the scores of others learned from a half of the validation queries."""
+        return len(self.config.alone) < len(self.config.rankers)
 
     def _means_on_shared_queries(self) -> dict[str, float]:
         """Each ranker's mean over the validation queries of which all have values, the mean over the folds."""
@@ -132,9 +137,7 @@ class RunOutcome:
     def summary(self) -> str:
         """The result in one sentence."""
         as_they_are = ", of clicks as they are, which favour the order they were shown in" if self.by_clicks else ""
-        half = (
-            ", on the half of the queries that no ranker learned from" if len(self.config.alone) < len(self.config.rankers) else ""
-        )
+        half = ", on the half of the queries that no ranker learned from" if self._is_halved else ""
         return f"Best on validation {title_of(self.config.select_key)}{half}{as_they_are}: {self.best}."
 
     @cached_property
