@@ -78,7 +78,7 @@ def _found(given: argparse.Namespace) -> "list[Finding]":
         queries = open_queries(sets[file])
         found += [Finding("warning", file, note.removeprefix(f"{Path(file).name}: ")) for note in ingested.notes]
         found += [Finding("note", file, note) for note in made[file].notes]
-        found += findings(queries, ingested.split_queries, file, rules.gain, rules.threshold)
+        found += findings(queries, ingested.split_queries, file, rules)
         for earlier, other in seen.items():
             found += shared_queries(other, queries, file, earlier)
         seen[file] = queries

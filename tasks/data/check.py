@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
 from tasks.data.prepare import alike, identities, in_conflict
-from tasks.records import DataError, Finding, Level, number_of
+from tasks.records import RETRIEVED, DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
 
 ALIKE = 0.999
@@ -30,14 +30,15 @@ Say = Callable[[Level, str], None]
 def check(name: str, split_queries: int = 0, label: str = "data", conventions: Conventions | None = None) -> list[Finding]:
     """Findings about a stored data set."""
     rules = conventions or Conventions()
-    return findings(open_queries(name), split_queries, label, rules.gain, rules.threshold)
+    return findings(open_queries(name), split_queries, label, rules)
 
 
 def findings(
-    queries: Queries, split_queries: int = 0, subject: str = "data", gain: str = "exp2", threshold: float = 2
+    queries: Queries, split_queries: int = 0, subject: str = "data", conventions: Conventions | None = None
 ) -> list[Finding]:
     """Everything the doctor has to say about one data set."""
     found: list[Finding] = []
+    rules = conventions or Conventions()
 
     def say(level: Level, text: str) -> None:
         found.append(Finding(level, subject, text))
@@ -54,8 +55,8 @@ def findings(
     if not (np.nan_to_num(labels) > 0).any():
         say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
     else:
-        say(*_relevance(queries, threshold))
-    if gain == "exp2" and (labels > LARGEST_LABEL).any():
+        say(*_relevance(queries, rules.threshold))
+    if rules.gain == "exp2" and (labels > LARGEST_LABEL).any():
         where = _query_of(queries, int(np.flatnonzero(labels > LARGEST_LABEL)[0]))
         say(
             "error",
@@ -67,9 +68,18 @@ def findings(
             "warning",
             f"{number_of(single, 'query')} with one document: nothing to rank, measures count them all the same ({_examples(queries, sizes == 1)})",
         )
-    flat = _per_query(queries, labels, np.fmax.reduceat) == _per_query(queries, labels, np.fmin.reduceat)
-    flat &= sizes > 1
-    if flat.any():
+    sources = [labels, *(values for name, values in queries.sources.items() if name != RETRIEVED)]
+    counted = sources if rules.unlabelled == "condensed" else [np.nan_to_num(values) for values in sources]
+    flat = _with_one_label(queries, labels) & (sizes > 1)
+    if (labels > 0).any() and all(_with_one_label(queries, values).all() for values in counted):
+        say("error", "in every query all documents have the same label: no ranking is better than another")
+    elif all(_with_one_label(queries, values).all() for values in sources):
+        say(
+            "warning",
+            "no query has judged documents of two labels, and what learns from pairs learns nothing without: "
+            "give documents that count as not relevant a label of 0",
+        )
+    elif flat.any():
         say(
             "note", f"{number_of(int(flat.sum()), 'query')} with one label only: no pair to learn from ({_examples(queries, flat)})"
         )
@@ -209,6 +219,13 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[place]
     return ranks
+
+
+def _with_one_label(queries: Queries, labels: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which queries have no two documents with different labels, ``bool [queries]``."""
+    least, most = (_per_query(queries, labels, per) for per in (np.fmin.reduceat, np.fmax.reduceat))
+    same: NDArray[np.bool_] = (least == most) | np.isnan(least)
+    return same
 
 
 def _per_query(queries: Queries, values: NDArray[np.float64], reduceat: Callable[..., NDArray[np.float64]]) -> NDArray[np.float64]:

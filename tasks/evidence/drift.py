@@ -1,7 +1,7 @@
 """Whether data have moved between two runs: a profile is kept of each run's training data, and the next one's is held against it.
 
-By the population stability index Σ (p − q)·ln(p/q) over deciles of the older data and one more bin for missing values, as credit
-scoring has it (Siddiqi 2006): below 0.1 nothing, from 0.25 a shift. Shares are those of half a document more in every bin, so that
+By the population stability index Σ (p − q)·ln(p/q) over deciles of the older data, one more bin on each side of their range and one for
+missing values, as credit scoring has it (Siddiqi 2006): below 0.1 nothing, from 0.25 a shift. Shares are those of half a document more in every bin, so that
 an empty one counts and is not infinite.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ltr.data.queries import Queries
 
 SHIFTED = 0.25
-_BINS = 10
+_BINS, _MOST_LABELS = 10, 50
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Drift:
 def profile(queries: Queries) -> Profile:
     """The profile of a data set."""
     features = {name: _counted(values, _edges(values)) for name, values in _features(queries).items()}
-    labels = {name: _counted(values, np.unique(values[~np.isnan(values)])[:-1][:50]) for name, values in _labels(queries).items()}
+    labels = {name: _counted(values, _each_value(values)) for name, values in _labels(queries).items()}
     return Profile(queries.n_documents, queries.n_queries, features, labels)
 
 
@@ -96,7 +96,17 @@ def shifted(found: Iterable[Drift]) -> list[str]:
 
 def _edges(values: NDArray[Any]) -> NDArray[Any]:
     present = values[~np.isnan(values)]
-    return np.unique(np.quantile(present, np.arange(1, _BINS) / _BINS)) if len(present) else np.empty(0)
+    return _with_ends(present, np.quantile(present, np.arange(1, _BINS) / _BINS)) if len(present) else present
+
+
+def _each_value(values: NDArray[Any]) -> NDArray[Any]:
+    present = values[~np.isnan(values)]
+    return _with_ends(present, np.unique(present)[:_MOST_LABELS]) if len(present) else present
+
+
+def _with_ends(present: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:
+    """The edges and those of the range: nothing of these values is below the first or above the last."""
+    return np.unique([np.nextafter(present.min(), -np.inf), *edges, present.max()])
 
 
 def _counted(values: NDArray[Any], edges: NDArray[Any]) -> Bins:

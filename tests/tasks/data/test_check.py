@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ltr.data.queries import Queries
+from ltr.metrics.conventions import Conventions
 from tasks.data.check import findings, refuse, shared_queries
-from tasks.records import DataError
+from tasks.records import RETRIEVED, DataError
 from tests.conftest import make_queries
 
 
@@ -30,7 +31,7 @@ def test_labels(good):
     big = good.labels.copy()
     big[5] = 31
     assert says(replace(good, labels=big), "error", "label 31")
-    assert not says(replace(good, labels=big), "error", "label 31", gain="linear")
+    assert not says(replace(good, labels=big), "error", "label 31", conventions=Conventions(gain="linear"))
     missing = good.labels.copy()
     missing[3] = np.nan
     assert says(replace(good, labels=missing), "note", "1 document without a label")
@@ -40,7 +41,7 @@ def test_labels_below_the_threshold_are_warned_of(good):
     low = replace(good, labels=np.minimum(good.labels, 1))
     assert says(low, "warning", "no label reaches 2")
     assert says(low, "warning", "count as relevant; set conventions.threshold: 1")
-    assert not says(low, "warning", "no label reaches", threshold=1)
+    assert not says(low, "warning", "no label reaches", conventions=Conventions(threshold=1))
 
 
 def test_what_counts_as_relevant_is_told():
@@ -49,10 +50,10 @@ def test_what_counts_as_relevant_is_told():
     largest = "count a label of 2 or more as relevant (conventions.threshold): label 2, 2 of 8 judged documents, in 1 of 2 queries"
     assert says(queries, "warning", largest)
     assert says(queries, "warning", "the largest label alone: set conventions.threshold: 1 if label 1 is relevant too")
-    assert says(queries, "note", "label 1, 2, 5 of 8 judged documents", threshold=1)
+    assert says(queries, "note", "label 1, 2, 5 of 8 judged documents", conventions=Conventions(threshold=1))
     assert says(replace(queries, labels=labels + 2), "warning", "every document")
     two = replace(queries, labels=np.minimum(labels, 1))
-    assert says(two, "note", "label 1, 5 of 8 judged documents, in 2 of 2 queries", threshold=1)
+    assert says(two, "note", "label 1, 5 of 8 judged documents, in 2 of 2 queries", conventions=Conventions(threshold=1))
     graded = replace(queries, labels=np.array([0.0, 1, 2, 3, 4, np.nan, 1, 0]))
     assert says(graded, "note", "label 2, 3, 4, 3 of 7 judged documents, in 2 of 2 queries")
 
@@ -63,6 +64,22 @@ def test_queries_that_teach_nothing():
     assert says(queries, "warning", "1 query with one document")
     assert says(queries, "note", "1 query with one label only")
     assert says(queries, "warning", "2 queries in several places", split_queries=2)
+
+
+def test_labels_that_put_no_document_above_another(good):
+    same, two_labels = "the same label: no ranking is better", "no query has judged documents of two labels"
+    flat = replace(good, labels=np.full(good.n_documents, 3.0), sources={})
+    assert says(flat, "error", same)
+    assert not says(good, "error", same)
+    assert not says(good, "warning", two_labels)
+    clicks = {"click": np.tile([0.0, 0.5], good.n_documents)[: good.n_documents]}
+    assert not says(replace(flat, sources=clicks), "error", same)
+    assert says(replace(flat, sources={RETRIEVED: clicks["click"]}), "error", same)
+    labels = flat.labels.copy()
+    labels[::2] = np.nan  # as where only relevant documents are listed
+    assert says(replace(flat, labels=labels), "warning", two_labels)
+    assert not says(replace(flat, labels=labels), "error", same)
+    assert says(replace(flat, labels=labels), "error", same, conventions=Conventions(unlabelled="condensed"))
 
 
 def test_features(good):

@@ -14,11 +14,11 @@ def data(features, labels=None, names=("a", "b")):
 
 
 def test_the_index_is_its_formula():
-    """Deciles of 1 … 10 have a document in each bin; the newer data stand in two of them."""
+    """Deciles of 1 … 10 have a document in each bin, and none is below 1 or above 10; the newer data stand in two of the bins."""
     before = data(np.column_stack([np.arange(1, 11), np.zeros(10)]))
     now = data(np.column_stack([np.r_[np.ones(5), np.full(5, 10.0)], np.zeros(10)]))
     (first, second, *_) = drift(profile(before), now)
-    q, p = np.r_[np.full(10, 1.5), 0.5], np.r_[5.5, np.full(8, 0.5), 5.5, 0.5]
+    q, p = np.r_[0.5, np.full(10, 1.5), 0.5, 0.5], np.r_[0.5, 5.5, np.full(8, 0.5), 5.5, 0.5, 0.5]
     q, p = q / q.sum(), p / p.sum()
     assert first.name == "a"
     assert first.index == pytest.approx(((p - q) * np.log(p / q)).sum())
@@ -35,6 +35,22 @@ def test_missing_values_and_labels_are_seen_and_the_same_data_have_not_moved():
     gone[:250, 0] = np.nan
     moved = drift(older, data(gone, np.minimum(labels, 1)))
     assert {entry.name for entry in moved if entry.index >= SHIFTED} == {"a", "label"}
+
+
+def test_what_leaves_the_range_of_the_older_data_has_moved():
+    rng = np.random.default_rng(1)
+    features, labels = np.column_stack([np.exp(rng.normal(size=500)), np.full(500, 5.0)]), rng.integers(0, 4, 500).astype(float)
+    older = profile(data(features, labels))
+
+    def moved(features, labels=labels):
+        return {entry.name for entry in drift(older, data(features, labels)) if entry.index >= SHIFTED}
+
+    longer_tail = np.where(features[:, 0] > np.quantile(features[:, 0], 0.9), 1000 * features[:, 0], features[:, 0])
+    assert moved(np.column_stack([longer_tail, features[:, 1]])) == {"a"}
+    assert moved(features - [100, 0]) == {"a"}
+    assert moved(features - [0, 1]) == moved(features + [0, 1]) == {"b"}
+    assert moved(features, np.where(labels == 3, 9, labels)) == {"label"}
+    assert not moved(np.column_stack([np.exp(rng.normal(size=500)), features[:, 1]]))
 
 
 def test_features_that_come_and_go_are_named():
