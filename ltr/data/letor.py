@@ -22,6 +22,7 @@ from ltr.data.queries import mix
 _POWERS = np.array([10.0**k for k in range(23)])
 _PIECE = 1 << 18
 _WIDEST = 100_000
+_WHOLE = 1 << 24
 _MOST_POWER = 1 << 40
 """More than digits that stand in front of an exponent can make up for."""
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
@@ -67,6 +68,8 @@ class Lines:
     """``[rows, 2]``: begin and end of the query id, bytes of the text."""
     document_spans: NDArray[np.int64]
     """``[rows, 2]``: begin and end of the document id; equal where there is none."""
+    digits_lost: NDArray[np.bool_]
+    """``[features]``: which have whole numbers, such as ids or times, that are too large for the 24 bits of a float32."""
 
 
 def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
@@ -90,13 +93,14 @@ def parse(text: NDArray[np.uint8], first_feature: int = 1) -> Lines:
     labels = np.empty(n_rows)
     keys = np.zeros(n_rows, np.uint64)
     spans = np.zeros((n_rows, 4), np.int64)
+    digits_lost = np.zeros(features.shape[1], np.bool_)
     has_qid = bool(with_qid.sum())
-    wrong = _fill(text, starts, first_rows, first_feature, has_qid, features, labels, keys, spans)
+    wrong = _fill(text, starts, first_rows, first_feature, has_qid, features, labels, keys, spans, digits_lost)
     failed = np.flatnonzero(wrong[:, 0])
     if len(failed):
         rule, start = wrong[failed[0]]
         raise _line_error(text, int(start), int(rule), first_feature)
-    return Lines(features, labels, mix(keys) if has_qid else None, spans[:, :2], spans[:, 2:])
+    return Lines(features, labels, mix(keys) if has_qid else None, spans[:, :2], spans[:, 2:], digits_lost)
 
 
 def key_of(query: bytes) -> np.uint64:
@@ -319,6 +323,7 @@ def _line(
     labels: NDArray[np.float64],
     keys: NDArray[np.uint64],
     spans: NDArray[np.int64],
+    digits_lost: NDArray[np.bool_],
     row: int,
 ) -> int:
     """Reads one line into `row`; returns the number of the rule it breaks, or 0."""
@@ -365,6 +370,8 @@ def _line(
         if index - first_feature >= features.shape[1]:
             return 8 if index - first_feature >= _WIDEST else 5
         features[row, index - first_feature] = value
+        if abs(value) > _WHOLE and value == np.floor(value) and value != features[row, index - first_feature]:
+            digits_lost[index - first_feature] = True
         last = index
         at = _skip_blanks(text, behind, end)
     if _holds_return(text, at, end):
@@ -384,6 +391,7 @@ def _fill(
     labels: NDArray[np.float64],
     keys: NDArray[np.uint64],
     spans: NDArray[np.int64],
+    digits_lost: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     n_pieces = len(starts) - 1
     wrong = np.zeros((n_pieces, 2), np.int64)
@@ -393,7 +401,7 @@ def _fill(
             end = _line_end(text, at, stop)
             body = _skip_blanks(text, at, end)
             if body < end and text[body] != _HASH:
-                rule = _line(text, body, end, first_feature, has_qid, features, labels, keys, spans, row)
+                rule = _line(text, body, end, first_feature, has_qid, features, labels, keys, spans, digits_lost, row)
                 if rule:
                     wrong[piece, 0], wrong[piece, 1] = rule, at
                 row += 1

@@ -196,8 +196,9 @@ def _read(path: Path, data: Data) -> Rows:
 
 
 def _of_text(path: Path, data: Data) -> Rows:
-    parts, keys, ids, documents, n_named = [], [], [], [], 0
+    parts, keys, ids, documents, n_named, digits_lost = [], [], [], [], 0, set[int]()
     for text, lines in text_blocks(path, data.first_feature):
+        digits_lost.update(np.flatnonzero(lines.digits_lost).tolist())
         features = zeros(lines.features.shape, np.float32)
         features[:] = lines.features
         parts.append((features, lines.labels))
@@ -211,6 +212,7 @@ def _of_text(path: Path, data: Data) -> Rows:
     labels = np.concatenate([part for _, part in parts])
     features = _joined([part for part, _ in parts])
     features, names, notes = _named(path, features, data)
+    notes += tuple(f"{path.name}: {_told_lost(names[k], 'whole numbers')} (data.drop: [{names[k]}])" for k in sorted(digits_lost))
     if 0 < n_named < len(labels):
         notes += (f"{path.name}: {len(labels) - n_named:,} of {len(labels):,} lines have no docid, so that no document has an id",)
     named = [part for part in documents if part is not None]
@@ -325,10 +327,12 @@ def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArra
     if not lost.any():
         return []
     example = exact[lost.argmax()]
-    return [
-        f"{path.name}: {name!r} has {number_of(int(lost.sum()), 'whole number')} above {_WHOLE:,} that lose digits in float32, such as "
-        f"{example:.0f}; if they are ids, leave the column out (data.ignore: [{name}])"
-    ]
+    told = _told_lost(name, number_of(int(lost.sum()), "whole number"), f", such as {example:.0f}")
+    return [f"{path.name}: {told} (data.ignore: [{name}])"]
+
+
+def _told_lost(name: str, numbers: str, such_as: str = "") -> str:
+    return f"{name!r} has {numbers} above {_WHOLE:,} that lose digits in float32{such_as}; if they are ids, leave the column out"
 
 
 def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Series:

@@ -74,7 +74,7 @@ def read_json_file(path: Path) -> Any:
 def _value(text: str) -> Any:
     """The value that a text of JSON holds; whatever is wrong with it is a JSONDecodeError."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_object)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
         return value
@@ -82,10 +82,24 @@ def _value(text: str) -> Any:
         raise json.JSONDecodeError("a half of a surrogate pair is no character", text, text.lower().find("\\ud")) from None
     except json.JSONDecodeError:
         raise
+    except _GivenTwiceError as error:
+        raise json.JSONDecodeError(f"the key {str(error)[:40]!r} is given twice", text, 0) from None
     except RecursionError:
         raise json.JSONDecodeError("lists within lists, too deep to read", text, 0) from None
     except ValueError:  # of a whole number with thousands of digits
         raise json.JSONDecodeError("a number has too many digits", text, 0) from None
+
+
+class _GivenTwiceError(ValueError):
+    """A key that an object has twice, of which `json` would keep the last."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Json:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _GivenTwiceError(next(name for k, name in enumerate(names) if name in names[:k]))
+    return made
 
 
 def _no_object(path: Path, number: int, line: str, why: str) -> DataError:

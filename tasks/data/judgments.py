@@ -145,7 +145,11 @@ def _of_workbench(path: Path) -> Iterator[Row]:
                 raise DataError(
                     f"{path}: judgmentRatings[{number}].ratings[{place}]: {_shown(rating)}: it has a docId and a rating"
                 )
-            yield 0, text_of(one.get("query")), text_of(rating["docId"]), text_of(rating["rating"])
+            yield 0, text_of(one.get("query")), text_of(rating["docId"]), _rating(rating["rating"])
+
+
+def _rating(value: Any) -> str:
+    return _shown(value) if isinstance(value, bool | list | dict) else text_of(value)
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Tables: Parquet, CSV and TSV files, read as they are named and not otherwise."""
 
 import csv
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from ltr.data.queries import Queries
 from tasks.config.data_section import Data
-from tasks.records import DataError
+from tasks.records import DataError, number_of
 from tasks.store.state import written_whole
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -34,7 +35,7 @@ def require_plain(path: Path) -> None:
     """Looks at a file's beginning.
 
     Raises:
-        DataError: for an empty file, a compressed one, Parquet of another name, Arrow, and text whose lines end with CR alone.
+        DataError: for an empty file, a compressed one, Parquet of another name, Arrow, UTF-16, and text whose lines end with CR alone.
     """
     with open(path, "rb") as file:
         beginning = file.read(_SAMPLE)
@@ -45,6 +46,8 @@ def require_plain(path: Path) -> None:
             raise DataError(f"{path}: compressed with {kind}; unpack it first")
     if beginning.startswith(b"PAR1") and path.suffix.lower() != ".parquet":
         raise DataError(f"{path}: this is Parquet; rename it to {path.name}.parquet")
+    if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and path.suffix.lower() != ".parquet":
+        raise DataError(f"{path}: this is UTF-16; text is UTF-8")
     if beginning.startswith(b"ARROW1"):
         raise DataError(f"{path}: this is an Arrow file; tables are read from Parquet, CSV and TSV")
     if path.suffix.lower() != ".parquet" and b"\r" in beginning and b"\n" not in beginning:
@@ -81,10 +84,10 @@ def reading(path: Path) -> Iterator[None]:
     except DataError:
         raise
     except (pl.exceptions.PolarsError, OSError) as error:
-        if path.suffix.lower() in SEPARATORS and "more fields" in str(error):
-            refuse_uneven_lines(path)
         if path.suffix.lower() in SEPARATORS and "utf-8" in str(error).lower():
             _refuse_bytes(path)
+        if path.suffix.lower() in SEPARATORS and isinstance(error, pl.exceptions.PolarsError):
+            refuse_uneven_lines(path)
         raise DataError(f"{path}: cannot be read as {path.suffix[1:].lower()}: {str(error).splitlines()[0]}") from None
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # of polars, for damaged files
@@ -165,16 +168,19 @@ def refuse_uneven_lines(path: Path, quoted: bool = True) -> None:
     """polars fills short lines up (where the last column is never empty there is none), and does not say where a long one is.
 
     Raises:
-        DataError: for the first line of a text with fewer or more fields than the header.
+        DataError: for the first line of a text with fewer or more fields than the header, or none.
     """
     separator = SEPARATORS.get(path.suffix.lower(), "\t")
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
-        width = len(next(lines, []))
+        width, begin = len(next(lines, [])), lines.line_num + 1
         for fields in lines:
+            if not fields and width > 1:
+                raise DataError(f"{path}, line {begin}: the line is empty")
             if fields and len(fields) != width:
-                said = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
-                raise DataError(f"{path}, line {lines.line_num}: {said}; the header names {width}")
+                unclosed = " (a quote that begins here ends lines below, or never)" if lines.line_num > begin else ""
+                raise DataError(f"{path}, line {begin}: {number_of(len(fields), 'field')}{unclosed}; the header names {width}")
+            begin = lines.line_num + 1
 
 
 def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int = 0) -> NDArray[np.float64]:

@@ -32,6 +32,11 @@ def test_a_line_with_everything():
     assert lines.query_keys[0] == letor.key_of(b"q7")
 
 
+def test_whole_numbers_that_lose_digits_are_marked():
+    lines = parse("1 qid:1 1:16777217 2:16777216 3:-20000001 4:16777216.5 6:1e9\n0 qid:1 5:99999999\n")
+    assert np.flatnonzero(lines.digits_lost).tolist() == [0, 2, 4]
+
+
 def test_no_newline_at_the_end_no_features_and_feature_zero():
     assert parse("1 qid:1 2:3").features.tolist() == [[0, 3]]
     assert parse("1 qid:1\n0 qid:1").features.shape == (2, 0)

@@ -294,6 +294,10 @@ def test_ids_that_lose_digits_are_told_every_time(workplace):
         (note,) = ingest.fn([workplace / "a.csv"], Data(files=["a.csv"])).notes
         assert "'uid' has 1 whole number above 16,777,216 that lose digits in float32, such as 16777217" in note
 
+    (workplace / "b.txt").write_text("2 qid:1 1:0.5 2:16777216 3:16777217\n0 qid:1 1:16777216.5 2:-1e9 3:16777218\n")
+    (note,) = ingest.fn([workplace / "b.txt"], Data(files=["b.txt"])).notes
+    assert "'f3' has whole numbers above 16,777,216 that lose digits in float32; " in note
+
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(workplace, monkeypatch):
     path = workplace / "a.csv"

@@ -31,6 +31,7 @@ def test_objects(tmp_path, text, found):
         ("[" * 100_000 + "\n", "no JSON object: lists within lists, too deep to read"),
         ('{"a": ' + "1" * 5000 + "}\n", "no JSON object: a number has too many digits"),
         ('{"a": "\\uD83D"}\n', 'x, line 1: \'{"a": "\\\\uD83D"}\': no JSON object: a half of a surrogate pair is no character'),
+        ('{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}\n', "no JSON object: the key 'c' is given twice"),
         ('{"index": {}}\n', None),
         ("", "x: the file is empty"),
     ],

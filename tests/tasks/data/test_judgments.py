@@ -68,6 +68,8 @@ def test_missing_and_repeated_ratings_are_counted(workplace):
         ("w.json", '{"judgmentRatings": [{"query": "a"}]}', "w.json: judgmentRatings[0]: {\"query\": \"a\"}: it has a query and ratings"),
         ("w.json", '{"judgmentRatings": [{"query": "a", "ratings": [{"docId": 1}]}]}', "judgmentRatings[0].ratings[0]: {\"docId\": 1}: it has"),
         ("w.json", '{"judgmentRatings": [{"query": "a", "ratings": [{"docId": 1, "rating": -1}]}]}', "query 'a', document '1': rating '-1'"),
+        ("w.json", '{"judgmentRatings": [{"query": "a", "ratings": [{"docId": 1, "rating": true}]}]}', "query 'a', document '1': rating 'true'"),
+        ("w.json", '{"judgmentRatings": [{"query": "a", "query": "b"}]}', "w.json, line 1: no JSON: the key 'query' is given twice"),
         ("h.txt", "# qid:1: a\n# qid:1: b\n", "h.txt, line 2: '# qid:1: b': qid 1 was 'a' before"),
         ("h.txt", "# qid:1: a\n4 qid:2 # 1\n", "h.txt, line 2: '4 qid:2 # 1': no line '# qid:2: TEXT' above"),
         ("h.txt", "# qid:1: a\n4 qid:1 1\n", "h.txt, line 2: '4 qid:1 1': a judgment is 'GRADE qid:N # DOCUMENT'"),

@@ -154,7 +154,7 @@ def test_what_is_wrong_is_said_and_nothing_written(workplace, fitted, monkeypatc
         (model, "text.csv", "s.csv", "text.csv, row 10: column 'f1' has 'x'"),
         (model, "short.csv", "s.csv", r"short.csv, line 10: \d fields?; the header names 6"),
         (model, "long.csv", "s.csv", "long.csv, line 10: 7 fields; the header names 6"),
-        (model, "blank.csv", "s.csv", "blank.csv, row 9: column 'query' is empty: every row names its query"),
+        (model, "blank.csv", "s.csv", "blank.csv, line 10: the line is empty"),
         (model, "anonymous.parquet", "s.trec", "there is no document id here"),
         (model, "spaced.parquet", "s.trec", "separated by spaces, and the query id 'q 0' has one"),
         (
