@@ -27,9 +27,10 @@ def _described(error: Exception) -> str:
         return f"no space left on the device{full and ' for '}{full}: what is finished is kept, make room and run the same command again"
     if isinstance(error, ValueError | OSError):
         return str(error).strip()
-    if type(error).__module__.startswith("httpx"):
-        where = os.environ.get("PREFECT_API_URL", "its own address")
-        return f"Prefect at {where} does not answer: {error}; what was trained is kept, run the same command again"
+    for one in (error, error.__cause__):
+        if type(one).__module__.startswith("httpx"):
+            where = os.environ.get("PREFECT_API_URL", "its own address")
+            return f"Prefect at {where} does not answer: {one}; what was trained is kept, run the same command again"
     return f"{type(error).__name__}: {error} (--debug shows where)"
 
 

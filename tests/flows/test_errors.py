@@ -36,3 +36,14 @@ def test_a_server_that_fails_where_the_disk_is_full(capsys, monkeypatch):
     monkeypatch.setattr(errors.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     errors.tell(httpx.ConnectError("500"))
     assert "no space left on the device: what is finished is kept" in capsys.readouterr().err
+
+
+def test_a_server_that_does_not_answer(capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    error = RuntimeError("Failed to reach API at http://127.0.0.1:9/api")
+    error.__cause__ = httpx.ConnectError("refused")
+    for one in (error, error.__cause__):
+        errors.tell(one)
+        assert capsys.readouterr().err.strip() == (
+            "error: Prefect at http://127.0.0.1:9/api does not answer: refused; what was trained is kept, run the same command again"
+        )
