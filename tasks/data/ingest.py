@@ -313,7 +313,8 @@ def _of_table(path: Path, data: Data) -> Rows:
     notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern in idle]
     for k, name in enumerate(names):
         exact = codes(frame, name, own) if (own := data.categories.get(name)) else numbers(path, frame, name, data)
-        features[:, k] = exact
+        with np.errstate(over="ignore"):  # infinite as a float32, which `check` refuses
+            features[:, k] = exact
         notes += _lost_digits(path, name, exact, features[:, k])
     weights = numbers(path, frame, data.weight, data) if data.weight else None
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
@@ -323,7 +324,7 @@ def _of_table(path: Path, data: Data) -> Rows:
 
 def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArray[np.float32]) -> list[str]:
     """A sentence where whole numbers, such as ids or times, are too large for the 24 bits that a feature has."""
-    lost = (np.abs(exact) > _WHOLE) & (exact == np.floor(exact)) & (exact != kept)
+    lost = (np.abs(exact) > _WHOLE) & (exact == np.floor(exact)) & (exact != kept) & np.isfinite(kept)
     if not lost.any():
         return []
     example = exact[lost.argmax()]

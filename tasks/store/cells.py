@@ -4,7 +4,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tasks.records import Cell, CellResult, Columns
+from pydantic import TypeAdapter, ValidationError
+
+from tasks.records import Cell, CellResult, Columns, DataError
 from tasks.store import state
 from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, read_json, write_json
@@ -139,13 +141,20 @@ def columns_file(model: Path) -> Path:
 
 
 def read_columns(model: Path) -> Columns | None:
-    """How the files of a model's data were read; None where its folder does not say."""
+    """How the files of a model's data were read; None where its folder does not say.
+
+    Raises:
+        DataError: for a file of another form.
+    """
     path = columns_file(model)
     if not path.is_file():
         return None
-    written = json.loads(path.read_text())
-    categories = {name: tuple(own) for name, own in written.get("categories", {}).items()}
-    return Columns(**{**written, "ignore": tuple(written.get("ignore", ())), "categories": categories})
+    try:
+        return TypeAdapter(Columns).validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"{name}: " for name in first["loc"])
+        raise DataError(f"{path}: {where}{first['msg']}; the file was changed or is damaged") from None
 
 
 def read_curve(path: Path) -> CurveFile | None:

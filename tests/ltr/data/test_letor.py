@@ -33,7 +33,7 @@ def test_a_line_with_everything():
 
 
 def test_whole_numbers_that_lose_digits_are_marked():
-    lines = parse("1 qid:1 1:16777217 2:16777216 3:-20000001 4:16777216.5 6:1e9\n0 qid:1 5:99999999\n")
+    lines = parse("1 qid:1 1:16777217 2:16777216 3:-20000001 4:16777216.5 6:1e9\n0 qid:1 5:99999999 6:1e39 7:-inf\n")
     assert np.flatnonzero(lines.digits_lost).tolist() == [0, 2, 4]
 
 

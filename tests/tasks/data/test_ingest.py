@@ -299,6 +299,14 @@ def test_ids_that_lose_digits_are_told_every_time(workplace):
     assert "'f3' has whole numbers above 16,777,216 that lose digits in float32; " in note
 
 
+def test_numbers_too_large_for_a_feature_are_infinite_and_that_is_all(workplace, recwarn):
+    (workplace / "a.csv").write_text("query,label,a\n1,2,1e39\n1,0,0.1\n")
+    read = ingest.fn([workplace / "a.csv"], Data(files=["a.csv"]))
+    assert not recwarn.list
+    assert not read.notes
+    assert np.isinf(open_queries(read.data).features).sum() == 1
+
+
 def test_a_file_that_changes_while_it_is_read_is_not_kept(workplace, monkeypatch):
     path = workplace / "a.csv"
     path.write_text("query,label,f\n1,2,0.5\n1,0,0.1\n")

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from tasks.records import Cell, CellResult, Fold
+import pytest
+
+from tasks.records import Cell, CellResult, DataError, Fold
 from tasks.store.cells import (
     CellFolder,
     CurveFile,
@@ -10,6 +12,8 @@ from tasks.store.cells import (
     PairsEntry,
     PositionBiasFile,
     cell_key,
+    columns_file,
+    read_columns,
     read_curve,
     read_importance,
     read_pairs,
@@ -58,3 +62,10 @@ def test_the_key_is_of_what_decides_and_not_of_names(workplace):
         replace(CELL, conventions={"ties": "stable"}),
     ]  # fmt: skip
     assert len({key, *map(cell_key, others)}) == 5
+
+
+@pytest.mark.parametrize("written", ['{"query": 5}', "[]", "{", '{"ignore": "a"}'])
+def test_columns_of_another_form_are_refused(tmp_path, written):
+    columns_file(tmp_path).write_text(written)
+    with pytest.raises(DataError, match=r"columns\.json: .*; the file was changed or is damaged"):
+        read_columns(tmp_path)
