@@ -4,10 +4,10 @@ The page has a frame of its own (``page.html``) and puts in the sections that th
 to explore; without scripts it says the same in tables and figures.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jinja2
 from markupsafe import Markup
@@ -29,14 +29,39 @@ from tasks.report.figures import (
 )
 from tasks.report.outcome import RunOutcome, objective_shapes
 from tasks.report.searches import search_figures, search_sentences
+from tasks.store.cells import CellFolder
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of the chosen cells, and of searches, by the names that they have as files of their own."""
+
+    curves: Mapping[str, str]
+    importances: Mapping[str, str]
+    position_biases: Mapping[str, str]
+    searches: Mapping[str, str]
+
+    @classmethod
+    def of(cls, outcome: RunOutcome) -> Self:
+        """Draws them, which takes longer than to write the page."""
+
+        def of_each(kind: str, draw: Callable[[str, Sequence[CellFolder]], str | None]) -> dict[str, str]:
+            return {f"{kind}-{name}": svg for name, folders in outcome.folders.items() if (svg := draw(name, folders))}
+
+        return cls(
+            of_each("curve", curve_figure),
+            of_each("importance", importance_figure),
+            of_each("position-bias", position_bias_figure),
+            search_figures(outcome),
+        )
 
 
 @task(cache_policy=NO_CACHE, name="report", task_run_name="report")
-def write_report(outcome: RunOutcome, path: Path) -> Path:
+def write_report(outcome: RunOutcome, figures: Figures, path: Path) -> Path:
     """Writes the page of a run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(Path(__file__).with_name("page.html").read_text())
-    path.write_text(template.render(**page(outcome)))
+    path.write_text(template.render(**page(outcome, figures)))
     return path
 
 
@@ -63,7 +88,7 @@ class ShownCell:
     remarks: str
 
 
-def page(outcome: RunOutcome) -> Mapping[str, Any]:
+def page(outcome: RunOutcome, figures: Figures) -> Mapping[str, Any]:
     """What the template shows, formatted."""
     standings, config = outcome.standings, outcome.config
     best = {m: best_mean(m, [row.cells[m].mean for row in standings.rows.values()]) for m in standings.measures}
@@ -96,10 +121,10 @@ def page(outcome: RunOutcome) -> Mapping[str, Any]:
         "lost": found.lost(),
         "data": Markup(found.json()),
         "script": Markup(page_script()),
-        "curves": curve_figures(outcome),
-        "figures": training_figures(outcome),
+        "curves": list(figures.curves.values()),
+        "figures": [*training_figures(outcome), *figures.importances.values(), *figures.position_biases.values()],
         "searches": search_sentences(outcome),
-        "search_figures": list(search_figures(outcome).values()),
+        "search_figures": list(figures.searches.values()),
         "at_ends": outcome.at_ends,
         "cells": [_shown_cell(trained, config.select_key, trained.cell.label in chosen) for trained in outcome.cells],
         "select": title_of(config.select_key),
@@ -114,31 +139,21 @@ def table_columns(outcome: RunOutcome) -> list[Column]:
     return [column for found in outcome.evidence if (column := found.column())]
 
 
-def curve_figures(outcome: RunOutcome) -> list[str]:
-    """Curves of the chosen cells, for readers without scripts."""
-    return [figure for name, folders in outcome.folders.items() if (figure := curve_figure(name, folders))]
-
-
 def training_figures(outcome: RunOutcome) -> list[str]:
-    """Measures against what was swept, effective pairs, importances and what was learned of ranks."""
+    """Measures against what was swept, and effective pairs."""
     config, measures = outcome.config, outcome.standings.measures
-    importances = [importance_figure(name, folders) for name, folders in outcome.folders.items()]
-    biases = [position_bias_figure(name, folders) for name, folders in outcome.folders.items()]
     swept = swept_figures(outcome.cells, config.plot_by, measures, config.select_key)
-    drawn = [*swept, *pairs_figures(outcome.cells, measures), *importances, *biases]
-    return [figure for figure in drawn if figure]
+    return [figure for figure in (*swept, *pairs_figures(outcome.cells, measures)) if figure]
 
 
-def write_plots(outcome: RunOutcome, folder: Path) -> list[Path]:
+def write_plots(outcome: RunOutcome, figures: Figures, folder: Path) -> list[Path]:
     """The figures of curves, importances, ranks, searches and evidence as files of their own."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = {f"curve-{name}": curve_figure(name, folders) for name, folders in outcome.folders.items()}
-    figures |= {f"importance-{name}": importance_figure(name, folders) for name, folders in outcome.folders.items()}
-    figures |= {f"position-bias-{name}": position_bias_figure(name, folders) for name, folders in outcome.folders.items()}
-    for found in (search_figures(outcome), *(evidence.figures() for evidence in outcome.evidence)):
-        figures |= found
+    drawn = {**figures.curves, **figures.importances, **figures.position_biases, **figures.searches}
+    for evidence in outcome.evidence:
+        drawn |= evidence.figures()
     paths = []
-    for name, figure in figures.items():
+    for name, figure in drawn.items():
         if figure:
             paths.append(folder / f"{name}.svg")
             paths[-1].write_text(figure)

@@ -12,7 +12,7 @@ from tasks.evidence.protocol import Artifact
 from tasks.evidence.significance import Standings
 from tasks.report.figures import position_bias_lines
 from tasks.report.outcome import RunOutcome
-from tasks.report.page import table_columns, write_plots, write_report
+from tasks.report.page import Figures, table_columns, write_plots, write_report
 from tasks.report.searches import search_curves, search_metrics
 from tasks.store import state
 from tasks.tracking.pages import run_page, shown_at
@@ -22,10 +22,11 @@ from tasks.tracking.tracker import CHOSEN, DIGEST, REFIT, Tracker
 def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     """Writes the report, the parent run's numbers and the Prefect artifact; the report's page."""
     path = report_page(outcome)
-    write_report(outcome, path)
+    figures = Figures.of(outcome)
+    write_report(outcome, figures, path)
     found = [artifact for evidence in outcome.evidence for artifact in evidence.artifacts(path.parent)]
     if not tracker.was_finished:
-        plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, path.parent / "plots")]
+        plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, figures, path.parent / "plots")]
         tags = _tags(outcome)
         tracker.summary(_metrics(outcome), tags, [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
         tracker.show_models(best_keys(outcome, tags))

@@ -15,7 +15,7 @@ from tasks.evidence.significance import standings
 from tasks.records import Cell, CellResult, Fold, Trained
 from tasks.report.explore import QUERIES, RANKED, TOP, QueryValues, Ranking, explored, most_changed, page_script
 from tasks.report.outcome import RunOutcome
-from tasks.report.page import write_report
+from tasks.report.page import Figures, write_report
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.values import table
@@ -142,7 +142,7 @@ def test_nothing_in_the_data_ends_the_element_and_the_same_run_gives_the_same_by
 
 
 def test_the_page_says_it_without_scripts_too(outcome, tmp_path):
-    text = write_report.fn(outcome, tmp_path / "a.html").read_text()
+    text = write_report.fn(outcome, Figures.of(outcome), tmp_path / "a.html").read_text()
     assert text.count("</script>") == 2
     static = re.sub("<script.*?</script>", "", text, flags=re.S)
     (lost,) = explored(outcome).lost()

@@ -9,7 +9,7 @@ from tasks.config.reading import parse
 from tasks.evidence.significance import Mean, PairTest, Standing, Standings
 from tasks.records import Cell, CellResult, Finding, Fold, Trained
 from tasks.report.outcome import RunOutcome
-from tasks.report.page import page, table_columns, write_plots, write_report
+from tasks.report.page import Figures, page, table_columns, write_plots, write_report
 from tasks.store.datasets import keep_queries
 from tests.conftest import make_queries
 from tests.tasks.evidence.samples import CERTIFICATES, CHALLENGE, GUARANTEES, INSPECTIONS, SEGMENTS
@@ -40,8 +40,8 @@ def outcome(workplace):
 
 
 def test_the_page_is_reproducible_and_escaped(outcome, tmp_path):
-    first = write_report.fn(outcome, tmp_path / "a.html").read_bytes()
-    assert write_report.fn(outcome, tmp_path / "b" / "b.html").read_bytes() == first
+    first = write_report.fn(outcome, Figures.of(outcome), tmp_path / "a.html").read_bytes()
+    assert write_report.fn(outcome, Figures.of(outcome), tmp_path / "b" / "b.html").read_bytes() == first
     assert b"<script>alert" not in first
     assert b"&lt;script&gt;" in first
     assert b"a &lt;remark&gt;" in first
@@ -51,13 +51,14 @@ def test_the_page_is_reproducible_and_escaped(outcome, tmp_path):
 
 
 def test_undefined_means_are_dashes(outcome):
-    rows = page(outcome)["rows"]
+    rows = page(outcome, Figures.of(outcome))["rows"]
     assert rows[1]["cells"][0].mean == "–"
     assert rows[0]["cells"][0].best
 
 
 def test_evidence_brings_its_sections_its_column_and_its_files(outcome, tmp_path):
-    text = write_report.fn(outcome, tmp_path / "a.html").read_text()
+    figures = Figures.of(outcome)
+    text = write_report.fn(outcome, figures, tmp_path / "a.html").read_text()
     places = [
         text.index(f"<h2>{title}</h2>") for title in ("Champion", "Guarantee", "Segments", "Local optimality", "λ microscope")
     ]
@@ -66,9 +67,9 @@ def test_evidence_brings_its_sections_its_column_and_its_files(outcome, tmp_path
     assert (column.title, column.words) == ("optimum of NDCG", {"linear": "optimum"})
     assert "<th>optimum of NDCG</th>" in text
     assert '<span class="verdict optimum">optimum</span>' in text
-    names = {path.name for path in write_plots(outcome, tmp_path / "plots")}
+    names = {path.name for path in write_plots(outcome, figures, tmp_path / "plots")}
     assert names >= {"optimality-linear.svg", "frontier-graded.svg", "moves-graded.svg", "measure-by-iteration.svg"}
-    bare = write_report.fn(replace(outcome, evidence=()), tmp_path / "b.html").read_text()
+    bare = write_report.fn(replace(outcome, evidence=()), figures, tmp_path / "b.html").read_text()
     assert "<h2>Champion</h2>" not in bare
     assert "optimum of" not in bare
 
@@ -81,5 +82,5 @@ def test_headings_are_titles_of_measures_with_their_short_names(outcome, tmp_pat
         for name, row in standings.rows.items()
     }
     named = replace(outcome, standings=replace(standings, measures=("err_10", "ndcg_10"), rows=rows))
-    text = write_report.fn(named, tmp_path / "a.html").read_text()
+    text = write_report.fn(named, Figures.of(named), tmp_path / "a.html").read_text()
     assert "<th>Expected reciprocal rank@10<br><small>ERR@10</small></th><th>NDCG@10</th>" in text
