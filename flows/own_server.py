@@ -71,12 +71,13 @@ def begin_own_server() -> OwnServer | None:
 
 
 def use_own_server(begun: OwnServer | None = None) -> None:
-    """Has Prefect talk to a server of this process's own, here and in processes that it starts, unless its settings name one.
+    """Has Prefect talk to a server of this process's own, here and in processes that it starts, unless its settings name one. Flows send
+    it no heartbeats: nobody waits for them, and the end of a flow would wait for the thread that sends them, half a second on average.
 
     Raises:
         OSError: where it does not come up.
     """
-    from prefect.settings import PREFECT_API_URL
+    from prefect.settings import PREFECT_API_URL, get_current_settings
 
     if PREFECT_API_URL.value():
         if begun:
@@ -93,6 +94,7 @@ def use_own_server(begun: OwnServer | None = None) -> None:
         database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
         raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}{_last_word(began)}") from None
     ask_at(own.address, own.password)
+    get_current_settings().flows.heartbeat_frequency = None
 
 
 def _last_word(since: float) -> str:

@@ -22,7 +22,9 @@ from flows import make_state_folder
 make_state_folder()
 from flows.own_server import use_own_server
 use_own_server()
-print(os.environ["PREFECT_API_URL"], flush=True)
+from prefect.settings import get_current_settings
+print(os.environ["PREFECT_API_URL"])
+print("heartbeats:", get_current_settings().flows.heartbeat_frequency, flush=True)
 time.sleep(300)
 """
 
@@ -98,6 +100,7 @@ def test_two_at_once_in_an_empty_folder_both_answer_and_each_ends_with_its_owner
         store.execute("create table mark (x)")
     third = owner_in(tmp_path / "another")
     assert answers(third.stdout.readline().strip())
+    assert third.stdout.readline() == "heartbeats: None\n"
     third.kill()
     third.wait()
     made = [tmp_path / name / ".lambdaflow" / "prefect" / "prefect.db" for name in ("project", "another")]
