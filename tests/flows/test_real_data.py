@@ -56,7 +56,11 @@ def test_lightgbms_example_and_its_own_bar(real_data):
 @pytest.mark.usefixtures("prefect_server")
 def test_ohsumed_configuration(real_data, monkeypatch, request):
     monkeypatch.setenv("LAMBDAFLOW_DATA", str(real_data))
-    less = ["rankers.lambdamart.sweep={learning_rate: [0.05], n_leaves: [5]}", "rankers.linear.sweep={learning_rate: [0.001]}"]
+    less = [
+        "rankers.lambdamart.sweep={learning_rate: [0.05], n_leaves: [5]}",
+        "rankers.linear.sweep={learning_rate: [0.001]}",
+        "rankers.average.of=[{kind: lambdamart, n_trees: 20}, {kind: lambdarank, epochs: 10}]",
+    ]
     config = read(request.config.rootpath / "conf" / "ohsumed.yaml", less)
     outcome = run(config)
     rows = outcome.standings.rows

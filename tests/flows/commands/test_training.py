@@ -21,7 +21,11 @@ def test_a_wrong_configuration_is_one_line_and_leaves_nothing(tmp_path):
     assert said == ["error: c.yaml: unknown key 'ranker'; did you mean rankers?"]
     assert [p.name for p in tmp_path.iterdir()] == ["c.yaml"]
     assert "Traceback" in lambdaflow("run", "c.yaml", "--debug", cwd=tmp_path).stderr
-    assert "c2.yaml: no such file" in lambdaflow("run", "c2.yaml", cwd=tmp_path).stderr
+
+
+def test_a_configuration_that_is_not_there(workplace, capsys):
+    assert main(["run", "c2.yaml"]) == 1
+    assert "c2.yaml: no such file" in capsys.readouterr().err
 
 
 def test_runner_forms(workplace, capsys):
