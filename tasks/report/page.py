@@ -6,6 +6,7 @@ to explore; without scripts it says the same in tables and figures.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,9 +61,13 @@ class Figures:
 def write_report(outcome: RunOutcome, figures: Figures, path: Path) -> Path:
     """Writes the page of a run."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(Path(__file__).with_name("page.html").read_text())
-    path.write_text(template.render(**page(outcome, figures)))
+    path.write_text(_template().render(**page(outcome, figures)))
     return path
+
+
+@cache
+def _template() -> jinja2.Template:
+    return jinja2.Environment(autoescape=True, trim_blocks=True).from_string(Path(__file__).with_name("page.html").read_text())
 
 
 @dataclass(frozen=True)
