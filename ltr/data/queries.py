@@ -117,16 +117,9 @@ class Queries(Named):
             raise ValueError(f"names: {len(self.names)} names for {self.features.shape[1]} features")
         if len({*self.names}) < len(self.names):
             raise ValueError(f"names: two features are called {next(n for n in self.names if self.names.count(n) > 1)!r}")
-        if self.keys is None:
-            rows = self.row_digests
-            put("keys", _distinct(np.add.reduceat(rows, self.offsets[:-1]) if n_documents else rows))
         for name, expected in (("ids", self.n_queries), ("documents", n_documents)):
             if getattr(self, name) is not None:
                 put(name, _ids(name, getattr(self, name), expected))
-        if len(self.keys) != self.n_queries:
-            raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
-        if len(np.unique(self.keys)) < self.n_queries:
-            raise ValueError("keys: two queries have the same key")
         if self.weights is not None:
             put("weights", _numbers("weights", self.weights, np.float64))
             if self.weights.shape != (self.n_queries,) or not is_weight(self.weights).all():
@@ -138,6 +131,12 @@ class Queries(Named):
                 raise ValueError(
                     f"document_weights: one number, 0 or {WEIGHTS}, for each of the {n_documents} documents, and not all 0"
                 )
+        if self.keys is None:
+            put("keys", _keys_of(self))
+        if len(self.keys) != self.n_queries:
+            raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
+        if len(np.unique(self.keys)) < self.n_queries:
+            raise ValueError("keys: two queries have the same key")
         put("attributes", {name: np.asarray(values, np.str_) for name, values in self.attributes.items()})
         for name, said in self.attributes.items():
             if said.shape != (self.n_queries,):
@@ -267,13 +266,32 @@ def chosen(keys: NDArray[np.uint64], share: float, seeds: tuple[int, ...]) -> ND
     return mix(keys ^ salt) < np.uint64(share * 2.0**53) << np.uint64(11)
 
 
-def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Keys that differ: of queries with equal content, the second and later ones have their number mixed in."""
+def _keys_of(queries: Queries) -> NDArray[np.uint64]:
+    """Digests of the features of each query's documents. Of queries with equal ones the second and later have their number mixed in, in
+    the order of a digest of all else that they hold, so that keys differ and do not depend on the order of the queries."""
+    rows, starts = queries.row_digests, queries.offsets[:-1]
+    keys = np.add.reduceat(rows, starts) if len(rows) else rows
     order = np.argsort(keys, kind="stable")
     firsts = np.flatnonzero(np.concatenate(([True], keys[order][1:] != keys[order][:-1])))
+    if len(firsts) < len(keys):
+        held: NDArray[np.uint64] = np.add.reduceat(mix(rows + _label_digests(queries) * _MULTIPLIER), starts)
+        order = np.lexsort((held if queries.weights is None else mix(held ^ queries.weights.view(np.uint64)), keys))
     number = np.empty(len(keys), np.uint64)
     number[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
     return mix(keys + number * _MULTIPLIER)
+
+
+def _label_digests(queries: Queries) -> NDArray[np.uint64]:
+    """64-bit digest of each document's labels of all sources, and of its weight."""
+    left = np.column_stack(
+        [queries.labels, *(queries.sources[name] for name in sorted(queries.sources))]
+        + ([queries.document_weights] if queries.document_weights is not None else [])
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [left.astype(np.float32)]
+        while np.nan_to_num(left := left - parts[-1]).any():
+            parts.append(left.astype(np.float32))
+    return row_digests(np.column_stack(parts))
 
 
 def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:
@@ -360,11 +378,7 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
     """The rows in canonical order, ``[documents]``; None where they are in it."""
     of_document, digests = np.repeat(queries.keys, np.diff(queries.offsets)), queries.row_digests
-    labels = np.column_stack(
-        [queries.labels, *(queries.sources[name] for name in sorted(queries.sources))]
-        + ([queries.document_weights] if queries.document_weights is not None else [])
-    )
-    of_labels = row_digests(labels.astype(np.float32))
+    of_labels = _label_digests(queries)
     return None if _in_order(of_document, digests, of_labels) else np.lexsort((of_labels, digests, of_document))
 
 

@@ -1,5 +1,6 @@
 """Session logs → click labels of judged documents (Svore 2011 section 6): clicks over impressions, of equal or of similar queries."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,9 +74,9 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
         if label.queries == "similar":
             pairs, found = _similar(log, frame, counts, label, judged)
             notes.append(f"label {name!r}: {number_of(found, 'pair')} of similar queries")
-            own = pairs.join(counts, left_on="other", right_on="query").drop("other").group_by("query", "document").sum()
+            own = _summed(pairs.join(counts, left_on="other", right_on="query"), "other")
         clicked, base = pl.col(label.clicks), pl.col("base")
-        mean = counts.select(clicked.sum() / base.sum()).item()
+        mean = int(counts[label.clicks].sum()) / math.fsum(counts["base"])
         tables[name] = (
             own.filter((pl.col("impressions") >= label.min_impressions) & (base > 0))
             .select(
@@ -90,9 +91,14 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
     return tables, notes
 
 
-def _summed(shown: pl.DataFrame) -> pl.DataFrame:
-    """One row a pair of query and document: impressions, clicks by each way of counting, and ``base``, which clicks are divided by."""
-    return shown.group_by("query", "document").agg(pl.col("impressions", *CLICKS, "base").sum())
+def _summed(shown: pl.DataFrame, also_by: str = "rank") -> pl.DataFrame:
+    """One row a pair of query and document: impressions, clicks by each way of counting, and ``base``, which clicks are divided by. `also_by`
+    tells the rows of a pair apart: numbers with fractions are added in its order, whatever that of the rows, and of polars's threads."""
+    ordered = shown.sort("query", "document", also_by)
+    whole = pl.col("impressions", *CLICKS).sum()
+    found = ordered.group_by("query", "document", maintain_order=True).agg(whole, pl.len().alias("rows"))
+    first = np.cumsum(found["rows"].to_numpy()) - found["rows"].to_numpy()
+    return found.drop("rows").with_columns(base=pl.Series(np.add.reduceat(ordered["base"].to_numpy(), first.astype(np.int64))))
 
 
 def _rate(clicked: pl.Expr, shown: pl.Expr, prior: float, mean: float) -> pl.Expr:

@@ -56,16 +56,16 @@ def similar_clicks(clicks: pl.DataFrame, known: pl.Series, threshold: float) -> 
     Args:
         clicks: ``query``, ``document``, ``clicks``, one row a pair.
     """
-    unit = clicks.filter(pl.col("clicks") > 0).with_columns(
-        share=pl.col("clicks") / pl.col("clicks").pow(2).sum().over("query").cast(pl.Float64).sqrt()
-    )
+    count = pl.col("clicks").cast(pl.Int64)
+    unit = clicks.filter(count > 0).with_columns(count, length=count.pow(2).sum().over("query").cast(pl.Float64).sqrt())
+    cosine = pl.col("shared") / (pl.col("length") * pl.col("length_other"))
     return (
         unit.join(known.to_frame("query"), on="query", how="semi")
         .join(unit, on="document", suffix="_other")
         .filter(pl.col("query") != pl.col("query_other"))
-        .group_by("query", "query_other")
-        .agg(cosine=(pl.col("share") * pl.col("share_other")).sum())
-        .filter(pl.col("cosine") >= threshold - _NEARLY)
+        .group_by("query", "query_other", "length", "length_other")
+        .agg(shared=(pl.col("clicks") * pl.col("clicks_other")).sum())
+        .filter(cosine >= threshold - _NEARLY)
         .select("query", other="query_other")
         .sort("query", "other")
     )

@@ -90,7 +90,9 @@ class RunOutcome:
                 read_values(folder.values, "valid").select("query", pl.col(self.config.select_key).alias(name))
                 for name, folder in zip(self.folders, one_fold, strict=True)
             ]
-            of_folds.append(reduce(lambda left, right: left.join(right, on="query"), values).drop("query").mean())
+            of_folds.append(
+                reduce(lambda left, right: left.join(right, on="query", maintain_order="left"), values).drop("query").mean()
+            )
         return pl.concat(of_folds).mean().row(0, named=True)
 
     @property

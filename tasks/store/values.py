@@ -86,13 +86,13 @@ def names_of(queries: Queries) -> list[str]:
 
 def means(frame: pl.DataFrame) -> dict[str, float]:
     """``{split}_{measure}`` → mean over the queries where it is defined; left out where there is none."""
-    averages = frame.group_by("split", maintain_order=True).agg(pl.exclude("split", "query").mean())
-    return {
-        f"{row['split']}_{key}": value
-        for row in averages.iter_rows(named=True)
-        for key, value in row.items()
-        if key != "split" and value is not None
+    values = {
+        f"{split}_{key}": own[key].drop_nulls().to_numpy()
+        for (split,), own in frame.group_by("split", maintain_order=True)
+        for key in frame.columns
+        if key not in ("split", "query")
     }
+    return {name: float(own.mean()) for name, own in values.items() if len(own)}
 
 
 def read_values(path: str | Path, split: str) -> pl.DataFrame:

@@ -195,3 +195,31 @@ def test_the_order_alone_brings_labels_into_canonical_order():
     assert all(np.array_equal(getattr(bare, name), getattr(whole, name)) for name in ("labels", "offsets", "keys", "position"))
     assert canonical_order(whole) is None
     assert reordered(whole, None) is whole
+
+
+def pages(order, labels, **more):
+    """Pages of the same four documents, as clicks on them are kept: in this order, without ids."""
+    rows = (4 * np.asarray(order)[:, None] + np.arange(4)).ravel()
+    features = np.tile(np.arange(8, dtype=np.float32).reshape(4, 2), (len(order), 1))
+    more = {name: values[rows if len(values) == len(rows) else order] for name, values in more.items()}
+    return Queries(features, labels[rows], 4 * np.arange(len(order) + 1), **more)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1 / 3])
+def test_pages_of_the_same_documents_are_the_same_in_any_order(scale):
+    rng = np.random.default_rng(0)
+    labels = 1 + scale * rng.integers(0, 3, 48)
+    for more in ({}, {"weights": rng.integers(1, 3, 12).astype(float)}, {"document_weights": rng.random(48)}):
+        whole = pages(range(12), labels, **more)
+        assert len(np.unique(whole.keys)) == 12
+        for seed in range(5):
+            other = pages(np.random.default_rng(seed).permutation(12), labels, **more)
+            assert other.digest == whole.digest
+        changed = pages(range(12), labels + np.eye(48)[0], **more)
+        assert changed.digest != whole.digest
+
+
+def test_rows_of_equal_features_are_in_the_order_of_labels_that_float32_cannot_tell_apart():
+    features, labels = np.zeros((6, 2), np.float32), 1 + 1e-15 * np.arange(6)
+    found = {Queries(features, np.random.default_rng(k).permutation(labels), [0, 6]).digest for k in range(10)}
+    assert len(found) == 1

@@ -246,3 +246,22 @@ def test_a_log_that_cannot_tell_positions(simulated, tmp_path):
 def test_two_labels_of_one_name():
     with pytest.raises(ValueError, match="two label sources are named 'click'"):
         Data(files=["a.parquet"], sources=["click"], clicks={"log": "l.parquet"})
+
+
+def test_labels_are_the_same_bits_in_any_order_of_the_log(tmp_path):
+    """Of documents that were shown as often at each rank and clicked as often, the labels are equal."""
+    rng = np.random.default_rng(0)
+    pages, query, rank = (axis.ravel() for axis in np.meshgrid(np.arange(6), np.arange(300), np.arange(6), indexing="ij"))
+    shown = pl.DataFrame(
+        {"session": query * 6 + pages, "query": query, "document": (rank + pages) % 6, "rank": rank + 1,
+         "click": (rng.random(len(rank)) < 0.5 / (rank + 1)).astype(int)}
+    )  # fmt: skip
+    found = []
+    for seed in range(4):
+        shown.sample(fraction=1, shuffle=True, seed=seed).write_parquet(tmp_path / "log.parquet")
+        labels = {"unbiased": {"debias": True, "clicks": "all"}, "alike": {"debias": True, "queries": "similar", "by": "clicks"}}
+        found.append(click_tables(ClickLog(log=tmp_path / "log.parquet", more=labels))[0])
+    for name in ("unbiased", "alike"):
+        assert all(one[name].equals(found[0][name]) for one in found)
+    rates = found[0]["unbiased"].group_by("clicks").agg(pl.col("rate").n_unique())
+    assert rates["rate"].to_list() == [1] * rates.height
