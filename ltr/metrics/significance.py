@@ -3,7 +3,8 @@
 Donmez 2009 section 7.2 and Svore 2011 section 6: the mean difference over its standard error, at 95 % and 90 % confidence. They hold it
 against 1.96 and 1.645, which is right for very many queries only: at n = 10 one in eleven equal rankers would be told apart. Here the
 bounds are Student's, so that a mark says what its p-value says. Beside it a randomisation test (Fisher's sign flips; Smucker et al. 2007),
-the bootstrap, Holm's correction for several comparisons, and non-inferiority ("tier one unharmed"). The same seed gives the same p.
+the bootstrap, Holm's correction for several comparisons, and non-inferiority ("tier one unharmed"), whose bounds hold for skewed differences
+of which many are 0 too. The same seed gives the same p.
 """
 
 from collections.abc import Sequence
@@ -35,6 +36,8 @@ class Comparison:
 
 _ROUNDING = 1e-12
 """Of a value: a sum over a ranking is rounded once a document."""
+_NO_SKEW = 1e-6
+"""A skewness that corrects nothing, and that is not divided by."""
 
 
 def differences(challenger: ArrayLike, baseline: ArrayLike) -> Floats:
@@ -128,21 +131,73 @@ class NonInferiority:
 
 
 def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, level: float = 0.95) -> NonInferiority:
-    """One-sided: the lower confidence bound of the mean difference lies above −margin.
+    """One-sided: the lower confidence bound of the mean difference lies above −margin. The bound is Student's, corrected for skewness;
+    where few queries differ it tells no more than how many may.
 
     Raises:
         ValueError: for a negative margin or a level outside (0, 1).
     """
     if not 0 <= margin < np.inf or not 0 < level < 1:
         raise ValueError(f"margin {margin} must not be negative and level {level} lie in (0, 1)")
-    result = paired_t(challenger, baseline)
-    lower = result.difference - student_quantile(level, result.n_queries - 1) * result.standard_error
-    room = result.difference + margin
-    t = room / result.standard_error if result.standard_error > 0 else np.copysign(np.inf, room) if room else 0.0
+    paired = differences(challenger, baseline)
+    lower = _lower_bound(paired, level)
     return NonInferiority(
-        lower > -margin or (margin == 0 and lower == 0), result.difference, lower, margin, level,
-        _beyond(t, result.n_queries - 1),
-    )  # fmt: skip
+        lower > -margin or (margin == 0 and not paired.any()),
+        float(paired.mean()),
+        lower,
+        margin,
+        level,
+        _p_of_loss(paired, margin),
+    )
+
+
+def _enough_differ(paired: Floats) -> bool:
+    """Whether Student's t, corrected for skewness, may be trusted: of 30 differences other than 0, or 8 that are half of all. Of fewer it is
+    wrong up to six times as often as it says, and where none differs it would be sure of everything."""
+    differ = np.count_nonzero(paired)
+    return bool(differ >= 30 or differ >= max(8, len(paired) / 2))
+
+
+def _largest_share(paired: Floats, level: float) -> float:
+    """How much the mean may be at most, either way, as far as the number of queries that differ tells (Clopper and Pearson 1934), each by 1
+    or the largest difference that there is."""
+    from scipy.special import betaincinv
+
+    n, differ = len(paired), int(np.count_nonzero(paired))
+    share = betaincinv(differ + 1, n - differ, level) if differ < n else 1.0
+    return float(share * max(1.0, np.abs(paired).max()))
+
+
+def _skewness(paired: Floats, deviation: float) -> float:
+    n = len(paired)
+    return float(((paired - paired.mean()) ** 3).sum() * n / ((n - 1) * (n - 2)) / deviation**3)
+
+
+def _lower_bound(paired: Floats, level: float) -> float:
+    """One-sided bound of the mean: Student's, by Hall's transformation for skewed values (Hall 1992)."""
+    if not _enough_differ(paired):
+        return -_largest_share(paired, level)
+    n, mean, deviation = len(paired), float(paired.mean()), float(paired.std(ddof=1))
+    if deviation == 0:
+        return mean
+    t, g = student_quantile(level, n - 1) / np.sqrt(n), _skewness(paired, deviation)
+    corrected = 3 / g * (np.cbrt(1 + g * (t - g / (6 * n))) - 1) if abs(g) > _NO_SKEW else t
+    return float(mean - deviation * corrected)
+
+
+def _p_of_loss(paired: Floats, margin: float) -> float:
+    """p-value of a mean loss of `margin` or more, as `_lower_bound` is of a level."""
+    if not _enough_differ(paired):
+        from scipy.special import bdtr
+
+        share = min(margin / max(1.0, np.abs(paired).max()), 1.0)
+        return float(bdtr(int(np.count_nonzero(paired)), len(paired), share))
+    n, deviation = len(paired), float(paired.std(ddof=1))
+    room = float(paired.mean()) + margin
+    if deviation == 0:
+        return float(room <= 0)
+    s, g = room / deviation, _skewness(paired, deviation)
+    return _beyond(float(np.sqrt(n) * (s + g * s**2 / 3 + g**2 * s**3 / 27 + g / (6 * n))), n - 1)
 
 
 @dataclass(frozen=True)
@@ -173,14 +228,14 @@ def lexicographic(
     """
     tiers = []
     for a, b, margin in zip(challenger, baseline, margins, strict=True):
-        result, lower = paired_t(a, b), non_inferior(a, b, margin, level).lower_bound
-        upper = 2 * result.difference - lower
-        if -margin < lower <= upper < margin or lower == upper == 0:
+        paired = differences(a, b)
+        lower, upper = _lower_bound(paired, level), -_lower_bound(-paired, level)
+        if -margin < lower <= upper < margin or (margin == 0 and not paired.any()):
             verdict = "equal"
         elif lower > 0 or upper < 0:
             verdict = "better" if lower > 0 else "worse"
         else:
             verdict = "not worse" if margin > 0 and lower > -margin else "open"
-        tiers.append(Tier(result.difference, lower, upper, margin, verdict))
+        tiers.append(Tier(float(paired.mean()), lower, upper, margin, verdict))
     deciding = next((tier.verdict for tier in tiers if tier.verdict not in ("equal", "not worse")), "open")
     return tiers, deciding

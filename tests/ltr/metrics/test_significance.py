@@ -94,7 +94,7 @@ def test_non_inferiority_keeps_its_level():
     rng = np.random.default_rng(3)
     broken = sum(non_inferior(rng.normal(-0.1, 1, 100), np.zeros(100), margin=0.1).holds for _ in range(400))
     assert broken / 400 < 0.09
-    assert non_inferior(np.full(10, 0.5), np.full(10, 0.5), margin=0.0).holds
+    assert non_inferior(np.full(10, 0.5), np.full(10, 0.5), margin=0.0).holds, "no loss at all, nothing asked for"
     with pytest.raises(ValueError, match="must not be negative"):
         non_inferior([0.1, 0.2], [0.1, 0.2], margin=-1)
     for margin in (np.nan, np.inf):
@@ -102,13 +102,51 @@ def test_non_inferiority_keeps_its_level():
             non_inferior([0.1, 0.2], [0.1, 0.2], margin=margin)
 
 
-def test_non_inferiority_p_is_that_of_a_shifted_t_test():
-    rng = np.random.default_rng(4)
-    a, b = rng.random(30), rng.random(30)
+@pytest.mark.parametrize(
+    ("n", "share", "change"),
+    [
+        (60, 0.02, lambda draws: -draws.uniform(0, 0.5, 60)),
+        (150, 0.05, lambda draws: draws.uniform(-0.3, 0.1, 150)),
+        (400, 0.1, lambda draws: draws.uniform(-0.3, 0.2, 400)),
+        (60, 1.0, lambda draws: 0.1 - draws.exponential(0.15, 60)),
+        (150, 0.35, lambda draws: 0.1 - draws.exponential(0.15, 150)),
+        (20, 0.75, lambda draws: draws.uniform(-0.3, 0.2, 20)),
+    ],
+)
+@pytest.mark.parametrize(("level", "at_most"), [(0.95, 0.075), (0.99, 0.02)])
+def test_non_inferiority_keeps_its_level_where_few_queries_differ_or_losses_are_rare_and_large(n, share, change, level, at_most):
+    draws = np.random.default_rng(7)
+    edge = -share * np.mean([change(draws).mean() for _ in range(2000)])
+    changed = [np.where(draws.random(n) < share, change(draws), 0) for _ in range(3000)]
+    assert np.mean([non_inferior(one, np.zeros(n), edge, level).holds for one in changed]) < at_most
+
+
+def test_of_equal_values_the_number_of_queries_says_how_much_may_be_lost():
+    """None of n queries differs: with 95 % confidence fewer than 1 − .05^(1/n) of all do."""
+    for n in (2, 20, 598, 599):
+        values = np.random.default_rng(n).random(n)
+        found = non_inferior(values, values, margin=0.005)
+        assert found.lower_bound == pytest.approx(0.05 ** (1 / n) - 1)
+        assert found.p_value == pytest.approx(0.995**n)
+        assert found.holds == (found.p_value < 0.05) == (n == 598 or n == 599)
+
+
+def test_non_inferiority_p_is_that_of_a_shifted_t_test_where_nothing_is_skewed():
+    half = np.random.default_rng(4).random(15)
+    a, b = np.concatenate([half, -half]) + 0.02, np.zeros(30)
     found = non_inferior(a, b, margin=0.1)
     assert found.p_value == pytest.approx(stats.ttest_1samp(a - b + 0.1, 0, alternative="greater").pvalue)
-    assert found.holds == (found.p_value < 0.05)
-    assert non_inferior(a, a, margin=0.1).p_value == 0.0
+    assert found.lower_bound == pytest.approx(stats.ttest_1samp(a, 0).confidence_interval(0.9).low)
+
+
+def test_bound_and_p_value_agree():
+    draws = np.random.default_rng(8)
+    for _ in range(200):
+        n = int(draws.integers(2, 120))
+        paired = np.where(draws.random(n) < draws.random(), 0.1 - draws.exponential(0.1, n), 0)
+        margin, level = draws.uniform(0.001, 0.2), draws.uniform(0.8, 0.99)
+        found = non_inferior(paired, np.zeros(n), margin, level)
+        assert found.holds == (found.p_value < 1 - level)
 
 
 def tier(mean, spread=0.1, n=100):
@@ -133,8 +171,8 @@ def test_the_first_tier_that_is_not_equal_decides(first, second, verdicts, compa
     zero = np.zeros(100)
     tiers, found = lexicographic([first, second], [zero, zero], [0.02, 0.0])
     assert ([t.verdict for t in tiers], found) == (verdicts, comparison)
-    assert tiers[0].lower_bound == pytest.approx(first.mean() - stats.t.ppf(0.95, 99) * first.std(ddof=1) / 10)
-    assert tiers[0].upper_bound - tiers[0].difference == pytest.approx(tiers[0].difference - tiers[0].lower_bound)
+    assert tiers[0].lower_bound == non_inferior(first, zero, 0.02).lower_bound
+    assert tiers[0].upper_bound == -non_inferior(-first, zero, 0.02).lower_bound
 
 
 def test_a_model_and_itself_are_not_told_apart():
