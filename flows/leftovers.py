@@ -4,7 +4,7 @@ stands as RUNNING in Prefect and MLflow, and removes half-written files. What an
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from uuid import UUID
@@ -71,6 +71,17 @@ def clear_deployment(deployment: UUID) -> None:
         for run in _unfinished(client, deployment_id=FlowRunFilterDeploymentId(any_=[deployment])):
             if not any(mark.startswith(_TAG) for mark in run.tags):
                 _crash(client, run.id, "its process was killed")
+
+
+def forget_outdated(deployment: UUID, parameters: Mapping[str, Any]) -> None:
+    """Deletes what the clock has set a deployment to run and has not begun, where it is with other parameters than these: the configuration
+    was edited since."""
+    waiting = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+    of = FlowRunFilterDeploymentId(any_=[deployment])
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=waiting, deployment_id=of)):
+            if run.auto_scheduled and run.parameters != parameters:
+                client.delete_flow_run(run.id)
 
 
 def close_in_prefect(is_theirs: Callable[[str], bool], why: str) -> None:

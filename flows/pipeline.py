@@ -7,12 +7,14 @@
 Running it again with the same configuration, data and code finds what is finished and does the rest.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from prefect import flow
-from prefect.runtime import deployment
+from prefect.runtime import deployment, flow_run
 
 import ltr
 import tasks.evidence  # noqa: F401  (registers the kinds of evidence, which are part of the schema)
@@ -86,7 +88,7 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
 @contextmanager
 def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
     """A run that is signed, so that it can be cleared away, and shown; what earlier ones left behind is gone."""
-    with _told_by_the_clock(), without_passwords():
+    with _told_by_the_clock(config.name), without_passwords():
         require_workers(config)
         if deployment.id:
             require_allowed(config)
@@ -96,14 +98,23 @@ def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
 
 
 @contextmanager
-def _told_by_the_clock() -> Iterator[None]:
-    """A run that began by the clock says itself why it failed, where `serve` was started; a command says it of its own."""
+def _told_by_the_clock(name: str) -> Iterator[None]:
+    """A run that began by the clock says itself when it ended and why it failed, where `serve` was started; a command says it of its own."""
+
+    def say(what: str) -> None:
+        if deployment.id:
+            print(
+                f"{datetime.now():%Y-%m-%d %H:%M} {name}, run {flow_run.name or flow_run.id}: {what}", file=sys.stderr, flush=True
+            )
+
     try:
         yield
     except Exception as error:
+        say("failed")
         if deployment.id:
             tell(error)
         raise
+    say("finished")
 
 
 def prepare(under_way: Run) -> Ready:

@@ -157,22 +157,30 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     given = os.environ.get("PREFECT_API_URL")
     address = given or f"http://{HOST}:{prefect_port}/api"
     with steps("starting Prefect's server"):
+        import tzlocal
         from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
         from prefect.deployments.runner import EntrypointType
+        from prefect.schedules import Cron
         from prefect.server.schemas.schedules import CronSchedule
 
-        from flows.leftovers import clear, clear_deployment
+        from flows.leftovers import clear, clear_deployment, forget_outdated
         from flows.owners import owner
         from flows.pipeline import run
 
     try:
-        clock = CronSchedule(cron=cron)
+        zone = tzlocal.get_localzone_name() or "UTC"
+    except LookupError as error:
+        raise ConfigError(
+            f"--cron: the time zone of this machine is not known ({error}); set TZ, such as TZ=Europe/Berlin"
+        ) from None
+    try:
+        clock = CronSchedule(cron=cron, timezone=zone)
         if len(cron.split()) != 5 and not cron.startswith("@"):
             raise ValueError("a sixth field would be seconds")
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'") from None
     try:
-        asyncio.run(clock.get_dates(1))
+        (first,) = asyncio.run(clock.get_dates(1))
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: there is no such day") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
@@ -188,11 +196,16 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 told = f"   (its pages ask for what stands in {where})"
             with steps("starting Prefect's server"):
                 wait_for(address, servers)
-            print(f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\nCtrl-C ends it.", flush=True)
+            print(
+                f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\n"
+                f"next {first:%Y-%m-%d %H:%M} ({zone}). Ctrl-C ends it; the configuration is read once, now.",
+                flush=True,
+            )
             _tell_missing_files(config)
             runner = _runner(config.name)
+            parameters = {"config": config.model_dump(mode="json")}
             deployment = runner.add_flow(
-                run, name=config.name, cron=cron, parameters={"config": config.model_dump(mode="json")},
+                run, name=config.name, schedule=Cron(cron, timezone=zone), parameters=parameters,
                 concurrency_limit=one_at_a_time, entrypoint_type=EntrypointType.MODULE_PATH,
             )  # fmt: skip
             assert isinstance(deployment, UUID)
@@ -200,6 +213,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 signal.signal(number, _end_runs)
             clear_away = partial(clear_deployment, deployment) if not given else clear
             clear_away()
+            forget_outdated(deployment, parameters)
             try:
                 asyncio.run(runner.start())
             finally:

@@ -96,7 +96,7 @@ def _start(
 
 
 def refit(given: argparse.Namespace) -> int:
-    """The run once more, of which everything is found, with one more model."""
+    """The run once more, of which everything is found, with one more model. Who is champion was decided when the run ended."""
     with working(), importing():
         from flows.own_server import begin_own_server
 
@@ -112,6 +112,7 @@ def refit(given: argparse.Namespace) -> int:
     if found.noted(CHOSEN) is None:
         raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
     written = from_yaml(found.download("config.yaml").read_text(), given.run)
+    written.pop("champion", None)
     asked = {"rankers": [ranker] if ranker else [], "of": found.id} | ({"name": given.register} if given.register else {})
     return _start(given, parse(written | {"refit": asked}, given.run), server)
 

@@ -1,6 +1,6 @@
 """Champion and challenger: a run's best model takes the place of the one in use only where it is shown to be better.
 
-Both rank the same test queries, those of the new run. One tier has to rise; of several, the first ones must not fall by more than the
+Both rank the same test queries, those of the new run that the champion did not learn from. One tier has to rise; of several, the first ones must not fall by more than the
 margin, and the first that moves has to rise (`ltr.metrics.significance.lexicographic`; S section 1).
 """
 
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import polars as pl
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from pydantic import Field
 
 import ltr
-from ltr.data.queries import in_order
+from ltr.data.queries import Queries, in_order
 from ltr.metrics import significance
 from tasks.config.ranker_section import read_conventions
 from tasks.config.run_config import RunConfig, register_evidence
@@ -26,7 +27,7 @@ from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_p
 from tasks.evidence.significance import TierResult, tier_results
 from tasks.records import DataError, Fold, Trained, number_of
 from tasks.store.datasets import open_queries
-from tasks.store.values import read_values, table, values_of
+from tasks.store.values import names_of, read_values, table, values_of
 
 if TYPE_CHECKING:
     from tasks.tracking import registry
@@ -139,7 +140,9 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     """
     from tasks.tracking import registry
 
-    own = registry.registered(rule.name, run_id, challenger.result.digest, challenger.cell.columns.categories)
+    cell = challenger.cell
+    learned = open_queries(cell.data.train).keys
+    own = registry.registered(rule.name, run_id, challenger.result.digest, cell.columns.categories, learned)
     champion = registry.version_of(rule.name, registry.CHAMPION)
     while True:
         found = _met(champion, rule, challenger, own)
@@ -190,16 +193,38 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     seen = recoded(in_order(queries, model.names), now, then)
     theirs = table(evaluate(model, seen, [str(m) for m in measures], conventions), queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
+    known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries)
+    if known and len(known) > queries.n_queries - 2:
+        why = f"{version}, learned from {_all_of(known, queries)}; keep some apart from what is trained on (data.test)"
+        return replace(found, verdict="not comparable", why=why, promoted=False)
+    ours, theirs = (frame.filter(~pl.col("query").is_in(known)) for frame in (ours, theirs))
     pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]
     for measure, a, b in zip(measures, *pairs, strict=True):
         if (both := int((~np.isnan(a - b)).sum())) < 2:
-            why = f"{version}: {measure.key} is defined on {both} of {number_of(queries.n_queries, 'test query')}, and a paired test needs 2"
+            n = queries.n_queries - len(known)
+            why = f"{version}: {measure.key} is defined on {both} of {number_of(n, 'test query')}, and a paired test needs 2"
             return replace(found, verdict="not comparable", why=why, promoted=False)
     margins = [rule.margin] * (len(measures) - 1) + [0.0]
     tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level)
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
+    why += f", which learned from {_all_of(known, queries)}: these are left out" if known else ""
     results = tier_results([measure.key for measure in measures], tiers)
     return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
+
+
+def _known_to(champion: "registry.Version", queries: Queries) -> list[str]:
+    """Names of the test queries that the champion learned from."""
+    learned = champion.learned()
+    return (
+        []
+        if learned is None
+        else [name for name, known in zip(names_of(queries), np.isin(queries.keys, learned), strict=True) if known]
+    )
+
+
+def _all_of(known: list[str], queries: Queries) -> str:
+    n = queries.n_queries
+    return f"all {number_of(n, 'test query')}" if len(known) == n else f"{len(known):,} of {number_of(n, 'test query')}"
 
 
 def _listed(tiers: tuple[TierResult, ...]) -> str:

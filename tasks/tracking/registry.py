@@ -1,5 +1,7 @@
 """MLflow's model registry: versions of a named model, and who is its champion."""
 
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,8 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import mlflow
+import numpy as np
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
+from numpy.typing import NDArray
 
 import ltr
 from tasks.records import Columns, DataError
@@ -16,7 +20,7 @@ from tasks.store.cells import read_columns
 from tasks.tracking.tracker import PARENT, fluent, opened, patient
 
 CHAMPION, CHALLENGER = "champion", "challenger"
-PROFILE, EVIDENCE = "profile.json", "champion.json"
+PROFILE, EVIDENCE, LEARNED = "profile.json", "champion.json", "learned-queries.json"
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,15 @@ class Version:
         except (MlflowException, OSError):
             return None
 
+    def learned(self) -> NDArray[np.uint64] | None:
+        """Keys of the queries that it learned from; None where its run does not say."""
+        try:
+            with TemporaryDirectory() as folder:
+                written = json.loads(Path(self.client.download_artifacts(self.run_id, LEARNED, folder)).read_text())
+        except (MlflowException, OSError):
+            return None
+        return np.frombuffer(b64decode(written["keys"]), np.uint64)
+
     @patient
     def set_alias(self, alias: str) -> None:
         """Makes the registry call this version by an alias."""
@@ -63,9 +76,11 @@ class Version:
 
 
 @patient
-def registered(name: str, run_id: str, digest: str, categories: Mapping[str, tuple[str, ...]]) -> Version:
+def registered(
+    name: str, run_id: str, digest: str, categories: Mapping[str, tuple[str, ...]], learned: NDArray[np.uint64]
+) -> Version:
     """The version of the model that a cell's run logged; made once for a digest and the categories of its data's columns, of whose places
-    alone the digest knows, and found afterwards."""
+    alone the digest knows, and found afterwards. Its run says from then on which queries it learned from (`learned`, their keys)."""
     client, _ = opened()
     try:
         client.create_registered_model(name)
@@ -79,6 +94,8 @@ def registered(name: str, run_id: str, digest: str, categories: Mapping[str, tup
     outputs = client.get_run(run_id).outputs
     assert outputs is not None
     model_id = outputs.model_outputs[0].model_id
+    keys = b64encode(np.sort(learned).tobytes()).decode()
+    client.log_text(run_id, json.dumps({"queries": len(learned), "keys": keys}), LEARNED)
     with fluent():
         made = client.create_model_version(name, f"models:/{model_id}", run_id, tags={"digest": digest}, model_id=model_id)
     return _version(client.get_model_version(name, made.version), client)

@@ -43,7 +43,7 @@ def find_cell(reference: str) -> Tracked:
     if not fold and len(keys) > 1:
         raise DataError(
             f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}, "
-            f"or train it on all data: lambdaflow refit {run.id[:8]}:{ranker}"
+            f"or train it on all data, as a run of its own: lambdaflow refit {run.id[:8]}:{ranker}"
         )
     key = keys[int(fold or 1) - 1]
     found = next((cell for cell in run.children() if cell.tags.get(CELL_KEY) == key), None)

@@ -2,6 +2,8 @@
 served by the command line and by a worker of a process work pool."""
 
 import json
+import os
+import re
 import signal
 import socket
 import sqlite3
@@ -15,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.flows import load_flow_from_entrypoint
@@ -81,12 +84,16 @@ def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, wor
         """The clock is not waited for."""
 
     monkeypatch.setattr(Runner, "start", at_once)
+    monkeypatch.setattr("tzlocal.get_localzone_name", lambda: "Asia/Kolkata")
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
-    assert f"every-minute: 15 3 * * *, at {address.removesuffix('/api')}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"every-minute: 15 3 * * *, at {address.removesuffix('/api')}" in said
+    assert re.search(r"next 20\d\d-\d\d-\d\d 03:15 \(Asia/Kolkata\)", said)
     with get_client(sync_client=True) as client:
         stored = client.read_deployment_by_name(f"{flows.pipeline.run.name}/every-minute")
-    assert [str(schedule.schedule.cron) for schedule in stored.schedules] == ["15 3 * * *"]
+    ((cron, zone),) = [(schedule.schedule.cron, schedule.schedule.timezone) for schedule in stored.schedules]
+    assert (cron, zone) == ("15 3 * * *", "Asia/Kolkata")
     assert stored.global_concurrency_limit.limit == 1
     assert stored.concurrency_options.collision_strategy == ConcurrencyLimitStrategy.ENQUEUE
     assert stored.parameter_openapi_schema["definitions"]["RunConfig"]["properties"]["scale"]["maximum"] == 1
@@ -95,6 +102,33 @@ def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, wor
     with sqlite3.connect(workplace / "mlruns" / "mlflow.db") as store:
         statuses = store.execute("select name, status from runs").fetchall()
     assert sorted(statuses) == [("every-minute", "FINISHED"), ("linear", "FINISHED")]
+
+
+def test_what_waits_with_an_older_configuration_is_forgotten(address, workplace, monkeypatch):
+    async def at_once(self):
+        """The clock is not waited for."""
+
+    monkeypatch.setattr(Runner, "start", at_once)
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name(f"{flows.pipeline.run.name}/every-minute").id
+        by_hand, by_the_clock, as_edited = (client.create_flow_run_from_deployment(deployment).id for _ in range(3))
+        edited = {**SMALL, "measures": ["map"]}
+        with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
+            scheduled, parameters = (
+                "update flow_run set auto_scheduled = 1 where id = ?",
+                "update flow_run set parameters = ? where id = ?",
+            )
+            store.executemany(scheduled, [(str(by_the_clock),), (str(as_edited),)])
+            config = parse(edited).model_dump(mode="json")
+            store.execute(parameters, (json.dumps({"config": config}), str(as_edited)))
+        (workplace / "c.yaml").write_text(yaml.safe_dump(edited))
+        assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+        of = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment]))
+        left = {run.id for run in client.read_flow_runs(flow_run_filter=of)}
+    assert left >= {by_hand, as_edited}
+    assert by_the_clock not in left
 
 
 def test_the_nightly_deployment_is_of_the_flow_and_a_configuration():

@@ -1,9 +1,12 @@
 """Three runs and one registered model: the first is champion, a better one takes its place, a worse one stays challenger."""
 
+import re
+
 import numpy as np
 import pytest
 from mlflow.tracking import MlflowClient
 
+from flows.cli import main
 from flows.pipeline import run
 from tasks.config.reading import parse
 from tasks.evidence import champion as champion_module
@@ -165,3 +168,39 @@ def test_one_defined_test_query_compares_nothing(prefect_server, workplace):
     found = challenge({"today": {"kind": "column", "feature": "f1"}}, data=data)
     assert (found.verdict, found.promoted) == ("not comparable", False)
     assert "ndcg_10 is defined on 1 of 3 test queries, and a paired test needs 2" in found.text()
+
+
+def test_a_champion_is_not_met_on_queries_that_it_learned_from(prefect_server, workplace):
+    """The second run cuts the same queries anew, so that most test queries were trained on by the first; the third tests on none else."""
+    rng = np.random.default_rng(3)
+    lines = ["query,label,a,b"]
+    for query in range(60):
+        a, b, noise = rng.normal(size=(3, 8))
+        lines += [f"q{query},{int(np.clip(x + n + 1, 0, 3))},{x:.3f},{y:.3f}" for x, y, n in zip(a, b, noise, strict=True)]
+    (workplace / "judged.csv").write_text("\n".join(lines) + "\n")
+    overfitted = {"trees": {**GOOD["trees"], "min_docs_in_leaf": 1, "n_leaves": 31, "stop_on": None}}
+    files = {"data": {"files": "judged.csv"}}
+    assert challenge(overfitted, **files).verdict == "first"
+    found = challenge(GOOD, **files, seed=2)
+    assert found.verdict in ("open", "better")
+    assert re.search(r"version 1, which learned from \d+ of 12 test queries: these are left out$", found.why)
+    (workplace / "test.csv").write_text("\n".join(lines) + "\n")
+    MlflowClient(tracking_uri()).set_registered_model_alias("search", "champion", "1")
+    refitted = run(configured(GOOD, **files, seed=2, champion=None, refit={"name": "search"}))
+    version = refitted.evidence[0].versions["trees"].split()[0]
+    MlflowClient(tracking_uri()).set_registered_model_alias("search", "champion", version)
+    found = challenge(GOOD, **files, seed=3)
+    assert found.verdict == "not comparable"
+    assert f"version {version}, learned from all 12 test queries; keep some apart" in found.why
+
+
+def test_refitting_a_run_leaves_the_champion_alone(prefect_server, workplace, capsys):
+    run(configured(POOR))
+    better = run(configured(GOOD))
+    client = MlflowClient(tracking_uri())
+    client.set_registered_model_alias("search", "champion", "1")  # the owner went back to it
+    capsys.readouterr()
+    assert main(["refit", better.run_id, "--register", "whole"]) == 0
+    assert "champion" not in capsys.readouterr().err
+    assert client.get_model_version_by_alias("search", "champion").version == 1
+    assert len(client.search_model_versions("name = 'whole'")) == 1
