@@ -48,9 +48,12 @@ def interleave(rankings: list[Ints], shown: int, method: str, rng: np.random.Gen
         rng: what is drawn.
 
     Raises:
-        ValueError: for another method, one ranking alone, and three for ``balanced``.
+        ValueError: for another method, one ranking alone, three for ``balanced``, and a document that a ranking has twice.
     """
     _check(method, len(rankings))
+    for k, ranking in enumerate(rankings):
+        if len(np.unique(ranking)) < len(ranking):
+            raise ValueError(f"ranking {k}: it has a document twice")
     if method == "balanced":
         return _balanced(rankings, shown, rng)
     left = [list(ranking) for ranking in rankings]

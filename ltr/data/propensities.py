@@ -54,7 +54,7 @@ def propensities(
     Args:
         document, rank, clicked: as `ties` has them.
         shown: impressions of this document at this rank.
-        rounds: iterations at most.
+        rounds: of the alternation, after which Newton's steps go on.
 
     Returns:
         θ of ranks 1, 2, …: above 0 where a rank drew clicks, 0 where clicked documents were shown and not clicked, NaN where none was
@@ -107,5 +107,43 @@ def _tied(
         moved = np.nanmax(np.abs(new - theta))
         theta = new
         if moved < TOLERANCE:
+            return theta
+    return _at_rest(theta, document, place, np.asarray(shown, np.float64), np.asarray(clicked, np.float64))
+
+
+def _at_rest(
+    theta: NDArray[np.float64],
+    document: NDArray[np.int64],
+    place: NDArray[np.int64],
+    shown: NDArray[np.float64],
+    clicked: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """θ where the alternation, which few impressions across two blocks of ranks let creep, would end: Newton's steps to the largest
+    Σ_r c_r log θ_r − Σ_d c_d log Σ_r n_dr θ_r, of which its equations are the conditions, and which is concave in log θ."""
+    from scipy.sparse import csr_array
+
+    ranks = np.unique(place)
+    column, own = np.searchsorted(ranks, place), theta[ranks]
+    of_document, of_rank = np.bincount(document, clicked), np.bincount(column, clicked)
+    logs = np.log(own)
+
+    def shares(logs: NDArray[np.float64]) -> tuple[csr_array, float]:
+        looks = shown * np.exp(logs[column])
+        sums = np.bincount(document, looks)
+        fit = float(of_rank @ logs - of_document @ np.log(sums))
+        return csr_array((looks / sums[document], (document, column)), (len(sums), len(ranks))), fit
+
+    part, fit = shares(logs)
+    for _ in range(100):
+        expected = part.T @ of_document
+        curvature = np.diag(expected) - (part.T @ (part.multiply(of_document[:, None]))).toarray()
+        step = np.linalg.lstsq(curvature, of_rank - expected, rcond=None)[0]
+        size = 1.0
+        while (tried := shares(logs + size * step))[1] < fit and size > 1e-10:
+            size /= 2
+        logs, (part, fit) = logs + size * step, tried
+        if np.abs(size * step).max() < TOLERANCE:
             break
-    return theta
+    found = np.full(len(theta), np.nan)
+    found[ranks] = np.exp(logs - logs.max())
+    return found

@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -237,15 +237,26 @@ class Estimator(Named):
         return replace(ranker, **changed)
 
     def get_metadata_routing(self) -> object:
-        """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``, and ``sample_weight`` to `fit`."""
+        """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``, and ``sample_weight`` to `fit`. Of a
+        search with weights, `set_score_request` says that `score` has none."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
         request.fit.add_request(param="qid", alias=True)
         request.fit.add_request(param="sample_weight", alias=True)
         request.score.add_request(param="qid", alias=True)
-        request.score.add_request(param="sample_weight", alias=None)  # refused, but known: a pipeline's score always names it
-        return request
+        # None is asked about where weights are given, and known: a pipeline's score always names it.
+        request.score.add_request(param="sample_weight", alias=None)
+        return getattr(self, "_metadata_request", request)  # by this name scikit-learn's `clone` takes it along
+
+    def set_score_request(self, *, sample_weight: Literal[False]) -> Self:
+        """Says that `score`, which weighs no query, is called without the weights that `fit` gets in a search."""
+        if sample_weight is not False:
+            raise ValueError(f"sample_weight: {sample_weight!r}; score takes no weights, so that False is all there is to say")
+        request: Any = self.get_metadata_routing()
+        request.score.add_request(param="sample_weight", alias=False)
+        self._metadata_request = request
+        return self
 
     def __sklearn_tags__(self) -> object:
         from sklearn.utils import InputTags, Tags, TargetTags

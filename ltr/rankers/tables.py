@@ -97,11 +97,15 @@ class Reading:
         """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `query`.
 
         Raises:
-            ValueError: for what are no numbers, missing features, which are named, another number of them, and numbers where the categories
-                are text, or the other way round.
+            ValueError: for what are no numbers, missing features, which are named, another number of them, an array where a column
+                holds categories, and numbers where the categories are text, or the other way round.
         """
         columns = columns_of(X)
         if not columns:
+            if self.categories:
+                raise ValueError(
+                    f"X: column {next(iter(self.categories))!r} was learned as categories, by their names; give a table, as in fit"
+                )
             array = sparse_features(X) if self.sparse and is_sparse(X) else _numbers(X, "X")
             if array.ndim != 2 or not array.shape[0] or (self.names and array.shape[1] != len(self.names)):
                 rule = f"{len(self.names)} features, as in fit" if self.names else "rows of documents, columns of features"
@@ -205,7 +209,10 @@ def columns_of(X: Features) -> list[str]:
 def _labels(y: ArrayLike) -> Floats:
     """``float64 [documents]``; of a table with one column, that column."""
     try:
-        labels = np.asarray(_plain(y), np.float64)
+        plain = np.asarray(_plain(y))
+        if plain.dtype.kind == "c":
+            raise ValueError
+        labels = plain.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise ValueError(f"y: {np.asarray(y).dtype}; labels are numbers, 0 and up") from None
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels

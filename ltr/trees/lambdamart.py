@@ -521,6 +521,10 @@ class LambdaMART(TreeRanker):
             return join([])
         if start.trees is None or start.names != names or start.base != self.base:
             raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
+        if any(start.monotone.get(name) != sign for name, sign in self.monotone.items()):
+            raise ValueError("LambdaMART: monotone: the trees of the start were grown without it, and are kept as they are")
+        if self.interactions and start.interactions != self.interactions:
+            raise ValueError("LambdaMART: interactions: the trees of the start were grown with others, and are kept as they are")
         return start.trees.first(min(start.trees.n_trees, self.n_trees))
 
     def _learned_arrays(self) -> Arrays:

@@ -23,7 +23,7 @@ class Comparison:
     Attributes:
         rankers: their names, by number.
         pages: how many were shown, `clicked` of them with a click.
-        duels: every two of them.
+        duels: every two of them, at `level`.
         notes: what was left out.
     """
 
@@ -32,13 +32,14 @@ class Comparison:
     clicked: int
     duels: tuple[Duel, ...]
     notes: tuple[str, ...]
+    level: float = 0.95
 
     def sentences(self) -> list[str]:
-        """Each two rankers in words."""
+        """Each two rankers in words; of several, those that Holm's correction leaves apart are told apart."""
         said = []
         for duel in self.duels:
             first, second = self.rankers[duel.first], self.rankers[duel.second]
-            if duel.low > 0 or duel.high < 0:
+            if (duel.low > 0 or duel.high < 0) and duel.holm_p < 1 - self.level:
                 better, worse = (first, second) if duel.low > 0 else (second, first)
                 said.append(f"{better} is preferred to {worse}")
             else:
@@ -120,7 +121,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
             "team-draft and probabilistic pages do not"
         )
     clicked = results.filter("clicked")["page"].n_unique()
-    return Comparison(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes))
+    return Comparison(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes), level)
 
 
 def _with_places(log: ClickLog, frame: pl.LazyFrame, columns: list[str]) -> pl.LazyFrame:

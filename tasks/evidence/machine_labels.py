@@ -60,10 +60,10 @@ class CorrectedRun:
     def verdict(self) -> str:
         """Whether a difference is settled, or how many labels would settle it; empty for a measure that can be trusted."""
         found = self.found
-        if not found.trusted:
-            return f"(only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
         if found.foretold and found.sampled < found.documents:
             return "(people agree with the machine on every sampled pair that matters to it, which says nothing of how far it may be off elsewhere)"
+        if not found.trusted:
+            return f"(only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
         if not self.against or self.settled or not found.value:
             return "settled" if self.against and self.settled else ""
         needed = found.needed(abs(found.value))

@@ -193,3 +193,9 @@ def test_methods_and_rankings_that_there_are_not():
         interleave([np.arange(2)] * 2, 2, "random", RNG(0))
     with pytest.raises(ValueError, match="balanced: 3 rankings; it takes two"):
         interleave([np.arange(2)] * 3, 2, "balanced", RNG(0))
+
+
+@pytest.mark.parametrize("method", ["team-draft", "probabilistic", "balanced"])
+def test_a_ranking_has_a_document_once(method):
+    with pytest.raises(ValueError, match="ranking 1: it has a document twice"):
+        interleave([np.array([1, 2]), np.array([3, 1, 3])], 3, method, np.random.default_rng(0))

@@ -26,6 +26,24 @@ def test_few_impressions_a_document_do_not_bias():
     assert propensities(*rows(counts, clicks)) == pytest.approx(theta, rel=0.08)
 
 
+def test_newtons_steps_end_where_the_alternation_does():
+    rng = np.random.default_rng(1)
+    counts = rng.poisson(2, (300, 7))
+    clicks = rng.binomial(counts, 1 / np.arange(1, 8) * rng.beta(1, 3, (300, 1)))
+    given = rows(counts, clicks)
+    assert propensities(*given, rounds=1) == pytest.approx(propensities(*given), rel=1e-7)
+
+
+def test_two_pages_of_ranks_that_few_impressions_tie_come_to_rest():
+    """Ranks 1 to 3 and 4 to 6 of a million impressions each, and a hundred across: the alternation creeps."""
+    theta, attraction = 1 / np.arange(1.0, 7), np.linspace(0.2, 0.8, 6)
+    counts = np.zeros((6, 6))
+    counts[:3, :3] = counts[3:, 3:] = 1e6
+    counts[0, 3] = counts[3, 0] = 100
+    clicks = counts * theta * attraction[:, None]
+    assert propensities(*rows(counts, clicks), rounds=20) == pytest.approx(theta, rel=1e-6)
+
+
 def test_a_rank_without_a_clicked_document_is_unknown_and_one_without_clicks_is_never_looked_at():
     found = propensities(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 5]), np.full(4, 10), np.array([6, 3, 0, 0]))
     assert found == pytest.approx([1.0, 0.5, 0.0])

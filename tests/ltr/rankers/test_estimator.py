@@ -328,6 +328,35 @@ def test_callbacks_hear_of_every_iteration_and_may_end_it():
             net.fit(X, y, qid, **given)
 
 
+def test_searches_pass_weights_on_to_fit(routing):
+    X, y, qid, *_ = rows()
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    folds = GroupKFold(2)
+    asked = ltr.Estimator(TREES).set_score_request(sample_weight=False)
+    with pytest.raises(ValueError, match="score takes no weights"):
+        asked.set_score_request(sample_weight=True)
+    found = GridSearchCV(asked, {"model__n_leaves": [4]}, cv=folds, refit=False)
+    found.fit(X, y, qid=qid, groups=qid, sample_weight=weights)
+    by_loop = []
+    for train, test in folds.split(X, y, qid):
+        model = ltr.Estimator(replace(TREES, n_leaves=4)).fit(X[train], y[train], qid[train], sample_weight=weights[train])
+        by_loop.append(model.score(X[test], y[test], qid[test]))
+    assert found.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(by_loop))
+
+
+def test_an_array_has_no_names_by_which_categories_are_known():
+    frame = pd.DataFrame({"a": np.arange(40.0), "site": pd.Categorical([101, 7] * 20), "qid": np.repeat([1, 2], 20)})
+    model = ltr.Estimator(TREES).fit(frame, np.arange(40) % 3)
+    with pytest.raises(ValueError, match="X: column 'site' was learned as categories, by their names; give a table, as in fit"):
+        model.predict(frame[["a", "site"]].astype(float).to_numpy())
+
+
+def test_complex_labels_are_no_numbers_to_rank_by():
+    X, y, qid, *_ = rows()
+    with pytest.raises(ValueError, match="y: complex128; labels are numbers, 0 and up"):
+        ltr.Estimator(TREES).fit(X, y + 1j, qid)
+
+
 def test_weights_are_of_documents_or_of_queries_by_their_number():
     X, y, qid, queries, order = rows()
     n = queries.n_queries

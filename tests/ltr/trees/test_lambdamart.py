@@ -255,6 +255,26 @@ def test_scores_fall_where_the_sample_did_not_look():
     assert mean(model, replace(train, features=features)) == pytest.approx(model.curve.valid[last - 1])
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"monotone": {"f1": -1}}, "monotone: the trees of the start were grown without it, and are kept as they are"),
+        (
+            {"interactions": [["f1"], ["f2"]]},
+            "interactions: the trees of the start were grown with others, and are kept as they are",
+        ),
+    ],
+)
+def test_a_start_keeps_no_promise_that_it_was_not_grown_by(asked, said):
+    train = make_queries(20)
+    free = ltr.LambdaMART(**SMALL, stop_on=None).fit(train)
+    more = replace(ltr.LambdaMART(**SMALL, stop_on=None), n_trees=SMALL["n_trees"] + 2, **asked)
+    with pytest.raises(ValueError, match=said):
+        more.fit(train, start=free)
+    held = replace(more, n_trees=SMALL["n_trees"]).fit(train)
+    assert more.fit(train, start=held).digest == more.fit(train).digest
+
+
 @pytest.mark.parametrize("kinds", [{"gain": "newton", "leaf": "newton"}, {"gain": "least_squares", "leaf": "gradient"}])
 def test_monotone_features(kinds):
     train = make_queries(80, seed=5)

@@ -1,12 +1,14 @@
 """Interleaved pages from logs: by hand, and as a simulation wrote them."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from ltr.clicks.interleaving import duels, preferences
+from ltr.clicks.interleaving import Duel, duels, preferences
 from tasks.config.click_labels import ClickLog
-from tasks.data.interleaved import analyse
+from tasks.data.interleaved import Comparison, analyse
 from tasks.records import DataError
 from tests.ltr.clicks.test_interleaving import shown
 
@@ -90,6 +92,14 @@ def test_a_simulated_comparison(of):
     (want,) = duels(preferences(made, "team-draft"))
     assert found.duels[0].preference == pytest.approx(want.preference)
     assert found.sentences() == ["new is preferred to old"]
+
+
+def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_apart():
+    duel = Duel(0, 1, 30, 14, 0, 0.36, 0.15, 0.07, 0.65, 0.02, 0.2)
+    sentences = ["old and new cannot be told apart on these pages", "old is preferred to new"]
+    for holm_p, said in zip((0.2, 0.02), sentences, strict=True):
+        found = Comparison(("old", "new", "other"), 300, 44, (replace(duel, holm_p=holm_p),), ())
+        assert found.sentences() == [said]
 
 
 @pytest.mark.parametrize(
