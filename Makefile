@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests in two processes, a file in one of them; `make test PARALLEL=` runs them one after another.
 PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install demo test test-nojit test-long bench results docs wheel lint ui clean
+.PHONY: help install demo test suite test-nojit test-long bench results docs wheel lint ui clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,9 +19,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $@
+# What is imported is compiled then: the rest of these packages would take a minute.
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[benchmark]'
@@ -37,7 +38,10 @@ install: $(VENV)/.installed  ## .venv with the pinned dependencies, and the core
 demo: $(VENV)/.installed  ## the whole flow on generated data with clicks
 	$(BIN)/lambdaflow run conf/demo.yaml
 
-test: $(VENV)/.installed-dev lint  ## ruff, mypy and the test suite
+test: $(VENV)/.installed-dev  ## ruff, mypy and the test suite, beside each other
+	@$(MAKE) --no-print-directory -j 2 lint suite
+
+suite: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-nojit: $(VENV)/.installed-dev  ## the core's tests once more without compilation
