@@ -259,7 +259,7 @@ def test_expectations_fail_the_run_with_the_number(prefect_server, workplace, ca
         ("".join(f"0 qid:{k} 1:1\n0 qid:{k} 1:2\n" for k in range(9)), "no document anywhere has a label above 0"),
         ("".join(f"31 qid:{k} 1:1\n0 qid:{k} 1:2\n" for k in range(9)), "label 31"),
         ("", "a.txt: the file is empty"),
-        ("1 qid:1 1:1\n0 qid:2 1:1\n", "2 queries cannot be cut into 3 parts"),
+        ("1 qid:1 1:1\n0 qid:1 1:2\n0 qid:2 1:1\n", "2 queries cannot be cut into 3 parts"),
     ],
 )
 def test_bad_data_end_a_run_with_one_clear_line(prefect_server, workplace, capsys, content, says):

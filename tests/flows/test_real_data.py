@@ -96,7 +96,7 @@ def test_session_configuration(real_data, monkeypatch, request):
             assert outcome.standings.rows[ranker].cells[measure.key].mean == pytest.approx(mean, abs=0.0005), (ranker, name)
             assert mean > by_chance
     (guarantees,) = [one for one in outcome.evidence if isinstance(one, Guarantees)]
-    assert [promise.promised for promise in guarantees.rankers[0].promises].count(True) == 1
+    assert not any(promise.promised for promise in guarantees.rankers[0].promises), "ten topics of a fold are too few"
 
 
 def test_eligible_click_pairs_of_the_session_log(real_data):

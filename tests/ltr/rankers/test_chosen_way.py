@@ -22,11 +22,11 @@ def other_pages(jitter=1.0, n_queries=30):
 @needs_jit
 def test_strong_bias_is_taken_out_and_the_model_is_that_of_its_way():
     given = {**SMALL, **MORE, "query_share": 0.8}
-    chosen = ltr.LambdaMART(**given, unbiased="auto").fit(pages(), judged(2))
+    chosen = ltr.LambdaMART(**given, unbiased="auto").fit(pages(), judged(2, 300))
     assert chosen.unbiased.kind in ("additive", "ipw", "pairwise")
     assert chosen.remarks[0].startswith(f"unbiased: auto keeps {chosen.unbiased.kind}; beside ndcg_10")
     assert "at 95 %" in chosen.remarks[0]
-    alone = ltr.LambdaMART(**given, unbiased=chosen.unbiased.kind).fit(pages(), judged(2))
+    alone = ltr.LambdaMART(**given, unbiased=chosen.unbiased.kind).fit(pages(), judged(2, 300))
     assert chosen.digest == alone.digest
     assert chosen.remarks[1:] == alone.remarks
 

@@ -84,7 +84,12 @@ def test_what_a_first_ranker_cannot_learn_from_is_refused(parts, workplace):
     (workplace / "holes.csv").write_text(
         "query,label,a\n" + "".join(f"{q},{k},{'' if k else 1}\n" for q in range(9) for k in range(3))
     )
-    with pytest.raises(DataError, match="no training query has documents of two labels for the first ranker"):
+    (workplace / "relevant.csv").write_text(
+        "query,label,a\n" + "".join(f"{q},{'' if k else 1},{k}\n" for q in range(9) for k in range(3))
+    )
+    with pytest.raises(DataError, match="in every query all documents have the same label"):
         ready_data(parse({"data": {"train": "flat.txt", "test": parts[0], "clicked_pages": {}}}))
+    with pytest.raises(DataError, match="no training query has documents of two labels for the first ranker"):
+        ready_data(parse({"data": {"files": "relevant.csv", "clicked_pages": {}}}))
     with pytest.raises(DataError, match=r"data\.clicked_pages: the first ranker cannot learn: .*missing"):
         ready_data(parse({"data": {"files": "holes.csv", "clicked_pages": {}}}))
