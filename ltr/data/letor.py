@@ -370,7 +370,7 @@ def _line(
         if index - first_feature >= features.shape[1]:
             return 8 if index - first_feature >= _WIDEST else 5
         features[row, index - first_feature] = value
-        kept = features[row, index - first_feature]
+        kept = float(features[row, index - first_feature])
         if abs(value) > _WHOLE and value == np.floor(value) and value != kept and np.isfinite(kept):
             digits_lost[index - first_feature] = True
         last = index
