@@ -122,10 +122,12 @@ def _at_rest(
     Σ_r c_r log θ_r − Σ_d c_d log Σ_r n_dr θ_r, of which its equations are the conditions, and which is concave in log θ."""
     from scipy.sparse import csr_array
 
-    ranks = np.unique(place)
-    column, own = np.searchsorted(ranks, place), theta[ranks]
+    seen = theta[place] > 0  # a rank without a click of these documents stays at 0
+    place, shown, clicked = place[seen], shown[seen], clicked[seen]
+    _, document = np.unique(document[seen], return_inverse=True)
+    ranks, column = np.unique(place, return_inverse=True)
     of_document, of_rank = np.bincount(document, clicked), np.bincount(column, clicked)
-    logs = np.log(own)
+    logs = np.log(theta[ranks])
 
     def shares(logs: NDArray[np.float64]) -> tuple[csr_array, float]:
         looks = shown * np.exp(logs[column])
@@ -144,6 +146,6 @@ def _at_rest(
         logs, (part, fit) = logs + size * step, tried
         if np.abs(size * step).max() < TOLERANCE:
             break
-    found = np.full(len(theta), np.nan)
+    found = theta.copy()
     found[ranks] = np.exp(logs - logs.max())
     return found

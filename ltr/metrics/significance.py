@@ -153,7 +153,7 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
 
 def _enough_differ(paired: Floats) -> bool:
     """Whether Student's t, corrected for skewness, may be trusted: of 30 differences other than 0, or 8 that are half of all. Of fewer it is
-    wrong up to six times as often as it says, and where none differs it would be sure of everything."""
+    wrong several times as often as it says, and where none differs it would be sure of everything."""
     differ = np.count_nonzero(paired)
     return bool(differ >= 30 or differ >= max(8, len(paired) / 2))
 

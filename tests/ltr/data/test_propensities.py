@@ -32,6 +32,13 @@ def test_newtons_steps_end_where_the_alternation_does():
     clicks = rng.binomial(counts, 1 / np.arange(1, 8) * rng.beta(1, 3, (300, 1)))
     given = rows(counts, clicks)
     assert propensities(*given, rounds=1) == pytest.approx(propensities(*given), rel=1e-7)
+    gap = counts.copy(), clicks.copy()
+    for one in gap:
+        one[:, 3] = 0
+    assert propensities(*rows(*gap), rounds=1) == pytest.approx(propensities(*rows(*gap)), rel=1e-7, nan_ok=True)
+    silent = clicks.copy()
+    silent[:, 4] = 0
+    assert propensities(*rows(counts, silent), rounds=1) == pytest.approx(propensities(*rows(counts, silent)), rel=1e-7)
 
 
 def test_two_pages_of_ranks_that_few_impressions_tie_come_to_rest():
