@@ -72,7 +72,7 @@ def begin_own_server() -> OwnServer | None:
 
 def use_own_server(begun: OwnServer | None = None) -> None:
     """Has Prefect talk to a server of this process's own, here and in processes that it starts, unless its settings name one. Flows send
-    it no heartbeats: nobody waits for them, and the end of a flow would wait for the thread that sends them, half a second on average.
+    it no heartbeats: nobody waits for them, and the end of a flow would wait for the thread that sends them, up to a second.
 
     Raises:
         OSError: where it does not come up.

@@ -69,7 +69,7 @@ def test_equal_scores_and_documents_at_no_rank_count_as_in_every_measure(workpla
         good=(pl.col("good") > 1).cast(pl.Int8), poor=pl.when(pl.col("poor") > 4).then(pl.col("poor"))
     )
     found = []
-    for frame in (table, table.sample(fraction=1, shuffle=True, seed=3)):
+    for frame in (table, table.sample(fraction=1, shuffle=True, seed=3), table.sort("label")):
         frame.write_csv("judged.csv")
         config = parse(
             {
@@ -85,7 +85,7 @@ def test_equal_scores_and_documents_at_no_rank_count_as_in_every_measure(workpla
         means = outcome.standings.rows
         for row in rows[:2]:
             assert row.found.machine == pytest.approx(means[row.run].cells["p_5_machine"].mean)
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 def test_it_needs_labels_of_people_and_a_sum_over_documents(workplace):
