@@ -89,7 +89,9 @@ def _training(commands: Any) -> None:
     )
 
     refit = _command(commands, "refit", training.refit, "train what a finished run chose on all its data")
-    refit.add_argument("run", type=_not_empty, metavar="RUN[:RANKER]", help="the best ranker on the data's own features where none is named")
+    refit.add_argument(
+        "run", type=_not_empty, metavar="RUN[:RANKER]", help="the best ranker on the data's own features where none is named"
+    )
     refit.add_argument("--register", type=_not_empty, metavar="NAME", help="add the model to MLflow's registry under this name")
     _json_line(refit)
     refit.set_defaults(fresh=False, runner=None, record=None)
