@@ -274,7 +274,7 @@ def duels(preference: Floats, level: float = 0.95) -> list[Duel]:
 
 
 def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, level: float = 0.95, rankers: int = 2) -> int:
-    """How many sessions it takes to tell two rankers apart.
+    """How many sessions it takes for the exact sign test to tell two rankers apart.
 
     Args:
         preference: the mean preference to be seen, wins less losses over all sessions, ties among them: between 0 and 1 − `ties`.
@@ -293,9 +293,25 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
         raise ValueError(f"preference: {preference}; above 0 and at most {1 - ties:g}, the share of sessions that are no tie")
     if rankers < 2:
         raise ValueError(f"rankers: {rankers}; two or more")
-    from scipy.special import ndtri
+    tail = (1 - level) / (rankers * (rankers - 1))
+    few, many = 0, 16
+    while _power(many, preference, ties, tail) < power:
+        few, many = many, 2 * many
+    while many - few > 1:
+        between = (few + many) // 2
+        few, many = (few, between) if _power(between, preference, ties, tail) >= power else (between, many)
+    return many
 
-    tests = rankers * (rankers - 1) / 2
-    of_chance = -ndtri((1 - level) / tests / 2) * np.sqrt(1 - ties)
-    of_power = ndtri(power) * np.sqrt(max(1 - ties - preference**2, 0.0))
-    return int(np.ceil(((of_chance + of_power) / preference) ** 2))
+
+def _power(n: int, preference: float, ties: float, tail: float) -> float:
+    """How likely the sign test of `n` sessions prefers the ranker that is preferred, where either tail may have this probability: the mean
+    over how many of the sessions are no ties, of which 4,001 stand for all where there are more."""
+    from scipy.stats import binom
+
+    first, last = binom.ppf([1e-9, 1 - 1e-9], n, 1 - ties)
+    decided = np.unique(np.linspace(first, last, 4001).astype(np.int64))
+    losses = binom.ppf(tail, decided, 0.5)
+    losses -= binom.cdf(losses, decided, 0.5) > tail
+    chance = binom.pmf(decided, n, 1 - ties)
+    seen = binom.cdf(losses, decided, (1 - preference / (1 - ties)) / 2)
+    return float(chance @ seen / chance.sum())

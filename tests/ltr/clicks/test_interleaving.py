@@ -161,16 +161,23 @@ def test_duels_by_hand_and_holm():
     assert (fractional.wins, fractional.losses, fractional.ties) == (3, 1, 1)
 
 
-def test_as_many_sessions_as_planned_have_the_wanted_power():
-    n = sessions_needed(0.1, ties=0.5, power=0.8)
-    assert n == int(np.ceil(((stats.norm.ppf(0.975) * 0.5**0.5 + stats.norm.ppf(0.8) * (0.5 - 0.01) ** 0.5) / 0.1) ** 2))
-    drawn = RNG(6).multinomial(n, [0.3, 0.2, 0.5], 2000)
-    mean = (drawn[:, 0] - drawn[:, 1]) / n
-    error = np.sqrt(((drawn[:, 0] + drawn[:, 1]) / n - mean**2) / (n - 1))
-    assert (mean / error > stats.t.ppf(0.975, n - 1)).mean() == pytest.approx(0.8, abs=0.03)
+@pytest.mark.parametrize(("ties", "preference"), [(0.5, 0.1), (0.8, 0.1), (0.0, 0.3)])
+def test_as_many_sessions_as_planned_have_the_wanted_power(ties, preference):
+    n = sessions_needed(preference, ties=ties, power=0.8)
+    spread = stats.norm.ppf(0.975) * (1 - ties) ** 0.5 + stats.norm.ppf(0.8) * (1 - ties - preference**2) ** 0.5
+    normal = (spread / preference) ** 2
+    assert normal < n < 1.15 * normal + 3
+    wins, losses, _ = RNG(6).multinomial(n, [(1 - ties + preference) / 2, (1 - ties - preference) / 2, ties], 40_000).T
+    seen = (2 * stats.binom.cdf(losses, wins + losses, 0.5) <= 0.05) & (wins > losses)
+    assert 0.795 < seen.mean() < (0.81 if ties else 0.86), "without ties the exact test's power goes in steps"
+
+
+def test_what_plans_grow_with():
     assert sessions_needed(0.1, rankers=5) > sessions_needed(0.1)
-    assert sessions_needed(0.1) < sessions_needed(0.1, rankers=10**9) < 100 * sessions_needed(0.1)
+    assert sessions_needed(0.1) < sessions_needed(0.1, rankers=10**6) < 20 * sessions_needed(0.1)
     assert sessions_needed(0.5, ties=0.5) < 20
+    assert sessions_needed(1.0, ties=0.0) == 6, "2 / 2⁶ is the first below .05"
+    assert sessions_needed(0.001) == pytest.approx(0.5 * 2.8016**2 / 0.001**2, rel=0.01)
 
 
 @pytest.mark.parametrize(
