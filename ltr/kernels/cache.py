@@ -1,10 +1,12 @@
-"""Where compiled kernels are cached: in folders named after a digest of every source that they may be compiled from.
+"""Where compiled kernels are cached: once a machine, in folders named after a digest of every source that they may be compiled from.
 
 By itself numba checks only the file that a kernel is written in: after an edit of a callee, a constant or a record in another file it
 would go on using the old one, or fail on an index that it cannot read. So a kernel's folder is named after the contents of its module
-and of every module of the core that this one imports, directly or not; an edit anywhere else leaves the cache valid. Importing this
-module registers the locators below. Functions outside the core are cached as usual. The base folders are numba's own:
-``NUMBA_CACHE_DIR`` where it is set, ``__pycache__`` next to the source, or the user's cache folder.
+and of every module of the core that this one imports, directly or not; an edit anywhere else leaves the cache valid. And by itself numba
+caches beside the source, so that every checkout and every environment compiles anew: here equal sources find each other's kernels, in the
+user's cache folder, as Triton's and PyTorch's do. Importing this module registers the locators below. Functions outside the core are
+cached as usual. Kernels lie below ``NUMBA_CACHE_DIR`` where it is set, else in the user's cache folder, or in ``__pycache__`` next to the
+source where that cannot be written to; those of sources that nobody has imported for `KEPT` days are deleted when others come.
 
 Processes may fill a cache at the same time. numba numbers the files of a function by its index (one for each signature and, of a
 closure, for each set of its values), so that two processes which start from the same index give one number to two kernels, and the
@@ -13,7 +15,11 @@ file that is saved has a name of its own, and an index is read and written again
 what the earlier had entered.
 """
 
+import os
 import re
+import shutil
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -24,16 +30,12 @@ from uuid import uuid4
 
 import numba
 from numba.core import caching
-from numba.core.caching import (
-    IndexDataCacheFile,
-    InTreeCacheLocator,
-    UserProvidedCacheLocator,
-    UserWideCacheLocator,
-    _CacheLocator,
-)
+from numba.core.caching import IndexDataCacheFile, _CacheLocator
 
 CORE = Path(__file__).parents[1]
 """The folder of the package ``ltr``."""
+KEPT = 90
+"""Days that kernels are kept after their sources were last imported."""
 _IMPORT = re.compile(r"^\s*(?:from ltr(?:\.([\w.]+))? import (?:\(([^)]*)\)|([\w, ]+))|import ltr\.([\w.]+))", re.M)
 
 
@@ -69,41 +71,94 @@ def digest_of_sources(path: Path) -> str:
     return hasher.hexdigest()[:16]
 
 
+def user_folder() -> Path | None:
+    """The user's cache folder for kernels; None for a user without a home."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    return caches / "lambdaflow" / "kernels" if caches.is_absolute() else None
+
+
 class _BySources(_CacheLocator):
-    """A cache locator of numba's, for kernels of the core only, with one folder for each digest."""
+    """A cache locator of numba's, for kernels of the core only, with one folder for each digest below the `base` of a module."""
 
-    _cache_path: str
-
-    def __init__(self, py_func: Callable[..., object], py_file: str) -> None:
-        super().__init__(py_func, py_file)
+    def __init__(self, base: Path, py_func: Callable[..., object], py_file: str) -> None:
         self._digest = digest_of_sources(Path(py_file))
-        self._cache_path = str(Path(self._cache_path) / self._digest)
+        self._folder = base / self._digest
+        self._line = py_func.__code__.co_firstlineno
+
+    @staticmethod
+    def base(module: Path) -> Path | None:
+        """The folder of a module's digests; None where kernels are not kept in this way."""
+        raise NotImplementedError
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
 
     def get_source_stamp(self) -> str:
         """The digest: a file that was only touched, or copied with its cache, is not compiled again."""
         return self._digest
 
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
     @classmethod
     def from_function(cls, py_func: Callable[..., object], py_file: str) -> Self | None:
-        """The locator of a kernel of the core; None for other functions, which numba then offers to its own locators."""
-        inside = Path(py_file).is_file() and CORE in Path(py_file).parents
-        locator: Self | None = super().from_function(py_func, py_file) if inside else None
-        return locator
+        """The locator of a kernel of the core; None for other functions, which numba then offers to its own locators, and where the
+        folder cannot be written to."""
+        if not Path(py_file).is_file() or CORE not in Path(py_file).parents:
+            return None
+        base = cls.base(Path(py_file))
+        locator = cls(base, py_func, py_file) if base else None
+        return locator if locator and is_open(locator._folder) else None
 
 
-class GivenFolder(_BySources, UserProvidedCacheLocator):
+@cache
+def is_open(folder: Path) -> bool:
+    """Whether a folder of kernels can be written to; it is made, noted as used, and those beside it that nobody uses are deleted."""
+    try:
+        new = not folder.is_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        os.utime(folder)
+    except OSError:
+        return False
+    for other in folder.parent.iterdir() if new else ():
+        with suppress(OSError):
+            if re.fullmatch("[0-9a-f]{16}", other.name) and other.stat().st_mtime < time.time() - KEPT * 86_400:
+                shutil.rmtree(other)
+    return True
+
+
+def _named(folder: Path | None, module: Path) -> Path | None:
+    """The folder of a module below one that all modules, and all versions of numba, have in common."""
+    name = ".".join(module.relative_to(CORE.parent).with_suffix("").parts)
+    return folder / f"numba-{numba.__version__}" / name if folder else None
+
+
+class GivenFolder(_BySources):
     """Below ``NUMBA_CACHE_DIR``."""
 
+    @staticmethod
+    def base(module: Path) -> Path | None:
+        return _named(Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else None, module)
 
-class BesideSource(_BySources, InTreeCacheLocator):
-    """Below ``__pycache__`` next to the source."""
 
-
-class UserFolder(_BySources, UserWideCacheLocator):
+class UserFolder(_BySources):
     """Below the user's cache folder."""
 
+    @staticmethod
+    def base(module: Path) -> Path | None:
+        return _named(user_folder(), module)
 
-_OURS = [f"{__name__}.{locator.__name__}" for locator in (GivenFolder, BesideSource, UserFolder)]
+
+class BesideSource(_BySources):
+    """Below ``__pycache__`` next to the source."""
+
+    @staticmethod
+    def base(module: Path) -> Path:
+        return module.parent / "__pycache__"
+
+
+_OURS = [f"{__name__}.{locator.__name__}" for locator in (GivenFolder, UserFolder, BesideSource)]
 _NUMBAS = ["UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator", "IPythonCacheLocator", "ZipCacheLocator"]
 numba.config.CACHE_LOCATOR_CLASSES = ",".join(
     [*_OURS, *(numba.config.CACHE_LOCATOR_CLASSES.split(",") if numba.config.CACHE_LOCATOR_CLASSES else _NUMBAS)]

@@ -9,12 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from math import exp
 
 import pytest
 from numba import njit
 
-from ltr.kernels.cache import CORE, FileOfItsOwn, digest_of_sources, imports_of, sources_of
+from ltr.kernels.cache import CORE, KEPT, FileOfItsOwn, digest_of_sources, imports_of, is_open, sources_of
 from tests.conftest import JIT
 
 compiled_only = pytest.mark.skipif(not JIT, reason="there is no cache without compilation")
@@ -95,6 +96,41 @@ def test_an_edit_is_noticed_where_it_matters_and_only_there(tmp_path):
     edit("kernels/exponential.py", "return 2.0 * power\n\n", "return power\n\n")
     assert slope() == pytest.approx(e / (1 + e))
     assert kept() == second, "both are kept"
+
+
+@compiled_only
+def test_equal_sources_are_compiled_once_a_machine_and_beside_themselves_where_there_is_no_cache_folder(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+
+    def slope(core, caches):
+        if not core.exists():
+            shutil.copytree(CORE, core / "ltr", ignore=shutil.ignore_patterns("__pycache__"))
+        own = environment | {"PYTHONPATH": str(core), "XDG_CACHE_HOME": str(caches)}
+        subprocess.run([sys.executable, "-c", SLOPE], env=own, capture_output=True, check=True, cwd=core)
+        return {path: path.stat().st_mtime_ns for path in tmp_path.glob("**/*.nb[ic]")}
+
+    caches = tmp_path / "caches"
+    first = slope(tmp_path / "one", caches)
+    assert first.keys() == set(caches.glob("lambdaflow/kernels/numba-*/ltr.*/*/*.nb[ic]"))
+    assert slope(tmp_path / "another", caches) == first
+    (tmp_path / "file").touch()
+    beside = slope(tmp_path / "another", tmp_path / "file").keys() - first.keys()
+    assert beside == set((tmp_path / "another").glob("ltr/**/__pycache__/*/*.nb[ic]"))
+    assert len(beside) == len(first)
+
+
+@compiled_only
+def test_kernels_of_sources_that_nobody_imports_any_more_are_deleted_when_others_come(tmp_path):
+    old, lately, kept = tmp_path / "0123456789abcdef", tmp_path / "123456789abcdef0", tmp_path / "notes"
+    for days, folder in ((KEPT + 1, old), (KEPT - 1, lately), (KEPT + 1, kept)):
+        folder.mkdir()
+        os.utime(folder, (time.time() - days * 86_400,) * 2)
+    assert is_open(tmp_path / "23456789abcdef01")
+    assert {path.name for path in tmp_path.iterdir()} == {lately.name, kept.name, "23456789abcdef01"}
+    assert is_open(lately)
+    assert lately.stat().st_mtime > time.time() - 60, "used again"
+    (tmp_path / "file").touch()
+    assert not is_open(tmp_path / "file" / "0123456789abcdef")
 
 
 @njit(cache=True)
