@@ -75,12 +75,15 @@ def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from tasks.data.calibrated import calibrated
     from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
+    from tasks.records import printable
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
     config = config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
     read = ingest.fn(files, config.data)
+    for note in read.notes:
+        print(printable(note), file=sys.stderr)
     prepared = prepare.fn(read.data, config.data).data
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names)

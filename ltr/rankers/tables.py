@@ -29,7 +29,7 @@ def queries_from(
     query: str = "qid",
 ) -> Queries:
     """The queries of a table, for every ranker's `fit`. A categorical column counts as the places of its type's categories; tables that belong
-    together need one type.
+    together need one type (``X_valid.astype(X.dtypes)``; pandas' ``astype("category")`` makes another of every table).
 
     Args:
         X: an array ``[documents, features]``, a sparse matrix, or a frame of polars or pandas, whose columns name the features.

@@ -17,9 +17,11 @@ References: ``src/io/tree.cpp`` of LightGBM 4; ``doc/model.schema`` of XGBoost 3
 2.10; ``org.apache.solr.ltr.model.MultipleAdditiveTreesModel`` of Solr 9.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -340,12 +342,14 @@ def check_names(names: Sequence[str], forbidden: str, rule: str) -> None:
 @dataclass(frozen=True)
 class Ensemble:
     """The contents of a file: trees, and the names of their features; ``f1``, ``f2``, … where the file has none (`named` is False).
-    `best_of`: the best round of its training and the rounds that it has, where these are more."""
+    `best_of`: the best round of its training and the rounds that it has, where these are more. `categories`: of each feature that was a column
+    of categories, their names, whose places are its values."""
 
     trees: Trees
     names: tuple[str, ...]
     named: bool
     best_of: tuple[int, int] | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def _ensemble(trees: list[Trees], names: Sequence[str], n_features: int) -> Ensemble:
@@ -360,7 +364,7 @@ def read_lightgbm(text: str) -> Ensemble:
 
     Raises:
         ValueError: for several classes, averaged trees, linear leaves, zeros that count as missing, another
-            version, or a file that ends early or contradicts itself.
+            version, categories of pandas' columns that are not those of the trees', or a file that ends early or contradicts itself.
     """
     end = text.find("\nend of trees") + 1
     if not end:
@@ -391,8 +395,40 @@ def read_lightgbm(text: str) -> Ensemble:
     trees = [_read_lightgbm_tree(k, _entries(k, block), len(names)) for k, block in enumerate(blocks)]
     made_up = names == tuple(f"Column_{k}" for k in range(len(names)))
     # Where LightGBM read a LETOR file, column 0 does not exist in it: positions then do not match features.
-    shifted = header.get("feature_infos", "").split()[:1] == ["none"]
-    return _ensemble(trees, () if made_up and not shifted else names, len(names))
+    infos = header.get("feature_infos", "").split()
+    found = _ensemble(trees, () if made_up and infos[:1] != ["none"] else names, len(names))
+    return replace(found, categories=_categories_of_pandas(text[end:], names, infos))
+
+
+def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """The categories of the columns that were pandas' categories, which LightGBM lists in the order of the columns and without their
+    names: those of the features whose values it describes as a set, ``1:0:2``, and not as a range, ``[0:2]``."""
+    written = re.search(r"^pandas_categorical:(.*)$", end, re.MULTILINE)
+    try:
+        lists = json.loads(written[1]) if written else None
+    except ValueError:
+        lists = "no JSON"
+    if not lists:
+        return {}
+    if not isinstance(lists, list) or not all(isinstance(own, list) for own in lists):
+        raise ValueError("pandas_categorical is no list of lists of categories")
+    sets = [name for name, info in zip(names, infos, strict=False) if not info.startswith("[") and info != "none"]
+    if len(sets) != len(lists):
+        raise ValueError(
+            f"pandas_categorical lists the categories of {len(lists)} columns, and {len(sets)} features have some: which are whose is not known"
+        )
+    return {name: _category_names(own) for name, own in zip(sets, lists, strict=True)}
+
+
+def _category_names(values: Sequence[object]) -> tuple[str, ...]:
+    """What categories of pandas are called in other files: whole numbers without a point."""
+    for value in values:
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"{json.dumps(value)[:40]} is no category: a text, a number, true or false")
+    return tuple(
+        f"{value:g}" if isinstance(value, float) and value % 1 else f"{value:.0f}" if isinstance(value, float) else str(value)
+        for value in values
+    )
 
 
 def _entries(number: int, block: str) -> dict[str, str]:
@@ -538,7 +574,29 @@ def _read_xgboost(learner: Document) -> Ensemble:
     constants = [_constant(float(constant))] if constant else []
     best, rounds = learner.get("attributes", {}).get("best_iteration", ""), len(model.get("iteration_indptr", [0, *trees])) - 1
     earlier = re.fullmatch("[0-9]{1,10}", best) and int(best) + 1 < rounds
-    return replace(_ensemble([*constants, *trees], names, n_features), best_of=(int(best) + 1, rounds) if earlier else None)
+    categories = _categories_of_xgboost(model.get("cats") or {}, names)
+    found = _ensemble([*constants, *trees], names, n_features)
+    return replace(found, best_of=(int(best) + 1, rounds) if earlier else None, categories=categories)
+
+
+def _categories_of_xgboost(cats: Document, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """The categories of the columns that were those of a data frame: an entry a feature, of numbers, or of the bytes of texts one behind the
+    other with the offset that each begins at. Texts with other letters than ASCII's are left out: XGBoost 3 cuts them short in its file."""
+    entries, found = cats.get("enc", []), {}
+    if any(entry["values"] for entry in entries) and len(entries) != len(names):
+        raise ValueError(f"cats has {len(entries)} features, and there are {len(names)} feature_names")
+    for name, entry in zip(names, entries, strict=False):
+        values, offsets = entry["values"], entry.get("offsets")
+        if values and offsets is None:
+            found[name] = _category_names(values)
+        elif values:
+            ends = _wholes(f"cats, offsets of {name!r}", offsets)
+            letters = _wholes(f"cats, values of {name!r}", values)
+            if not len(ends) or ends[0] != 0 or ends[-1] != len(letters) or (np.diff(ends) < 0).any():
+                raise ValueError(f"cats, offsets of {name!r} do not rise from 0 to {len(letters)}, the number of its letters")
+            if ((letters > 0) & (letters < 128)).all():
+                found[name] = tuple(bytes(letters[a:b].tolist()).decode() for a, b in pairwise(ends.tolist()))
+    return found
 
 
 def _check_all_trees(model: Document, n_trees: int) -> None:

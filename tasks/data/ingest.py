@@ -24,8 +24,8 @@ from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
-from tasks.data.tables import categories_in, codes, is_table, numbers, read_table, require_plain
-from tasks.data.text import read_names, require_from_0, text_blocks
+from tasks.data.tables import MISSING, categories_in, is_table, known_codes, numbers, read_table, require_plain
+from tasks.data.text import read_names, require_counted_alike, text_blocks
 from tasks.records import DataError, Ingested, number_of
 from tasks.store.datasets import keep_queries
 from tasks.store.large import taken, zeros
@@ -76,6 +76,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         **({"attributes": data.attributes} if data.attributes else {}),
         **({"categories": data.categories} if data.categories else {}),
         **({"names": read_names(located(data.names))} if data.names else {}),
+        **({"unread": unread} if (unread := [side.name for path in paths for side in _unread(path)]) else {}),
     }
     if noted := remembered(recipe):
         return Ingested(noted.data[0], noted.split_queries, read=False, notes=noted.notes)
@@ -178,6 +179,12 @@ def _sidecar(path: Path) -> Path | None:
     return next((side for kind in ("query", "group") if (side := path.with_name(f"{path.name}.{kind}")).is_file()), None)
 
 
+def _unread(path: Path) -> list[Path]:
+    """Files beside a text that LightGBM would read with it, and that nobody reads here: weights, positions and first scores of documents."""
+    sides = [path.with_name(f"{path.name}.{kind}") for kind in ("weight", "position", "init")]
+    return [side for side in sides if side.is_file()] if not is_table(path) else []
+
+
 def _read(path: Path, data: Data) -> Rows:
     require_plain(path)
     if path.suffix.lower() in SUFFIXES:
@@ -213,6 +220,10 @@ def _of_text(path: Path, data: Data) -> Rows:
     features = _joined([part for part, _ in parts])
     features, names, notes = _named(path, features, data)
     notes += tuple(f"{path.name}: {_told_lost(names[k], 'whole numbers')} (data.drop: [{names[k]}])" for k in sorted(digits_lost))
+    notes += tuple(
+        f"{side.name} beside {path.name} is not read; weights of queries are a column of a table (data.weight)"
+        for side in _unread(path)
+    )
     if 0 < n_named < len(labels):
         notes += (f"{path.name}: {len(labels) - n_named:,} of {len(labels):,} lines have no docid, so that no document has an id",)
     named = [part for part in documents if part is not None]
@@ -312,7 +323,11 @@ def _of_table(path: Path, data: Data) -> Rows:
     idle = [pattern for pattern in data.ignore if not any(fnmatchcase(name, pattern) for name in frame.columns)]
     notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern in idle]
     for k, name in enumerate(names):
-        exact = codes(frame, name, own) if (own := data.categories.get(name)) else numbers(path, frame, name, data)
+        if own := data.categories.get(name):
+            exact = known_codes(path, frame, name, own)
+            notes += _unknown(path, frame[name], exact)
+        else:
+            exact = numbers(path, frame, name, data)
         with np.errstate(over="ignore"):  # infinite as a float32, which `check` refuses
             features[:, k] = exact
         notes += _lost_digits(path, name, exact, features[:, k])
@@ -320,6 +335,18 @@ def _of_table(path: Path, data: Data) -> Rows:
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
     attributes = {name: _attribute(path, frame, name, data) for name in data.attributes}
     return Rows(features, labels, _keys(ids), ids, documents, names, weights, sources, attributes, tuple(notes))
+
+
+def _unknown(path: Path, column: pl.Series, places: NDArray[np.float64]) -> list[str]:
+    """A sentence where values are no category that is listed."""
+    strange = column.filter(column.is_not_null() & pl.Series(np.isnan(places))).cast(pl.String).str.strip_chars()
+    strange = strange.filter(~strange.is_in(MISSING))
+    if strange.is_empty():
+        return []
+    rows = number_of(len(strange), "row")
+    return [
+        f"{path.name}: {rows} of {len(column):,} with a {column.name!r} that is no known category, such as {strange[0]!r}: missing"
+    ]
 
 
 def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArray[np.float32]) -> list[str]:
@@ -444,7 +471,7 @@ def read_for(names: tuple[str, ...], queries: Queries, paths: Sequence[Path]) ->
             f"{where}: no feature {strange[0]!r}, which the model reads{hint} ({len(strange)} of {len(names)} are missing)"
         )
     if ends_early and queries.names[:1] == ("f0",):
-        require_from_0(", ".join(map(str, paths)), names, queries.n_features - 1, not queries.features[:, 0].any())
+        require_counted_alike(", ".join(map(str, paths)), names, queries.n_features - 1, not queries.features[:, 0].any())
     return in_order(widen(queries, (*queries.names, *missing)), names)
 
 

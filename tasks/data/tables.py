@@ -22,7 +22,7 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "
 csv.field_size_limit((1 << 31) - 1)  # for the whole process; what is no id and no number may be as long as it likes
 _SAMPLE = 1 << 20
 """Bytes of a file that are looked at before it is read."""
-_MISSING = ["", "NULL", "NA", "nan", "NaN"]
+MISSING = ["", "NULL", "NA", "nan", "NaN"]
 """What stands for a missing value in a table of text."""
 
 
@@ -188,6 +188,8 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
     is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
     ids = f"if these are document ids, set data.document: {name}; " if is_id and frame[name].dtype == pl.String else ""
     ways = f"data.categorical: [{name}] has trees split by it, data.ignore: [{name}] leaves the column out"
+    if name in data.categorical:
+        ways = f"which number of the model's stands for which category is not known; data.categories: {{{name}: [...]}} lists them in its order"
     hint = "" if name in (data.label, *data.sources) else f" ({ids}{ways})"
     return as_numbers(path, frame[name], f"labels and features are numbers{hint}", before).fill_null(float("nan")).to_numpy()
 
@@ -213,11 +215,29 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
 
 def codes(frame: pl.DataFrame, name: str, categories: Sequence[str]) -> NDArray[np.float64]:
     """A column of categories as their places in this list; NaN where one is missing or is not among them."""
-    places = pl.DataFrame(
-        {"own": pl.Series(categories, dtype=pl.String), "place": pl.Series(range(len(categories)), dtype=pl.Float64)}
-    )
+    own = _names(pl.Series(categories, dtype=pl.String))
+    places = pl.DataFrame({"own": own, "place": pl.Series(range(len(own)), dtype=pl.Float64)}).unique("own", keep="first")
     found = pl.DataFrame({"own": _names(frame[name])}).join(places, on="own", how="left", maintain_order="left")
     return found["place"].fill_null(float("nan")).to_numpy()
+
+
+def known_codes(path: Path, frame: pl.DataFrame, name: str, categories: Sequence[str]) -> NDArray[np.float64]:
+    """`codes` of a column of a file.
+
+    Raises:
+        DataError: where the file has numbers and all categories are text, or the other way round: nothing would be known of any.
+    """
+    found = codes(frame, name, categories)
+    if np.isnan(found).all():
+        there = _names(frame[name]).drop_nulls()
+        listed = _names(pl.Series(categories, dtype=pl.String)).drop_nulls()
+        kinds = [own.str.contains(r"^[+-]?[0-9.]+$") for own in (there, listed)]
+        if all(map(len, kinds)) and kinds[0].n_unique() == kinds[1].n_unique() == 1 and kinds[0][0] != kinds[1][0]:
+            raise DataError(
+                f"{path}: column {name!r} holds {'numbers' if kinds[0][0] else 'text'}, such as {there[0]!r}, and its categories are "
+                f"{'numbers' if kinds[1][0] else 'text'}, such as {listed[0]!r} (data.categories)"
+            )
+    return found
 
 
 def recoded(queries: Queries, now: Mapping[str, Sequence[str]], then: Mapping[str, Sequence[str]]) -> Queries:
@@ -239,13 +259,14 @@ def recoded(queries: Queries, now: Mapping[str, Sequence[str]], then: Mapping[st
 
 
 def _names(column: pl.Series) -> pl.Series:
-    """What categories are called: text without spaces around it, and whole numbers without a point; null for a missing one."""
+    """What categories are called: text without spaces around it, and whole numbers without a point, in text too: pandas writes ``1.0`` where
+    a value of the column is missing. Null for a missing one."""
     if column.dtype.is_float():
         column = pl.Series(
             column.name, [None if x is None or x != x else f"{x:g}" if x % 1 else f"{x:.0f}" for x in column.to_list()], pl.String
         )
-    text = column.cast(pl.String).str.strip_chars()
-    return text.set(text.is_in(_MISSING), None)
+    text = column.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+)\.0+$", "$1")
+    return text.set(text.is_in(MISSING), None)
 
 
 def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.Series:
@@ -256,11 +277,11 @@ def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.
     """
     if column.dtype == pl.String:
         text = column.str.strip_chars()
-        column = text.set(text.is_in(_MISSING), None).cast(pl.Float64, strict=False)
-        wrong = (column.is_null() & text.is_not_null() & ~text.is_in(_MISSING)).arg_true()
+        column = text.set(text.is_in(MISSING), None).cast(pl.Float64, strict=False)
+        wrong = (column.is_null() & text.is_not_null() & ~text.is_in(MISSING)).arg_true()
         if (
             len(wrong)
-            and (said := text.set(text.is_in(_MISSING), None).str.to_lowercase()).drop_nulls().is_in(["true", "false"]).all()
+            and (said := text.set(text.is_in(MISSING), None).str.to_lowercase()).drop_nulls().is_in(["true", "false"]).all()
         ):
             return (said == "true").cast(pl.Float64)
         if len(wrong):

@@ -61,8 +61,8 @@ def read_names(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def require_from_0(where: object, reads: Collection[str], last: int, first_is_empty: bool) -> None:
-    """Refuses text that is counted from 1 for a model whose text was counted from 0: every feature would be taken for the one before it.
+def require_counted_alike(where: object, reads: Collection[str], last: int, first_is_empty: bool) -> None:
+    """Refuses text that is read as counted from 0 where it or the model was counted from 1: every feature would be taken for its neighbour.
 
     Args:
         reads: names of the model's features.
@@ -70,11 +70,17 @@ def require_from_0(where: object, reads: Collection[str], last: int, first_is_em
         first_is_empty: feature 0 is 0 in all of the text.
 
     Raises:
-        DataError: where feature 0 is empty, and there is a feature behind the model's last.
+        DataError: where feature 0 is empty, and there is a feature behind the last of a model that reads it; or where it is not, and the last
+            feature of a model that does not read it is missing.
     """
     numbers = [int(name[1:]) for name in reads if re.fullmatch(r"f\d+", name)]
     if 0 in numbers and first_is_empty and last > max(numbers):
         raise DataError(
             f"{where}: no line has feature 0, there is a feature {last}, and the model reads f0 to f{max(numbers)}: the text seems to be "
             "counted from 1, and the model's was from 0; write both alike"
+        )
+    if numbers and 0 not in numbers and not first_is_empty and last < max(numbers):
+        raise DataError(
+            f"{where}: there is a feature 0, which the model does not read, and no feature {max(numbers)}, which it does: the text seems to be "
+            "counted from 0, and the model's was from 1; write both alike"
         )

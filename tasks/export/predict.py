@@ -16,8 +16,8 @@ from ltr.metrics.evaluation import NOT_RANKED
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import located
-from tasks.data.tables import SEPARATORS, codes, is_table, numbers, reading, refuse_uneven_lines, require_plain, scan
-from tasks.data.text import BYTES, read_names, require_from_0, text_blocks
+from tasks.data.tables import SEPARATORS, is_table, known_codes, numbers, reading, refuse_uneven_lines, require_plain, scan
+from tasks.data.text import BYTES, read_names, require_counted_alike, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
 from tasks.store.state import require_output, written_whole
@@ -142,7 +142,7 @@ def _table(
             features = np.empty((frame.height, len(names)), np.float32)
             for k, name in enumerate(names):
                 own = data.categories.get(name)
-                features[:, k] = codes(frame, name, own) if own else numbers(path, frame, name, data, before)
+                features[:, k] = known_codes(path, frame, name, own) if own else numbers(path, frame, name, data, before)
             found = frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()})
             for kind in ids:
                 if (empty := found[kind].is_null()).any():
@@ -170,7 +170,7 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
     columns = np.array([place[name] if given else int(name[1:]) - data.first_feature for name in names], np.int64)
     if columns.min(initial=0) < 0:
         raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
-    last, first_is_empty = -1, data.first_feature == 0 and not given
+    last, first_is_empty = -1, True
     for text, lines in text_blocks(path, data.first_feature, BYTES):
         last, first_is_empty = max(last, lines.features.shape[1] - 1), first_is_empty and not lines.features[:, 0].any()
         wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
@@ -180,7 +180,8 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
             ids["document"] = lines.document_spans
         found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "backslashreplace") for kind, spans in ids.items()}
         yield pl.DataFrame(found), wide[:, columns]
-    require_from_0(path, names, last, first_is_empty)
+    if data.first_feature == 0 and not given:
+        require_counted_alike(path, names, last, first_is_empty)
 
 
 def trec_run(scores: pl.DataFrame, path: Path) -> pl.DataFrame:

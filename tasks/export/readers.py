@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +45,39 @@ def source_of(path: str | Path) -> str | None:
     return next((tool for tool, pattern in _BEGINNINGS.items() if re.match(pattern, beginning)), None)
 
 
+def is_foreign(path: str) -> bool:
+    """Whether a file is a model of LightGBM or XGBoost, or would be one."""
+    return source_of(path) is not None or path.endswith(".ubj")
+
+
+@lru_cache(1)
+def _read(path: Path, size: int, changed: int) -> tuple[str, formats.Ensemble]:
+    """The tool that wrote a file, and what is in it; `size` and `changed` tell one state of the file from another."""
+    tool = source_of(path)
+    if tool is None:
+        raise ValueError("neither LightGBM's text nor XGBoost's .json or .ubj")
+    # Bytes, not lines: LightGBM finds its trees by their sizes in bytes, carriage returns included.
+    return tool, READERS[tool](path.read_bytes())
+
+
+def contents_of(path: Path) -> tuple[str, formats.Ensemble]:
+    """The tool that wrote a file, and what is in it.
+
+    Raises:
+        DataError: naming the file, where neither tool has, or for what `ltr.trees.formats` refuses.
+    """
+    try:
+        found = path.stat()
+        return _read(path, found.st_size, found.st_mtime_ns)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
 def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
     """The ensemble in a LightGBM text model or XGBoost's JSON or UBJSON as a fitted ranker. Its scores are LightGBM's raw scores to the bit, and
-    XGBoost's margins but for that tool's sums in float32.
+    XGBoost's margins but for that tool's sums in float32; columns of categories are their places among the file's (`contents_of`).
 
     Args:
         names: of the features it shall read, in their order; found by name, or by place where the file names none and has as many. Left
@@ -56,15 +87,9 @@ def read_model(path: str | Path, names: tuple[str, ...] = ()) -> ltr.LambdaMART:
         DataError: naming the file, for anything else, for what `ltr.trees.formats` refuses, or for a feature that is not among `names`.
     """
     path = Path(path)
+    tool, found = contents_of(path)
     try:
-        tool = source_of(path)
-        if tool is None:
-            raise ValueError("neither LightGBM's text nor XGBoost's .json or .ubj")
-        # Bytes, not lines: LightGBM finds its trees by their sizes in bytes, carriage returns included.
-        found = READERS[tool](path.read_bytes())
         trees, taken = _on_features(found, names)
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
     if trees.n_trees == 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import ltr
 from ltr.rankers.stacked import Stacked
-from tasks.export.readers import read_model, source_of
+from tasks.export.readers import contents_of, is_foreign, read_model
 from tasks.export.weights import read_weights
 from tasks.records import Columns, DataError
 from tasks.store.cells import CellFolder, read_columns
@@ -27,7 +27,7 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
         DataError: where there is none, or several.
     """
     if Path(reference).is_file():
-        if source_of(reference) is not None or reference.endswith(".ubj"):
+        if is_foreign(reference):
             return read_model(reference, names)
         try:
             weights = read_weights(Path(reference))
@@ -46,9 +46,10 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
 
 
 def find_columns(reference: str) -> Columns:
-    """How the files were read that a model learned from, as it remembers that; the usual names where it does not."""
+    """How the files were read that a model learned from, as it remembers that; the usual names where it does not. A model of another tool
+    remembers the categories of columns."""
     if Path(reference).is_file():
-        return Columns()
+        return Columns(categories=contents_of(Path(reference))[1].categories if is_foreign(reference) else {})
     with _folder(reference) as folder:
         return read_columns(folder) or Columns()
 

@@ -54,6 +54,24 @@ def test_text_parquet_csv_and_tsv_are_one_data_set(workplace):
     assert sorted(queries.documents.tolist()) == [b"a", b"b", b"c", b"d", b"e"]
 
 
+def test_what_lightgbm_would_read_beside_a_text_is_told(workplace):
+    (workplace / "a.txt").write_text(letor())
+    assert read(["a.txt"])[1].notes == ()
+    (workplace / "a.txt.weight").write_text("1\n" * 5)
+    for _ in range(2):
+        assert read(["a.txt"])[1].notes == (
+            "a.txt.weight beside a.txt is not read; weights of queries are a column of a table (data.weight)",
+        )
+
+
+def test_a_value_that_is_no_known_category_is_told(workplace):
+    rows = pl.DataFrame({"query": [1, 1, 2, 2], "label": [0, 1, 1, 0], "site": ["x", "new", None, "y"]})
+    rows.write_csv("a.csv")
+    queries, noted = read(["a.csv"], categories={"site": ["y", "x"]})
+    assert sorted(queries.features[:, 0].tolist(), key=str) == pytest.approx([0.0, 1.0, np.nan, np.nan], nan_ok=True)
+    assert noted.notes == ("a.csv: 1 row of 4 with a 'site' that is no known category, such as 'new': missing",)
+
+
 def test_the_order_of_rows_changes_nothing_and_split_queries_are_told(workplace):
     (workplace / "a.txt").write_text(letor())
     (workplace / "b.txt").write_text(letor([ROWS[k] for k in (4, 0, 2, 1, 3)]))

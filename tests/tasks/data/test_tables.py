@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tasks.data.tables import as_numbers, categories_in, codes, is_table, read_table, require_plain, scan
+from tasks.data.tables import as_numbers, categories_in, codes, is_table, known_codes, read_table, require_plain, scan
 from tasks.records import DataError
 
 ROWS = "query,label,a\n1,2,0.5\n1,0,\n"
@@ -112,6 +112,33 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
     pl.DataFrame({"site": [["a"], ["b"]]}).write_parquet(tmp_path / "c.parquet")
     with pytest.raises(DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category is a text or a whole number"):
         categories_in([tmp_path / "c.parquet"], "site")
+
+
+def test_whole_numbers_are_the_same_category_with_a_point(tmp_path):
+    """pandas writes a column of whole numbers as 1.0, 2.0, … where one is missing."""
+    (tmp_path / "a.csv").write_text("site\n3.0\n\n10.0\n3\n-1.00\n1.5\nv1.0\n")
+    pl.DataFrame({"site": [3.0, None, 10.0, 3.0, -1.0, 1.5, 8.0]}).write_parquet(tmp_path / "b.parquet")
+    pl.DataFrame({"site": [3, None, 10, 3, -1, 2, 8]}).write_parquet(tmp_path / "c.parquet")
+    assert categories_in([tmp_path / "a.csv"], "site") == ["-1", "1.5", "10", "3", "v1.0"]
+    for known in (["10", "3", "-1"], ["10.0", "3.0", "-1.0"]):
+        for name in ("a.csv", "b.parquet", "c.parquet"):
+            assert codes(read_table(tmp_path / name), "site", known)[[0, 2, 3, 4]].tolist() == [1, 0, 1, 2]
+
+
+def test_numbers_are_not_taken_for_text_of_which_none_is_known():
+    frame = pl.DataFrame({"site": [3, None, 4], "name": ["a", None, "b"], "empty": [None, None, None]})
+    for column, known, says in (
+        (
+            "site",
+            ["x", "y"],
+            r"column 'site' holds numbers, such as '3', and its categories are text, such as 'x' \(data\.categories\)",
+        ),
+        ("name", ["1", "2"], "column 'name' holds text, such as 'a', and its categories are numbers, such as '1'"),
+    ):
+        with pytest.raises(DataError, match=rf"a\.csv: {says}"):
+            known_codes(Path("a.csv"), frame, column, known)
+    for column, known in (("site", ["1", "2"]), ("site", ["x", "2"]), ("name", ["x", "y"]), ("empty", ["x"])):
+        assert np.isnan(known_codes(Path("a.csv"), frame, column, known)).all()
 
 
 def test_true_and_false_are_one_and_zero_in_text_too():

@@ -225,6 +225,16 @@ def test_text_from_feature_0_is_read_so_again(workplace, fitted):
     read = ingest.fn([workplace / "b.txt"], Data(files=["b"], first_feature=0))
     with pytest.raises(DataError, match="counted from 1, and the model's was from 0"):
         read_for(model.names, open_queries(read.data), [workplace / "b.txt"])
+    model = ltr.LeastSquares().fit(replace(queries, names=("f1", "f2", "f3")))
+    with pytest.raises(
+        DataError,
+        match=r"a\.txt: there is a feature 0, which the model does not read, and no feature 3, which it does: the text seems to be",
+    ):
+        predict(model, workplace / "a.txt", workplace / "t.csv", Data(files=["a"], first_feature=0))
+    assert not (workplace / "t.csv").exists()
+    read = ingest.fn([workplace / "a.txt"], Data(files=["a"], first_feature=0))
+    with pytest.raises(DataError, match="counted from 0, and the model's was from 1"):
+        read_for(model.names, open_queries(read.data), [workplace / "a.txt"])
 
 
 def test_a_block_without_ids_and_a_mark_of_byte_order(workplace, fitted, monkeypatch):

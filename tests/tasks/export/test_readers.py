@@ -2,19 +2,23 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import lightgbm
 import numpy as np
+import pandas
+import polars as pl
 import pytest
 import xgboost
 
 import ltr
+from tasks.config.data_section import Data
 from tasks.export.formats import export, verify
+from tasks.export.predict import predict
 from tasks.export.readers import read_model
 from tasks.records import DataError
-from tasks.tracking.lookup import find_model
+from tasks.tracking.lookup import find_columns, find_model
 from tests.mutations import check_sentence, mutations
 from tests.tasks.export.test_formats import data, on_thresholds
 
@@ -36,6 +40,82 @@ def trained_xgboost(queries, **parameters):
     query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     matrix = xgboost.DMatrix(queries.features, queries.labels, qid=query, feature_names=list(queries.names))
     return xgboost.train({"objective": "rank:ndcg", "max_depth": 4, "nthread": 1, **parameters}, matrix, 15)
+
+
+CATEGORIES = {
+    "whole numbers": [5, 1, 3, 10], "text": ["zeta", "mid", "10", "a b"], "fractions": [0.5, 2.0, 1.5, 3.0], "two": [7, 6],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [(tool, kind) for tool in ("lightgbm", "xgboost") for kind in CATEGORIES if (tool, kind) != ("xgboost", "fractions")],
+)
+def test_categories_of_a_data_frame_are_read_by_their_names(workplace, tool, kind):
+    """The file lists them; a table then holds them as themselves, in any form that a file of numbers or text has, and any order."""
+    rng, own = np.random.default_rng(1), CATEGORIES[kind]
+    frame = pandas.DataFrame(rng.normal(size=(400, 2)), columns=["a", "b"]).astype(np.float32)
+    site, color = rng.integers(0, len(own), 400), rng.integers(0, 3, 400)
+    frame.insert(1, "site", pandas.Categorical([own[k] for k in site], categories=own))
+    frame["color"] = pandas.Categorical(np.array(["red", "green", "blue"])[color])
+    frame.loc[::17, "site"] = None
+    labels, query = np.clip(frame.a + 2 * (site % 2) + (color == 1), 0, 3).round().to_numpy(), np.repeat(np.arange(40), 10)
+    if tool == "lightgbm":
+        given = {"objective": "lambdarank", "num_leaves": 8, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1}
+        given |= {"min_data_per_group": 5, "cat_smooth": 1}
+        booster = lightgbm.train(given, lightgbm.Dataset(frame, labels, group=[10] * 40), 10)
+        theirs = booster.predict(frame, raw_score=True)
+        paths = ["m.txt"]
+    else:
+        matrix = xgboost.DMatrix(frame, labels, qid=query, enable_categorical=True)
+        booster = xgboost.train({"objective": "rank:ndcg", "max_depth": 4, "nthread": 1}, matrix, 10)
+        theirs = booster.predict(matrix, output_margin=True)
+        paths = ["m.json", "m.ubj"]
+    table = frame.astype({"site": object, "color": object}).assign(query=query)[["color", "query", "b", "a", "site"]]
+    table.to_csv("d.csv", index=False)
+    pl.DataFrame({name: table[name].tolist() for name in table}, strict=False).write_parquet("d.parquet")
+    for path in paths:
+        booster.save_model(path)
+        model, columns = find_model(path), find_columns(path)
+        assert (model.trees.n_codes > 0).any()
+        assert columns.categories.keys() == {"site", "color"}
+        for file in ("d.csv", "d.parquet"):
+            written = Data(files=[file], **asdict(columns))
+            predict(model, Path(file), Path("s.parquet"), written)
+            assert np.abs(pl.read_parquet("s.parquet")["score"].to_numpy() - theirs).max() <= TOLERANCE[tool]
+
+
+def test_letters_that_xgboost_loses_are_no_category(workplace):
+    own = ["ä b", "c"]
+    frame = pandas.DataFrame({"a": np.arange(60.0), "site": pandas.Categorical([own[k % 2] for k in range(60)])})
+    matrix = xgboost.DMatrix(frame, np.arange(60) % 3, enable_categorical=True)
+    xgboost.train({"objective": "rank:ndcg", "nthread": 1}, matrix, 3).save_model("m.json")
+    assert find_columns("m.json").categories == {}
+
+
+def test_categories_that_are_nobodys_are_refused(workplace):
+    frame = pandas.DataFrame({"a": np.arange(60.0), "site": pandas.Categorical(np.arange(60) % 3)})
+    given = {"objective": "lambdarank", "min_data_in_leaf": 2, "verbose": -1, "num_threads": 1}
+    lightgbm.train(given, lightgbm.Dataset(frame, np.arange(60) % 4, group=[10] * 6), 3).save_model("m.txt")
+    text = Path("m.txt").read_text()
+    for before, after, says in (
+        (
+            "[[0, 1, 2]]",
+            "[[0, 1, 2], [5]]",
+            "lists the categories of 2 columns, and 1 features have some: which are whose is not known",
+        ),
+        ("[[0, 1, 2]]", "[[0, 1, [2]]]", r"\[2\] is no category: a text, a number, true or false"),
+        ("[[0, 1, 2]]", "[[0, 1", "pandas_categorical is no list of lists of categories"),
+    ):
+        assert before in text
+        Path("w.txt").write_text(text.replace(f"pandas_categorical:{before}", f"pandas_categorical:{after}"))
+        with pytest.raises(DataError, match=rf"w\.txt: .*{says}"):
+            find_columns("w.txt")
+    Path("n.txt").write_text(text.replace("pandas_categorical:[[0, 1, 2]]", "pandas_categorical:null"))
+    assert find_columns("n.txt").categories == {}
+    Path("d.csv").write_text("query,a,site\n1,2,x\n")
+    with pytest.raises(DataError, match=r"not known; data\.categories: \{site: \[\.\.\.\]\} lists them in its order"):
+        predict(find_model("n.txt"), Path("d.csv"), Path("s.csv"), Data(files=["d.csv"], categorical=["site"]))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.15])
