@@ -30,7 +30,7 @@ from uuid import uuid4
 
 import numba
 from numba.core import caching
-from numba.core.caching import IndexDataCacheFile, _CacheLocator
+from numba.core.caching import IndexDataCacheFile, CacheImpl, _CacheLocator
 
 CORE = Path(__file__).parents[1]
 """The folder of the package ``ltr``."""
@@ -158,11 +158,13 @@ class BesideSource(_BySources):
         return module.parent / "__pycache__"
 
 
-_OURS = [f"{__name__}.{locator.__name__}" for locator in (GivenFolder, UserFolder, BesideSource)]
-_NUMBAS = ["UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator", "IPythonCacheLocator", "ZipCacheLocator"]
-numba.config.CACHE_LOCATOR_CLASSES = ",".join(
-    [*_OURS, *(numba.config.CACHE_LOCATOR_CLASSES.split(",") if numba.config.CACHE_LOCATOR_CLASSES else _NUMBAS)]
-)
+_OURS = (GivenFolder, UserFolder, BesideSource)
+# Not numba.config.CACHE_LOCATOR_CLASSES alone: numba forgets what is set there when a variable NUMBA_… of the environment changes.
+CacheImpl._locator_classes = [*_OURS, *CacheImpl._locator_classes]
+if numba.config.CACHE_LOCATOR_CLASSES:
+    numba.config.CACHE_LOCATOR_CLASSES = ",".join(
+        [*(f"{__name__}.{locator.__name__}" for locator in _OURS), numba.config.CACHE_LOCATOR_CLASSES]
+    )
 
 
 class FileOfItsOwn(IndexDataCacheFile):

@@ -120,6 +120,20 @@ def test_equal_sources_are_compiled_once_a_machine_and_beside_themselves_where_t
 
 
 @compiled_only
+@pytest.mark.parametrize("named", [None, "InTreeCacheLocator"])
+def test_a_change_of_the_environment_or_locators_of_its_own_take_no_kernel_elsewhere(tmp_path, named):
+    """numba reads its settings again, and forgets what programs have set, when a variable of the environment has changed."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(CORE.parent)}
+    environment |= {"NUMBA_CACHE_LOCATOR_CLASSES": named} if named else {}
+    changed = 'import os, numba, ltr\nos.environ["NUMBA_FULL_TRACEBACKS"] = "0"\nnumba.njit(lambda: 1)()\n'
+    code = SLOPE if named else f'{changed}ltr.evaluate([1, 0], [1.0, 2.0], [0, 2], "mrr")\n'
+    subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True, cwd=tmp_path)
+    found = set(tmp_path.glob("**/*.nb[ic]"))
+    assert found
+    assert found == set(tmp_path.glob("numba-*/ltr.*/*/*.nb[ic]"))
+
+
+@compiled_only
 def test_kernels_of_sources_that_nobody_imports_any_more_are_deleted_when_others_come(tmp_path):
     old, lately, kept = tmp_path / "0123456789abcdef", tmp_path / "123456789abcdef0", tmp_path / "notes"
     for days, folder in ((KEPT + 1, old), (KEPT - 1, lately), (KEPT + 1, kept)):
