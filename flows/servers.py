@@ -203,7 +203,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
             )
             _tell_missing_files(config)
             runner = _runner(config.name)
-            parameters = {"config": config.model_dump(mode="json")}
+            parameters = {"config": config.resolved()}
             deployment = runner.add_flow(
                 run, name=config.name, schedule=Cron(cron, timezone=zone), parameters=parameters,
                 concurrency_limit=one_at_a_time, entrypoint_type=EntrypointType.MODULE_PATH,

@@ -299,15 +299,7 @@ class RunConfig(Strict):
         """
         section = self.rankers[ranker]
         where = f"rankers.{ranker}.{'search' if section.search else 'sweep'}"
-        written = section.written()
-        for part, plain in ((section, written), *zip(getattr(section, "of", ()), written.get("of", ()), strict=True)):
-            for name, value in (
-                ("seed", self.seed), ("stop_on", section.select or self.select), ("categorical", self.data.of_categories),
-            ):  # fmt: skip
-                if name in plain and name not in part.model_fields_set:
-                    plain[name] = value
-        if written["polish"] and not written["polish"]["measure"]:
-            written["polish"]["measure"] = section.select or self.select
+        written = self._settled(ranker)
         for path, value in settings.items():
             put(written, path, value, where)
         if trained := section.core.iterations_from:
@@ -320,6 +312,28 @@ class RunConfig(Strict):
             fault = error.errors()[0]
             said = fault.get("ctx", {}).get("error") or fault["msg"].lower()
             raise ValueError(f"{where} at {dict(settings)}: {said}") from None
+
+    def _settled(self, ranker: str) -> dict[str, Any]:
+        """A ranker's parameters as plain values, with those of the run where it names none of its own."""
+        section = self.rankers[ranker]
+        written = section.written()
+        for part, plain in ((section, written), *zip(getattr(section, "of", ()), written.get("of", ()), strict=True)):
+            for name, value in (
+                ("seed", self.seed), ("stop_on", section.select or self.select), ("categorical", self.data.of_categories),
+            ):  # fmt: skip
+                if name in plain and name not in part.model_fields_set:
+                    plain[name] = value
+        if written["polish"] and not written["polish"]["measure"]:
+            written["polish"]["measure"] = section.select or self.select
+        return written
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as plain values, every ranker with what it has from the run: what is read from it trains the same models, though
+        nobody can tell any more what was written and what was left out."""
+        written = self.model_dump(mode="json")
+        for name in self.rankers:
+            written["rankers"][name] |= self._settled(name)
+        return written
 
     def at_ends(self, ranker: str, settings: Mapping[str, Any], as_good: Sequence[Mapping[str, Any]] = ()) -> list[str]:
         """The settings that are at an end of three or more numbers, or of a range: better ones may lie beyond, ``C 0.1 is the largest
@@ -349,7 +363,7 @@ class RunConfig(Strict):
     @property
     def digest(self) -> str:
         """sha256 of everything that can change a number (not how many work at it)."""
-        written = self.model_dump(mode="json", exclude={"workers", "parts"})
+        written = {key: value for key, value in self.resolved().items() if key not in ("workers", "parts")}
         return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 
 

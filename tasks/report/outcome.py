@@ -152,7 +152,7 @@ class RunOutcome:
     @property
     def config_text(self) -> str:
         """The configuration as resolved, in YAML."""
-        written: str = yaml.safe_dump((self.asked or self.config).model_dump(mode="json"), sort_keys=False)
+        written: str = yaml.safe_dump((self.asked or self.config).resolved(), sort_keys=False)
         return written
 
     def as_json(self) -> Mapping[str, Any]:

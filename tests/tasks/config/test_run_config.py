@@ -100,3 +100,30 @@ def test_members_of_an_average_stop_by_what_selects_unless_they_say_otherwise():
 def test_what_learns_of_ranks_is_trained_in_parts(unbiased):
     written = {"data": {"files": "x"}, "parts": 2, "rankers": {"fair": {"kind": "lambdamart", "unbiased": unbiased}}}
     assert parse(written).parts == 2
+
+
+def test_what_rankers_have_from_the_run_stays_when_its_plain_values_are_read_again():
+    """`serve` hands the configuration on as plain values, and a run keeps them: what was left out is then no longer told from what was written."""
+    written = {
+        "seed": 7, "select": "map", "data": {"files": "a.csv", "categorical": ["site"]},
+        "rankers": {
+            "trees": {"kind": "lambdamart", "sweep": {"learning_rate": [0.1, 0.2]}},
+            "own": {"kind": "lambdamart", "seed": 1, "stop_on": "ndcg_10", "categorical": [], "polish": True},
+            "mean": {"kind": "average", "copies": 2, "of": [{"kind": "lambdamart"}, {"kind": "lambdamart", "seed": 3}]},
+            "searched": {"kind": "lambdamart", "select": "ndcg_3", "search": "auto"},
+        },
+    }  # fmt: skip
+    config = parse(written)
+    again = parse(config.resolved())
+    trees, mean, searched = (again.point(name, {}).section for name in ("trees", "mean", "searched"))
+    assert (trees.seed, trees.stop_on, list(trees.categorical)) == (7, "map", ["site"])
+    assert (searched.seed, searched.stop_on) == (7, "ndcg_3")
+    assert [(one.seed, list(one.categorical)) for one in mean.of] == [(7, ["site"]), (3, ["site"])]
+    own = again.point("own", {}).section
+    assert (own.seed, own.stop_on, list(own.categorical), own.polish.measure) == (1, "ndcg_10", [], "map")
+    assert again.digest == config.digest
+    for name in config.rankers:
+        assert [one.section.written() for one in again.cells(name)] == [one.section.written() for one in config.cells(name)]
+        assert again.rankers[name].search == config.rankers[name].search
+    del written["rankers"]["own"]["seed"]
+    assert parse(written).digest != config.digest, "another model is another configuration"
