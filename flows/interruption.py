@@ -76,7 +76,10 @@ def _listen(ear: int, heard: Sequence[int]) -> None:
             _say("interrupted: ending the current tree or epoch; run the same command again to continue", told[0], terminals)
             timer = threading.Timer(_PATIENCE, _end_from_outside)
             timer.daemon = True
-            timer.start()
+            try:
+                timer.start()
+            except RuntimeError:  # no more threads may be started, which is what others wait for too
+                _end_from_outside()
         elif told[0] == signal.SIGINT:
             _end_processes()
             os._exit(_CODE)
@@ -98,11 +101,13 @@ def _end_from_outside() -> None:
         threading.Thread(target=close_abandoned, args=(_is_ours,), daemon=True),
         threading.Thread(target=close_in_prefect, args=(_is_ours, "it was interrupted"), daemon=True),
     ]
-    for one in closing:
-        one.start()
+    with suppress(RuntimeError):
+        for one in closing:
+            one.start()
     deadline = time.monotonic() + _AT_MOST
     for one in closing:
-        one.join(max(0.0, deadline - time.monotonic()))
+        if one.ident is not None:
+            one.join(max(0.0, deadline - time.monotonic()))
     _end_processes()
     os._exit(_CODE)
 

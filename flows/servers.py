@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,6 +131,25 @@ def _runner(name: str) -> "Runner":
     return Interruptible(name=name)
 
 
+@contextmanager
+def _ending_without(folder: Path) -> Iterator[None]:
+    """Meanwhile this process ends when its folder is not there any more: no run could begin in it, and Prefect would not say so."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(2):
+            if not folder.is_dir():
+                print(f"error: {folder}: this folder is gone, and nothing more runs in it", file=sys.stderr, flush=True)
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
 def _tell_missing_files(config: RunConfig) -> None:
     """Of a configuration whose files are not there yet: runs that begin before they are will fail."""
     try:
@@ -180,11 +201,12 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: five fields, minute hour day month weekday, such as '0 3 * * *'") from None
     try:
-        (first,) = asyncio.run(clock.get_dates(1))
+        dates = asyncio.run(clock.get_dates(100))  # the first of them have passed where the clock is put forward within the hour
+        first = next((date for date in dates if date > datetime.now(UTC)), dates[-1])
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: there is no such day") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
-    told = ""
+    told, here = "", Path.cwd()
     owner()
     try:
         with _servers() as servers:
@@ -215,9 +237,11 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
             clear_away()
             forget_outdated(deployment, parameters)
             try:
-                asyncio.run(runner.start())
+                with _ending_without(here):
+                    asyncio.run(runner.start())
             finally:
-                clear_away()
+                if here.is_dir():
+                    clear_away()
     except KeyboardInterrupt:
         pass
-    return 0
+    return 0 if here.is_dir() else 1

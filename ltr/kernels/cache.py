@@ -30,7 +30,7 @@ from uuid import uuid4
 
 import numba
 from numba.core import caching
-from numba.core.caching import IndexDataCacheFile, CacheImpl, _CacheLocator
+from numba.core.caching import CacheImpl, IndexDataCacheFile, _CacheLocator
 
 CORE = Path(__file__).parents[1]
 """The folder of the package ``ltr``."""

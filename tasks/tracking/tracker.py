@@ -19,6 +19,7 @@ from functools import wraps
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import mlflow
@@ -160,7 +161,7 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
                 if isinstance(error, MlflowException) and error.error_code not in _PASSING and not _AT_ONCE.search(str(error)):
                     raise
                 if pause is None or time.monotonic() - began >= _AT_MOST:
-                    why = str(error).splitlines()[0][:300]
+                    why = shorten(str(error).splitlines()[0], 300, placeholder=" …")
                     raise TrackingError(
                         masked(
                             f"MLflow at {tracking_uri()} does not answer: {why}; what was trained is kept, run the same command again"

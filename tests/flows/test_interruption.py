@@ -12,6 +12,7 @@ import time
 import pytest
 import yaml
 
+from flows import interruption
 from tests.conftest import own_environment
 from tests.flows.test_kill import COMMAND, at_work_in, finished_cells, rows
 
@@ -151,3 +152,23 @@ def test_a_second_ctrl_c_on_a_terminal_ends_it_at_once(tmp_path):
     assert not at_work_in(tmp_path)
     with sqlite3.connect(tmp_path / "mlruns/mlflow.db") as store:
         assert store.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def test_where_no_thread_can_be_started_a_signal_ends_a_run_at_once(monkeypatch, capsys):
+    """Under a limit of memory others may wait for ever for a thread of theirs."""
+
+    def refused(*_):
+        raise RuntimeError("can't start new thread")
+
+    ear, mouth = os.pipe()
+    os.write(mouth, bytes([signal.SIGTERM]))
+    os.close(mouth)
+    with monkeypatch.context() as patch:
+        patch.setattr(interruption, "STOP", threading.Event())
+        patch.setattr(threading.Thread, "start", refused)
+        patch.setattr(interruption, "_end_processes", lambda: print("processes end"))
+        patch.setattr(os, "_exit", lambda code: print(f"and this one, {code}"))
+        interruption._listen(ear, [signal.SIGTERM])
+    out, err = capsys.readouterr()
+    assert out.splitlines() == ["processes end", f"and this one, {interruption._CODE}"]
+    assert "interrupted" in err

@@ -9,8 +9,10 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,6 +28,7 @@ from prefect.settings import PREFECT_API_URL
 
 import flows.pipeline
 from flows.cli import main
+from flows.servers import _ending_without
 from tasks.config.reading import parse
 from tasks.config.run_config import RunConfig
 from tasks.records import DataError
@@ -85,7 +88,7 @@ def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, wor
 
     monkeypatch.setattr(Runner, "start", at_once)
     monkeypatch.setattr("tzlocal.get_localzone_name", lambda: "Asia/Kolkata")
-    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"seed": 7, "select": "map"}))
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     said = capsys.readouterr().out
     assert f"every-minute: 15 3 * * *, at {address.removesuffix('/api')}" in said
@@ -101,7 +104,11 @@ def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, wor
     assert isinstance(outcome, RunOutcome)
     with sqlite3.connect(workplace / "mlruns" / "mlflow.db") as store:
         statuses = store.execute("select name, status from runs").fetchall()
+        params = store.execute(
+            "select p.key, p.value from params p join runs r on p.run_uuid = r.run_uuid where r.name = 'linear'"
+        ).fetchall()
     assert sorted(statuses) == [("every-minute", "FINISHED"), ("linear", "FINISHED")]
+    assert {("seed", "7"), ("stop_on", "map")} <= set(params), "a ranker has these from the run, however it was begun"
 
 
 def test_what_waits_with_an_older_configuration_is_forgotten(address, workplace, monkeypatch):
@@ -258,6 +265,41 @@ def test_a_day_that_never_comes_is_refused(address, workplace, capsys):
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
     assert main(["serve", "c.yaml", "--cron", "0 3 31 2 *"]) == 1
     assert capsys.readouterr().err.endswith("error: --cron '0 3 31 2 *': there is no such day\n")
+
+
+def test_the_next_time_is_one_to_come(address, workplace, monkeypatch, capsys):
+    """Where the clock is put forward within the hour, Prefect's first dates have passed."""
+
+    async def dates(self, n):
+        now = datetime.now(UTC)
+        return [now - timedelta(hours=1), now - timedelta(minutes=58), now.replace(year=now.year + 1, day=1)][:n]
+
+    async def at_once(self):
+        """The clock is not waited for."""
+
+    monkeypatch.setattr(Runner, "start", at_once)
+    monkeypatch.setattr("prefect.server.schemas.schedules.CronSchedule.get_dates", dates)
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
+    assert f"next {datetime.now(UTC).year + 1}-" in capsys.readouterr().out
+
+
+def test_without_its_folder_a_schedule_ends(tmp_path, capsys):
+    heard = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.set())
+    try:
+        folder = tmp_path / "here"
+        folder.mkdir()
+        with _ending_without(folder):
+            folder.rmdir()
+            assert heard.wait(30)
+        heard.clear()
+        with _ending_without(tmp_path):
+            pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not heard.is_set()
+    assert capsys.readouterr().err == f"error: {folder}: this folder is gone, and nothing more runs in it\n"
 
 
 def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, capsys):
