@@ -34,6 +34,7 @@ CONFIG = """
 data: {files: train.csv, folds: 3, query: qid, label: grade, document: sku, attributes: [language], ignore: ["note*"]}
 rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}, mix: {kind: least_squares, on: [trees, ridge]}}
 measures: [ndcg_10]
+seed: 5
 """
 
 
@@ -113,8 +114,12 @@ def test_folds_are_models_of_their_own(run_id, capsys):
 
 def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
     """By the command, and what it trains is what the core trains on all data with those settings."""
+    cells = {path.name for path in Path(".lambdaflow/cells").iterdir()}
     code, out, err = answered(capsys, "refit", f"{run_id[:8]}:trees", "--register", "shop", "--json")
     assert code == 0, err
+    assert len({path.name for path in Path(".lambdaflow/cells").iterdir()} - cells) == 1, (
+        "the others are found, the run's seed and all"
+    )
     refitted = json.loads(out)["run_id"]
     assert f"trees trained on all 60 queries: --model {refitted[:8]}:trees, version 1 of shop" in " ".join(err.split())
     scores = []
@@ -127,7 +132,7 @@ def test_the_chosen_settings_are_trained_on_all_data(run_id, capsys):
         found = find_model(f"{refitted[:8]}:trees:{fold}")
         kept.append(found.trees.n_trees)
     queries = read_all(table())
-    plain = ltr.LambdaMART(n_trees=round(np.mean(kept)), n_leaves=3, stop_on=None).fit(queries)
+    plain = ltr.LambdaMART(n_trees=round(np.mean(kept)), n_leaves=3, stop_on=None, seed=5).fit(queries)
     assert np.array_equal(scores[0], plain.predict(table().select("a", "b", "c").to_numpy()))
     assert np.array_equal(scores[0], scores[1])
     code, _, err = answered(capsys, "refit", f"{run_id[:8]}:net")
