@@ -35,7 +35,7 @@ def test_no_password_of_an_address_is_shown_or_kept(tmp_path):
         assert done.returncode == 1
         assert "MLflow at postgresql://***@127.0.0.1:1/mlflow does not answer" in done.stderr
         assert "canary" not in done.stdout + done.stderr
-    assert time.monotonic() - began < 40
+    assert time.monotonic() - began < 90, "two at once take twenty seconds with nothing else running, and here another test runs"
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
 
 
