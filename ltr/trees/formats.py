@@ -415,7 +415,8 @@ def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) 
     sets = [name for name, info in zip(names, infos, strict=False) if not info.startswith("[") and info != "none"]
     if len(sets) != len(lists):
         raise ValueError(
-            f"pandas_categorical lists the categories of {len(lists)} columns, and {len(sets)} features have some: which are whose is not known"
+            f"pandas_categorical lists the categories of {len(lists)} columns, and the features that have some are {', '.join(sets) or 'none'}: "
+            "which are whose is not known"
         )
     return {name: _category_names(own) for name, own in zip(sets, lists, strict=True)}
 

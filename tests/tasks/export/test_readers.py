@@ -102,7 +102,7 @@ def test_categories_that_are_nobodys_are_refused(workplace):
         (
             "[[0, 1, 2]]",
             "[[0, 1, 2], [5]]",
-            "lists the categories of 2 columns, and 1 features have some: which are whose is not known",
+            "lists the categories of 2 columns, and the features that have some are site: which are whose is not known",
         ),
         ("[[0, 1, 2]]", "[[0, 1, [2]]]", r"\[2\] is no category: a text, a number, true or false"),
         ("[[0, 1, 2]]", "[[0, 1", "pandas_categorical is no list of lists of categories"),
