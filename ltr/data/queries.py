@@ -6,6 +6,8 @@ the digest of their features. That digest leaves labels out, so that documents w
 by relevance by accident (at the first iteration all scores are equal).
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -9,6 +9,8 @@ Of 400 samples of 40 generated queries, intervals of 95 % held the loss over 20,
 Two features that say the same lose little one by one; shuffled together (`features=[("bm25", "bm25_title")]`) they show what both are worth.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

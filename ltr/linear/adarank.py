@@ -4,6 +4,8 @@ In each round the feature with the highest measure, weighted by query, is added 
 model so far ranks badly get more weight: P ∝ e^(−E). It stops when a round no longer helps on the training queries.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

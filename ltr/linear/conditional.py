@@ -15,6 +15,8 @@ sample converges to them: with θ = w·(x_g − x_b), convex is Σ_gb log(1 + ex
 E[AUC] = Σ_gb h(+1)/(h(+1) + h(−1)) / (n⁺n⁻) with h(y) = e^{yθ} (C's −1 counts the violated pairs).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -216,7 +218,7 @@ class Trace:
     smear: dict[float, Floats]
 
 
-def trace(model: "ConditionalModel", queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
+def trace(model: ConditionalModel, queries: Queries, n_queries: int = 10, n_rankings: int = 10) -> Trace:
     """Fits the model once more, from one start, and records what happens, with `n_rankings` each of `n_queries` queries as points."""
     _, queries = model.imputing(canonical(queries))
     features = standardised(queries.features)[0] if model.standardise else queries.features

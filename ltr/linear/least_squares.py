@@ -1,5 +1,7 @@
 """Least squares on the labels: the oldest baseline, and an exact check of loaders, folds and measures."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self

@@ -4,6 +4,8 @@ A cost takes scores and returns what a query costs and how that changes with eac
 enter in two products, which are computed in fixed blocks of rows: the same bits for any number of threads.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -10,6 +10,8 @@ The sum over the queries plus ‖w‖²/C is minimised by L-BFGS; all but listne
 energy; its published version learns a second, non-linear potential too.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import erf, exp, pi, sqrt

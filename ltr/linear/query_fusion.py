@@ -8,6 +8,8 @@ and OpenSearch's hybrid queries have one weight a run; ranx has none that depend
 What is known of a query are features that all its documents have alike. One that is missing counts as the mean.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self

@@ -8,6 +8,8 @@ per document and label (`_hessian`), but none per pair and feature; it is stored
 features or so.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

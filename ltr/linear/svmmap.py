@@ -6,6 +6,8 @@ every bad one is placed where it gains most, which does not depend on the others
 time (Joachims 2009) until none is violated by more than `tolerance`; `solve_dual` weighs the planes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

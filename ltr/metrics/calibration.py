@@ -10,6 +10,8 @@ What a document that people did not judge is worth is the mean of the gain over 
 the mean label where gains rise faster than labels.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

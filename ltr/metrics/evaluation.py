@@ -4,6 +4,8 @@
 writing its own cells. `explain` breaks the difference from another tool's number down, rule by rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple

@@ -13,6 +13,8 @@ of the sample than those that they are held against (cross-fitting: Zrnic & Cand
 calibration and without an end to the population.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

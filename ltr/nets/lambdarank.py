@@ -8,6 +8,8 @@ falls, the rate shrinks with a probability.
 Features are standardised by means and deviations of the training data, which are part of the model; a missing value becomes the mean.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, cast

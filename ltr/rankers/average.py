@@ -4,6 +4,8 @@ scikit-learn's VotingRegressor and BaggingRegressor average predictions as they 
 are divided by their standard deviation within training queries first; the number is kept, and prediction needs no other documents.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self

@@ -5,6 +5,8 @@ A ranker subclasses `Ranker` and defines how it learns (`fit`), how it scores (`
 follow from its fields; class traits say what else it can do. On disk: JSON for people, npz for the arrays, no pickle.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import zipfile
@@ -59,7 +61,7 @@ class Frame(Protocol):
     def __getitem__(self, names: str) -> ArrayLike: ...
 
     @overload
-    def __getitem__(self, names: list[str]) -> "Frame": ...
+    def __getitem__(self, names: list[str]) -> Frame: ...
 
     def __len__(self) -> int: ...
 
@@ -79,7 +81,7 @@ def learned(default: _Value, compare: bool = True) -> _Value:
     return field(default=default, repr=False, compare=compare, metadata={"learned": True})
 
 
-def parameters_of(ranker: "type[Ranker] | Ranker") -> list[str]:
+def parameters_of(ranker: type[Ranker] | Ranker) -> list[str]:
     """Names of a ranker's parameters: all its fields but the learned ones."""
     return [f.name for f in fields(ranker) if not f.metadata.get("learned")]
 
@@ -189,7 +191,7 @@ class Ranker(Named, ABC):
         valid: Sequence[Queries] = (),
         tick: Tick | None = None,
         callbacks: Sequence[Callback] = (),
-        start: "Ranker | None" = None,
+        start: Ranker | None = None,
     ) -> Self:
         """`fit` with several sets of validation queries, callbacks, and a fitted ranker to go on from, as far as this kind knows them.
 

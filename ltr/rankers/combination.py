@@ -4,6 +4,8 @@ Their scores are mixed as (1 − α)·a + α·b, and every α there is is looked
 `ltr.rankers.fusion`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 

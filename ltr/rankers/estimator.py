@@ -13,6 +13,8 @@ LightGBM and queries in XGBoost, and its length tells which; ``eval_metric`` is 
 (here `stop_on`). ``docs/coming-from.md`` has the rest.
 """
 
+from __future__ import annotations
+
 import difflib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -105,7 +107,7 @@ class Estimator(Named):
         eval_qid: Sequence[ArrayLike] | None = None,
         eval_metric: Any = None,
         callbacks: Callback | Sequence[Callback] | None = None,
-        init_model: "Ranker | Estimator | None" = None,
+        init_model: Ranker | Estimator | None = None,
     ) -> Self:
         """Fits the ranker to queries.
 
@@ -264,7 +266,7 @@ class Estimator(Named):
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(allow_nan=True))
 
 
-def _after(start: "Ranker | Estimator | None", found: dict[str, list[object]]) -> dict[str, list[object]]:
+def _after(start: Ranker | Estimator | None, found: dict[str, list[object]]) -> dict[str, list[object]]:
     """The categories of columns, those of what training starts from first: its trees know them by their places."""
     if isinstance(start, Estimator):
         known = getattr(start, "categories_", {})

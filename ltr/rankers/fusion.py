@@ -9,6 +9,8 @@ show no rise. Elasticsearch and OpenSearch take such weights in their hybrid que
 Both read forms of the systems' scores (`ltr.data.runs`), a feature each; what a list does not have adds nothing, or its lowest z-score.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self

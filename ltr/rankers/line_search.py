@@ -9,6 +9,8 @@ never matter and are not crossed at all. Powell's method and
 RankLib's coordinate ascent (Metzler & Croft 2007) try some points of such a line and may miss the best step between them.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

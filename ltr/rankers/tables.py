@@ -5,6 +5,8 @@ sizes of queries whose rows are adjacent. LightGBM's ``weight`` has an entry for
 Categorical columns count as the place of each category, as in both; both also remember the categories, and so does a `Reading`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast

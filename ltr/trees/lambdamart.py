@@ -4,6 +4,8 @@ At each iteration the objective gives gradient and hessian of every document at 
 gradient, and the scores move by its leaves. Trees know nothing of measures; a measure is evaluated only to decide when to stop.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, cast
@@ -199,9 +201,9 @@ class LambdaMART(TreeRanker):
         valid: Queries | Sequence[Queries] | None = None,
         tick: Tick | None = None,
         preferences: Preferences | None = None,
-        start: "LambdaMART | None" = None,
+        start: LambdaMART | None = None,
         callbacks: Callback | Sequence[Callback] = (),
-    ) -> "LambdaMART":
+    ) -> LambdaMART:
         """A fitted copy of this model.
 
         Args:
@@ -250,7 +252,7 @@ class LambdaMART(TreeRanker):
         tick: Tick | None = None,
         callbacks: Sequence[Callback] = (),
         start: Ranker | None = None,
-    ) -> "LambdaMART":
+    ) -> LambdaMART:
         """`fit`, with all of it.
 
         Raises:
@@ -264,7 +266,7 @@ class LambdaMART(TreeRanker):
             )
         return self.fit(queries, tuple(valid), tick, start=start, callbacks=callbacks)
 
-    def go_on(self, begun: "LambdaMART", queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> "LambdaMART":
+    def go_on(self, begun: LambdaMART, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> LambdaMART:
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
         scores would be added in another order. All of them where ``unbiased: auto`` may choose otherwise of more trees."""
         if self._way and self._way.kind == "auto":
@@ -278,10 +280,10 @@ class LambdaMART(TreeRanker):
         ask: Ask,
         valid: Queries | None = None,
         tick: Tick | None = None,
-        start: "LambdaMART | None" = None,
-        finished: "dict[str, LambdaMART] | None" = None,
+        start: LambdaMART | None = None,
+        finished: dict[str, LambdaMART] | None = None,
         looks: dict[Unbiased, Floats] | None = None,
-    ) -> "LambdaMART":
+    ) -> LambdaMART:
         """`fit` on queries in several parts, which are reached through `ask` (`ltr.trees.shards`): the same model, byte for byte.
 
         Args:
@@ -305,9 +307,9 @@ class LambdaMART(TreeRanker):
         data: Shard | Shards,
         valid: tuple[Queries, ...],
         tick: Tick | None,
-        start: "LambdaMART | None",
+        start: LambdaMART | None,
         callbacks: tuple[Callback, ...] = (),
-    ) -> "LambdaMART":
+    ) -> LambdaMART:
         data.model, way = replace(self, biases=self._biases_before(start, data)), self._way
         if way is None:
             return self._boosted(data, valid, tick, start, callbacks)
@@ -323,10 +325,10 @@ class LambdaMART(TreeRanker):
         data: Shard | Shards,
         valid: tuple[Queries, ...],
         tick: Tick | None,
-        start: "LambdaMART | None",
-        finished: "dict[str, LambdaMART]",
+        start: LambdaMART | None,
+        finished: dict[str, LambdaMART],
         callbacks: tuple[Callback, ...] = (),
-    ) -> "LambdaMART":
+    ) -> LambdaMART:
         """The ranker in every way that ``unbiased: auto`` knows, and the one that the first validation queries choose."""
         assert self._way is not None
         measure = str(self.watched or Measure.of("ndcg_10"))
@@ -347,10 +349,10 @@ class LambdaMART(TreeRanker):
         data: Shard | Shards,
         valid: tuple[Queries, ...],
         tick: Tick | None,
-        start: "LambdaMART | None",
+        start: LambdaMART | None,
         callbacks: tuple[Callback, ...] = (),
         fair: FairPages | None = None,
-    ) -> "LambdaMART":
+    ) -> LambdaMART:
         least_docs = self.least_docs(data.n_documents)
         begun = self._begun(start, data.names)
         data.begin(begun)
@@ -402,7 +404,7 @@ class LambdaMART(TreeRanker):
             np.array([self.monotone.get(name, 0) for name in names], np.int8), groups_of(self, names), self.cat_smooth * unit, self.cat_l2 * unit,
         )  # fmt: skip
 
-    def refit_leaves(self, queries: Queries, keep: float = 0.9) -> "LambdaMART":
+    def refit_leaves(self, queries: Queries, keep: float = 0.9) -> LambdaMART:
         """The same trees with leaf values from other queries (LightGBM's ``Booster.refit``): tree by tree, from the gradients at the scores
         of the trees before it, as `fit` would give them to a tree of these splits.
 
@@ -486,7 +488,7 @@ class LambdaMART(TreeRanker):
         """`unbiased`, which has been read."""
         return cast(Unbiased | None, self.unbiased)
 
-    def _biases_before(self, start: "LambdaMART | None", data: Shard | Shards) -> Floats | None:
+    def _biases_before(self, start: LambdaMART | None, data: Shard | Shards) -> Floats | None:
         """What is known of ranks before the first tree that is to be grown."""
         how = self._way
         if how is not None and how.kind == "ipw":
@@ -514,7 +516,7 @@ class LambdaMART(TreeRanker):
         assert trees.biases is not None
         return found(how, trees.biases[-1, 0])
 
-    def _begun(self, start: "LambdaMART | None", names: tuple[str, ...]) -> Trees:
+    def _begun(self, start: LambdaMART | None, names: tuple[str, ...]) -> Trees:
         """The trees to go on from."""
         require_features(self, names)
         if start is None:
@@ -532,7 +534,7 @@ class LambdaMART(TreeRanker):
         known = {} if self.biases is None else {BIASES: self.biases[: self.ensemble.n_trees + 1]}
         return {**super()._learned_arrays(), **known}
 
-    def _with_arrays(self, arrays: Arrays) -> "LambdaMART":
+    def _with_arrays(self, arrays: Arrays) -> LambdaMART:
         biases = arrays.get(BIASES)
         check_biases(biases, self._way)
         trees = {name: array for name, array in arrays.items() if name != BIASES}
