@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 from flows.arguments import parser
 
@@ -15,6 +16,7 @@ def entry() -> None:
     """The command as a process of its own. Most of what it imports stays to the end: it is looked through for rubbish rarely, which is a
     quarter of the time that importing takes, and not taken apart at the end, which takes more than a second."""
     codes: list[int] = []
+    _hold_standard_streams()
     streams = [stream for stream in (sys.stdout, sys.stderr) if stream is not None]  # one that was closed is None
     for stream in streams:
         if isinstance(stream, TextIOWrapper):
@@ -35,11 +37,22 @@ def entry() -> None:
     sys.exit(codes[0])
 
 
+def _hold_standard_streams() -> None:
+    """Opens what of standard input, output and error was closed, to nothing: what is opened next would get its number otherwise, and a
+    process that is handed it on lose it to its own stream."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code: 0 done, 1 failed or refused by the data, 2 wrong usage."""
     given = parser().parse_args(arguments)
     if progress := sys.modules.get("flows.progress"):
         progress.Steps.last_word = None  # that was an earlier command of this process
+    here = Path.cwd()
     if sys.stdout is None and getattr(given, "json", False):
         print("error: --json: standard output is closed", file=sys.stderr)
         return 2
@@ -55,8 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if given.debug:
             print(masked(traceback.format_exc()), file=sys.stderr)
-        else:
+        elif here.exists() and here.samefile("."):
             tell(error)
+        else:
+            tell(
+                FileNotFoundError(f"{here}: this folder was moved or deleted while the command ran; what was finished moved along")
+            )
         return 1
 
 

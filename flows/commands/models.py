@@ -22,7 +22,7 @@ def predict_scores(given: argparse.Namespace) -> int:
     make_state_folder()
     with working("predicting"):
         from tasks.export.predict import predict
-        from tasks.records import number_of
+        from tasks.records import number_of, printable
         from tasks.store.state import require_output
         from tasks.tracking.lookup import find_model
 
@@ -32,8 +32,10 @@ def predict_scores(given: argparse.Namespace) -> int:
         require_output(Path(given.output), Path(given.model))
         model = find_model(given.model)
         say_remarks(given, model)
-        rows = predict(model, Path(given.data), Path(given.output), data, named)
-    print(f"{number_of(rows, 'score')}: {given.output}")
+        done = predict(model, Path(given.data), Path(given.output), data, named)
+    for note in done.notes:
+        print(printable(note), file=sys.stderr)
+    print(f"{number_of(done.rows, 'score')}: {given.output}")
     return 0
 
 

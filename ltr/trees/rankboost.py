@@ -66,6 +66,7 @@ class RankBoost(TreeRanker):
     """
 
     kind: ClassVar[str] = "rankboost"
+    iterations_from: ClassVar[str | None] = "rounds"
     rounds: int = 300
     max_bins: int = 255
     stop_on: str | None = "ndcg_10"

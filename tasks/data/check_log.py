@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.propensities import ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, shown_results
+from tasks.data.click_log import by_pair, implausible, open_log, ranks_in_words, results_in, shown_results
 from tasks.data.clicks import judged_pairs
 from tasks.data.files import located
 from tasks.data.ubi import is_ubi, ubi_log
@@ -33,7 +33,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
         DataError: as `log_findings`.
     """
     about = {**log.model_dump(mode="json"), "log": digest_of_file(located(log.log))}
-    recipe = {"check_log": 1, "log": about, "data": list(names)}
+    recipe = {"check_log": 2, "log": about, "data": list(names)}
     noted = remembered(recipe)
     if noted is None:
         noted = Noted(findings=tuple(log_findings(log, [open_queries(name) for name in names])))
@@ -56,12 +56,16 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
         missing = log.rank not in frame.collect_schema().names()
         why = f"no column {log.rank!r} (clicks.rank)" if missing else str(error).removeprefix(f"{log.log}, ")
         rank_fault = ("note" if missing else "warning", f"{why}: how clicks depend on the position cannot be told")
+    if not frame.head(1).collect().height:
+        return [Finding("error", log.log.name, "there is no row in it")]
+    frame, nameless = results_in(log, frame)
     shown, sessions = shown_results(log, frame, page), _sessions(log, frame, page)
     if not sessions.height:
-        return [Finding("error", log.log.name, "there is no row in it")]
+        return [Finding("error", log.log.name, "no row of it has a query and a document")]
     path = located(log.log)
     said: list[Said] = [
         *(("note", note) for note in (ubi_log(path)[1] if is_ubi(path) else [])),
+        *(("note", note) for note in nameless),
         ("note", _size(shown, sessions, rank_fault is None)),
         *_pages(log, sessions, rank_fault is None),
         *_bots(sessions),

@@ -12,7 +12,7 @@ from tasks.data.files import located
 from tasks.data.similar_queries import normalised
 from tasks.data.tables import SEPARATORS, reading, require_even_lines, scan
 from tasks.data.ubi import is_ubi, ubi_log
-from tasks.records import DataError
+from tasks.records import DataError, number_of
 
 MOST_CLICKS, MOST_RESULTS, TIMES = 50, 300, 20
 """A session of so many clicks, or so many results, and of so many times as many as the median session is no person's."""
@@ -37,10 +37,9 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     if is_ubi(path):
         path, interaction = ubi_log(path)[0], interaction or "interaction"
     with reading(path):
-        quoted = path.suffix.lower() == ".csv"
-        frame = scan(path, quoted)
+        frame = scan(path)
         columns = frame.collect_schema()
-        require_even_lines(path, frame, quoted)
+        require_even_lines(path, frame)
     page = [log.session, *([interaction] if interaction else []), log.query]
     ranks = ranks or any(label.debias for label in log.labels.values())
     for column in (*page, log.document, log.click, *([log.rank] if ranks else []), *([log.text] if log.text else [])):
@@ -76,8 +75,22 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             log, frame.select(rank.alias(log.rank)), log.rank, PLACE, "the place a result was shown at, 1 to 999999", empty=unplaced
         )
         rank = rank.cast(pl.Int64, strict=not unplaced)
-    text = [pl.col(column).cast(pl.String) for column in (log.query, log.document)]
-    return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *text), page
+    names = [_named(column) for column in (log.query, log.document, *([interaction] if interaction else []))]
+    return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *names), page
+
+
+def results_in(log: ClickLog, frame: pl.LazyFrame) -> tuple[pl.LazyFrame, list[str]]:
+    """The rows of `open_log` that show a document for a query: a page without a result is no impression of one. And what is left out, in words."""
+    nameless = pl.col(log.query).is_null() | pl.col(log.document).is_null()
+    left = int(frame.select(nameless.sum()).collect(engine="streaming").item())
+    notes = [f"{number_of(left, 'row')} without query or document left out"] if left else []
+    return frame.filter(~nameless), notes
+
+
+def _named(column: str) -> pl.Expr:
+    """A column of ids as text; blank ones, which polars writes in quotes, are missing ones."""
+    text = pl.col(column).cast(pl.String)
+    return pl.when(text.str.strip_chars() != "").then(text).alias(column)
 
 
 def place_in(frame: pl.LazyFrame, column: str) -> pl.Expr:

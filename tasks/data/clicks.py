@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ltr.data.propensities import propensities, ties
 from ltr.data.queries import Queries
 from tasks.config.click_labels import CLICKS, ClickLabel, ClickLog
-from tasks.data.click_log import by_pair, open_log, ranks_in_words, shown_results
+from tasks.data.click_log import by_pair, open_log, ranks_in_words, results_in, shown_results
 from tasks.data.click_models import model_tables
 from tasks.data.similar_queries import normalised, similar_clicks, similar_words
 from tasks.records import DataError, number_of
@@ -59,10 +59,11 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
         DataError: for a missing file or column, a click that is not a whole number or several with commas, a rank below 1.
     """
     frame, page = open_log(log)
+    frame, notes = results_in(log, frame)
     shown = shown_results(log, frame, page)
     counted = {label.clicks for label in log.labels.values() if label.debias}
     looks = {clicks: _looks(log, shown, clicks) for clicks in CLICKS if clicks in counted}
-    notes = [note for theta in looks.values() for note in theta.notes]
+    notes += [note for theta in looks.values() for note in theta.notes]
     of_pairs = _summed(shown.with_columns(base=pl.col("impressions")))
     tables, told = model_tables(log)
     notes += told

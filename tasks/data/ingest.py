@@ -24,7 +24,17 @@ from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
-from tasks.data.tables import MISSING, categories_in, is_table, known_codes, numbers, read_table, require_plain
+from tasks.data.tables import (
+    categories_in,
+    id_texts,
+    is_table,
+    known_codes,
+    numbers,
+    read_table,
+    require_plain,
+    told_unknown,
+    unknown_categories,
+)
 from tasks.data.text import read_names, require_counted_alike, text_blocks
 from tasks.records import DataError, Ingested, number_of
 from tasks.store.datasets import keep_queries
@@ -34,7 +44,7 @@ from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
 """The label source that cndcg reads."""
-_READER = 4
+_READER = 5
 """Raised when the readers change what they make of the same bytes."""
 _WHOLE = 1 << 24
 """Whole numbers up to this one are features without loss."""
@@ -339,14 +349,8 @@ def _of_table(path: Path, data: Data) -> Rows:
 
 def _unknown(path: Path, column: pl.Series, places: NDArray[np.float64]) -> list[str]:
     """A sentence where values are no category that is listed."""
-    strange = column.filter(column.is_not_null() & pl.Series(np.isnan(places))).cast(pl.String).str.strip_chars()
-    strange = strange.filter(~strange.is_in(MISSING))
-    if strange.is_empty():
-        return []
-    rows = number_of(len(strange), "row")
-    return [
-        f"{path.name}: {rows} of {len(column):,} with a {column.name!r} that is no known category, such as {strange[0]!r}: missing"
-    ]
+    strange = unknown_categories(column, places)
+    return [told_unknown(path, column.name, len(strange), len(column), strange[0])] if len(strange) else []
 
 
 def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArray[np.float32]) -> list[str]:
@@ -397,7 +401,7 @@ def _labels(path: Path, frame: pl.DataFrame, name: str, data: Data) -> NDArray[n
 
 
 def _ids(path: Path, frame: pl.DataFrame, name: str) -> NDArray[np.bytes_]:
-    column = frame[name].cast(pl.String)
+    column = id_texts(path, frame[name])
     empty = column.is_null() | (column == "")
     if empty.any():
         raise DataError(f"{path}, row {empty.arg_true()[0] + 1}: column {name!r} is empty: every row names its {name}")

@@ -1,11 +1,13 @@
 """Tables: Parquet, CSV and TSV files, read as they are named and not otherwise."""
 
 import csv
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,6 +26,8 @@ _SAMPLE = 1 << 20
 """Bytes of a file that are looked at before it is read."""
 MISSING = ["", "NULL", "NA", "nan", "NaN"]
 """What stands for a missing value in a table of text."""
+NO_CATEGORY = ["", "NULL", "nan", "NaN"]
+"""And for a missing category, unless it is one that is listed; ``NA`` is North America."""
 
 
 def is_table(path: Path) -> bool:
@@ -54,18 +58,20 @@ def require_plain(path: Path) -> None:
         raise DataError(f"{path}: its lines end with CR alone; they end with LF or CR LF")
 
 
-def scan(path: Path, quoted: bool = True) -> pl.LazyFrame:
+def scan(path: Path) -> pl.LazyFrame:
     """A table to be read, columns of CSV and TSV as text. Errors of reading it come when it is collected, inside `reading`.
 
     Raises:
-        DataError: as `require_plain`, and for a header of a text that names a column twice or is separated otherwise.
+        DataError: as `require_plain` and `quote_of`, and for a header of a text that names a column twice or is separated otherwise.
     """
     require_plain(path)
     with reading(path):
         if path.suffix.lower() == ".parquet":
             return pl.scan_parquet(path, glob=False)
-        separator = SEPARATORS.get(path.suffix.lower(), "\t")
-        header = header_of(path) if quoted else []
+        quote = quote_of(path)
+        with _fields(path, quote) as lines:
+            header: list[str] = next(lines, [])
+        separator = _separator(path)
         if len(header) == 1 and (marks := [mark for mark in ";\t,|" if mark != separator and mark in header[0]]):
             raise DataError(
                 f"{path}, line 1: {header[0][:40]!r} is one column: fields of {path.suffix.lower()} are separated by {separator!r}, not {marks[0]!r}"
@@ -73,7 +79,63 @@ def scan(path: Path, quoted: bool = True) -> pl.LazyFrame:
         twice = [name for k, name in enumerate(header) if name in header[:k]]
         if twice:
             raise DataError(f"{path}, line 1: column {twice[0]!r} is named twice; rename one")
-        return pl.scan_csv(path, separator=separator, infer_schema=False, quote_char='"' if quoted else None, glob=False)
+        return pl.scan_csv(path, separator=separator, infer_schema=False, quote_char=quote, glob=False)
+
+
+def _separator(path: Path) -> str:
+    """Between the fields of a text; another suffix than a table's is read as TSV."""
+    return SEPARATORS.get(path.suffix.lower(), "\t")
+
+
+def quote_of(path: Path) -> str | None:
+    """The quotes around fields of a text: ``"``, with quotes within them doubled (RFC 4180; pandas, polars and Excel write so, TSV too). None
+    where none is around a field: a quote is a letter there, as in ``7" screen``; in a text of tabs also at the beginning of a field.
+
+    Raises:
+        DataError: where quotes are around fields, and one is neither around a whole field nor doubled within one.
+    """
+    with open(path, "rb") as file:
+        if not any(b'"' in block for block in iter(lambda: file.read(_SAMPLE), b"")):
+            return None
+    mark = re.escape(_separator(path).encode())
+    field = rb'(?:"(?:[^"]|"")*"|[^"%s\n]*)' % mark
+    whole = re.compile(rb"%s(?:%s%s)*\r?\n?" % (field, mark, field))
+    unclosed = re.compile(rb'(?:%s%s)*"(?:[^"]|"")*' % (field, mark))
+    begins = re.compile(rb'(?:^|%s)"' % mark)
+    quoted, stray, begin, record, always = False, (0, b""), 0, list[bytes](), _separator(path) == ","
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if b'"' not in line:
+                if record:
+                    record.append(line)
+                continue
+            begin = begin if record else number
+            record.append(line.removeprefix(BOM_UTF8) if number == 1 else line)
+            text = b"".join(record)
+            fits = whole.fullmatch(text) is not None
+            if not fits and unclosed.fullmatch(text):
+                continue
+            stray = stray if fits or stray[0] else (begin, text)
+            quoted = quoted or ((fits or always) and begins.search(text) is not None)
+            record.clear()
+    if record:
+        quoted, stray = quoted or always, stray if stray[0] else (begin, record[0])
+    if quoted and stray[0]:
+        first, text = stray
+        known = whole.match(text)
+        at = known.end() if known else 0
+        shown = text[max(at - 20, 0) : at + 20].strip().split(b"\n")[0].decode("utf-8", "replace")
+        raise DataError(
+            f"{path}, line {first + text[:at].count(10)}: {shown!r}: this quote is neither around a whole field nor doubled within one"
+        )
+    return '"' if quoted else None
+
+
+@contextmanager
+def _fields(path: Path, quote: str | None) -> Iterator[Any]:
+    """The lines of a text as lists of its fields, by ``csv.reader``."""
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        yield csv.reader(file, delimiter=_separator(path), quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE)
 
 
 @contextmanager
@@ -136,8 +198,8 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 def header_of(path: Path) -> list[str]:
     """The names of a text's columns; another suffix than a table's is read as TSV."""
-    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-        return next(csv.reader(file, delimiter=SEPARATORS.get(path.suffix.lower(), "\t")), [])
+    with _fields(path, '"') as lines:
+        return next(lines, [])
 
 
 def _refuse_bytes(path: Path) -> None:
@@ -151,7 +213,7 @@ def _refuse_bytes(path: Path) -> None:
                 raise DataError(f"{path}, line {number}: {shown!r}: text is UTF-8, and a byte of this is none") from None
 
 
-def require_even_lines(path: Path, frame: pl.LazyFrame, quoted: bool = True) -> None:
+def require_even_lines(path: Path, frame: pl.LazyFrame) -> None:
     """Reads a text of columns once, a part at a time: of a few columns polars does not see that a line has more fields than the header.
 
     Raises:
@@ -161,18 +223,16 @@ def require_even_lines(path: Path, frame: pl.LazyFrame, quoted: bool = True) -> 
         return
     missing = frame.select(pl.all().is_null().any()).collect(engine="streaming")
     if missing.to_series(-1).any():
-        refuse_uneven_lines(path, quoted)
+        refuse_uneven_lines(path)
 
 
-def refuse_uneven_lines(path: Path, quoted: bool = True) -> None:
+def refuse_uneven_lines(path: Path) -> None:
     """polars fills short lines up (where the last column is never empty there is none), and does not say where a long one is.
 
     Raises:
         DataError: for the first line of a text with fewer or more fields than the header, or none.
     """
-    separator = SEPARATORS.get(path.suffix.lower(), "\t")
-    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-        lines = csv.reader(file, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    with _fields(path, quote_of(path)) as lines:
         width, begin = len(next(lines, [])), lines.line_num + 1
         for fields in lines:
             if not fields and width > 1:
@@ -215,9 +275,9 @@ def categories_in(paths: Sequence[Path], name: str) -> list[str]:
 
 def codes(frame: pl.DataFrame, name: str, categories: Sequence[str]) -> NDArray[np.float64]:
     """A column of categories as their places in this list; NaN where one is missing or is not among them."""
-    own = _names(pl.Series(categories, dtype=pl.String))
+    own = _names(pl.Series(categories, dtype=pl.String), categories)
     places = pl.DataFrame({"own": own, "place": pl.Series(range(len(own)), dtype=pl.Float64)}).unique("own", keep="first")
-    found = pl.DataFrame({"own": _names(frame[name])}).join(places, on="own", how="left", maintain_order="left")
+    found = pl.DataFrame({"own": _names(frame[name], categories)}).join(places, on="own", how="left", maintain_order="left")
     return found["place"].fill_null(float("nan")).to_numpy()
 
 
@@ -229,8 +289,8 @@ def known_codes(path: Path, frame: pl.DataFrame, name: str, categories: Sequence
     """
     found = codes(frame, name, categories)
     if np.isnan(found).all():
-        there = _names(frame[name]).drop_nulls()
-        listed = _names(pl.Series(categories, dtype=pl.String)).drop_nulls()
+        there = _names(frame[name], categories).drop_nulls()
+        listed = _names(pl.Series(categories, dtype=pl.String), categories).drop_nulls()
         kinds = [own.str.contains(r"^[+-]?[0-9.]+$") for own in (there, listed)]
         if all(map(len, kinds)) and kinds[0].n_unique() == kinds[1].n_unique() == 1 and kinds[0][0] != kinds[1][0]:
             raise DataError(
@@ -258,15 +318,52 @@ def recoded(queries: Queries, now: Mapping[str, Sequence[str]], then: Mapping[st
     return replace(queries, features=features)
 
 
-def _names(column: pl.Series) -> pl.Series:
+def unknown_categories(column: pl.Series, places: NDArray[np.floating]) -> pl.Series:
+    """The values of a column that are no category that is listed, where these `places` are what `codes` found."""
+    return _names(column.filter(pl.Series(np.isnan(places)))).drop_nulls()
+
+
+def told_unknown(path: Path, name: str, unknown: int, rows: int, example: str) -> str:
+    """A sentence for a column with values that are no category that is listed."""
+    return f"{path.name}: {number_of(unknown, 'row')} of {rows:,} with a {name!r} that is no known category, such as {example!r}: missing"
+
+
+def id_texts(path: Path, column: pl.Series, before: int = 0) -> pl.Series:
+    """Ids as text. Where one value of a column is missing, pandas makes floats of whole numbers: those are what they were, and NaN is none.
+
+    Raises:
+        DataError: for bytes that are no UTF-8; `before`: rows of the file before these.
+    """
+    if column.dtype.is_float():
+        return whole_without_point(column.fill_nan(None))
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.ComputeError:  # bytes, of some of which polars does not say the row
+        row = next(row for row, value in enumerate(column.to_list(), before + 1) if value and not _is_text(value))
+        raise DataError(f"{path}, row {row}: column {column.name!r} is no UTF-8 text") from None
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _names(column: pl.Series, listed: Sequence[str] = ()) -> pl.Series:
     """What categories are called: text without spaces around it, and whole numbers without a point, in text too: pandas writes ``1.0`` where
     a value of the column is missing. Null for a missing one."""
     if column.dtype.is_float():
-        column = pl.Series(
-            column.name, [None if x is None or x != x else f"{x:g}" if x % 1 else f"{x:.0f}" for x in column.to_list()], pl.String
-        )
+        column = whole_without_point(column.fill_nan(None))
     text = column.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+)\.0+$", "$1")
-    return text.set(text.is_in(MISSING), None)
+    return text.set(text.is_in([name for name in NO_CATEGORY if name not in listed]), None)
+
+
+def whole_without_point(column: pl.Series) -> pl.Series:
+    """Numbers as text, 1 for 1.0."""
+    whole = pl.Series([None if x is None else f"{x:.0f}" for x in column.to_list()], dtype=pl.String)
+    return pl.select(pl.when(column == column.floor()).then(whole).otherwise(column.cast(pl.String))).to_series()
 
 
 def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.Series:

@@ -175,6 +175,8 @@ def _met(champion: "registry.Version | None", rule: Champion, challenger: Traine
 
 def _held_against(champion: "registry.Version", rule: Champion, challenger: Trained, found: Challenge) -> Challenge:
     """The comparison on the challenger's test queries, and how its training data differ from the champion's."""
+    from tasks.tracking import registry
+
     data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
     queries, version = open_queries(data.test), f"the champion, version {champion.number}"
     measures = [ltr.Measure.of(measure) for measure in rule.tiers]
@@ -194,6 +196,12 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     theirs = table(evaluate(model, seen, [str(m) for m in measures], conventions), queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
     known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries)
+    if known is None:
+        why = (
+            f"{version}, may have learned from these test queries: its run in MLflow does not say, or is deleted; "
+            f"to go on, give the alias {registry.CHAMPION} to a version that a run has registered"
+        )
+        return replace(found, verdict="not comparable", why=why, promoted=False)
     if known and len(known) > queries.n_queries - 2:
         why = f"{version}, learned from {_all_of(known, queries)}; keep some apart from what is trained on (data.test)"
         return replace(found, verdict="not comparable", why=why, promoted=False)
@@ -212,14 +220,12 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
 
 
-def _known_to(champion: "registry.Version", queries: Queries) -> list[str]:
-    """Names of the test queries that the champion learned from."""
+def _known_to(champion: "registry.Version", queries: Queries) -> list[str] | None:
+    """Names of the test queries that the champion learned from; None where that is not known."""
     learned = champion.learned()
-    return (
-        []
-        if learned is None
-        else [name for name, known in zip(names_of(queries), np.isin(queries.keys, learned), strict=True) if known]
-    )
+    if learned is None:
+        return None
+    return [name for name, known in zip(names_of(queries), np.isin(queries.keys, learned), strict=True) if known]
 
 
 def _all_of(known: list[str], queries: Queries) -> str:

@@ -6,7 +6,7 @@ there are no queries left to stop on; no test numbers, for the same reason.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,12 +15,12 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from pydantic import Field, model_validator
 
+import ltr
 from ltr.data.queries import concatenate
-from tasks.config.ranker_section import SECTIONS
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
 from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
-from tasks.store.cells import CellFolder, read_curve
+from tasks.store.cells import CellFolder
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
 from tasks.tracking.description import describe_fold, describe_run, logged_digests
@@ -169,19 +169,22 @@ def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:
 def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:
     """The cell that trains the settings of these on other data, for as many iterations as they kept on average."""
     cell = folds[0].cell
-    kept = [n for one in folds if (n := _kept_iterations(one)) is not None]
-    counted = SECTIONS[str(cell.section["kind"])].core.iterations_from if kept else None
-    section = {**cell.section, counted: max(1, round(float(np.mean(kept))))} if counted else cell.section
-    return replace(cell, label=f"{cell.ranker} · all data", fold=0, section=section, data=data)
+    fitted = [ltr.load(CellFolder.of(one.result.key).model) for one in folds]
+    return replace(cell, label=f"{cell.ranker} · all data", fold=0, section=as_long_as(fitted, cell.section), data=data)
 
 
-def _kept_iterations(trained: Trained) -> int | None:
-    """After how many iterations a cell's validation curve is at its best; None where it did not stop by one."""
-    curve = read_curve(CellFolder.of(trained.result.key).curve)
-    if curve is None or trained.cell.section.get("stop_on") is None:
-        return None
-    known = [(value, -iteration) for iteration, value in zip(curve.iteration, curve.valid, strict=True) if value is not None]
-    return -max(known)[1] if known else None
+def as_long_as(fitted: Sequence[ltr.Ranker], section: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The section of these rankers with the mean of the iterations that they kept, each member of an average with its copies' own; as it is
+    where none was chosen."""
+    section = {**section}
+    if isinstance(fitted[0], ltr.Average):
+        kinds = range(len(section["of"]))
+        members = [[m for one in fitted if isinstance(one, ltr.Average) for m in one.members[k :: len(kinds)]] for k in kinds]
+        return section | {"of": [as_long_as(own, of) for own, of in zip(members, section["of"], strict=True)]}
+    kept = [one.best_iteration for one in fitted if one.best_iteration is not None and one.watched is not None]
+    if (counted := fitted[0].iterations_from) and kept:
+        section[counted] = max(1, round(float(np.mean(kept))))
+    return section
 
 
 @task(cache_policy=NO_CACHE, name="all data", task_run_name="all data")

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -16,7 +17,19 @@ from ltr.metrics.evaluation import NOT_RANKED
 from ltr.rankers.base import UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import located
-from tasks.data.tables import SEPARATORS, is_table, known_codes, numbers, reading, refuse_uneven_lines, require_plain, scan
+from tasks.data.tables import (
+    SEPARATORS,
+    id_texts,
+    is_table,
+    known_codes,
+    numbers,
+    reading,
+    refuse_uneven_lines,
+    require_plain,
+    scan,
+    told_unknown,
+    unknown_categories,
+)
 from tasks.data.text import BYTES, read_names, require_counted_alike, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
@@ -29,7 +42,15 @@ FORMS: tuple[Form, ...] = get_args(Form)
 FORMATS = (".parquet", ".csv", ".tsv", ".trec")
 
 
-def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequence[str] = ()) -> int:
+@dataclass(frozen=True)
+class Predicted:
+    """What was written: so many rows, and what there is to say of them, in sentences."""
+
+    rows: int
+    notes: tuple[str, ...]
+
+
+def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequence[str] = ()) -> Predicted:
     """Scores every row of a file, in its order: columns ``query`` and ``document`` where the file has them, and ``score``, empty
     for what is at no rank (`Ranker.ranked`). A ``.trec`` file is a run of the others: ``query Q0 document rank score lambdaflow``, by query
     and falling score, equal ones as they stand.
@@ -38,9 +59,6 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
         data: names the columns of tables and the first feature of text; a label is not needed. Features of the names of its `runs` are
             read from them, by query and document id.
         named: columns that a table must have, because somebody asked for them; others that it has not are left out.
-
-    Returns:
-        The number of rows.
 
     Raises:
         DataError: for another suffix of `output`, one that is a file it reads, a missing column or feature, a wrong line, runs of other documents; nothing is written
@@ -54,7 +72,8 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
     runs = {name: (read_trec(data.runs[name], RUN), own) for name, own in forms.items() if own}
     joined = {column_of(form, name) for name, own in forms.items() for form in own}
     own = tuple(name for name in model.names if name not in joined)
-    parts = _table(own, found, data, named) if is_table(found) else _text(own, found, data)
+    unknown: dict[str, list[str]] = {}
+    parts = _table(own, found, data, named, unknown) if is_table(found) else _text(own, found, data)
     if runs:
         parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
     scored, before = [], 0
@@ -75,7 +94,8 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
             scores.write_parquet(partial)
         else:
             scores.write_csv(partial, separator="\t" if output.suffix == ".tsv" else ",")
-    return scores.height
+    notes = (told_unknown(path, name, len(values), scores.height, values[0]) for name, values in unknown.items())
+    return Predicted(scores.height, tuple(notes))
 
 
 def _scored(model: ltr.Ranker, path: Path, ids: pl.DataFrame, features: NDArray[np.float32], before: int) -> pl.DataFrame:
@@ -111,9 +131,9 @@ def _joined(
 
 
 def _table(
-    names: tuple[str, ...], path: Path, data: Data, named: Sequence[str]
+    names: tuple[str, ...], path: Path, data: Data, named: Sequence[str], unknown: dict[str, list[str]]
 ) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
-    """Ids and features of a table, some rows at a time."""
+    """Ids and features of a table, some rows at a time; to `unknown` are added values that are no known category, by column."""
     with reading(path):
         lazy = scan(path)
         columns = lazy.collect_schema().names()
@@ -141,9 +161,13 @@ def _table(
                 uneven = False
             features = np.empty((frame.height, len(names)), np.float32)
             for k, name in enumerate(names):
-                own = data.categories.get(name)
-                features[:, k] = known_codes(path, frame, name, own) if own else numbers(path, frame, name, data, before)
-            found = frame.select(**{kind: pl.col(name).cast(pl.String) for kind, name in ids.items()})
+                if own := data.categories.get(name):
+                    features[:, k] = known_codes(path, frame, name, own)
+                    if len(strange := unknown_categories(frame[name], features[:, k])):
+                        unknown.setdefault(name, []).extend(strange)
+                else:
+                    features[:, k] = numbers(path, frame, name, data, before)
+            found = pl.DataFrame({kind: id_texts(path, frame[name], before) for kind, name in ids.items()})
             for kind in ids:
                 if (empty := found[kind].is_null()).any():
                     row = before + (empty.arg_true()[0] or 0) + 1

@@ -45,22 +45,36 @@ class Version:
             return ltr.load(folder), read_columns(folder) or Columns()
 
     def profile(self) -> str | None:
-        """That of the data it was trained on, as text (`tasks.evidence.drift`); None where its run kept none."""
-        parent = self.client.get_run(self.run_id).data.tags.get(PARENT, "")
-        try:
-            with TemporaryDirectory() as folder:
-                return Path(self.client.download_artifacts(parent, PROFILE, folder)).read_text()
-        except (MlflowException, OSError):
-            return None
+        """That of the data it was trained on, as text (`tasks.evidence.drift`); None where its run kept none, or is deleted."""
+        parent = self._tags_of_run().get(PARENT, "")
+        return self._text(parent, PROFILE) if parent else None
 
     def learned(self) -> NDArray[np.uint64] | None:
-        """Keys of the queries that it learned from; None where its run does not say."""
+        """Keys of the queries that it learned from; None where its run does not say, or is deleted."""
+        written = self._text(self.run_id, LEARNED)
+        return None if written is None else np.frombuffer(b64decode(json.loads(written)["keys"]), np.uint64)
+
+    @patient
+    def _tags_of_run(self) -> Mapping[str, str]:
         try:
-            with TemporaryDirectory() as folder:
-                written = json.loads(Path(self.client.download_artifacts(self.run_id, LEARNED, folder)).read_text())
-        except (MlflowException, OSError):
+            return dict(self.client.get_run(self.run_id).data.tags)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return {}
+
+    @patient
+    def _text(self, run_id: str, name: str) -> str | None:
+        """An artifact of a run; None where it has no such, which a store that does not answer does not say."""
+        try:
+            if not any(entry.path == name for entry in self.client.list_artifacts(run_id)):
+                return None
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
             return None
-        return np.frombuffer(b64decode(written["keys"]), np.uint64)
+        with TemporaryDirectory() as folder:
+            return Path(self.client.download_artifacts(run_id, name, folder)).read_text()
 
     @patient
     def set_alias(self, alias: str) -> None:

@@ -147,6 +147,10 @@ Item = TypeVar("Item")
 Written = TypeVar("Written")
 
 
+_AUTOFLUSH = re.compile(r"\(raised as a result of Query-invoked autoflush[^)]*\)")
+"""SQLAlchemy's advice to programmers, in front of what is wrong."""
+
+
 def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None) -> Callable[..., Written]:
     """`write`, tried again after a while when the server does not answer or the database is locked by another. Everything that is
     decorated may be done twice."""
@@ -161,7 +165,7 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
                 if isinstance(error, MlflowException) and error.error_code not in _PASSING and not _AT_ONCE.search(str(error)):
                     raise
                 if pause is None or time.monotonic() - began >= _AT_MOST:
-                    why = shorten(str(error).splitlines()[0], 300, placeholder=" …")
+                    why = shorten(_AUTOFLUSH.sub("", str(error)).strip().splitlines()[0], 300, placeholder=" …")
                     raise TrackingError(
                         masked(
                             f"MLflow at {tracking_uri()} does not answer: {why}; what was trained is kept, run the same command again"

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 import time
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pytest
 
 from flows.cli import main
 from tests.conftest import own_environment
@@ -53,6 +57,35 @@ def test_a_folder_that_no_database_can_be_in_is_told(tmp_path):
         f"error: {folder}: SQLite's addresses end at a ?; run lambdaflow in a folder without one in its name\n"
     )
     assert not list(folder.iterdir()) + [path for path in tmp_path.iterdir() if path not in (folder, tmp_path / "c.yaml")]
+
+
+def test_closed_standard_streams_take_nothing_from_a_server(tmp_path):
+    """The port that it is handed on was standard input, which the server's own then took the place of."""
+    code = (
+        "import flows; from flows import cli, own_server; "
+        "cli.main = lambda: flows.make_state_folder() or own_server.use_own_server() or 0; cli.entry()"
+    )
+    command = f"{sys.executable} -c '{code}' <&- >&-"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, env=own_environment(), capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("becomes", ["moved", "deleted", "made anew"])
+def test_a_folder_that_is_moved_while_a_command_runs_is_told(tmp_path, monkeypatch, capsys, becomes):
+    folder = tmp_path / "a"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def command(given):
+        folder.rmdir() if becomes == "deleted" else folder.rename(tmp_path / "b")
+        if becomes == "made anew":
+            folder.mkdir()
+        raise OSError("no such file")
+
+    monkeypatch.setattr("flows.cli.parser", lambda: SimpleNamespace(parse_args=lambda _: Namespace(command=command, debug=False)))
+    assert main([]) == 1
+    said = f"error: {folder}: this folder was moved or deleted while the command ran; what was finished moved along\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_terminal_of_few_letters_and_one_that_is_closed_end_no_command(tmp_path):

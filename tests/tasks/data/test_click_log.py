@@ -2,11 +2,15 @@
 
 import re
 
+import numpy as np
 import polars as pl
 import pytest
 
+from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import open_log, shown_results, typed_queries
+from tasks.data.check_log import log_findings
+from tasks.data.click_log import open_log, results_in, shown_results, typed_queries
+from tasks.data.clicks import click_tables
 from tasks.records import DataError
 
 
@@ -20,6 +24,39 @@ def test_a_document_shown_twice_on_a_page_was_shown_once_where_it_first_stood(tm
     log = ClickLog(log=write(tmp_path / "l.csv", rows), more={"debiased": {"debias": True}})
     shown = shown_results(log, *open_log(log)).sort("document")
     assert shown.select("document", "rank", "impressions", "last", "all").rows() == [("a", 1, 2, 0, 1), ("b", 2, 1, 1, 1)]
+
+
+def test_a_page_without_a_result_is_no_impression(tmp_path):
+    """Neither an empty document nor one that polars wrote as an empty text."""
+    text = 'session,query,document,click\ns,q,a,1\ns,q,b,\nt,q,,\nu,q,"",\nv," ",a,1\n'
+    (tmp_path / "l.csv").write_text(text)
+    log = ClickLog(log=tmp_path / "l.csv")
+    frame, page = open_log(log)
+    frame, notes = results_in(log, frame)
+    assert notes == ["3 rows without query or document left out"]
+    assert shown_results(log, frame, page).sort("document").select("query", "document", "impressions", "last").rows() == [
+        ("q", "a", 1, 1),
+        ("q", "b", 1, 0),
+    ]
+    tables, told = click_tables(log)
+    assert (tables["click"]["impressions"].sum(), told) == (2, notes)
+    judged = Queries(np.zeros((2, 1)), np.zeros(2), np.array([0, 2]), ids=np.array([b"q"]), documents=np.array([b"a", b"b"]))
+    said = [finding.text for finding in log_findings(log, [judged])]
+    assert "1 session, 1 page, 2 impressions, 1 click (1 the last of their page)" in said
+    assert notes[0] in said
+    (tmp_path / "l.csv").write_text("session,query,document,click\nt,q,,\n")
+    assert [f.text for f in log_findings(log, [judged])] == ["no row of it has a query and a document"]
+
+
+def test_clicks_of_a_log_are_the_same_with_tabs_and_with_commas(tmp_path):
+    rows = [("s", '7" tv', "a", "1", 1), ("s", '7" tv', "b", None, 2), ("t", '"exact"', 'say "x"', "1", 1), ("t", "", "", "", None)]
+    frames = []
+    for suffix, mark in (("csv", ","), ("tsv", "\t")):
+        frame = pl.DataFrame(rows, schema=["session", "query", "document", "click", "rank"], orient="row")
+        frame.write_csv(tmp_path / f"l.{suffix}", separator=mark)
+        frames.append(open_log(ClickLog(log=tmp_path / f"l.{suffix}"))[0].collect())
+    assert frames[0].equals(frames[1])
+    assert frames[1]["query"].to_list() == ['7" tv', '7" tv', '"exact"', None]
 
 
 def test_columns_may_have_the_names_that_are_used_inside(tmp_path):

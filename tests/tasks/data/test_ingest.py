@@ -181,6 +181,23 @@ def test_ids_are_text_and_never_empty(workplace):
         read(["b.csv"])
 
 
+def test_ids_of_whole_numbers_are_the_same_where_pandas_made_floats_of_them(workplace):
+    """It does where one value of the column is missing; queries of a training file were not found in a test file so."""
+    rows = {"label": [1, 0, 1], "f": [1.0, 2, 3]}
+    pl.DataFrame({"query": [7, 7, 10**6], **rows}).write_parquet("a.parquet")
+    pl.DataFrame({"query": [7.0, 7.0, 1e6], **rows}).write_parquet("b.parquet")
+    one, other = read(["a.parquet"])[0], read(["b.parquet"])[0]
+    assert one.ids.tolist() == other.ids.tolist() == [b"1000000", b"7"]
+    assert np.array_equal(one.keys, other.keys)
+    for missing in (float("nan"), None):
+        pl.DataFrame({"query": [7.0, missing, 8.0], **rows}).write_parquet("c.parquet")
+        with pytest.raises(DataError, match=r"c\.parquet, row 2: column 'query' is empty"):
+            read(["c.parquet"])
+    pl.DataFrame({"query": [b"7", b"M\xfc", b"8"], **rows}).write_parquet("d.parquet")
+    with pytest.raises(DataError, match=r"d\.parquet, row 2: column 'query' is no UTF-8 text"):
+        read(["d.parquet"])
+
+
 def test_late_floats_text_numbers_capital_suffixes_and_byte_order_marks(workplace):
     (workplace / "a.CSV").write_text("query,label,f\n" + "1,1,2\n" * 11_000 + "1,0,0.5\n")
     assert read(["a.CSV"])[0].features.min() == 0.5

@@ -1,13 +1,25 @@
 """Tables are read as they are named; files that are something else are refused with the rule."""
 
+import csv
 import gzip
+import random
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tasks.data.tables import as_numbers, categories_in, codes, is_table, known_codes, read_table, require_plain, scan
+from tasks.data.tables import (
+    as_numbers,
+    categories_in,
+    codes,
+    is_table,
+    known_codes,
+    read_table,
+    require_plain,
+    scan,
+    unknown_categories,
+)
 from tasks.records import DataError
 
 ROWS = "query,label,a\n1,2,0.5\n1,0,\n"
@@ -50,8 +62,10 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         (
             "a.csv",
             b'query,label,a\n1,2,3\n1,"2,4\n1,2,5\n',
-            "a.csv, line 3: 2 fields (a quote that begins here ends lines below, or never); the",
+            """a.csv, line 3: '1,"2,4': this quote is neither around a whole field nor doubled within one""",
         ),
+        ("a.csv", b'query,label,a\n1,"0",3\n7" tv,2,4\n', """a.csv, line 3: '7" tv,2,4': this quote is neither"""),
+        ("a.tsv", b'query\tlabel\ta\n1\t"0"\t3\n7" tv\t2\t4\n', "a.tsv, line 3: '7\" tv\\t2\\t4': this quote is neither"),
         ("a.csv", b"query,label,a\n1,2,3\n\n1,2,4\n", "a.csv, line 3: the line is empty"),
         ("a.csv", b"query,label,a\n1,2,3\n\n", "a.csv, line 3: the line is empty"),
         ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16"), "a.csv: this is UTF-16; text is UTF-8"),
@@ -90,6 +104,24 @@ def test_an_empty_field_is_missing_and_a_quoted_line_break_is_text(tmp_path):
     assert scan(path).collect_schema().names() == ["query", "label", "text", "a"]
 
 
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_text_is_what_was_written_whatever_its_quotes(tmp_path, suffix, mark):
+    """Random texts of quotes, separators and line breaks, written as Python's csv, pandas and polars write them."""
+    rng, path = random.Random(suffix), tmp_path / f"a.{suffix}"
+    for _ in range(300):
+        rows = [["".join(rng.choices(f'ab"{mark}\n ', k=rng.randint(0, 4))) for _ in range(2)] for _ in range(4)]
+        with open(path, "w", newline="") as file:
+            csv.writer(file, delimiter=mark, lineterminator=rng.choice(("\n", "\r\n"))).writerows([["x", "y"], *rows])
+        assert [[text or "" for text in row] for row in read_table(path).rows()] == rows, path.read_text()
+
+
+def test_quotes_that_are_around_no_field_are_letters(tmp_path):
+    (tmp_path / "a.csv").write_text('x,y\n7" tv,1\n5" by 3",2\n')
+    assert read_table(tmp_path / "a.csv")["x"].to_list() == ['7" tv', '5" by 3"']
+    (tmp_path / "a.tsv").write_text('x\ty\n"tv\t1\n"a" b\t2\n')
+    assert read_table(tmp_path / "a.tsv")["x"].to_list() == ['"tv', '"a" b']
+
+
 def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"query,label,a\n1,2,0.5\nM\xfcller,0,1\n")
     with pytest.raises(DataError, match=r"a\.csv, line 3: 'M\ufffdller,0,1': text is UTF-8, and a byte of this is none"):
@@ -100,7 +132,7 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
     pl.DataFrame({"site": [" b.com", "a.com", None, "NA"], "shop": [7, 10, 7, None]}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"site": ["c.com", "a.com"], "shop": [7.0, 2.5]}).write_csv(tmp_path / "b.csv")
     files = [tmp_path / "a.parquet", tmp_path / "b.csv"]
-    assert categories_in(files, "site") == ["a.com", "b.com", "c.com"]
+    assert categories_in(files, "site") == ["NA", "a.com", "b.com", "c.com"], "North America"
     assert categories_in(files[:1], "shop") == ["10", "7"]
     frame = read_table(files[0]).with_columns(kind=pl.Series(["b.com", "x", "a.com", None], dtype=pl.Categorical))
     assert codes(frame, "site", ["a.com", "b.com"]).tolist()[:2] == [1, 0]
@@ -112,6 +144,21 @@ def test_categories_are_called_alike_whatever_column_they_are_in(tmp_path):
     pl.DataFrame({"site": [["a"], ["b"]]}).write_parquet(tmp_path / "c.parquet")
     with pytest.raises(DataError, match=r"c\.parquet: column 'site' holds List\(String\): a category is a text or a whole number"):
         categories_in([tmp_path / "c.parquet"], "site")
+
+
+def test_what_is_listed_is_a_category_even_where_it_could_be_missing():
+    frame = pl.DataFrame({"region": ["NA", "NULL", "nan", "EU", "", None]})
+    assert codes(frame, "region", ["EU", "NULL", "NA"]).tolist()[:2] == [2, 1]
+    assert np.isnan(codes(frame, "region", ["EU", "NULL", "NA"])[[2, 4, 5]]).all()
+    assert unknown_categories(frame["region"], codes(frame, "region", ["EU"])).to_list() == ["NA"]
+
+
+def test_fractions_keep_their_digits_as_categories():
+    numbers = [1234567.5, 1234568.25, 0.1, 1e20]
+    for kind in (pl.Float64, pl.String):
+        frame = pl.DataFrame({"x": pl.Series(numbers).cast(kind)})
+        assert codes(frame, "x", ["1234568.25", "0.1", "1234567.5"]).tolist()[:3] == [2, 0, 1]
+    assert codes(pl.DataFrame({"x": pl.Series([0.1], dtype=pl.Float32)}), "x", ["0.1"]).tolist() == [0]
 
 
 def test_whole_numbers_are_the_same_category_with_a_point(tmp_path):

@@ -12,6 +12,7 @@ from tasks.config.reading import parse
 from tasks.evidence import champion as champion_module
 from tasks.records import ConfigError
 from tasks.report.publish import report_page
+from tasks.tracking import registry
 from tasks.tracking.lookup import find_columns, find_model
 from tasks.tracking.tracker import tracking_uri
 
@@ -191,6 +192,24 @@ def test_a_champion_is_not_met_on_queries_that_it_learned_from(prefect_server, w
     found = challenge(GOOD, **files, seed=3)
     assert found.verdict == "not comparable"
     assert f"version {version}, learned from all 12 test queries; keep some apart" in found.why
+
+
+@pytest.mark.parametrize("gone", ["file", "run"])
+def test_a_champion_that_may_have_learned_from_the_test_queries_is_not_met(prefect_server, workplace, gone):
+    """Whether its run lost the file that says so, or was deleted for good: with either it met all test queries, or no run could end."""
+    run(configured(POOR))
+    client = MlflowClient(tracking_uri())
+    first = client.get_model_version("search", "1").run_id
+    if gone == "file":
+        (workplace / client.get_run(first).info.artifact_uri.removeprefix("file://") / registry.LEARNED).unlink()
+    else:
+        client.delete_run(first)
+        client._tracking_client.store._hard_delete_run(first)  # as `mlflow gc` does
+    found = challenge(GOOD)
+    assert (found.verdict, found.promoted) == ("not comparable", False)
+    assert "version 1, may have learned from these test queries: its run in MLflow does not say, or is deleted" in found.why
+    client.set_registered_model_alias("search", "champion", found.version)
+    assert challenge({"trees": {**GOOD["trees"], "n_trees": 40}}).verdict in ("open", "better", "worse")
 
 
 def test_refitting_a_run_leaves_the_champion_alone(prefect_server, workplace, capsys):

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import ltr
 from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
 from tasks.evidence.refit import Refit, all_queries, best_point, on_every_fold, refit_cell
 from tasks.records import Cell, CellResult, ConfigError, Fold, Trained
-from tasks.store.cells import CellFolder, CurveFile, write_record
+from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries, open_queries
 from tests.conftest import make_queries
 
@@ -67,15 +69,51 @@ def test_what_the_folds_chose_is_trained_on_every_fold(monkeypatch):
     assert [(one.cell.section["learning_rate"], one.fold, one.cell.data.train) for one in folds] == [(0.2, 0, "t0"), (0.2, 1, "t1")]
 
 
-def test_as_many_iterations_as_the_folds_kept_on_average(workplace):
-    folds = [trained(0.1, fold, 0.5) for fold in range(2)]
-    for one, values in zip(folds, ([0.1, 0.9, 0.9, 0.2], [None, 0.1, 0.2, 0.3]), strict=True):
-        write_record(CellFolder.of(one.result.key).curve, CurveFile("map", [1, 2, 3, 10], [0.0] * 4, values))
+SMALL = {"n_leaves": 4, "learning_rate": 0.5, "min_docs_in_leaf": 5}
+TREES = ltr.LambdaMART(n_trees=20, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("ranker", "section"),
+    [
+        (TREES, {"n_trees": 20}),
+        (replace(TREES, stop_on=("ndcg_10", "mrr"), patience=3), {"n_trees": 20}),
+        (ltr.LambdaRank(epochs=12, keep="train", learning_rate=0.05), {"epochs": 12}),
+        (ltr.RankBoost(rounds=30), {"rounds": 30}),
+    ],
+)
+def test_as_many_iterations_as_the_folds_kept_on_average(workplace, ranker, section):
+    folds, kept = [trained(0.1, fold, 0.5, kind=ranker.kind, **section) for fold in range(2)], []
+    for seed, one in enumerate(folds):
+        fitted = ranker.fit(make_queries(30, seed=seed), make_queries(15, seed=seed + 5))
+        ltr.save(fitted, CellFolder.of(one.result.key).model)
+        kept.append(fitted.best_iteration)
+    (counted,) = section
+    assert len(set(kept)) == 2, "or their mean would be no mean"
     cell = refit_cell(folds, Fold("all"))
-    assert cell.section == {**folds[0].cell.section, "n_trees": 6}
+    assert cell.section == {**folds[0].cell.section, counted: round(np.mean(kept))}
     assert (cell.data, cell.label) == (Fold("all"), "trees · all data")
-    for kept in (trained(0.1, 0, 0.5, stop_on=None), trained(0.1, 0, 0.5, kind="ranksvm")):
-        assert refit_cell([kept], Fold("all")).section == kept.cell.section
+
+
+def test_members_of_an_average_go_on_as_long_as_their_copies_did(workplace):
+    folds, fitted = [trained(0.1, fold, 0.5) for fold in range(2)], []
+    of = [{"kind": "lambdamart", "n_trees": 20, **SMALL}, {"kind": "ranksvm"}, {"kind": "lambdamart", "n_trees": 15, **SMALL}]
+    folds = [replace(one, cell=replace(one.cell, section={"kind": "average", "copies": 2, "of": of})) for one in folds]
+    ranker = ltr.Average((TREES, ltr.RankSVM(), replace(TREES, n_trees=15)), copies=2)
+    for seed, one in enumerate(folds):
+        fitted.append(ranker.fit(make_queries(30, seed=seed), make_queries(15, seed=seed + 5)))
+        ltr.save(fitted[-1], CellFolder.of(one.result.key).model)
+    means = [round(np.mean([one.members[k + copy].best_iteration for one in fitted for copy in (0, 3)])) for k in (0, 2)]
+    made = refit_cell(folds, Fold("all")).section["of"]
+    assert made == [{**of[0], "n_trees": means[0]}, of[1], {**of[2], "n_trees": means[1]}]
+    assert means[0] < 20
+
+
+def test_what_did_not_stop_by_a_measure_goes_on_as_it_was_asked(workplace):
+    for kind, ranker in (("lambdamart", replace(TREES, stop_on=None)), ("ranksvm", ltr.RankSVM())):
+        one = trained(0.1, 0, 0.5, kind=kind)
+        ltr.save(ranker.fit(make_queries(20, seed=1)), CellFolder.of(one.result.key).model)
+        assert refit_cell([one], Fold("all")).section == one.cell.section
 
 
 def test_all_queries_of_a_fold_once(workplace):

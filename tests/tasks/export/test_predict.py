@@ -41,7 +41,7 @@ def test_tables_in_parts_score_as_in_one(workplace, fitted, monkeypatch, suffix)
     else:
         frame.write_csv(f"a.{suffix}", separator="\t" if suffix == "tsv" else ",")
     monkeypatch.setattr(module, "ROWS", 7)
-    assert predict(model, workplace / f"a.{suffix}", workplace / f"s.{suffix}", Data(files=["a"])) == queries.n_documents
+    assert predict(model, workplace / f"a.{suffix}", workplace / f"s.{suffix}", Data(files=["a"])).rows == queries.n_documents
     reader = {"parquet": pl.read_parquet, "csv": pl.read_csv, "tsv": lambda path: pl.read_csv(path, separator="\t")}[suffix]
     scores = reader(workplace / f"s.{suffix}")
     assert scores.columns == ["query", "document", "score"]
@@ -79,7 +79,7 @@ def test_what_is_at_no_rank_has_no_score_and_is_in_no_run(workplace, suffix):
     model = ltr.Column("f1").fit(queries)
     frame.fill_nan(None).write_csv("a.csv")
     for output in (f"scores.{suffix}", "run.trec"):
-        assert predict(model, Path("a.csv"), Path(output), Data(files="a.csv")) == queries.n_documents
+        assert predict(model, Path("a.csv"), Path(output), Data(files="a.csv")).rows == queries.n_documents
     scores = (pl.read_csv if suffix == "csv" else pl.read_parquet)(f"scores.{suffix}")["score"]
     assert scores.is_null().to_list() == np.isnan(queries.features[:, 0]).tolist()
     run = [line.split()[2] for line in Path("run.trec").read_text().splitlines()]
@@ -100,6 +100,22 @@ def test_a_model_on_named_features_reads_text_with_the_same_names(workplace, cap
     rows = np.array([[k % 2, k % 7, k % 3] for k in range(60)], np.float32)
     assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(rows))
     assert main(["evaluate", "--model", "m", "--data", "a.txt", "--measure", "map:binary", *named, "--set", "binarise=1"]) == 0
+
+
+def test_values_that_are_no_known_category_are_told(workplace, fitted, monkeypatch, capsys):
+    model, queries = fitted
+    monkeypatch.setattr(module, "ROWS", 7)
+    frame = frame_of(queries).with_columns(
+        f2=pl.when(pl.int_range(pl.len()) % 10 == 3).then(pl.lit("LATAM")).otherwise(pl.lit("0"))
+    )
+    frame.write_csv("a.csv")
+    done = predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"], categories={"f2": ["0", "1"]}))
+    strange = (frame["f2"] == "LATAM").sum()
+    told = f"a.csv: {strange} rows of {frame.height} with a 'f2' that is no known category, such as 'LATAM': missing"
+    assert (strange > 1, done.notes) == (True, (told,))
+    ltr.save(model, workplace / "m")
+    assert main(["predict", "--model", "m", "--data", "a.csv", "-o", "t.csv", "--set", "categories={f2: ['0', '1']}"]) == 0
+    assert told in capsys.readouterr().err
 
 
 def test_scores_of_runs_are_features_by_query_and_document(workplace, fitted, monkeypatch):
@@ -214,7 +230,7 @@ def test_text_from_feature_0_is_read_so_again(workplace, fitted):
     (workplace / "a.txt").write_text("\n".join(lines) + "\n")
     with pytest.raises(DataError, match="the model reads f0, and text begins with f1"):
         predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"]))
-    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"], first_feature=0)) == queries.n_documents
+    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"], first_feature=0)).rows == queries.n_documents
     assert pl.read_csv("s.csv")["score"].to_numpy() == pytest.approx(model.predict(queries.features))
     (workplace / "b.txt").write_text("\n".join(lines).replace(" 2:", " 3:").replace(" 1:", " 2:").replace(" 0:", " 1:") + "\n")
     with pytest.raises(
@@ -242,14 +258,14 @@ def test_a_block_without_ids_and_a_mark_of_byte_order(workplace, fitted, monkeyp
     lines = [f"0 qid:1 1:{k} # docid = d{k}" for k in range(50)] + ["0 qid:1 1:3"]
     (workplace / "a.txt").write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
     monkeypatch.setattr(module, "BYTES", 200)
-    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])) == 51
+    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])).rows == 51
     assert pl.read_csv("s.csv").columns == ["query", "score"]
 
 
 def test_a_table_without_ids_has_scores_alone(workplace, fitted):
     model, queries = fitted
     frame_of(queries).drop("query", "document").write_csv("a.csv")
-    assert predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"])) == queries.n_documents
+    assert predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"])).rows == queries.n_documents
     scores = pl.read_csv("s.csv")
     assert scores.columns == ["score"]
     assert np.array_equal(scores["score"].to_numpy(), model.predict(queries.features))
@@ -260,7 +276,7 @@ def test_a_table_without_ids_has_scores_alone(workplace, fitted):
 def test_a_text_without_ids_has_scores_alone(workplace, fitted):
     model, _ = fitted
     (workplace / "a.txt").write_text("0 1:1 2:2 3:3\n1 1:0 3:1\n")
-    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])) == 2
+    assert predict(model, workplace / "a.txt", workplace / "s.csv", Data(files=["a"])).rows == 2
     assert pl.read_csv("s.csv").columns == ["score"]
 
 
