@@ -72,11 +72,14 @@ def _beyond(t: float, degrees: float) -> float:
 
 
 def paired_t(challenger: ArrayLike, baseline: ArrayLike) -> Comparison:
-    """Paired t-test of per-query values ``[queries]``."""
+    """Paired t-test of per-query values ``[queries]``. Where all differences are one number other than 0, they have no spread to hold it
+    against, and the p-value is that of Fisher's sign flips, which is exact there: two of the 2ⁿ ways to flip them are as far from 0."""
     paired = differences(challenger, baseline)
-    mean, error = float(paired.mean()), float(paired.std(ddof=1) / np.sqrt(len(paired)))
-    z = mean / error if error > 0 else 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
-    return Comparison(mean, error, len(paired), z, 2 * _beyond(abs(z), len(paired) - 1))
+    n, mean = len(paired), float(paired.mean())
+    error = float(paired.std(ddof=1) / np.sqrt(n))
+    if error > _ROUNDING * abs(mean):
+        return Comparison(mean, error, n, mean / error, 2 * _beyond(abs(mean / error), n - 1))
+    return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), 0.5 ** (n - 1)) if mean else Comparison(0.0, 0.0, n, 0.0, 1.0)
 
 
 def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_000, seed: int = 1) -> float:

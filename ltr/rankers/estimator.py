@@ -85,7 +85,8 @@ class Estimator(Named):
         known = [*(field.name for field in fields(self)), *(f"model__{name}" for name in model.parameters)]
         for name in parameters:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=2) or known
+                theirs = getattr(type(model), "elsewhere", {}).get(name.removeprefix("model__"))
+                near = [f"model__{theirs}"] if theirs else difflib.get_close_matches(name, known, n=2) or known
                 raise ValueError(f"Estimator: no parameter {name!r}; did you mean {' or '.join(near)}?")
         inner = {name.removeprefix("model__"): value for name, value in parameters.items() if name.startswith("model__")}
         self.model = replace(model, **inner) if inner else model

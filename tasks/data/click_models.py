@@ -47,10 +47,14 @@ class Compared:
         """The best model's name among those that know of attractiveness."""
         return next(one.name for one in self.models if one.name in OF_MODELS)
 
+    @property
+    def near(self) -> list[str]:
+        """Models that are not told apart from the winner."""
+        return [one.name for one in self.models[1:] if not one.worse]
+
     def sentence(self) -> str:
         """Who won, and who is not told apart from the winner."""
-        near = [one.name for one in self.models[1:] if not one.worse]
-        apart = f"; {', '.join(near)} cannot be told apart from it on these sessions" if near else ""
+        apart = f"; {', '.join(self.near)} cannot be told apart from it on these sessions" if self.near else ""
         return f"{self.winner} foretells clicks best: {self.models[0].likelihood:.5f} nats a result, perplexity {self.models[0].perplexity:.4f}{apart}"
 
 

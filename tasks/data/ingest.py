@@ -105,6 +105,9 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     if any(map(is_table, paths)):
         parts = _of_one_order(paths, parts)
     _refuse_shared(paths, parts)
+    nameless = [path.name for path, part in zip(paths, parts, strict=True) if part.documents is None]
+    if 0 < len(nameless) < len(parts):
+        notes.append(f"the documents of {', '.join(nameless)} have no id, so those of the other files lose theirs")
     try:
         joined = concatenate(parts) if len(parts) > 1 else parts[0]
     except ValueError as error:

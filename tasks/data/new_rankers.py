@@ -44,7 +44,8 @@ class Expected:
 
 
 def read_scores(path: Path) -> pl.DataFrame:
-    """A ranker's scores: ``query`` (normalised), ``document``, ``score``, from a table with these columns or a TREC run.
+    """A ranker's scores: ``query`` (normalised), ``document``, ``score``, from a table with these columns or a TREC run; without what has no
+    score, which is at no rank, as `predict` writes it.
 
     Raises:
         DataError: for a missing column, a score that is no number, and a document that a query has twice.
@@ -57,11 +58,15 @@ def read_scores(path: Path) -> pl.DataFrame:
         for column in ("query", "document", "score"):
             if column not in table.columns:
                 raise DataError(f"{path}: no column {column!r}; there are: {', '.join(table.columns)}")
-        scores = table.select(pl.col("query", "document").cast(pl.String), score=pl.col("score").cast(pl.Float64, strict=False))
-        wrong = scores.with_row_index("row", offset=1).filter(~pl.col("score").is_finite().fill_null(False))
-        if wrong.height:
-            row = wrong["row"][0]
-            raise DataError(f"{path}, row {row}: score {str(table['score'][row - 1] or '')[:40]!r}: the score is a finite number")
+        table = table.with_row_index("row", offset=1).filter(pl.col("score").is_not_null())
+        scores = table.select(
+            "row", pl.col("query", "document").cast(pl.String), score=pl.col("score").cast(pl.Float64, strict=False)
+        )
+        wrong = scores["score"].is_finite().fill_null(False).not_().arg_true()
+        if len(wrong):
+            row, said = table["row", "score"][wrong[0]].row(0)
+            raise DataError(f"{path}, row {row}: score {str(said)[:40]!r}: the score is a finite number")
+        scores = scores.drop("row")
     scores = scores.with_columns(query=normalised("query"))
     twice = scores.filter(pl.struct("query", "document").is_duplicated())
     if twice.height:
@@ -77,8 +82,8 @@ def expect(
     Raises:
         DataError: where a ranker has nothing of the log.
     """
-    best = compare_models(read, None, HELD_OUT, seed).winner
-    found = []
+    compared = compare_models(read, None, HELD_OUT, seed)
+    best, found = compared.winner, []
     for name, table in scores.items():
         pages, rank, half, notes = _beside(name, read, table, seed, rules.top)
         estimates, refused = [], []
@@ -88,13 +93,19 @@ def expect(
             except ValueError as error:
                 refused.append(f"{name}: {error}")
         found.append(Expected(name, tuple(estimates), tuple(refused), notes))
-    return found, to_go_by(best)
+    return found, to_go_by(best, compared.near)
 
 
-def to_go_by(best: str) -> str:
-    """Which estimators' assumption the log bears out, by the click model that foretells its clicks best."""
+def to_go_by(best: str, near: Sequence[str] = ()) -> str:
+    """Which estimators' assumption the log bears out, by the click model that foretells its clicks best, and those that cannot be told apart
+    from it."""
     if best in POSITIONAL:
         return f"{best} foretells clicks best here: what stands above a result matters little, and item-position and position-based may be gone by"
+    if positional := [name for name in near if name in POSITIONAL]:
+        return (
+            f"{best} foretells clicks best here, and {' and '.join(positional)} cannot be told apart from it: what stands above a result is not shown "
+            "to matter, so item-position and position-based may be gone by, and cascade and doubly-robust hold either way"
+        )
     return f"{best} foretells clicks best here: clicks depend on what stands above, so go by cascade and doubly-robust"
 
 

@@ -90,6 +90,25 @@ def test_holm_by_hand():
     assert holm([]).shape == (0,)
 
 
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_differences_that_are_all_one_number_are_as_likely_as_their_signs(n):
+    """A standard error of 0 would make any of them certain: two queries were enough for a letter of significance."""
+    base = np.linspace(0.1, 0.7, n)
+    found = paired_t(base + 0.2, base)
+    assert found.p_value == 2 / 2**n
+    assert (found.standard_error, found.z, found.difference) == (0, np.inf, pytest.approx(0.2))
+    assert found.p_value == pytest.approx(randomisation(base + 0.2, base), abs=0.02)
+    assert paired_t(base, base).p_value == 1
+
+
+def test_equal_rankers_of_few_queries_are_rarely_told_apart():
+    """Each finds the one relevant document first or not: at n = 2 one in eight pairs had p < .05."""
+    rng = np.random.default_rng(5)
+    for n in (2, 3, 5):
+        told = [paired_t(*rng.integers(0, 2, (2, n)).astype(float)).p_value < 0.05 for _ in range(1000)]
+        assert np.mean(told) < 0.06
+
+
 def test_non_inferiority_keeps_its_level():
     rng = np.random.default_rng(3)
     broken = sum(non_inferior(rng.normal(-0.1, 1, 100), np.zeros(100), margin=0.1).holds for _ in range(400))

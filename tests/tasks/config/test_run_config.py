@@ -111,6 +111,7 @@ def test_what_rankers_have_from_the_run_stays_when_its_plain_values_are_read_aga
             "own": {"kind": "lambdamart", "seed": 1, "stop_on": "ndcg_10", "categorical": [], "polish": True},
             "mean": {"kind": "average", "copies": 2, "of": [{"kind": "lambdamart"}, {"kind": "lambdamart", "seed": 3}]},
             "searched": {"kind": "lambdamart", "select": "ndcg_3", "search": "auto"},
+            "top": {"kind": "lambdamart", "on": ["own", "mean"]},
         },
     }  # fmt: skip
     config = parse(written)
@@ -121,6 +122,7 @@ def test_what_rankers_have_from_the_run_stays_when_its_plain_values_are_read_aga
     assert [(one.seed, list(one.categorical)) for one in mean.of] == [(7, ["site"]), (3, ["site"])]
     own = again.point("own", {}).section
     assert (own.seed, own.stop_on, list(own.categorical), own.polish.measure) == (1, "ndcg_10", [], "map")
+    assert list(again.point("top", {}).section.categorical) == [], "its features are scores, and it has no column of the data"
     assert again.digest == config.digest
     for name in config.rankers:
         assert [one.section.written() for one in again.cells(name)] == [one.section.written() for one in config.cells(name)]

@@ -99,6 +99,16 @@ def test_several_files_are_one_data_set_of_the_widest(workplace):
         read(["a.txt", "c.txt"])
 
 
+def test_a_file_without_ids_of_documents_beside_one_with_them_is_told(workplace):
+    rows = pl.DataFrame({"query": [1, 1], "document": ["a", "b"], "label": [0, 1], "f": [0.5, 1.0]})
+    rows.write_csv("a.csv")
+    rows.drop("document").with_columns(query=2).write_csv("b.csv")
+    queries, noted = read(["a.csv", "b.csv"])
+    assert queries.documents is None
+    assert noted.notes == ("the documents of b.csv have no id, so those of the other files lose theirs",)
+    assert read(["b.csv"])[1].notes == ()
+
+
 def test_tables_of_one_data_set_name_the_same_features_in_any_order(workplace):
     (workplace / "a.csv").write_text("query,label,f,g\n1,1,2,3\n1,0,4,5\n")
     (workplace / "b.csv").write_text("g,query,f,label\n6,2,7,1\n8,2,9,0\n")
