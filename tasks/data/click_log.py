@@ -22,6 +22,7 @@ _MOST_ORDER = 10**18
 """Beyond what an order of clicks may be, a time in nanoseconds say."""
 _WHOLE = r"^\s*([0-9]+)\.0\s*$"
 """A whole number as it is written among others that are missing."""
+_TRUE, _FALSE = r"(?i)^\s*true\s*$", r"(?i)^\s*false\s*$"
 
 
 def implausible(sessions: pl.DataFrame) -> pl.Series:
@@ -59,7 +60,7 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             _require_orders(log, frame.select(order.cast(pl.Float64).alias("value")))
         order = order.cast(pl.Int64)
     else:
-        order = order.cast(pl.String).str.replace(_WHOLE, "$1")
+        order = order.cast(pl.String).str.replace(_WHOLE, "$1").str.replace(_TRUE, "1").str.replace(_FALSE, "0")
         require_form(
             log,
             frame.select(order.alias(log.click)),

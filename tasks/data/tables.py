@@ -50,7 +50,7 @@ def require_plain(path: Path) -> None:
             raise DataError(f"{path}: compressed with {kind}; unpack it first")
     if beginning.startswith(b"PAR1") and path.suffix.lower() != ".parquet":
         raise DataError(f"{path}: this is Parquet; rename it to {path.name}.parquet")
-    if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and path.suffix.lower() != ".parquet":
+    if (beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0" in beginning[:2]) and path.suffix.lower() != ".parquet":
         raise DataError(f"{path}: this is UTF-16; text is UTF-8")
     if beginning.startswith(b"ARROW1"):
         raise DataError(f"{path}: this is an Arrow file; tables are read from Parquet, CSV and TSV")

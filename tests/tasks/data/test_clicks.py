@@ -109,6 +109,8 @@ def test_missing_boolean_and_quoted_clicks(tmp_path):
     assert rates(pl.DataFrame({**page, "click": [float("nan"), float("nan")]})) == [0.0, 0.0]
     assert rates(pl.DataFrame({**page, "click": [True, False]})) == [1.0, 0.0]
     assert rates(pl.DataFrame({**page, "click": [0, 1]}), "l.csv") == [0.0, 1.0]
+    for said in (["True", "False"], [" true", "FALSE"]):
+        assert rates(pl.DataFrame({**page, "click": said}), "l.csv") == [1.0, 0.0]
 
 
 def test_two_queries_of_a_session_are_two_pages(tmp_path):
