@@ -45,6 +45,7 @@ def _hold_standard_streams() -> None:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
+    sys.stderr = sys.stderr or os.fdopen(2, "w")  # print() writes to standard output what is for None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

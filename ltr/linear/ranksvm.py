@@ -111,7 +111,9 @@ def _curvature_of(first: int, last: int, features: Floats32, scores: Floats, off
         start, stop = offsets[begin], offsets[end]
         n = (stop - start + 3) // 4 * 4
         own, sums = np.zeros((n, len(part))), np.zeros((n, len(part)))
-        own[: stop - start, : features.shape[1]] = features[start:stop]
+        for d in range(stop - start):
+            for f in range(features.shape[1]):
+                own[d, f] = features[start + d, f]
         for q in range(begin, end):
             a, b = offsets[q] - start, offsets[q + 1] - start
             _differences(own[a:b], scores[start + a : start + b], lower[start + a : start + b] - (start + a), sums[a:b])

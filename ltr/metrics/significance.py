@@ -26,7 +26,7 @@ class Comparison:
     z: float
     """difference / standard error; 0 where both are 0."""
     p_value: float
-    """Two-sided, Student's t with n − 1 degrees of freedom."""
+    """Two-sided, Student's t with n − 1 degrees of freedom; see `paired_t`."""
 
     @property
     def level(self) -> int:
@@ -77,7 +77,7 @@ def paired_t(challenger: ArrayLike, baseline: ArrayLike) -> Comparison:
     paired = differences(challenger, baseline)
     n, mean = len(paired), float(paired.mean())
     error = float(paired.std(ddof=1) / np.sqrt(n))
-    if error > _ROUNDING * abs(mean):
+    if np.ptp(paired) > _ROUNDING * max(np.nanmax(np.abs(np.asarray(side, np.float64))) for side in (challenger, baseline)):
         return Comparison(mean, error, n, mean / error, 2 * _beyond(abs(mean / error), n - 1))
     return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), 0.5 ** (n - 1)) if mean else Comparison(0.0, 0.0, n, 0.0, 1.0)
 

@@ -162,7 +162,7 @@ def _value_of(scores: Floats, gains: Floats, reading: Reading) -> float:
     if not reading.cut or cutoff >= n:
         whole: float = value_at(scores, gains, reading)
         return whole
-    near = scores >= np.partition(scores, n - cutoff)[n - cutoff]
+    near = scores >= _highest(scores, cutoff)
     above = scores[near]
     order = by_score(above)
     ends = np.arange(1, n + 1)
@@ -277,13 +277,28 @@ def _contenders(first: Floats, second: Floats, cutoff: int) -> Bools:
     scaled = np.empty((2, n))
     scaled[0], scaled[1] = (first - low[0]) / width[0], (second - low[1]) / width[1]
     both = np.minimum(scaled[0], scaled[1])
-    level = np.partition(both, n - cutoff)[n - cutoff]
+    level = _highest(both, cutoff)
     corner = np.full(2, np.inf)  # of the documents that are that high, unscaled: scaling may make equal what is not
     for d in range(n):
         if both[d] >= level:
             corner[0], corner[1] = min(corner[0], first[d]), min(corner[1], second[d])
     kept: Bools = (first >= corner[0]) | (second >= corner[1])
     return kept
+
+
+@njit(cache=True)
+def _highest(values: Floats, k: int) -> float:
+    """The k-th highest, as np.partition finds it, which takes numba seconds to compile."""
+    top = np.full(k, -np.inf)  # falling
+    for value in values:
+        if value > top[k - 1]:
+            place = k - 1
+            while place > 0 and top[place - 1] < value:
+                top[place] = top[place - 1]
+                place -= 1
+            top[place] = value
+    found: float = top[k - 1]
+    return found
 
 
 @njit(cache=True)

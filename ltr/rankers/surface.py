@@ -50,7 +50,9 @@ def combine(columns: Floats, points: Floats, out: Floats) -> None:
     `out` needs an extra row where the number of points is odd."""
     n_points, n_features = points.shape
     padded = np.zeros((n_points + 1, n_features + 3))
-    padded[:n_points, :n_features] = points
+    for k in range(n_points):  # numba takes seconds to compile what an array is assigned to, for its error of unequal shapes
+        for f in range(n_features):
+            padded[k, f] = points[k, f]
     for k in range(0, n_points, 2):
         one, two = out[k], out[k + 1]
         one[:] = 0.0
@@ -70,7 +72,9 @@ def _linear_slopes(features: Floats32, first: int, points: Floats, out: Floats) 
         a, b = tile * TILE, min(tile * TILE + TILE, out.shape[1])
         part = np.empty((len(points) + 1, b - a))
         combine(turned(features, first + a, first + b), points, part)
-        out[:, a:b] = part[:-1]
+        for k in range(len(points)):
+            for i in range(b - a):
+                out[k, a + i] = part[k, i]
 
 
 def linear_surface(weights: Floats, features: Floats32) -> Surface:

@@ -118,7 +118,9 @@ def _add_shapley(
     weights: Floats,
     values: Floats,
 ) -> None:
-    n_points, longest = len(points), np.diff(firsts).max()
+    n_points, longest = len(points), 0
+    for leaf in range(len(starts) - 1):
+        longest = max(longest, firsts[leaf + 1] - firsts[leaf])
     for row in prange(len(features)):
         passes, product = np.empty(longest, np.bool_), np.empty(n_points)
         for leaf in range(len(starts) - 1):

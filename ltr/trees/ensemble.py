@@ -561,5 +561,9 @@ def _leaf_sums(leaves: Ints32, first: int, values: Floats, out: Floats) -> None:
         sums = np.zeros((b - a, values.shape[1]))
         for d in range(b - a):
             for tree in range(leaves.shape[1]):
-                sums[d] += values[leaves[first + a + d, tree]]
-        out[:, a:b] = sums.T
+                leaf = leaves[first + a + d, tree]
+                for k in range(values.shape[1]):
+                    sums[d, k] += values[leaf, k]
+        for k in range(values.shape[1]):
+            for d in range(b - a):
+                out[k, a + d] = sums[d, k]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tasks.config.click_labels import CLICKS, ClickLog
 from tasks.data.files import located
 from tasks.data.similar_queries import normalised
-from tasks.data.tables import SEPARATORS, reading, require_even_lines, scan
+from tasks.data.tables import SEPARATORS, id_text, reading, require_even_lines, scan
 from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError, number_of
 
@@ -51,6 +51,10 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             )
         if columns[column].is_nested() or columns[column] == pl.Binary:
             raise DataError(f"{log.log}: column {column!r} holds {columns[column]}: a log holds texts and numbers")
+    names = {name: _named(name, columns[name]) for name in (log.query, log.document, *([interaction] if interaction else []))}
+    nameless = names[log.query].is_null() | names[log.document].is_null()
+    if columns[log.session].is_float():
+        frame = frame.with_columns(pl.col(log.session).fill_nan(None))
     require_form(log, frame, log.session, r"(?s).", "every row names its session", empty=False)
     order = pl.col(log.click)
     if columns[log.click].is_float():
@@ -72,12 +76,12 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     rank = pl.lit(1)
     if ranks:
         rank = place_in(frame, log.rank)
+        rank = rank if unplaced else pl.when(nameless).then(pl.lit("1")).otherwise(rank)  # such a row shows nothing at any
         require_form(
             log, frame.select(rank.alias(log.rank)), log.rank, PLACE, "the place a result was shown at, 1 to 999999", empty=unplaced
         )
         rank = rank.cast(pl.Int64, strict=not unplaced)
-    names = [_named(column) for column in (log.query, log.document, *([interaction] if interaction else []))]
-    return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), *names), page
+    return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), **names), page
 
 
 def results_in(log: ClickLog, frame: pl.LazyFrame) -> tuple[pl.LazyFrame, list[str]]:
@@ -88,10 +92,10 @@ def results_in(log: ClickLog, frame: pl.LazyFrame) -> tuple[pl.LazyFrame, list[s
     return frame.filter(~nameless), notes
 
 
-def _named(column: str) -> pl.Expr:
-    """A column of ids as text; blank ones, which polars writes in quotes, are missing ones."""
-    text = pl.col(column).cast(pl.String)
-    return pl.when(text.str.strip_chars() != "").then(text).alias(column)
+def _named(column: str, kind: pl.DataType) -> pl.Expr:
+    """A column of ids as text (`tasks.data.tables.id_text`); blank ones, which polars writes in quotes, are missing ones."""
+    text = id_text(pl.col(column), kind)
+    return pl.when(text.str.strip_chars() != "").then(text)
 
 
 def place_in(frame: pl.LazyFrame, column: str) -> pl.Expr:

@@ -61,6 +61,8 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
     frame, page = open_log(log)
     frame, notes = results_in(log, frame)
     shown = shown_results(log, frame, page)
+    if not shown.height:
+        raise DataError(f"{log.log}: no row of it has a query and a document")
     counted = {label.clicks for label in log.labels.values() if label.debias}
     looks = {clicks: _looks(log, shown, clicks) for clicks in CLICKS if clicks in counted}
     notes += [note for theta in looks.values() for note in theta.notes]

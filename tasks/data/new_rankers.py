@@ -16,7 +16,7 @@ from tasks.data.click_models import HELD_OUT, compare_models
 from tasks.data.files import located
 from tasks.data.log_pages import LogPages
 from tasks.data.similar_queries import normalised
-from tasks.data.tables import is_table, read_table, reading
+from tasks.data.tables import id_texts, is_table, read_table, reading
 from tasks.data.trec import RUN, read_trec
 from tasks.records import DataError, number_of
 
@@ -58,10 +58,9 @@ def read_scores(path: Path) -> pl.DataFrame:
         for column in ("query", "document", "score"):
             if column not in table.columns:
                 raise DataError(f"{path}: no column {column!r}; there are: {', '.join(table.columns)}")
-        table = table.with_row_index("row", offset=1).filter(pl.col("score").is_not_null())
-        scores = table.select(
-            "row", pl.col("query", "document").cast(pl.String), score=pl.col("score").cast(pl.Float64, strict=False)
-        )
+        table = table.select("query", "document", "score").with_row_index("row", offset=1).filter(pl.col("score").is_not_null())
+        ids = [id_texts(path, table[name]) for name in ("query", "document")]
+        scores = table.select("row", *ids, score=pl.col("score").cast(pl.Float64, strict=False))
         wrong = scores["score"].is_finite().fill_null(False).not_().arg_true()
         if len(wrong):
             row, said = table["row", "score"][wrong[0]].row(0)

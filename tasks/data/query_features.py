@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from tasks.data.files import located
-from tasks.data.tables import TABLES, as_numbers, is_table, read_table
+from tasks.data.tables import TABLES, as_numbers, id_texts, is_table, read_table
 from tasks.records import DataError
 
 
@@ -28,7 +28,12 @@ def read_query_features(paths: Sequence[Path], query: str = "query") -> pl.DataF
         names = [name for name in frame.columns if name != query]
         if query not in frame.columns or not names:
             raise DataError(f"{path}: columns {', '.join(frame.columns[:8])}: {query!r} and a feature or more are needed")
-        parts.append(frame.select(pl.col(query).cast(pl.String).alias("query"), *(_numbers(path, frame, name) for name in names)))
+        ids = id_texts(path, frame[query]).alias("query")
+        if (nameless := ids.is_null()).any():
+            raise DataError(
+                f"{path}, row {(nameless.arg_true()[0] or 0) + 1}: column {query!r} is empty: every row names its query"
+            )
+        parts.append(frame.select(ids, *(_numbers(path, frame, name) for name in names)))
         if parts[-1].columns != parts[0].columns:
             raise DataError(f"{path}: columns {', '.join(names[:8])}; in {paths[0]} they are {', '.join(parts[0].columns[1:9])}")
     joined = pl.concat(parts)

@@ -89,7 +89,8 @@ def _separator(path: Path) -> str:
 
 def quote_of(path: Path) -> str | None:
     """The quotes around fields of a text: ``"``, with quotes within them doubled (RFC 4180; pandas, polars and Excel write so, TSV too). None
-    where none is around a field: a quote is a letter there, as in ``7" screen``; in a text of tabs also at the beginning of a field.
+    where none is around a field: a quote is a letter there, as in ``7" screen``; in a text of tabs also at the beginning of a field. There
+    lines that all have as many tabs as the header are rows, and no field that goes over them.
 
     Raises:
         DataError: where quotes are around fields, and one is neither around a whole field nor doubled within one.
@@ -97,37 +98,39 @@ def quote_of(path: Path) -> str | None:
     with open(path, "rb") as file:
         if not any(b'"' in block for block in iter(lambda: file.read(_SAMPLE), b"")):
             return None
-    mark = re.escape(_separator(path).encode())
-    field = rb'(?:"(?:[^"]|"")*"|[^"%s\n]*)' % mark
-    whole = re.compile(rb"%s(?:%s%s)*\r?\n?" % (field, mark, field))
-    unclosed = re.compile(rb'(?:%s%s)*"(?:[^"]|"")*' % (field, mark))
-    begins = re.compile(rb'(?:^|%s)"' % mark)
-    quoted, stray, begin, record, always = False, (0, b""), 0, list[bytes](), _separator(path) == ","
+    always, separator = _separator(path) == ",", _separator(path).encode()
+    mark = re.escape(separator)
+    field = rb'(?:"(?:[^"]++|"")*+"|[^"%s\n]*+)' % mark
+    whole = re.compile(rb"%s(?:%s%s)*+\r?\n?" % (field, mark, field))
+    unclosed = re.compile(rb'(?:%s%s)*"(?:[^"]++|"")*+' % (field, mark))
+    inner, begins = re.compile(rb'(?:[^"]++|"")*+'), re.compile(rb'(?:^|%s)"' % mark)
+    quoted, rows, width = False, False, 0
+    stray = inside = ""  # where the first quote stands that is of no field, and the one whose field goes on
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
-            if b'"' not in line:
-                if record:
-                    record.append(line)
+            width = line.count(separator) if number == 1 else width
+            rows = not always and line.count(separator) == width > 0 and (rows or not inside)
+            if inside:
+                end = len(inner.match(line)[0])  # type: ignore[index]  # that it matches nothing is a match
+                rest = b'""' + line[end + 1 :] if end < len(line) else b""
+            else:
+                rest = line.removeprefix(BOM_UTF8) if number == 1 else line
+            if b'"' not in rest:
                 continue
-            begin = begin if record else number
-            record.append(line.removeprefix(BOM_UTF8) if number == 1 else line)
-            text = b"".join(record)
-            fits = whole.fullmatch(text) is not None
-            if not fits and unclosed.fullmatch(text):
+            if whole.fullmatch(rest) and not (inside and rows):
+                quoted, inside = quoted or begins.search(rest) is not None, ""
                 continue
-            stray = stray if fits or stray[0] else (begin, text)
-            quoted = quoted or ((fits or always) and begins.search(text) is not None)
-            record.clear()
-    if record:
-        quoted, stray = quoted or always, stray if stray[0] else (begin, record[0])
-    if quoted and stray[0]:
-        first, text = stray
-        known = whole.match(text)
-        at = known.end() if known else 0
-        shown = text[max(at - 20, 0) : at + 20].strip().split(b"\n")[0].decode("utf-8", "replace")
-        raise DataError(
-            f"{path}, line {first + text[:at].count(10)}: {shown!r}: this quote is neither around a whole field nor doubled within one"
-        )
+            known = whole.match(line)
+            at = known.end() if known else 0
+            said = f"{path}, line {number}: {line[max(at - 20, 0) : at + 20].strip().decode('utf-8', 'replace')!r}"
+            if unclosed.fullmatch(rest) and not whole.fullmatch(rest):
+                inside = inside or said
+            else:
+                stray, inside = stray or inside or said, ""
+                quoted = quoted or (always and begins.search(rest) is not None)
+    quoted, stray = quoted or (always and bool(inside)), stray or inside
+    if quoted and stray:
+        raise DataError(f"{stray}: this quote is neither around a whole field nor doubled within one")
     return '"' if quoted else None
 
 
@@ -334,13 +337,22 @@ def id_texts(path: Path, column: pl.Series, before: int = 0) -> pl.Series:
     Raises:
         DataError: for bytes that are no UTF-8; `before`: rows of the file before these.
     """
-    if column.dtype.is_float():
-        return whole_without_point(column.fill_nan(None))
+    if column.dtype.is_nested():
+        raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id is a text or a number")
     try:
-        return column.cast(pl.String)
+        return pl.select(id_text(pl.lit(column), column.dtype)).to_series().rename(column.name)
     except pl.exceptions.ComputeError:  # bytes, of some of which polars does not say the row
         row = next(row for row, value in enumerate(column.to_list(), before + 1) if value and not _is_text(value))
         raise DataError(f"{path}, row {row}: column {column.name!r} is no UTF-8 text") from None
+
+
+def id_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    """`id_texts` as an expression, of a column of this type."""
+    if kind.is_float():
+        column = column.fill_nan(None)
+        whole = (column == column.floor()) & (column.abs() < 2.0**63)
+        return pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(column.cast(pl.String))
+    return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1") if kind.is_decimal() else column.cast(pl.String)
 
 
 def _is_text(value: bytes) -> bool:
@@ -355,15 +367,9 @@ def _names(column: pl.Series, listed: Sequence[str] = ()) -> pl.Series:
     """What categories are called: text without spaces around it, and whole numbers without a point, in text too: pandas writes ``1.0`` where
     a value of the column is missing. Null for a missing one."""
     if column.dtype.is_float():
-        column = whole_without_point(column.fill_nan(None))
+        column = pl.select(id_text(pl.lit(column), column.dtype)).to_series().rename(column.name)
     text = column.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+)\.0+$", "$1")
     return text.set(text.is_in([name for name in NO_CATEGORY if name not in listed]), None)
-
-
-def whole_without_point(column: pl.Series) -> pl.Series:
-    """Numbers as text, 1 for 1.0."""
-    whole = pl.Series([None if x is None else f"{x:.0f}" for x in column.to_list()], dtype=pl.String)
-    return pl.select(pl.when(column == column.floor()).then(whole).otherwise(column.cast(pl.String))).to_series()
 
 
 def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.Series:

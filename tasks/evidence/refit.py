@@ -20,7 +20,7 @@ from ltr.data.queries import concatenate
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
 from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
-from tasks.store.cells import CellFolder
+from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tasks.store.state import Noted, remember, remembered
 from tasks.tracking.description import describe_fold, describe_run, logged_digests
@@ -170,7 +170,19 @@ def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:
     """The cell that trains the settings of these on other data, for as many iterations as they kept on average."""
     cell = folds[0].cell
     fitted = [ltr.load(CellFolder.of(one.result.key).model) for one in folds]
-    return replace(cell, label=f"{cell.ranker} · all data", fold=0, section=as_long_as(fitted, cell.section), data=data)
+    section = as_long_as(fitted, cell.section)
+    if cell.section.get("polish") and (counted := fitted[0].iterations_from) and fitted[0].best_iteration is None:
+        section = {**section, counted: max(1, round(float(np.mean([_best_epoch(one) for one in folds]))))}
+    return replace(cell, label=f"{cell.ranker} · all data", fold=0, section=section, data=data)
+
+
+def _best_epoch(polished: Trained) -> int:
+    """Where a net was polished from, which it does not know any more."""
+    curve = read_curve(CellFolder.of(polished.result.key).curve)
+    assert curve is not None
+    judged = curve.train if polished.cell.section.get("keep") == "train" else curve.valid
+    known = [(value, -iteration) for iteration, value in zip(curve.iteration, judged, strict=True) if value is not None]
+    return -max(known)[1]
 
 
 def as_long_as(fitted: Sequence[ltr.Ranker], section: Mapping[str, Any]) -> Mapping[str, Any]:

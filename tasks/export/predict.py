@@ -72,7 +72,7 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
     runs = {name: (read_trec(data.runs[name], RUN), own) for name, own in forms.items() if own}
     joined = {column_of(form, name) for name, own in forms.items() for form in own}
     own = tuple(name for name in model.names if name not in joined)
-    unknown: dict[str, list[str]] = {}
+    unknown: dict[str, tuple[int, str]] = {}
     parts = _table(own, found, data, named, unknown) if is_table(found) else _text(own, found, data)
     if runs:
         parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
@@ -94,7 +94,7 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
             scores.write_parquet(partial)
         else:
             scores.write_csv(partial, separator="\t" if output.suffix == ".tsv" else ",")
-    notes = (told_unknown(path, name, len(values), scores.height, values[0]) for name, values in unknown.items())
+    notes = (told_unknown(path, name, count, scores.height, example) for name, (count, example) in unknown.items())
     return Predicted(scores.height, tuple(notes))
 
 
@@ -131,9 +131,10 @@ def _joined(
 
 
 def _table(
-    names: tuple[str, ...], path: Path, data: Data, named: Sequence[str], unknown: dict[str, list[str]]
+    names: tuple[str, ...], path: Path, data: Data, named: Sequence[str], unknown: dict[str, tuple[int, str]]
 ) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
-    """Ids and features of a table, some rows at a time; to `unknown` are added values that are no known category, by column."""
+    """Ids and features of a table, some rows at a time; to `unknown` is added how many values of a column are no known category, with an
+    example."""
     with reading(path):
         lazy = scan(path)
         columns = lazy.collect_schema().names()
@@ -164,12 +165,13 @@ def _table(
                 if own := data.categories.get(name):
                     features[:, k] = known_codes(path, frame, name, own)
                     if len(strange := unknown_categories(frame[name], features[:, k])):
-                        unknown.setdefault(name, []).extend(strange)
+                        count, example = unknown.get(name, (0, strange[0]))
+                        unknown[name] = (count + len(strange), example)
                 else:
                     features[:, k] = numbers(path, frame, name, data, before)
             found = pl.DataFrame({kind: id_texts(path, frame[name], before) for kind, name in ids.items()})
             for kind in ids:
-                if (empty := found[kind].is_null()).any():
+                if (empty := found[kind].is_null() | (found[kind] == "")).any():
                     row = before + (empty.arg_true()[0] or 0) + 1
                     raise DataError(f"{path}, row {row}: column {ids[kind]!r} is empty: every row names its {kind}")
             before += frame.height

@@ -22,6 +22,9 @@ from tasks.tracking.tracker import PARENT, fluent, opened, patient
 CHAMPION, CHALLENGER = "champion", "challenger"
 PROFILE, EVIDENCE, LEARNED = "profile.json", "champion.json", "learned-queries.json"
 
+_NO_RUN = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+"""What MLflow says of a run that is deleted, and of an id that is none."""
+
 
 @dataclass(frozen=True)
 class Version:
@@ -57,9 +60,9 @@ class Version:
     @patient
     def _tags_of_run(self) -> Mapping[str, str]:
         try:
-            return dict(self.client.get_run(self.run_id).data.tags)
+            return dict(self.client.get_run(self.run_id).data.tags) if self.run_id else {}
         except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            if error.error_code not in _NO_RUN:
                 raise
             return {}
 
@@ -67,10 +70,10 @@ class Version:
     def _text(self, run_id: str, name: str) -> str | None:
         """An artifact of a run; None where it has no such, which a store that does not answer does not say."""
         try:
-            if not any(entry.path == name for entry in self.client.list_artifacts(run_id)):
+            if not run_id or not any(entry.path == name for entry in self.client.list_artifacts(run_id)):
                 return None
         except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            if error.error_code not in _NO_RUN:
                 raise
             return None
         with TemporaryDirectory() as folder:

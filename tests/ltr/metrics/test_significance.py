@@ -99,6 +99,7 @@ def test_differences_that_are_all_one_number_are_as_likely_as_their_signs(n):
     assert (found.standard_error, found.z, found.difference) == (0, np.inf, pytest.approx(0.2))
     assert found.p_value == pytest.approx(randomisation(base + 0.2, base), abs=0.02)
     assert paired_t(base, base).p_value == 1
+    assert paired_t(base + 1e-5, base).p_value == 2 / 2**n, "what rounding leaves between equal differences is no spread"
 
 
 def test_equal_rankers_of_few_queries_are_rarely_told_apart():

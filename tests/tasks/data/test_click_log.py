@@ -48,6 +48,32 @@ def test_a_page_without_a_result_is_no_impression(tmp_path):
     assert [f.text for f in log_findings(log, [judged])] == ["no row of it has a query and a document"]
 
 
+def test_a_page_without_a_result_has_no_rank(tmp_path):
+    text = "session,query,document,click,rank\ns,q,a,1,1\ns,q,b,,2\nt,z,,,\n"
+    (tmp_path / "l.csv").write_text(text)
+    log = ClickLog(log=tmp_path / "l.csv")
+    frame, page = open_log(log, ranks=True)
+    assert shown_results(log, results_in(log, frame)[0], page)["rank"].sort().to_list() == [1, 2]
+    (tmp_path / "l.csv").write_text(text.replace("s,q,b,,2", "s,q,b,,"))
+    with pytest.raises(DataError, match=r"l\.csv, line 3: rank is empty"):
+        open_log(log, ranks=True)
+    (tmp_path / "l.csv").write_text("session,query,document,click\nt,z,,\n")
+    with pytest.raises(DataError, match=r"l\.csv: no row of it has a query and a document"):
+        click_tables(log)
+
+
+def test_ids_that_pandas_made_floats_join_as_whole_numbers(tmp_path):
+    """It does as soon as one page has no result."""
+    ids = {"session": [1.0, 1.0, 2.0], "query": ["q", "q", "z"], "document": [7.0, 8.0, float("nan")], "click": [1, 0, 0]}
+    pl.DataFrame(ids).write_parquet(tmp_path / "l.parquet")
+    log = ClickLog(log=tmp_path / "l.parquet")
+    frame, notes = results_in(log, open_log(log)[0])
+    assert (frame.collect()["document"].to_list(), notes) == (["7", "8"], ["1 row without query or document left out"])
+    pl.DataFrame({**ids, "session": [1.0, float("nan"), 2.0]}).write_parquet(tmp_path / "l.parquet")
+    with pytest.raises(DataError, match=r"l\.parquet, row 2: session is empty"):
+        open_log(log)
+
+
 def test_clicks_of_a_log_are_the_same_with_tabs_and_with_commas(tmp_path):
     rows = [("s", '7" tv', "a", "1", 1), ("s", '7" tv', "b", None, 2), ("t", '"exact"', 'say "x"', "1", 1), ("t", "", "", "", None)]
     frames = []

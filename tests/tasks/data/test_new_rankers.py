@@ -90,7 +90,7 @@ def test_places_that_the_lot_decides_are_counted(read):
 def test_scores_from_files(tmp_path):
     (tmp_path / "a.run").write_text("Q1 Q0 d1 1 0.5 t\nq1 Q0 d2 2 0.25 t\n")
     assert read_scores(tmp_path / "a.run").rows() == [("q1", "d1", 0.5), ("q1", "d2", 0.25)]
-    (tmp_path / "a.csv").write_text("query,document,score\nQ 1,d0,\nQ 1,d1,0.5\n")
+    (tmp_path / "a.csv").write_text("row,query,document,score\n1,Q 1,d0,\n2,Q 1,d1,0.5\n")
     assert read_scores(tmp_path / "a.csv").rows() == [("q 1", "d1", 0.5)]
     for text, said in (
         ("query,document\nq,d\n", "no column 'score'; there are: query, document"),

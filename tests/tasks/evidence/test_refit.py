@@ -10,7 +10,7 @@ from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
 from tasks.evidence.refit import Refit, all_queries, best_point, on_every_fold, refit_cell
 from tasks.records import Cell, CellResult, ConfigError, Fold, Trained
-from tasks.store.cells import CellFolder
+from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
 from tests.conftest import make_queries
 
@@ -107,6 +107,16 @@ def test_members_of_an_average_go_on_as_long_as_their_copies_did(workplace):
     made = refit_cell(folds, Fold("all")).section["of"]
     assert made == [{**of[0], "n_trees": means[0]}, of[1], {**of[2], "n_trees": means[1]}]
     assert means[0] < 20
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("valid", 2), ("train", 3)])
+def test_a_polished_net_is_trained_as_long_as_it_was_before(workplace, keep, kept):
+    one = trained(0.1, 0, 0.5, kind="lambdarank", epochs=4, keep=keep, polish={"measure": "ndcg_10"})
+    net = ltr.LambdaRank(epochs=4, keep=keep, learning_rate=0.05).fit(make_queries(30, seed=1), make_queries(15, seed=2))
+    ltr.save(net.moved(net.weights.flat), CellFolder.of(one.result.key).model)
+    curve = CurveFile("ndcg_10", [1, 2, 3, 4], [0.1, 0.2, 0.9, 0.3], [0.1, 0.4, 0.2, 0.4])
+    write_record(CellFolder.of(one.result.key).curve, curve)
+    assert refit_cell([one], Fold("all")).section == {**one.cell.section, "epochs": kept}
 
 
 def test_what_did_not_stop_by_a_measure_goes_on_as_it_was_asked(workplace):
