@@ -28,11 +28,22 @@ def _not_empty(written: str) -> str:
     return written
 
 
+class _Version(argparse.Action):
+    """Asks the installed package, which takes a while, only when it is wanted."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(parser.prog, version("lambdaflow"))
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """What reads a command line; `command` of what it read is the function of the command."""
     whole = argparse.ArgumentParser(
         prog="lambdaflow", description="Ranking models you can trust: trained, compared, certified, tracked."
     )
+    whole.add_argument("--version", action=_Version, nargs=0, help="show the installed version and exit")
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
     for group in (_training, _judged, _logs, _models, _pages):
         group(commands)

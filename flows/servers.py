@@ -131,17 +131,29 @@ def _runner(name: str) -> "Runner":
     return Interruptible(name=name)
 
 
+def _lost(folder: Path, servers: Sequence[subprocess.Popen[bytes]]) -> str:
+    """Which of the things is gone without which no run can begin; nothing where all are there."""
+    if not folder.is_dir():
+        return f"{folder}: this folder is gone, and nothing more runs in it"
+    if ended := next((server for server in servers if server.poll() is not None), None):
+        return f"Prefect's server has ended (code {ended.returncode}), and nothing more begins; start lambdaflow serve again"
+    return ""
+
+
 @contextmanager
-def _ending_without(folder: Path) -> Iterator[None]:
-    """Meanwhile this process ends when its folder is not there any more: no run could begin in it, and Prefect would not say so."""
+def _ending_without(folder: Path, servers: Sequence[subprocess.Popen[bytes]] = ()) -> Iterator[None]:
+    """Meanwhile this process ends when its folder or a server of its own is not there any more: no run could begin, and Prefect would not
+    end. Without a server Prefect asks for a minute whether it is back, which is not waited for."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(2):
-            if not folder.is_dir():
-                print(f"error: {folder}: this folder is gone, and nothing more runs in it", file=sys.stderr, flush=True)
+            if said := _lost(folder, servers):
+                print(f"error: {said}", file=sys.stderr, flush=True)
                 os.kill(os.getpid(), signal.SIGTERM)
-                return
+                if over.wait(2 * _PATIENCE):
+                    return
+                os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
     try:
@@ -163,6 +175,8 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
 
     The schedule lives in Prefect's server at ``PREFECT_API_URL``; where that is not set, one is started on loopback. What it runs reads
     files below the working directory, ``LAMBDAFLOW_DATA`` and the folders `allow`.
+
+    Returns 0 where it was interrupted, 1 where its folder or server is gone.
 
     Raises:
         ConfigError: for what is no cron expression, a file outside those folders, or models in parts, which need `run`'s --runner.
@@ -206,7 +220,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     except ValueError:
         raise ConfigError(f"--cron {cron!r}: there is no such day") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
-    told, here = "", Path.cwd()
+    told, here, lost = "", Path.cwd(), ""
     owner()
     try:
         with _servers() as servers:
@@ -237,11 +251,11 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
             clear_away()
             forget_outdated(deployment, parameters)
             try:
-                with _ending_without(here):
+                with _ending_without(here, servers):
                     asyncio.run(runner.start())
             finally:
-                if here.is_dir():
+                if not (lost := _lost(here, servers)):
                     clear_away()
     except KeyboardInterrupt:
         pass
-    return 0 if here.is_dir() else 1
+    return 1 if lost else 0

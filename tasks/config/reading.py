@@ -43,7 +43,8 @@ def _explain(error: ValidationError, where: str, rankers: Sequence[str] = ()) ->
             lines.append(f"{where}: {path}: {_not_a_kind(fault['ctx'], str(fault['loc'][-1]), rankers)}")
         else:
             shown = json.dumps(fault["input"], default=str)
-            lines.append(f"{where}: {path}: {fault['msg'].lower()} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
+            rule = fault["msg"].lower().replace("tuple", "list")
+            lines.append(f"{where}: {path}: {rule} (given: {shown if len(shown) <= 60 else shown[:57] + '...'})")
     return ConfigError("\n".join(dict.fromkeys(lines)))
 
 

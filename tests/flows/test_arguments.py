@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 
 import pytest
 
@@ -19,6 +20,7 @@ def test_help_is_instant_and_wrong_usage_is_2(tmp_path):
     assert time.perf_counter() - started < 2
     assert done.returncode == 0
     assert {"run", "check", "ui"} <= set(done.stdout.split())
+    assert lambdaflow("--version", cwd=tmp_path).stdout == f"lambdaflow {version('lambdaflow')}\n"
     assert lambdaflow("fly", cwd=tmp_path).returncode == 2
     assert not list(tmp_path.iterdir())
 

@@ -302,6 +302,22 @@ def test_without_its_folder_a_schedule_ends(tmp_path, capsys):
     assert capsys.readouterr().err == f"error: {folder}: this folder is gone, and nothing more runs in it\n"
 
 
+def test_without_its_server_a_schedule_ends(tmp_path, capsys):
+    heard = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.set())
+    server = subprocess.Popen(["sleep", "60"])
+    try:
+        with _ending_without(tmp_path, [server]):
+            assert not heard.wait(3)
+            server.kill()
+            assert heard.wait(30)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        server.wait()
+    said = "Prefect's server has ended (code -9), and nothing more begins; start lambdaflow serve again"
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
 def test_a_run_by_the_clock_says_why_it_failed(address, workplace, monkeypatch, capsys):
     """In the terminal where `serve` runs; a command says it once, of its own."""
     (workplace / "judged.csv").write_text("query,document,label,color\nq,a,1,red\nq,b,0,blue\n")
