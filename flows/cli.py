@@ -48,6 +48,16 @@ def _hold_standard_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w")  # print() writes to standard output what is for None
 
 
+def _still_in(folder: Path) -> bool:
+    """Whether this process is in the folder of this name; where that cannot be seen, nothing speaks against it."""
+    try:
+        return folder.samefile(".")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code: 0 done, 1 failed or refused by the data, 2 wrong usage."""
     given = parser().parse_args(arguments)
@@ -69,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if given.debug:
             print(masked(traceback.format_exc()), file=sys.stderr)
-        elif here.exists() and here.samefile("."):
+        elif _still_in(here):
             tell(error)
         else:
             tell(

@@ -9,8 +9,9 @@ makes the variance least: Angelopoulos, Duchi & Zrnic 2023). The sum is the diff
     Σ_all w·λf  +  N/n · Σ_sampled w·(g − λf),        variance  N² (1 − n/N) s² / n
 
 The machine's gains f are calibrated first: those of each of its labels are the mean gain of what people judged among them, learned on other parts
-of the sample than those that they are held against (cross-fitting: Zrnic & Candès 2024). The package ``ppi_py`` has the means without
-calibration and without an end to the population.
+of the sample than those that they are held against (cross-fitting: Zrnic & Candès 2024). So λ is near 1 where people judged enough to calibrate
+by, and it is drawn towards 1 where few sampled documents matter: fitted to a handful, it can be anything. The package ``ppi_py`` has the means
+without calibration and without an end to the population.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ FEWEST = 50
 
 NEEDED = 4
 """Judged documents that leave something to tell an interval from: a mean and two slopes are fitted to them."""
+_AS_MANY = 10
+"""Sampled documents with a weight whose word on λ weighs as much as that it is 1. Where it was not drawn there, intervals of 8 documents held in .88
+of 250 draws for .94, and of 4 in .77 for .86 (differences of DCG@10 of 1,000 pairs, .95 asked for)."""
 _NOTHING = 1e-9
-"""Of a measure: what rounding leaves."""
+"""What rounding leaves, of a measure or of 1."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Corrected:
         value, interval: from people's and machine's labels.
         people, people_interval: from people's labels alone, where the weights of all documents are known.
         machine: from the machine's labels alone, as they are.
-        tuned: λ, how much the machine's labels count: 0 not at all, 1 wholly.
+        tuned: λ, how much the machine's labels count, from 0, not at all, to 1, wholly.
         documents, sampled: with a weight other than 0, and judged by people among them.
         level: of the intervals.
         spread: s of w·(g − λf) over documents, from which `needed` is computed.
@@ -67,7 +71,7 @@ class Corrected:
 
     @property
     def foretold(self) -> bool:
-        """Whether the machine's labels left nothing to correct on the sample, which makes an interval of no width."""
+        """Whether people's labels follow from the machine's on the whole sample, which makes an interval of no width."""
         return self.spread * self.population < _NOTHING
 
     def needed(self, half_width: float) -> int:
@@ -121,45 +125,53 @@ def corrected(
         raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs {NEEDED}")
     everywhere, held_out = _calibrated(g, f, kinds, judged, seed)
     own, matters = w[judged], w != 0
-    fitted = _total(own * g[judged], np.column_stack((own * held_out, own)), np.array([w @ everywhere, w.sum()]), population, level)
-    alone = _total(own * g[judged], own[:, None], np.array([w.sum()]), population, level)
+    tuned = _tuned(own * g[judged], own * held_out, own)
+    rest = _total(own * (g[judged] - tuned * held_out), own, float(w.sum()), population, level)
+    alone = _total(own * g[judged], own, float(w.sum()), population, level)
+    value = float(tuned * (w @ everywhere) + rest.value)
     return Corrected(
-        fitted.value, fitted.interval, alone.value, alone.interval, float(w @ f), float(fitted.slopes[0]),
-        int(matters.sum()), int((matters & judged).sum()), level, fitted.spread, population,
+        value, (value - rest.reach, value + rest.reach), alone.value, (alone.value - alone.reach, alone.value + alone.reach),
+        float(w @ f), tuned, int(matters.sum()), int((matters & judged).sum()), level, rest.spread, population,
     )  # fmt: skip
+
+
+def _tuned(sampled: Floats, predicted: Floats, weights: Floats) -> float:
+    """λ with which predictions leave the least variance beside the weights, drawn towards 1 and from 0 to 1."""
+    beside = np.column_stack((predicted, weights))
+    beside = beside - beside.mean(axis=0)
+    slope = float((np.linalg.pinv(beside.T @ beside) @ beside.T @ (sampled - sampled.mean()))[0])
+    m = np.count_nonzero(weights)
+    return min(1.0, max(0.0, (m * slope + _AS_MANY) / (m + _AS_MANY)))
 
 
 @dataclass(frozen=True)
 class _Total:
     value: float
-    interval: tuple[float, float]
-    slopes: Floats
+    reach: float
     spread: float
 
 
-def _total(sampled: Floats, predictors: Floats, totals: Floats, population: int, level: float) -> _Total:
-    """A total from a simple random sample without replacement and from predictors whose totals are known (survey sampling's regression
-    estimator): each counts as much as leaves the least variance. Residuals are those of a document left out of the fit, so that few documents
-    with a weight do not seem to fit too well.
+def _total(sampled: Floats, weights: Floats, total: float, population: int, level: float) -> _Total:
+    """A total from a simple random sample without replacement and from weights whose total is known (survey sampling's regression estimator).
+    Residuals are those of a document left out of the fit, and Student's degrees of freedom those of the documents with a weight, so that few
+    of them do not seem to fit too well.
 
     Args:
-        sampled: ``float64 [sampled]``.
-        predictors: of the same documents, ``float64 [sampled, predictors]``; `totals`: their sums over the population.
+        sampled, weights: ``float64 [sampled]``; `total`: of the weights over the population.
     """
     n = len(sampled)
-    centred = predictors - predictors.mean(axis=0)
-    inverse = np.linalg.pinv(centred.T @ centred)
-    slopes = inverse @ centred.T @ (sampled - sampled.mean())
-    left = sampled - sampled.mean() - centred @ slopes
-    leverage = 1 / n + ((centred @ inverse) * centred).sum(axis=1)
-    s = float(np.sqrt(((left / np.maximum(1 - leverage, 1 / n)) ** 2).sum() / (n - 1)))
-    value = float(totals @ slopes + population * (sampled.mean() - predictors.mean(axis=0) @ slopes))
+    mean, centred = sampled.mean(), weights - weights.mean()
+    square = float(centred @ centred)
+    slope = float(centred @ sampled) / square if square else 0.0
+    kept = 1 - 1 / n - (centred**2 / square if square else 0.0)
+    alone = kept < _NOTHING  # without such a document there is no slope
+    left = np.where(alone, (sampled - mean) / (1 - 1 / n), (sampled - mean - slope * centred) / np.where(alone, 1, kept))
+    s = float(np.sqrt((left**2).sum() / (n - 1)))
     from scipy import stats
 
-    reach = (
-        float(stats.t.ppf(0.5 + level / 2, n - 1 - predictors.shape[1])) * population * s * np.sqrt(max(1 - n / population, 0) / n)
-    )
-    return _Total(value, (value - reach, value + reach), slopes, s)
+    degrees = max(min(int(np.count_nonzero(weights)), n - 1) - 1, 1)
+    reach = float(stats.t.ppf(0.5 + level / 2, degrees)) * population * s * np.sqrt(max(1 - n / population, 0) / n)
+    return _Total(float(total * slope + population * (mean - slope * weights.mean())), float(reach), s)
 
 
 def _calibrated(g: Floats, f: Floats, kinds: Ints, judged: Bools, seed: int) -> tuple[Floats, Floats]:

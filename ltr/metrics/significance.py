@@ -72,14 +72,19 @@ def _beyond(t: float, degrees: float) -> float:
 
 
 def paired_t(challenger: ArrayLike, baseline: ArrayLike) -> Comparison:
-    """Paired t-test of per-query values ``[queries]``. Where all differences are one number other than 0, they have no spread to hold it
-    against, and the p-value is that of Fisher's sign flips, which is exact there: two of the 2ⁿ ways to flip them are as far from 0."""
+    """Paired t-test of per-query values ``[queries]``. Where all differences are one number other than 0, but for rounding, they have no spread
+    to hold it against, and the p-value is that of Fisher's sign flips, which is exact there: two of the 2ⁿ ways to flip them are as far
+    from 0."""
     paired = differences(challenger, baseline)
     n, mean = len(paired), float(paired.mean())
+    if not paired.any():
+        return Comparison(0.0, 0.0, n, 0.0, 1.0)
+    a, b = (np.abs(np.asarray(side, np.float64)) for side in (challenger, baseline))
+    noise = _ROUNDING * (a + b)[~np.isnan(a + b)]
+    if (np.abs(paired - mean) <= noise).all() and ((paired > 0).all() or (paired < 0).all()):
+        return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), 0.5 ** (n - 1))
     error = float(paired.std(ddof=1) / np.sqrt(n))
-    if np.ptp(paired) > _ROUNDING * max(np.nanmax(np.abs(np.asarray(side, np.float64))) for side in (challenger, baseline)):
-        return Comparison(mean, error, n, mean / error, 2 * _beyond(abs(mean / error), n - 1))
-    return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), 0.5 ** (n - 1)) if mean else Comparison(0.0, 0.0, n, 0.0, 1.0)
+    return Comparison(mean, error, n, mean / error, 2 * _beyond(abs(mean / error), n - 1))
 
 
 def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_000, seed: int = 1) -> float:

@@ -58,7 +58,7 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
         rank_fault = ("note" if missing else "warning", f"{why}: how clicks depend on the position cannot be told")
     if not frame.head(1).collect().height:
         return [Finding("error", log.log.name, "there is no row in it")]
-    frame, nameless = results_in(log, frame)
+    frame, nameless = results_in(log, frame, page)
     shown, sessions = shown_results(log, frame, page), _sessions(log, frame, page)
     if not sessions.height:
         return [Finding("error", log.log.name, "no row of it has a query and a document")]

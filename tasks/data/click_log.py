@@ -51,10 +51,10 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
             )
         if columns[column].is_nested() or columns[column] == pl.Binary:
             raise DataError(f"{log.log}: column {column!r} holds {columns[column]}: a log holds texts and numbers")
-    names = {name: _named(name, columns[name]) for name in (log.query, log.document, *([interaction] if interaction else []))}
+    names = {name: id_in(name, columns[name]) for name in (log.query, log.document, *([interaction] if interaction else []))}
     nameless = names[log.query].is_null() | names[log.document].is_null()
-    if columns[log.session].is_float():
-        frame = frame.with_columns(pl.col(log.session).fill_nan(None))
+    if columns[log.session].is_float() or columns[log.session].is_decimal():
+        frame = frame.with_columns(id_in(log.session, columns[log.session]))
     require_form(log, frame, log.session, r"(?s).", "every row names its session", empty=False)
     order = pl.col(log.click)
     if columns[log.click].is_float():
@@ -84,15 +84,18 @@ def open_log(log: ClickLog, ranks: bool = False, unplaced: bool = False) -> tupl
     return frame.with_columns(order.fill_null(0).alias("_order"), rank.alias("_rank"), **names), page
 
 
-def results_in(log: ClickLog, frame: pl.LazyFrame) -> tuple[pl.LazyFrame, list[str]]:
-    """The rows of `open_log` that show a document for a query: a page without a result is no impression of one. And what is left out, in words."""
+def results_in(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> tuple[pl.LazyFrame, list[str]]:
+    """The rows of `open_log` that show a document for a query: a page without a result is no impression of one. And what is left out, in words.
+    Where rows are, ``_last`` is the order of a page's last click, which may have been on one of them."""
     nameless = pl.col(log.query).is_null() | pl.col(log.document).is_null()
     left = int(frame.select(nameless.sum()).collect(engine="streaming").item())
-    notes = [f"{number_of(left, 'row')} without query or document left out"] if left else []
-    return frame.filter(~nameless), notes
+    if not left:
+        return frame, []
+    with_last = frame.with_columns(_last=pl.col("_order").max().over(page))
+    return with_last.filter(~nameless), [f"{number_of(left, 'row')} without query or document left out"]
 
 
-def _named(column: str, kind: pl.DataType) -> pl.Expr:
+def id_in(column: str, kind: pl.DataType) -> pl.Expr:
     """A column of ids as text (`tasks.data.tables.id_text`); blank ones, which polars writes in quotes, are missing ones."""
     text = id_text(pl.col(column), kind)
     return pl.when(text.str.strip_chars() != "").then(text)
@@ -135,13 +138,14 @@ def _place(log: ClickLog, row: int) -> str:
 def shown_results(log: ClickLog, frame: pl.LazyFrame, page: list[str]) -> pl.DataFrame:
     """One row a shown (query, document, rank): ``impressions``, and how many clicks there are by each way of counting (`CLICKS`).
     A document that a page shows twice was shown once, where it first stood."""
-    once = frame.group_by([*page, log.document]).agg(pl.col("_order").max(), pl.col("_rank").min())
+    last = [pl.col("_last").first()] if "_last" in frame.collect_schema() else []
+    once = frame.group_by([*page, log.document]).agg(pl.col("_order").max(), pl.col("_rank").min(), *last)
     named = once.select(
         query=pl.col(log.query),
         document=pl.col(log.document),
         rank=pl.col("_rank"),
         order=pl.col("_order"),
-        last_of_page=pl.col("_order").max().over(page),
+        last_of_page=pl.col("_last") if last else pl.col("_order").max().over(page),
     )
     counted = (
         named.group_by("query", "document", "rank")

@@ -59,7 +59,7 @@ def click_tables(log: ClickLog, judged: pl.Series | None = None) -> tuple[dict[s
         DataError: for a missing file or column, a click that is not a whole number or several with commas, a rank below 1.
     """
     frame, page = open_log(log)
-    frame, notes = results_in(log, frame)
+    frame, notes = results_in(log, frame, page)
     shown = shown_results(log, frame, page)
     if not shown.height:
         raise DataError(f"{log.log}: no row of it has a query and a document")

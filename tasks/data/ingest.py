@@ -335,6 +335,9 @@ def _of_table(path: Path, data: Data) -> Rows:
     features = np.empty((frame.height, len(names)), np.float32)
     idle = [pattern for pattern in data.ignore if not any(fnmatchcase(name, pattern) for name in frame.columns)]
     notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern in idle]
+    notes += [
+        note for column in (data.query, data.document) if column in frame.columns for note in _with_points(path, frame[column])
+    ]
     for k, name in enumerate(names):
         if own := data.categories.get(name):
             exact = known_codes(path, frame, name, own)
@@ -366,6 +369,17 @@ def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArra
     return [f"{path.name}: {told} (data.ignore: [{name}])"]
 
 
+def _with_points(path: Path, ids: pl.Series) -> list[str]:
+    """A sentence where all ids are texts such as ``7.0``."""
+    if ids.dtype != pl.String or not ids.str.contains(r"^\d+\.0$").all() or ids.is_null().all():
+        return []
+    example = ids.drop_nulls()[0]
+    return [
+        f"{path.name}: every {ids.name!r} is written like {example}, as pandas writes whole numbers where one of a column is missing; "
+        f"{example.removesuffix('.0')} in another file is another {ids.name}"
+    ]
+
+
 def _told_lost(name: str, numbers: str, such_as: str = "") -> str:
     return f"{name!r} has {numbers} above {_WHOLE:,} that lose digits in float32{such_as}; if they are ids, leave the column out"
 
@@ -377,9 +391,8 @@ def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Ser
         raise DataError(
             f"{path}: column {name!r} holds {column.dtype}: an attribute (data.attributes) is a text, a number or a date"
         )
-    column = column.fill_nan(None) if column.dtype.is_float() else column
-    values = column.cast(pl.String).str.strip_chars().fill_null("")
-    said = pl.DataFrame({"query": frame[data.query].cast(pl.String), "value": values}).unique(maintain_order=True)
+    values = id_texts(path, column).str.strip_chars().fill_null("")
+    said = pl.DataFrame({"query": id_texts(path, frame[data.query]), "value": values}).unique(maintain_order=True)
     conflicting = said.filter(pl.col("query").is_duplicated())
     if conflicting.height:
         first, other = conflicting.filter(pl.col("query") == conflicting["query"][0])["value"][:2]

@@ -7,7 +7,7 @@ import polars as pl
 
 from ltr.clicks.interleaving import Duel, Sessions, duels, preferences
 from tasks.config.click_labels import ClickLog
-from tasks.data.click_log import PLACE, open_log, place_in, require_form
+from tasks.data.click_log import PLACE, id_in, open_log, place_in, require_form
 from tasks.data.log_pages import plausible
 from tasks.data.tables import reading
 from tasks.records import DataError, number_of
@@ -59,7 +59,8 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
         DataError: for columns that are missing, a rank that is none, and fewer than two rankers or pages.
     """
     frame, page = open_log(log, ranks=True, unplaced=True)
-    columns = [name for name in frame.collect_schema().names() if name not in ("_order", "_rank")]
+    kinds = frame.collect_schema()
+    columns = [name for name in kinds.names() if name not in ("_order", "_rank")]
     by_rank = [name for name in columns if name.startswith(RANK_OF)]
     if method == "team-draft" and team not in columns:
         raise DataError(
@@ -78,7 +79,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
                 clicked=pl.col("_order").max() > 0,
                 rank=pl.col("_rank").first(),
                 rows=pl.len(),
-                team=pl.col(team).first().cast(pl.String) if method == "team-draft" else pl.lit(None, pl.String).first(),
+                team=id_in(team, kinds[team]).first() if method == "team-draft" else pl.lit(None, pl.String).first(),
                 **{f"of{k}": pl.col(name).first() for k, name in enumerate(by_rank)},
             )
             .collect(engine="streaming")

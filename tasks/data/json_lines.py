@@ -1,6 +1,7 @@
 """Files of JSON objects, one a line, as search engines write and load them: bulk requests, exports of hits, plain lines."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,10 @@ def _no_object(path: Path, number: int, line: str, why: str) -> DataError:
 
 
 def text_of(value: Any) -> str:
-    """An id or a text as it is written; empty for null and for what is neither text nor number."""
+    """An id or a text as it is written; empty for null, NaN and what is neither text nor number. Whole numbers have no point, as ids of tables
+    (`tasks.data.tables.id_texts`)."""
+    if isinstance(value, float):
+        value = None if math.isnan(value) else int(value) if value.is_integer() and abs(value) < 2**63 else value
     return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 

@@ -22,7 +22,7 @@ import polars as pl
 from tasks.data.files import located
 from tasks.data.json_lines import read_json_file, text_of
 from tasks.data.plain_number import plain_number
-from tasks.data.tables import SEPARATORS, header_of, is_table, require_plain
+from tasks.data.tables import SEPARATORS, header_of, is_table, quote_of, require_plain
 from tasks.data.trec import PAIR, QRELS, read_trec
 from tasks.records import DataError, number_of
 
@@ -164,7 +164,8 @@ def _plain(name: str) -> str:
 def _of_quepid(path: Path) -> Iterator[Row]:
     require_plain(path)
     with open(path, newline="", encoding="utf-8-sig", errors="backslashreplace") as file:
-        lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()], strict=True)
+        separator = SEPARATORS[path.suffix.lower()]
+        lines = csv.reader(file, delimiter=separator, strict=True, quoting=csv.QUOTE_MINIMAL if quote_of(path) else csv.QUOTE_NONE)
         header = next(lines, [])
         plain = [_plain(name) for name in header]
         places = []

@@ -58,8 +58,14 @@ def read_scores(path: Path) -> pl.DataFrame:
         for column in ("query", "document", "score"):
             if column not in table.columns:
                 raise DataError(f"{path}: no column {column!r}; there are: {', '.join(table.columns)}")
-        table = table.select("query", "document", "score").with_row_index("row", offset=1).filter(pl.col("score").is_not_null())
+        table = table.select("query", "document", "score").with_row_index("row", offset=1)
+        table = table.with_columns(pl.col("score").fill_nan(None)) if table["score"].dtype.is_float() else table
+        table = table.filter(pl.col("score").is_not_null())
         ids = [id_texts(path, table[name]) for name in ("query", "document")]
+        for own in ids:
+            if own.null_count():
+                row = table["row"][own.is_null().arg_max() or 0]
+                raise DataError(f"{path}, row {row}: column {own.name!r} is empty: a score names its query and document")
         scores = table.select("row", *ids, score=pl.col("score").cast(pl.Float64, strict=False))
         wrong = scores["score"].is_finite().fill_null(False).not_().arg_true()
         if len(wrong):

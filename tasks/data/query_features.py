@@ -29,7 +29,7 @@ def read_query_features(paths: Sequence[Path], query: str = "query") -> pl.DataF
         if query not in frame.columns or not names:
             raise DataError(f"{path}: columns {', '.join(frame.columns[:8])}: {query!r} and a feature or more are needed")
         ids = id_texts(path, frame[query]).alias("query")
-        if (nameless := ids.is_null()).any():
+        if (nameless := ids.is_null() | (ids.str.strip_chars() == "")).any():
             raise DataError(
                 f"{path}, row {(nameless.arg_true()[0] or 0) + 1}: column {query!r} is empty: every row names its query"
             )

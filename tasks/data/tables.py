@@ -341,6 +341,8 @@ def id_texts(path: Path, column: pl.Series, before: int = 0) -> pl.Series:
         raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id is a text or a number")
     try:
         return pl.select(id_text(pl.lit(column), column.dtype)).to_series().rename(column.name)
+    except pl.exceptions.InvalidOperationError:
+        raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id is a text or a number") from None
     except pl.exceptions.ComputeError:  # bytes, of some of which polars does not say the row
         row = next(row for row, value in enumerate(column.to_list(), before + 1) if value and not _is_text(value))
         raise DataError(f"{path}, row {row}: column {column.name!r} is no UTF-8 text") from None
@@ -349,7 +351,7 @@ def id_texts(path: Path, column: pl.Series, before: int = 0) -> pl.Series:
 def id_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
     """`id_texts` as an expression, of a column of this type."""
     if kind.is_float():
-        column = column.fill_nan(None)
+        column = column.cast(pl.Float64 if kind == pl.Float16 else kind).fill_nan(None)  # polars rounds no halves down
         whole = (column == column.floor()) & (column.abs() < 2.0**63)
         return pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(column.cast(pl.String))
     return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1") if kind.is_decimal() else column.cast(pl.String)

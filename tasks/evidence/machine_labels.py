@@ -61,7 +61,10 @@ class CorrectedRun:
         """Whether a difference is settled, or how many labels would settle it; empty for a measure that can be trusted."""
         found = self.found
         if found.foretold and found.sampled < found.documents:
-            return "(people agree with the machine on every sampled pair that matters to it, which says nothing of how far it may be off elsewhere)"
+            return (
+                f"(people's labels follow from the machine's on all of the {number_of(found.sampled, 'sampled pair')} that matter to it, "
+                "which says nothing of how far they may be off elsewhere)"
+            )
         if not found.trusted:
             return f"(only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
         if not self.against or self.settled or not found.value:

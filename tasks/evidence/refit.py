@@ -171,16 +171,22 @@ def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:
     cell = folds[0].cell
     fitted = [ltr.load(CellFolder.of(one.result.key).model) for one in folds]
     section = as_long_as(fitted, cell.section)
-    if cell.section.get("polish") and (counted := fitted[0].iterations_from) and fitted[0].best_iteration is None:
-        section = {**section, counted: max(1, round(float(np.mean([_best_epoch(one) for one in folds]))))}
+    if cell.section.get("polish") and (counted := fitted[0].iterations_from):
+        kept = [
+            _best_epoch(one) if net.best_iteration is None else net.best_iteration for one, net in zip(folds, fitted, strict=True)
+        ]
+        section = {**section, counted: max(1, round(float(np.mean(kept))))}
     return replace(cell, label=f"{cell.ranker} · all data", fold=0, section=section, data=data)
 
 
 def _best_epoch(polished: Trained) -> int:
-    """Where a net was polished from, which it does not know any more."""
+    """Where a net was polished from, which it does not know any more: its best epoch, or its last where clicks say which is the best."""
     curve = read_curve(CellFolder.of(polished.result.key).curve)
     assert curve is not None
-    judged = curve.train if polished.cell.section.get("keep") == "train" else curve.valid
+    by_training = polished.cell.section.get("keep") == "train"
+    if by_training and polished.cell.section.get("unbiased"):
+        return curve.iteration[-1]
+    judged = curve.train if by_training else curve.valid
     known = [(value, -iteration) for iteration, value in zip(curve.iteration, judged, strict=True) if value is not None]
     return -max(known)[1]
 

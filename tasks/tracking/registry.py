@@ -53,9 +53,12 @@ class Version:
         return self._text(parent, PROFILE) if parent else None
 
     def learned(self) -> NDArray[np.uint64] | None:
-        """Keys of the queries that it learned from; None where its run does not say, or is deleted."""
+        """Keys of the queries that it learned from; None where its run does not say, or not legibly, or is deleted."""
         written = self._text(self.run_id, LEARNED)
-        return None if written is None else np.frombuffer(b64decode(json.loads(written)["keys"]), np.uint64)
+        try:
+            return None if written is None else np.frombuffer(b64decode(json.loads(written)["keys"], validate=True), np.uint64)
+        except (ValueError, KeyError, TypeError):
+            return None
 
     @patient
     def _tags_of_run(self) -> Mapping[str, str]:

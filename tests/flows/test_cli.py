@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -86,6 +87,20 @@ def test_a_folder_that_is_moved_while_a_command_runs_is_told(tmp_path, monkeypat
     assert main([]) == 1
     said = f"error: {folder}: this folder was moved or deleted while the command ran; what was finished moved along\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_folder_that_cannot_be_seen_hides_no_error(tmp_path, monkeypatch, capsys):
+    def command(given):
+        monkeypatch.setattr(Path, "samefile", refused)
+        raise OSError("the real reason")
+
+    def refused(*_):
+        raise PermissionError("/home")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("flows.cli.parser", lambda: SimpleNamespace(parse_args=lambda _: Namespace(command=command, debug=False)))
+    assert main([]) == 1
+    assert "the real reason" in capsys.readouterr().err
 
 
 def test_a_terminal_of_few_letters_and_one_that_is_closed_end_no_command(tmp_path):

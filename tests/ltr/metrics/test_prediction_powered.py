@@ -65,6 +65,22 @@ def test_so_many_labels_settle_a_difference():
         first.needed(0)
 
 
+@pytest.mark.parametrize("n", [20, 30, 60])
+def test_few_sampled_documents_that_matter_leave_values_that_can_be(n):
+    """A measure of gains from 0 to 3 lies between 0 and three times its weights, is no less sure than it says, and the machine's labels do not make it
+    worse (two slopes fitted to two documents did)."""
+    people, machine, rng = labels(1000)
+    weights = np.zeros(1000)
+    weights[rng.permutation(1000)[:200]] = 1 / np.log2(2 + np.arange(200) % 10) / 20
+    truth = float(weights @ people)
+    found = [corrected(weights, sampled(people, n / 1000, rng), machine, seed=k) for k in range(300)]
+    judged = [one for one in found if one.sampled > 1]
+    assert all(0 <= one.value <= 4 * weights.sum() for one in judged)
+    assert all(0 <= one.tuned <= 1 and (one.interval[1] > one.interval[0] or one.foretold) for one in judged)
+    assert np.mean([one.interval[0] <= truth <= one.interval[1] for one in judged]) > 0.85
+    assert np.std([one.value for one in judged]) < np.std([one.people for one in judged])
+
+
 def test_few_documents_with_a_weight_are_not_trusted():
     people, machine, rng = labels()
     weights = (np.arange(len(people)) < 100).astype(np.float64)

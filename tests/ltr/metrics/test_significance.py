@@ -102,6 +102,16 @@ def test_differences_that_are_all_one_number_are_as_likely_as_their_signs(n):
     assert paired_t(base + 1e-5, base).p_value == 2 / 2**n, "what rounding leaves between equal differences is no spread"
 
 
+def test_differences_of_which_most_are_0_or_one_value_is_huge_have_a_spread():
+    base = np.append(np.ones(19), 1e-3)
+    one = base.copy()
+    one[-1] += 1e-14
+    assert paired_t(one, base).p_value == pytest.approx(0.33, abs=0.01)
+    huge = np.append(1e9, np.ones(19))
+    noise = np.append(0, np.random.default_rng(0).normal(0, 1e-4, 19))
+    assert paired_t(huge + noise, huge).p_value == pytest.approx(stats.ttest_1samp(noise, 0).pvalue, rel=1e-2)
+
+
 def test_equal_rankers_of_few_queries_are_rarely_told_apart():
     """Each finds the one relevant document first or not: at n = 2 one in eight pairs had p < .05."""
     rng = np.random.default_rng(5)

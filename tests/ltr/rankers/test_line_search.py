@@ -7,7 +7,7 @@ import pytest
 
 import ltr
 from ltr.metrics.many import Judged
-from ltr.rankers.line_search import Mixtures, between, mean_of, mix_scores
+from ltr.rankers.line_search import Mixtures, _highest, between, mean_of, mix_scores
 from tests.conftest import make_queries
 
 
@@ -94,3 +94,11 @@ def test_scores_that_are_not_finite_are_refused(wrong):
     ):
         with pytest.raises(ValueError, match="of document 3: scores that are mixed must be finite"):
             refused()
+
+
+def test_the_kth_highest_is_the_one_of_a_sorted_list():
+    rng = np.random.default_rng(0)
+    for n in [*range(1, 30), 1000]:
+        for values in (rng.normal(size=n), rng.integers(0, 4, n) * 1.0, np.arange(n) * 1.0, np.append(rng.normal(size=n), np.inf)):
+            for k in {1, len(values), int(rng.integers(1, len(values) + 1))}:
+                assert _highest(values, k) == np.sort(values)[-k]

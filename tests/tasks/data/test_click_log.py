@@ -32,7 +32,7 @@ def test_a_page_without_a_result_is_no_impression(tmp_path):
     (tmp_path / "l.csv").write_text(text)
     log = ClickLog(log=tmp_path / "l.csv")
     frame, page = open_log(log)
-    frame, notes = results_in(log, frame)
+    frame, notes = results_in(log, frame, page)
     assert notes == ["3 rows without query or document left out"]
     assert shown_results(log, frame, page).sort("document").select("query", "document", "impressions", "last").rows() == [
         ("q", "a", 1, 1),
@@ -53,7 +53,7 @@ def test_a_page_without_a_result_has_no_rank(tmp_path):
     (tmp_path / "l.csv").write_text(text)
     log = ClickLog(log=tmp_path / "l.csv")
     frame, page = open_log(log, ranks=True)
-    assert shown_results(log, results_in(log, frame)[0], page)["rank"].sort().to_list() == [1, 2]
+    assert shown_results(log, results_in(log, frame, page)[0], page)["rank"].sort().to_list() == [1, 2]
     (tmp_path / "l.csv").write_text(text.replace("s,q,b,,2", "s,q,b,,"))
     with pytest.raises(DataError, match=r"l\.csv, line 3: rank is empty"):
         open_log(log, ranks=True)
@@ -67,7 +67,7 @@ def test_ids_that_pandas_made_floats_join_as_whole_numbers(tmp_path):
     ids = {"session": [1.0, 1.0, 2.0], "query": ["q", "q", "z"], "document": [7.0, 8.0, float("nan")], "click": [1, 0, 0]}
     pl.DataFrame(ids).write_parquet(tmp_path / "l.parquet")
     log = ClickLog(log=tmp_path / "l.parquet")
-    frame, notes = results_in(log, open_log(log)[0])
+    frame, notes = results_in(log, *open_log(log))
     assert (frame.collect()["document"].to_list(), notes) == (["7", "8"], ["1 row without query or document left out"])
     pl.DataFrame({**ids, "session": [1.0, float("nan"), 2.0]}).write_parquet(tmp_path / "l.parquet")
     with pytest.raises(DataError, match=r"l\.parquet, row 2: session is empty"):
@@ -179,3 +179,26 @@ def test_a_quote_is_a_letter_in_a_log_of_tabs(tmp_path):
     path.write_text('session\tquery\tdocument\tclick\ns\t5" pipe\ta\t1\ns\t"\tb\n')
     with pytest.raises(DataError, match=r"l\.tsv, line 3: 3 fields; the header names 4"):
         open_log(ClickLog(log=path))
+
+
+def test_the_last_click_of_a_page_may_be_on_what_is_no_document(tmp_path):
+    (tmp_path / "l.csv").write_text("session,query,document,click\ns,q,a,1\ns,q,,2\nt,q,a,1\nt,q,b,\n")
+    log = ClickLog(log=tmp_path / "l.csv")
+    frame, page = open_log(log)
+    shown = shown_results(log, results_in(log, frame, page)[0], page).sort("document")
+    assert shown.select("document", "impressions", "last", "all").rows() == [("a", 2, 1, 2), ("b", 1, 0, 0)]
+
+
+def test_sessions_that_pandas_made_floats_are_the_same(tmp_path):
+    rows = {"query": ["q"] * 2, "document": ["a", "b"], "click": [1, 0]}
+    read = []
+    for kind in (pl.Int64, pl.Float64):
+        pl.DataFrame({"session": pl.Series([12, 13], dtype=kind), **rows}).write_parquet(tmp_path / "l.parquet")
+        read.append(
+            open_log(ClickLog(log=tmp_path / "l.parquet"))[0]
+            .select(pl.col("session").cast(pl.String))
+            .collect()
+            .to_series()
+            .to_list()
+        )
+    assert read == [["12", "13"]] * 2

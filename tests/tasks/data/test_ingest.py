@@ -296,6 +296,25 @@ def test_attributes_of_parquet_are_written_as_text(workplace):
     }  # fmt: skip
 
 
+def test_attributes_that_pandas_made_floats_are_those_of_other_files(workplace):
+    for name, query, market in (("a", [1, 2], pl.Series([1, 2])), ("b", [3.0, 4.0], pl.Series([1.0, None]))):
+        pl.DataFrame({"query": query, "label": [1, 0], "f": [0.5, 1.5], "market": market}).write_parquet(f"{name}.parquet")
+    queries = read(["a.parquet", "b.parquet"], attributes=["market"])[0]
+    assert (sorted(queries.attributes["market"].tolist()), sorted(queries.ids.tolist())) == (
+        ["", "1", "1", "2"],
+        [b"1", b"2", b"3", b"4"],
+    )
+
+
+def test_ids_that_pandas_wrote_with_points_are_told(workplace):
+    (workplace / "a.csv").write_text("query,document,label,f\n7.0,d1,1,0.5\n7.0,d2,0,1\n8.0,1.5,1,1\n")
+    notes = read(["a.csv"])[1].notes
+    assert [note for note in notes if "written like" in note] == [
+        "a.csv: every 'query' is written like 7.0, as pandas writes whole numbers where one of a column is missing; "
+        "7 in another file is another query"
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -116,3 +116,16 @@ def test_of_several_rankers_those_that_differ_after_holms_correction_are_told_ap
 def test_what_cannot_be_compared(of, change, method, said):
     with pytest.raises(DataError, match=said):
         of(change(frame()), method)
+
+
+@pytest.mark.parametrize("blank", [None, "", " "])
+def test_a_result_of_no_team_is_no_rankers(of, blank):
+    """polars writes an empty text in quotes, which is not a missing one."""
+    rows = frame([*ROWS, ("s1", "z", 4, 0, blank, 3, 4)])
+    assert of(rows) == of(frame())
+
+
+def test_teams_that_pandas_made_floats_are_whole_numbers(tmp_path):
+    rows = frame([*ROWS, ("s1", "z", 4, 0, None, 3, 4)])
+    rows.with_columns(team=(rows["team"] == "old").cast(pl.Float64)).write_parquet(tmp_path / "log.parquet")
+    assert analyse(ClickLog(log=tmp_path / "log.parquet"), "team", "team-draft", 0.95).rankers == ("0", "1")

@@ -54,4 +54,12 @@ def test_a_file_that_is_no_json(tmp_path):
 
 def test_texts_and_objects():
     assert [text_of(value) for value in (None, " a ", 7, True, [1])] == ["", "a", "7", "", ""]
+    assert [text_of(value) for value in (7.0, -0.0, 1.5, 2.0**63, float("nan"), "7.0")] == [
+        "7",
+        "0",
+        "1.5",
+        "9.223372036854776e+18",
+        "",
+        "7.0",
+    ]
     assert (object_at({"a": None}, "a"), object_at({"a": {"b": 1}}, "a")) == ({}, {"b": 1})

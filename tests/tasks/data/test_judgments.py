@@ -61,7 +61,7 @@ def test_missing_and_repeated_ratings_are_counted(workplace):
         ("q.csv", "query,url,rating\n", "q.csv, line 1: no column for the document; there are: query, url, rating"),
         ("q.csv", "query,docid,rating\n", "q.csv: no judgment in it"),
         ("q.csv", 'query,docid,rating\n"foo,d1,3\nbar",d2,1\n', "q.csv, line 3: a quoted field begins on a line above and ends here"),
-        ("q.csv", 'query,docid,rating\n"exact" shoes,d1,3\n', "q.csv, line 2: ',' expected after '\"': quotes are around a whole field"),
+        ("q.csv", 'query,docid,rating\n"exact" shoes,d1,3\n', "q.csv, line 2: '\"exact\" shoes,d1,3': this quote is neither around a whole field"),
         ("q.csv", "query,docid,rating,rating\na,b,1,2\n", "q.csv, line 1: two columns are called 'rating'; which is the rating?"),
         ("w.json", '{"judgmentRatings": [{"query": "\\ud83d"}]}', "w.json, line 1: no JSON: a half of a surrogate pair is no character"),
         ("w.json", '{"judgments": []}', "w.json: no judgmentRatings"),

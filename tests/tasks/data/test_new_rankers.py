@@ -92,11 +92,15 @@ def test_scores_from_files(tmp_path):
     assert read_scores(tmp_path / "a.run").rows() == [("q1", "d1", 0.5), ("q1", "d2", 0.25)]
     (tmp_path / "a.csv").write_text("row,query,document,score\n1,Q 1,d0,\n2,Q 1,d1,0.5\n")
     assert read_scores(tmp_path / "a.csv").rows() == [("q 1", "d1", 0.5)]
+    floats = {"query": [1.0, 1.0], "document": ["d", "e"], "score": [float("nan"), 0.5]}
+    pl.DataFrame(floats).write_parquet(tmp_path / "a.parquet")  # pandas writes what is missing as NaN
+    assert read_scores(tmp_path / "a.parquet").rows() == [("1", "e", 0.5)]
     for text, said in (
         ("query,document\nq,d\n", "no column 'score'; there are: query, document"),
         ("query,document,score\nq,d,1\nq,e,high\n", "row 2: score 'high': the score is a finite number"),
         ("query,document,score\nq,c,\nq,d,nan\n", "row 2: score 'nan': the score is a finite number"),
         ("query,document,score\nq,d,1\nQ,d,2\n", "query 'q' has document 'd' twice"),
+        ("query,document,score\nq,c,\n,d,1\n", "row 2: column 'query' is empty: a score names its query and document"),
     ):
         (tmp_path / "b.csv").write_text(text)
         with pytest.raises(DataError, match=said):

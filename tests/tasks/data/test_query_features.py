@@ -53,6 +53,7 @@ def test_they_become_features_of_all_documents_of_a_query(folder):
         ("query,words\n1,2\n2,inf\n", r"q\.csv, row 2: column 'words' is infinite"),
         ("id,words\n1,2\n", r"q\.csv: columns id, words: 'query' and a feature or more are needed"),
         ("query\n1\n", "'query' and a feature or more are needed"),
+        ('query,words\n1,2\n"",3\n', r"q\.csv, row 2: column 'query' is empty: every row names its query"),
     ],
 )
 def test_what_is_wrong_is_named(folder, text, says):

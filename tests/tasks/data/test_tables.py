@@ -15,6 +15,7 @@ from tasks.data.tables import (
     as_numbers,
     categories_in,
     codes,
+    id_texts,
     is_table,
     known_codes,
     quote_of,
@@ -224,3 +225,10 @@ def test_long_fields_in_quotes_are_looked_at_in_one_pass(tmp_path):
     tracemalloc.stop()
     assert peak < 40_000_000
     assert time.process_time() - began < 10
+
+
+def test_ids_of_halves_and_of_times(tmp_path):
+    halves = pl.Series("query", [1.5, 1.25, 2.0, None], dtype=pl.Float16)
+    assert id_texts(tmp_path / "a", halves).to_list() == ["1.5", "1.25", "2", None]
+    with pytest.raises(DataError, match=r"column 'query' holds Duration.*: an id is a text or a number"):
+        id_texts(tmp_path / "a", pl.Series("query", [1], dtype=pl.Duration))

@@ -58,8 +58,8 @@ def test_a_few_labels_correct_a_kind_machine(folder):
     assert few[2].settled
     assert "people alone" in few[2].text()
     narrow, other, *_ = corrected_runs(runs, [folder / "few"], [folder / "machine"], "p@1", RULES)
-    assert narrow.found.interval[0] == pytest.approx(narrow.found.interval[1])
-    assert "says nothing of how far it may be off elsewhere" in narrow.text()
+    assert narrow.found.interval[1] - narrow.found.interval[0] > 0.05
+    assert "below 50 intervals hold less often than they say" in narrow.text()
     assert "below 50 intervals hold less often than they say" in other.text()
 
 
@@ -82,9 +82,9 @@ def test_pairs_that_the_machine_did_not_judge_are_refused(folder):
 def test_an_interval_without_width_says_why(folder):
     found = corrected_runs({"a": [folder / "good.run"]}, [folder / "few"], [folder / "all"], "dcg@20", RULES)
     assert found[0].found.interval[1] - found[0].found.interval[0] < 1e-9
-    assert "people agree with the machine on every sampled pair that matters to it" in found[0].text()
+    assert "people's labels follow from the machine's on all of the 196 sampled pairs that matter to it" in found[0].text()
     whole = corrected_runs({"a": [folder / "good.run"]}, [folder / "all"], [folder / "all"], "dcg@20", RULES)
-    assert "people agree" not in whole[0].text()
+    assert "people's labels follow" not in whole[0].text()
 
 
 def test_what_the_machine_did_not_judge_and_what_a_run_lacks_is_counted(folder):

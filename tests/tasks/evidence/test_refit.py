@@ -119,6 +119,30 @@ def test_a_polished_net_is_trained_as_long_as_it_was_before(workplace, keep, kep
     assert refit_cell([one], Fold("all")).section == {**one.cell.section, "epochs": kept}
 
 
+def test_of_folds_where_a_polish_was_taken_and_where_not_both_count(workplace):
+    net = ltr.LambdaRank(epochs=4, learning_rate=0.05).fit(make_queries(30, seed=1), make_queries(15, seed=2))
+    before = 1 if net.best_iteration == 4 else 4
+    values = [0.9 if epoch == before else 0.1 for epoch in (1, 2, 3, 4)]
+    folds = []
+    for fold, kept in enumerate((net.moved(net.weights.flat), net)):
+        folds.append(trained(0.1, fold, 0.5, kind="lambdarank", epochs=4, polish={"measure": "ndcg_10"}))
+        ltr.save(kept, CellFolder.of(folds[-1].result.key).model)
+        write_record(CellFolder.of(folds[-1].result.key).curve, CurveFile("ndcg_10", [1, 2, 3, 4], [0.1] * 4, values))
+    assert net.best_iteration != before
+    for order in (folds, folds[::-1]):
+        assert refit_cell(order, Fold("all")).section["epochs"] == round((before + net.best_iteration) / 2)
+
+
+def test_a_polished_net_of_clicks_that_kept_its_last_epoch_is_trained_for_as_many(workplace):
+    one = trained(0.1, 0, 0.5, kind="lambdarank", epochs=4, keep="train", unbiased="dla", polish={"measure": "ndcg_10"})
+    net = ltr.LambdaRank(epochs=4, keep="train").fit(make_queries(30, seed=1), make_queries(15, seed=2))
+    ltr.save(net.moved(net.weights.flat), CellFolder.of(one.result.key).model)
+    write_record(
+        CellFolder.of(one.result.key).curve, CurveFile("ndcg_10", [1, 2, 3, 4], [0.1, 0.9, 0.2, 0.3], [0.1, 0.4, 0.2, 0.4])
+    )
+    assert refit_cell([one], Fold("all")).section["epochs"] == 4
+
+
 def test_what_did_not_stop_by_a_measure_goes_on_as_it_was_asked(workplace):
     for kind, ranker in (("lambdamart", replace(TREES, stop_on=None)), ("ranksvm", ltr.RankSVM())):
         one = trained(0.1, 0, 0.5, kind=kind)

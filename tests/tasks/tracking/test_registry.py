@@ -8,7 +8,7 @@ from mlflow.tracking import MlflowClient
 from tasks.records import DataError
 from tasks.tracking import tracker
 from tasks.tracking.lookup import find_model
-from tasks.tracking.registry import CHAMPION, version_of
+from tasks.tracking.registry import CHAMPION, Version, version_of
 
 
 def test_what_is_not_registered_is_one_line(workplace):
@@ -33,3 +33,10 @@ def test_files_that_are_gone_are_told_with_the_address(workplace, monkeypatch, t
     monkeypatch.setattr("mlflow.artifacts.download_artifacts", lambda address, dst_path: dst_path)
     with pytest.raises(DataError, match=r"^models:/search@champion: MLflow knows it, and its files are no longer where they were"):
         find_model("models:/search@champion")
+
+
+@pytest.mark.parametrize("kept", ["", "{", "[]", "{}", '{"keys": 3}', '{"keys": "AAA"}', '{"keys": "ä"}'])
+def test_what_a_version_learned_from_is_not_known_where_its_file_is_damaged(monkeypatch, kept):
+    version = Version("search", 1, "run", {}, None)
+    monkeypatch.setattr(Version, "_text", lambda *_: kept)
+    assert version.learned() is None
