@@ -143,6 +143,19 @@ def sums(where: Ints, values: Array, n: int) -> Floats:
     return np.bincount(where, values, n).astype(np.float64)
 
 
+def mean_error(parts: Floats, whose: Ints | None = None) -> tuple[float, int]:
+    """Standard error of the mean of parts ``[pages]``, and how many of them are independent: all, or those of different people (`whose`, a number
+    for each page), whose pages resemble each other (cluster-robust, Liang & Zeger 1986)."""
+    n = len(parts)
+    if whose is None:
+        return float(parts.std(ddof=1) / np.sqrt(n)), n
+    people, number = np.unique(whose, return_inverse=True)
+    if len(people) in (1, n):
+        return (float("inf"), 1) if len(people) == 1 else mean_error(parts)
+    together = sums(number, parts - parts.mean(), len(people))
+    return float(np.sqrt((together**2).sum() * len(people) / (len(people) - 1)) / n), len(people)
+
+
 def within(probabilities: Floats) -> Floats:
     """Probabilities that are neither 0 nor 1."""
     inside: Floats = np.clip(probabilities, MARGIN, 1 - MARGIN)

@@ -21,7 +21,7 @@ from math import isqrt
 
 import numpy as np
 
-from ltr.clicks.click_model import sums
+from ltr.clicks.click_model import mean_error, sums
 from ltr.kernels.kernel import Array, Floats, Ints
 
 METHODS = ("team-draft", "balanced", "probabilistic")
@@ -227,7 +227,7 @@ class Duel:
         first, second: their numbers.
         wins, losses, ties: sessions that prefer the first, the second, neither.
         preference: mean over sessions, with its standard `error`, and the interval `low` to `high`.
-        p: of the exact sign test, or of Student's where preferences are not 1, −1 and 0 alone; `holm_p` by Holm's correction over all duels.
+        p: of the exact sign test, or of Student's where preferences are not 1, −1 and 0 alone or some people have several sessions; `holm_p` by Holm's correction over all duels.
     """
 
     first: int
@@ -243,25 +243,30 @@ class Duel:
     holm_p: float
 
 
-def duels(preference: Floats, level: float = 0.95) -> list[Duel]:
+def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) -> list[Duel]:
     """Every two rankers beside each other, from `preferences`.
 
+    Args:
+        whose: ``int64 [sessions]``, whose each session is: those of one person resemble each other, and error and p are those over people.
+
     Raises:
-        ValueError: for fewer than two sessions.
+        ValueError: for fewer than two sessions, or people.
     """
     from scipy import stats
 
     n, n_pairs = preference.shape
     if n < 2:
         raise ValueError(f"{n} session; two or more")
+    if whose is not None and (alone := len(np.unique(whose))) < 2:
+        raise ValueError(f"the sessions of {alone} person; of two or more")
     rankers = (1 + isqrt(1 + 8 * n_pairs)) // 2
     found = []
     for (a, b), own in zip(combinations(range(rankers), 2), preference.T, strict=True):
         wins, losses = int((own > 0).sum()), int((own < 0).sum())
-        mean, error = float(own.mean()), float(own.std(ddof=1) / np.sqrt(n))
-        width = float(stats.t.ppf(0.5 + level / 2, n - 1)) * error
-        if error > 0 and not np.isin(own, (-1, 0, 1)).all():
-            p = float(2 * stats.t.sf(abs(mean) / error, n - 1))
+        mean, (error, independent) = float(own.mean()), mean_error(own, whose)
+        width = float(stats.t.ppf(0.5 + level / 2, independent - 1)) * error
+        if error > 0 and (independent < n or not np.isin(own, (-1, 0, 1)).all()):
+            p = float(2 * stats.t.sf(abs(mean) / error, independent - 1))
         else:
             p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
         found.append((a, b, wins, losses, n - wins - losses, mean, error, mean - width, mean + width, p))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr.clicks.click_model import ClickModel, sums
+from ltr.clicks.click_model import ClickModel, mean_error, sums
 from ltr.clicks.looks import Looks
 from ltr.clicks.pages import Pages
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
@@ -153,6 +153,7 @@ def estimate(
     rules: Rules | None = None,
     models: Sequence[ClickModel] = (),
     half: Bools | None = None,
+    session: Ints | None = None,
 ) -> Estimate:
     """What a new ranker would earn.
 
@@ -164,6 +165,7 @@ def estimate(
         models: position-based: a PBM of the pages. Doubly robust: two models, the first fitted to pages that are not in `half`, the second to
             those that are.
         half: ``bool [pages]``.
+        session: ``int64 [pages]``, whose each page is: pages of one session resemble each other, and errors are those over sessions.
 
     Raises:
         NoSupportError: where too few of the new ranker's places were ever shown.
@@ -182,7 +184,7 @@ def estimate(
     )
     of_page = _parts(table, rules, _foretold(pages, rank, rules, models, half) if wanted == 2 and half is not None else None)
     logged = sums(pages.of_page(), pages.click & (pages.rank <= rules.top), pages.n_pages)
-    return _summed_up(estimator, of_page, logged, table, rules)
+    return _summed_up(estimator, of_page, logged, table, rules, session)
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,7 @@ def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> Floats:
     return parts
 
 
-def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rules: Rules) -> Estimate:
+def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rules: Rules, session: Ints | None) -> Estimate:
     from scipy.special import stdtrit
 
     cells = sums(table.cell.ravel(), table.agrees.ravel(), int(table.cell.max()) + 1) > 0
@@ -325,9 +327,8 @@ def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rul
             f"{estimator}: the log shows {supported:.1%} of what the new ranker would show on the first {rules.top} ranks, and an estimate needs "
             f"{rules.support:.0%}: too many of its places were never seen"
         )
-    n = len(parts)
-    value, error = float(parts.mean()), float(parts.std(ddof=1) / np.sqrt(n))
-    gains = parts - logged
+    error, independent = mean_error(parts, session)
+    value, gains = float(parts.mean()), parts - logged
     weights = table.weight[:, table.wanted.any(axis=0)]
     effective = float((weights.sum(axis=0) ** 2 / np.maximum((weights**2).sum(axis=0), 1e-300)).min())
     if effective < rules.sessions:
@@ -335,7 +336,7 @@ def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rul
             f"{estimator}: what the log shows of the new ranker's rank with the fewest pages weighs as much as {effective:.1f} of them, and an "
             f"estimate needs {rules.sessions:g}"
         )
-    width = float(stdtrit(effective - 1, 0.5 + rules.level / 2))
+    width = float(stdtrit(max(min(effective, independent) - 1, 1), 0.5 + rules.level / 2))
     return Estimate(
         estimator,
         value,
@@ -343,7 +344,7 @@ def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rul
         value - width * error,
         value + width * error,
         float(gains.mean()),
-        float(gains.std(ddof=1) / np.sqrt(n)),
+        mean_error(gains, session)[0],
         effective,
         supported,
         max(0.0, table.clipped),

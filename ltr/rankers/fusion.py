@@ -27,6 +27,8 @@ from ltr.rankers.line_search import between, mean_of
 from ltr.rankers.parameters import SEED, Span, whole
 from ltr.rankers.surface import Surface, linear_surface
 
+_BORDA = 6
+"""Decimals of the sums of Borda's shares."""
 Scale = Literal["reciprocal-rank", "min-max", "z-score", "borda"]
 """What is added up: 1/(k + rank), or a normalised score."""
 
@@ -142,6 +144,8 @@ class Fusion(Fused):
 
     def _scores(self, features: Floats32) -> Floats:
         sums: Floats = self.inputs(features).sum(axis=1, dtype=np.float64)
+        if self.form == "borda":
+            sums = sums.round(_BORDA)  # shares as float32 leave equal sums some 1e-8 apart, which no tie may hang on
         if self.by == "sum":
             return sums
         found = (~np.isnan(features[:, self._places("rank")])).sum(axis=1)

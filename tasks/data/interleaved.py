@@ -112,8 +112,13 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
         np.array([results[place].fill_null(0).to_numpy() for place in places], np.int64).reshape(len(places), results.height).T,
         len(rankers),
     )
+    whose = results.group_by("page", maintain_order=True).agg(pl.col("session").first())["session"].rank("dense").to_numpy()
+    if len(set(whose)) < n_pages:
+        notes.append(
+            f"of {number_of(len(set(whose)), 'session')} some have several pages: intervals and p-values are Student's over sessions"
+        )
     try:
-        found = duels(preferences(sessions, method), level)
+        found = duels(preferences(sessions, method), level, whose)
     except ValueError as error:
         raise DataError(f"{log.log}: {error}") from None
     if method == "balanced":

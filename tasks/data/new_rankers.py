@@ -11,7 +11,7 @@ from ltr.clicks.click_model import ClickModel
 from ltr.clicks.models import fit
 from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ranks, tied
 from ltr.clicks.pages import Pages
-from ltr.kernels.kernel import Bools
+from ltr.kernels.kernel import Bools, Ints
 from tasks.data.click_models import HELD_OUT, compare_models
 from tasks.data.files import located
 from tasks.data.log_pages import LogPages
@@ -90,11 +90,11 @@ def expect(
     compared = compare_models(read, None, HELD_OUT, seed)
     best, found = compared.winner, []
     for name, table in scores.items():
-        pages, rank, half, notes = _beside(name, read, table, seed, rules.top)
+        pages, rank, half, session, notes = _beside(name, read, table, seed, rules.top)
         estimates, refused = [], []
         for estimator in estimators:
             try:
-                estimates.append(estimate(pages, rank, estimator, rules, _models(estimator, pages, half, best), half))
+                estimates.append(estimate(pages, rank, estimator, rules, _models(estimator, pages, half, best), half, session))
             except ValueError as error:
                 refused.append(f"{name}: {error}")
         found.append(Expected(name, tuple(estimates), tuple(refused), notes))
@@ -125,8 +125,9 @@ def _models(estimator: str, pages: Pages, half: Bools, best: str) -> list[ClickM
 
 def _beside(
     name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
-) -> tuple[Pages, np.ndarray, Bools, tuple[str, ...]]:
-    """The pages of queries that a ranker has scores of, its rank of each pair, the half of the sessions, and what was left out."""
+) -> tuple[Pages, Ints, Bools, Ints, tuple[str, ...]]:
+    """The pages of queries that a ranker has scores of, its rank of each pair, the half of the sessions, whose each page is, and what was left
+    out."""
     asked = scores.join(read.pairs.select("query").unique(), on="query", how="semi")
     if not asked.height:
         ours, theirs = (", ".join(table["query"].unique(maintain_order=True).head(3)) for table in (read.pairs, scores))
@@ -152,4 +153,4 @@ def _beside(
     if not kept.all():
         left = number_of(int((~kept).sum()), "page")
         notes.append(f"{name}: {left} of {pages.n_pages:,} are of queries without a score, and are left out")
-    return pages.select(kept), rank, read.held_out(0.5, seed + HALF)[kept], tuple(notes)
+    return pages.select(kept), rank, read.held_out(0.5, seed + HALF)[kept], read.session[kept], tuple(notes)

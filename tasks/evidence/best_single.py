@@ -22,12 +22,12 @@ from tasks.store.values import pooled, read_values
 
 TEMPLATE = """<h2>Against the best single ranking</h2>
 <p>{{ found.baseline }} is the best single ranking on {{ found.title }}, as seen on these test queries. Intervals are at
-{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, corrected over the rankers by Holm.</p>
+{{ '%.6g' | format(100 * found.level) }} %, by Student's t over {{ found.rows[0].n }} queries; p is of the paired t test, Holm's corrected over the rankers that are no single rankings.</p>
 <table><tr><th>ranker</th><th>{{ found.title }}</th><th>interval</th><th>difference</th><th>interval</th><th>p</th><th>Holm p</th></tr>
 {% for row in found.rows %}<tr><td>{{ row.ranker }}</td><td>{{ '%.4f' | format(row.mean) }}</td>
 <td>{{ '%.4f … %.4f' | format(*row.interval) }}</td>
 {% if row.difference is none %}<td>–</td><td>–</td><td>–</td><td>–</td>{% else %}<td>{{ '%+.4f' | format(row.difference) }}</td>
-<td>{{ '%+.4f … %+.4f' | format(*row.between) }}</td><td>{{ '%.2g' | format(row.p) }}</td><td>{{ '%.2g' | format(row.holm_p) }}</td>{% endif %}</tr>
+<td>{{ '%+.4f … %+.4f' | format(*row.between) }}</td><td>{{ '%.2g' | format(row.p) }}</td><td>{{ '' if row.holm_p is none else '%.2g' | format(row.holm_p) }}</td>{% endif %}</tr>
 {% endfor %}</table>
 """
 
@@ -40,7 +40,7 @@ class Against:
         mean, interval: of the measure over the `n` test queries where it is defined.
         difference, between: mean of the ranker less the single one over the queries where both are defined, and its interval; with the
             p-values None for the single one itself.
-        p, holm_p: of the paired t test; corrected over all rankers that are no single rankings.
+        p, holm_p: of the paired t test; corrected over all rankers that are no single rankings, None for those.
     """
 
     ranker: str
@@ -93,7 +93,8 @@ def _told(row: Against) -> str:
     own = f"{row.mean:.4f} [{row.interval[0]:.4f}, {row.interval[1]:.4f}]"
     if row.difference is None or row.between is None:
         return own
-    return f"{own}   {row.difference:+.4f} [{row.between[0]:+.4f}, {row.between[1]:+.4f}]  p {row.p:.2g}, Holm {row.holm_p:.2g}"
+    holm_p = "" if row.holm_p is None else f", Holm {row.holm_p:.2g}"
+    return f"{own}   {row.difference:+.4f} [{row.between[0]:+.4f}, {row.between[1]:+.4f}]  p {row.p:.2g}{holm_p}"
 
 
 class BestSingle(Evidence):
@@ -144,7 +145,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
         test = tests[name]
         between = _interval(test.difference, test.standard_error, test.n_queries, level)
         p = test.p_value
-        rows.append(Against(name, means[name], interval, len(defined), test.difference, between, p, corrected.get(name, p)))
+        rows.append(Against(name, means[name], interval, len(defined), test.difference, between, p, corrected.get(name)))
     return AgainstSingle(measure, best, level, tuple(sorted(rows, key=lambda row: -row.mean)))
 
 

@@ -151,3 +151,16 @@ def test_what_cannot_be_fused_is_named():
         ltr.WeightedFusion(measure="errors")
     with pytest.raises(ValueError, match="form='log' is out of range"):
         ltr.Fusion(form="log")
+
+
+@pytest.mark.parametrize("by", ["sum", "mnz"])
+def test_equal_sums_of_bordas_shares_tie(by):
+    """(n − rank + 1)/n of two lists of ten, as the float32 that features are: 0.9 + 0.9 was less than 1 + 0.8."""
+    shares = (1 - np.arange(10) / 10).astype(np.float32)
+    first, second = (grid.ravel() for grid in np.meshgrid(shares, shares))
+    rows = np.column_stack((first, second, np.ones(100), np.ones(100))).astype(np.float32)
+    names = ("borda of a", "borda of b", "rank of a", "rank of b")
+    queries = ltr.Queries(rows, np.arange(100.0) % 5, np.array([0, 100]), names=names)
+    scores = ltr.Fusion(form="borda", by=by).fit(queries).predict(rows)
+    for total in range(2, 21):
+        assert len(set(scores[np.isclose(first + second, total / 10)].tolist())) == 1

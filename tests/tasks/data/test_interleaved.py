@@ -129,3 +129,13 @@ def test_teams_that_pandas_made_floats_are_whole_numbers(tmp_path):
     rows = frame([*ROWS, ("s1", "z", 4, 0, None, 3, 4)])
     rows.with_columns(team=(rows["team"] == "old").cast(pl.Float64)).write_parquet(tmp_path / "log.parquet")
     assert analyse(ClickLog(log=tmp_path / "log.parquet"), "team", "team-draft", 0.95).rankers == ("0", "1")
+
+
+def test_sessions_of_several_pages_are_what_differs_at_random(of):
+    """A session that is shown ten times alike says as much as one."""
+    many = pl.concat([frame().with_columns(query=pl.lit(f"q{k}")) for k in range(10)])
+    found = of(many)
+    assert found.pages == 30
+    assert found.duels[0].error > of(frame()).duels[0].error / 2
+    assert "of 3 sessions some have several pages: intervals and p-values are Student's over sessions" in found.notes
+    assert not any("several pages" in note for note in of(frame()).notes)
