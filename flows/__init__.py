@@ -1,6 +1,7 @@
 """What can be run. Importing this package points Prefect and MLflow at the working directory, unless the environment says
 otherwise, and keeps them quiet. Kernels are cached there too where neither the installation nor the home can be written to."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ for _name, _value in {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_CLIENT_MAX_RETRIES": "4",  # half a minute; its own five are a minute, at each of several calls
     "DO_NOT_TRACK": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",
@@ -31,6 +33,10 @@ for _name, _value in {
     "OPENBLAS_NUM_THREADS": "1",
 }.items():
     os.environ.setdefault(_name, _value)
+
+
+# What Prefect's logs could not be sent for is told once, by the command that ends with it.
+logging.raiseExceptions = False
 
 
 def kernels_folder(installed: Path, cache: Path) -> Path | None:

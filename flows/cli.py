@@ -34,6 +34,8 @@ def entry() -> None:
     atexit.register(leave)
     gc.set_threshold(100_000, 50, 100)
     codes.append(main())
+    if (errors := sys.modules.get("flows.errors")) and errors.unanswered:
+        leave()  # Prefect would ask for minutes where it can leave the last logs
     sys.exit(codes[0])
 
 

@@ -2,14 +2,21 @@
 
 import errno
 import os
+import re
 import shutil
 import sys
 
 from tasks.records import printable
 from tasks.tracking.secrets import masked
 
+unanswered = False
+"""Whether an error was that Prefect's server does not answer."""
 _NO_ROOM = 2**18
 """Bytes that are left where a database found no room."""
+_FULL = ("database or disk is full", "No space left on device (os error 28)")
+"""What SQLite and polars say of a full disk."""
+_REFUSED = re.compile(r"\b40[13]\b")
+"""What a server answers who wants another password, or one at all."""
 
 
 def tell(error: Exception) -> None:
@@ -27,8 +34,22 @@ def _described(error: Exception) -> str:
         return f"no space left on the device{full and ' for '}{full}: what is finished is kept, make room and run the same command again"
     if isinstance(error, ValueError | OSError):
         return str(error).strip()
+    if _of_a_server(error) and _REFUSED.search(str(error).split(" for url")[0]):
+        given = (
+            "the password in PREFECT_API_AUTH_STRING is not the server's"
+            if os.environ.get("PREFECT_API_AUTH_STRING")
+            else ("it wants a password: PREFECT_API_AUTH_STRING=user:password")
+        )
+        return f"Prefect at {os.environ.get('PREFECT_API_URL', 'its own address')} refuses to answer: {given}"
+    if type(error).__name__ == "MlflowException" and _REFUSED.search(str(error).split("Response body")[0]):
+        return (
+            f"MLflow at {os.environ.get('MLFLOW_TRACKING_URI', 'its address')} refuses to answer: it wants the user and password of MLFLOW_TRACKING_USERNAME and "
+            "MLFLOW_TRACKING_PASSWORD (or MLFLOW_TRACKING_TOKEN), and not what they are"
+        )
     for one in (error, error.__cause__):
         if type(one).__module__.startswith("httpx"):
+            global unanswered
+            unanswered = True
             where = os.environ.get("PREFECT_API_URL", "its own address")
             return f"Prefect at {where} does not answer: {one}; what was trained is kept, run the same command again"
     return f"{type(error).__name__}: {error} (--debug shows where)"
@@ -40,10 +61,15 @@ def _full_disk(error: Exception) -> str | None:
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
             return str(cause.filename2 or cause.filename or "")
-        if "database or disk is full" in str(cause):
+        if any(said in str(cause) for said in _FULL):
             return ""
         cause = cause.__cause__ or cause.__context__
-    return "" if _of_a_server(error) and shutil.disk_usage(".").free < _NO_ROOM else None
+    return "" if _of_a_server(error) and no_room() else None
+
+
+def no_room(folder: str = ".") -> bool:
+    """Whether a folder's disk has no room for what a database writes."""
+    return shutil.disk_usage(folder).free < _NO_ROOM
 
 
 def _of_a_server(error: Exception) -> bool:

@@ -10,6 +10,7 @@ signature from the beginning (`flows.owners`), by which the second Ctrl-C finds 
 """
 
 import atexit
+import errno
 import fcntl
 import gc
 import os
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.access import HOST, NAMES, OwnPagesOnly, new_password, origins
+from flows.errors import no_room
 from flows.owners import SIGNATURE, signature
 from tasks.store.templates import is_as_kept, keep, take
 
@@ -91,7 +93,10 @@ def use_own_server(begun: OwnServer | None = None) -> None:
     try:
         wait_for(own.address, [own.process])
     except OSError as error:
-        database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", os.environ.get("PREFECT_HOME"))
+        home = os.environ["PREFECT_HOME"]
+        if no_room(home):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), home) from None
+        database = os.environ.get("PREFECT_SERVER_DATABASE_CONNECTION_URL", home)
         raise OSError(f"Prefect's own server does not start, with its database at {database}: {error}{_last_word(began)}") from None
     ask_at(own.address, own.password)
     get_current_settings().flows.heartbeat_frequency = None
@@ -144,7 +149,8 @@ def _end(server: subprocess.Popen[bytes]) -> None:
     from tasks.training.cell import STOP
 
     assert server.stdin is not None
-    server.stdin.close()
+    with suppress(BrokenPipeError):  # it has ended before it was told to serve
+        server.stdin.close()
     try:
         server.wait(_INTERRUPTED if STOP.is_set() else _LAST_WORDS)
     except subprocess.TimeoutExpired:

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import httpx
 from prefect import flow
 from prefect.runtime import deployment, flow_run
+from prefect.settings import get_current_settings
 
 import ltr
 import tasks.evidence  # noqa: F401  (registers the kinds of evidence, which are part of the schema)
@@ -88,13 +90,24 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
 @contextmanager
 def started(config: RunConfig, fresh: bool) -> Iterator[Run]:
     """A run that is signed, so that it can be cleared away, and shown; what earlier ones left behind is gone."""
-    with _told_by_the_clock(config.name), without_passwords():
+    with _told_by_the_clock(config.name), without_passwords(), _asking_in_vain_once():
         require_workers(config)
         if deployment.id:
             require_allowed(config)
         clear()
         with signed() as owner, steps() as progress:
             yield Run(config, fresh, owner, progress)
+
+
+@contextmanager
+def _asking_in_vain_once() -> Iterator[None]:
+    """Once Prefect's client has asked a server that is not there for half a minute, nothing asks it for as long again: neither the end of the flow nor
+    the last of its logs."""
+    try:
+        yield
+    except httpx.TransportError:
+        get_current_settings().client.max_retries = 0
+        raise
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefect.context import FlowRunContext
+from prefect.settings import get_current_settings
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
 from tasks.config.run_config import RunConfig
@@ -34,7 +35,12 @@ class Runner:
         at_a_time = 1 if config.parts > 1 else workers
         here = copy(flow)  # `with_options` draws up the form of a whole configuration once more
         here.task_runner = self.make(workers)
-        return here(config.model_copy(update={"workers": at_a_time}), fresh)
+        asking = get_current_settings().client
+        retries = asking.max_retries
+        try:
+            return here(config.model_copy(update={"workers": at_a_time}), fresh)
+        finally:
+            asking.max_retries = retries  # which a run that asked in vain has lowered
 
 
 def require_workers(config: RunConfig) -> None:

@@ -232,12 +232,6 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 told = f"   (its pages ask for what stands in {where})"
             with steps("starting Prefect's server"):
                 wait_for(address, servers)
-            print(
-                f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\n"
-                f"next {first:%Y-%m-%d %H:%M} ({zone}). Ctrl-C ends it; the configuration is read once, now.",
-                flush=True,
-            )
-            _tell_missing_files(config)
             runner = _runner(config.name)
             parameters = {"config": config.resolved()}
             deployment = runner.add_flow(
@@ -245,6 +239,12 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 concurrency_limit=one_at_a_time, entrypoint_type=EntrypointType.MODULE_PATH,
             )  # fmt: skip
             assert isinstance(deployment, UUID)
+            print(
+                f"{config.name}: {cron}, at {masked(address).removesuffix('/api')}{told}\n"
+                f"next {first:%Y-%m-%d %H:%M} ({zone}). Ctrl-C ends it; the configuration is read once, now.",
+                flush=True,
+            )
+            _tell_missing_files(config)
             for number in _SIGNALS:
                 signal.signal(number, _end_runs)
             clear_away = partial(clear_deployment, deployment) if not given else clear

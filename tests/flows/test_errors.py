@@ -4,7 +4,10 @@ import errno
 from types import SimpleNamespace
 
 import httpx
+import polars as pl
 import pytest
+from mlflow.exceptions import MlflowException
+from prefect.exceptions import PrefectHTTPStatusError
 
 from flows import errors
 
@@ -36,6 +39,45 @@ def test_a_server_that_fails_where_the_disk_is_full(capsys, monkeypatch):
     monkeypatch.setattr(errors.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     errors.tell(httpx.ConnectError("500"))
     assert "no space left on the device: what is finished is kept" in capsys.readouterr().err
+
+
+def test_what_polars_says_of_a_full_disk(capsys):
+    """In a table's own words it would read as a fault of the table."""
+    error = pl.exceptions.ComputeError(
+        "parquet: File out of specification: underlying IO error: No space left on device (os error 28)"
+    )
+    errors.tell(error)
+    assert "no space left on the device: what is finished is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "it wants a password: PREFECT_API_AUTH_STRING=user:password"),
+        ("bob:x", "the password in PREFECT_API_AUTH_STRING is not the server's"),
+    ],
+)
+def test_a_server_that_wants_a_password(capsys, monkeypatch, given, said):
+    address = "http://127.0.0.1:9/api"
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    monkeypatch.delenv("PREFECT_API_AUTH_STRING", raising=False)
+    if given:
+        monkeypatch.setenv("PREFECT_API_AUTH_STRING", given)
+    request = httpx.Request("GET", f"{address}/admin/version")
+    errors.tell(
+        PrefectHTTPStatusError.from_httpx_error(
+            httpx.HTTPStatusError(
+                "Client error '401 Unauthorized' for url 'x'", request=request, response=httpx.Response(401, request=request)
+            )
+        )
+    )
+    assert capsys.readouterr().err.strip() == f"error: Prefect at {address} refuses to answer: {said}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://bob:secret@127.0.0.1:9")
+    errors.tell(MlflowException("API request to endpoint /api/2.0/x failed with error code 401 != 200. Response body: 'y'"))
+    told = capsys.readouterr().err
+    assert (
+        "MLflow at http://***@127.0.0.1:9 refuses to answer: it wants the user and password of MLFLOW_TRACKING_USERNAME and" in told
+    )
 
 
 def test_a_server_that_does_not_answer(capsys, monkeypatch):

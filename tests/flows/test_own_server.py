@@ -1,5 +1,6 @@
 """A command's own Prefect server: begun before it is needed, ended with its owner, however that ends, and none where settings name one."""
 
+import errno
 import os
 import signal
 import sqlite3
@@ -9,10 +10,11 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
-from flows.own_server import begin_own_server, use_own_server
+from flows.own_server import OwnServer, begin_own_server, use_own_server
 from tasks.store.templates import version_of
 from tests.conftest import own_environment
 
@@ -107,3 +109,15 @@ def test_two_at_once_in_an_empty_folder_both_answer_and_each_ends_with_its_owner
     assert len({version_of(path) for path in (template, *made)}) == 1
     with closing(sqlite3.connect(made[1])) as store:
         assert store.execute("select * from mark").fetchall() == []
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_a_server_that_cannot_begin_says_why(workplace, monkeypatch, room):
+    """It ends without a word where its database has no room to be made."""
+    monkeypatch.setattr("flows.own_server.no_room", lambda _: not room)
+    monkeypatch.setattr("prefect.settings.PREFECT_API_URL", SimpleNamespace(value=lambda: None))
+    ended = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    ended.wait()
+    with pytest.raises(OSError, match="has ended" if room else "No space left on device") as caught:
+        use_own_server(OwnServer(ended, "http://127.0.0.1:9/api", "a:b"))
+    assert caught.value.errno == (None if room else errno.ENOSPC)
