@@ -44,7 +44,7 @@ register(
     Definition(
         name="auc",
         title="Area under the ROC curve",
-        formula="share of (relevant, other) pairs in order, a tie half of one",
+        formula="share of (relevant, other) pairs in order, a tie half of one (with `ties: expected`)",
         paper="Dubey 2009 section 2.3",
         gain=binary,
         curve=reciprocal_rank_discount,

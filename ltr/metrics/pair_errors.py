@@ -100,7 +100,7 @@ register(
     Definition(
         name="errors",
         title="Pairwise errors",
-        formula="pairs of different label in the wrong order, a tie half of one; fewer is better",
+        formula="pairs of different label in the wrong order, a tie half of one (with `ties: expected`); fewer is better",
         paper="Burges 2010 figure 1",
         gain=plain,
         curve=reciprocal_rank_discount,

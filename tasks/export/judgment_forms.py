@@ -37,6 +37,9 @@ def convert_judgments(paths: Sequence[Path], to: str, output: Path) -> tuple[int
         raise DataError(f"{output}: judgments in the form {to} would be read as something else by that name: {meant}")
     judgments, notes = read_judgments(paths)
     judgments = judgments.sort("query", "document", maintain_order=True)
+    if to != "trec" and (below := judgments.filter(pl.col("label") < 0)).height:
+        query, document, label = below.row(0)
+        raise DataError(f"query {query!r}, document {document!r}: label {label:g}: {to} holds ratings of 0 and more")
     with written_whole(output) as partial:
         FORMS[to](judgments, partial)
     return judgments.height, notes

@@ -49,6 +49,17 @@ def test_a_name_that_says_another_form_is_refused(tmp_path, form, name):
         convert_judgments([source], form, tmp_path / name)
 
 
+@pytest.mark.parametrize("form", sorted(set(FORMS) - {"trec"}))
+def test_labels_below_0_are_trecs_alone(tmp_path, form):
+    """It reads its own rating of −1 as little as any other tool does."""
+    (tmp_path / "q.txt").write_text("1 0 d1 2\n1 0 d2 -1\n")
+    with pytest.raises(DataError, match=f"query '1', document 'd2': label -1: {form} holds ratings of 0 and more"):
+        convert_judgments([tmp_path / "q.txt"], form, tmp_path / f"o.{ENDINGS[form]}")
+    assert [path.name for path in tmp_path.iterdir()] == ["q.txt"]
+    convert_judgments([tmp_path / "q.txt"], "trec", tmp_path / "o.txt")
+    assert read_judgments([tmp_path / "o.txt"])[0]["label"].to_list() == [2, -1]
+
+
 def test_several_files_of_several_forms_are_one(tmp_path):
     (tmp_path / "a.txt").write_text("q1 0 d1 2\n")
     (tmp_path / "b.csv").write_text("query,docid,rating\nrambo,7555,4\n")
