@@ -162,7 +162,7 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
 def _enough_differ(paired: Floats) -> bool:
     """Whether Student's t, corrected for skewness, may be trusted: of 30 differences other than 0, or 8 that are half of all. Of fewer it is
     wrong several times as often as it says, and where none differs it would be sure of everything. Of 20 queries whose losses are log-normal,
-    or −.5 now and then, it is still wrong in 12 and 16 of 100 cases where it says 5; of 50 in 7.5."""
+    or −.5 now and then, it is still wrong in 10 and 12 of 100 cases where it says 5; of 50 in 8, of 200 in 6."""
     differ = np.count_nonzero(paired)
     return bool(differ >= 30 or differ >= max(8, len(paired) / 2))
 
