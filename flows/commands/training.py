@@ -64,8 +64,9 @@ def _start(
         read_results(Path(given.record))
     written: Mapping[str, Any] = {}
     with ends_in_time(), owned():
-        with working("starting Prefect's server"):
+        with working("opening MLflow"):
             patient(opened, (1.0, 2.0, 3.0))()
+        with working("starting Prefect's server"):
             use_own_server(server)
         if isinstance(config, StudyConfig):
             from flows.study import StudyPartlyFailedError, study
