@@ -24,7 +24,7 @@ def located(path: Path) -> Path:
     """A path that can be opened (`expanded`); of ``ir_datasets:NAME`` the file that the collection was written to.
 
     Raises:
-        DataError: where there is no such file, or a folder, a pipe or a device; as `collection_file`.
+        DataError: where there is no such file, one that may not be read, or a folder, a pipe or a device; as `collection_file`.
     """
     if str(path).startswith(PREFIX):
         return collection_file(str(path))
@@ -36,6 +36,8 @@ def located(path: Path) -> Path:
     if not found.is_file():
         hint = "; set LAMBDAFLOW_DATA to the folder where the data sets are" if "$LAMBDAFLOW_DATA" in str(path) else ""
         raise DataError(f"{found}: no such file{hint}")
+    if not os.access(found, os.R_OK):
+        raise DataError(f"{found}: this file may not be read (its permissions)")
     return found
 
 

@@ -45,8 +45,11 @@ def find_cell(reference: str) -> Tracked:
             f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}, "
             f"or train it on all data, as a run of its own: lambdaflow refit {run.id[:8]}:{ranker}"
         )
-    key = keys[int(fold or 1) - 1]
-    found = next((cell for cell in run.children() if cell.tags.get(CELL_KEY) == key), None)
+    return _of_key(reference, run.children(), keys[int(fold or 1) - 1])
+
+
+def _of_key(reference: str, cells: Sequence[Tracked], key: str) -> Tracked:
+    found = next((cell for cell in cells if cell.tags.get(CELL_KEY) == key), None)
     if found is None:
         raise DataError(
             f"{reference}: the run of this model is no longer in MLflow; run the same configuration again, which makes it anew"
@@ -67,8 +70,8 @@ def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
     written = from_yaml(parent.download("config.yaml").read_text(), parent.id[:8])
     if list(names) != written["rankers"][cell.params["ranker"]].get("on", []):
         return []
-    by_key = {one.tags.get(CELL_KEY): one for one in parent.children()}
-    return [by_key[chosen[name][int(cell.params["fold"]) - 1]] for name in names]
+    cells, fold = parent.children(), int(cell.params["fold"])
+    return [_of_key(f"{parent.id[:8]}:{name}:{fold}", cells, chosen[name][fold - 1]) for name in names]
 
 
 def key_of(cell: Tracked) -> str:
@@ -102,17 +105,17 @@ def find_values(reference: str) -> Stored:
         parent = next((one for one in tracked() if one.id == cell.tags.get(PARENT)), run)
         return Stored(f"{cell.name} {run.id[:6]}", (str(cell.download("values.parquet")),), _select(parent))
     ranker, keys = _chosen(reference, run, ranker)
-    by_key = {cell.tags[CELL_KEY]: cell for cell in run.children()}
-    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(by_key, key) for key in keys), _select(run))
+    cells = run.children()
+    return Stored(f"{ranker} {run.id[:6]}", tuple(_values(reference, cells, key) for key in keys), _select(run))
 
 
 def _select(run: Tracked) -> str | None:
     return ltr.Measure.of(run.params["select"]).key if "select" in run.params else None
 
 
-def _values(cells: dict[str, Tracked], key: str) -> str:
+def _values(reference: str, cells: Sequence[Tracked], key: str) -> str:
     local = CellFolder.of(key).values
-    return str(local if local.is_file() else cells[key].download("values.parquet"))
+    return str(local if local.is_file() else _of_key(reference, cells, key).download("values.parquet"))
 
 
 def find_run(reference: str) -> Tracked:

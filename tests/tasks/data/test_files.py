@@ -40,3 +40,10 @@ def test_all_files_of_a_section_are_there(workplace):
     with pytest.raises(DataError, match=r"^b\.run: no such file$"):
         require_files(data)
     require_files(Data(files="a.txt"))
+
+
+def test_a_file_that_may_not_be_read_is_told_before_anything_begins(workplace, monkeypatch):
+    (workplace / "a.csv").write_text("query,label\n")
+    monkeypatch.setattr("tasks.data.files.os.access", lambda path, mode: False)
+    with pytest.raises(DataError, match=r"^a\.csv: this file may not be read \(its permissions\)$"):
+        located(Path("a.csv"))

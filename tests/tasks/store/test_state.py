@@ -194,3 +194,9 @@ def test_a_link_stays_and_what_it_points_to_is_written(workplace, there):
         partial.write_text("new")
     assert (workplace / "latest.csv").is_symlink()
     assert [(path.name, path.read_text()) for path in (workplace / "disk").iterdir()] == [("scores.csv", "new")]
+
+
+def test_a_folder_that_may_not_be_written_to_is_told(workplace, monkeypatch):
+    monkeypatch.setattr("tasks.store.state.os.access", lambda path, mode: False)
+    with pytest.raises(DataError, match=r"^o\.csv: the folder \. cannot be written to$"):
+        require_output(Path("o.csv"))

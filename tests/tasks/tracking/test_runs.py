@@ -1,9 +1,11 @@
 """Runs and their values are found by the beginning of a run's id; what is not there is said."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tasks.records import DataError
-from tasks.tracking.runs import find_run, find_values
+from tasks.tracking.runs import _values, find_run, find_values
 from tasks.tracking.tracker import Tracker
 
 
@@ -19,3 +21,9 @@ def test_several_and_unfinished(workplace):
         find_run("y")
     with pytest.raises(DataError, match="has no finished ranker 'x'; it has: none"):
         find_values(f"{runs[0]}:x")
+
+
+def test_values_of_a_deleted_cell_that_are_kept_nowhere_else_are_told(workplace):
+    run = SimpleNamespace(id="abcdef", children=list, tags={})
+    with pytest.raises(DataError, match=r"^abc:t: the run of this model is no longer in MLflow; run the same configuration again"):
+        _values("abc:t", run.children(), "key")
