@@ -123,7 +123,7 @@ def _all_pairs(
             end = size + n - t - 1
             _lay_row(t, floor, scale, change, scores, gains, groups, o[size:end], weight[size:end])
             size, t = end, t + 1
-        cost(0, weighting.sigma, o[:size], slope, bend)
+        cost(0, weighting.sigma, scores[0] - scores[n - 1], o[:size], slope, bend)
         effective += _apply(weight[:size], slope, bend)
         at = 0
         for k in range(first, t):
@@ -169,7 +169,7 @@ def local_cost(scores: Floats, gains: Floats, groups: Floats, weighting: Weighti
         if gains[t] != gains[b] and groups[t] == groups[b] and change[b] > 0.0:
             up = 1.0 if gains[t] > gains[b] else -1.0
             o[b] = up * (scores[t] - scores[b])
-            cost(b, weighting.sigma, o[: b + 1], slope, bend)
+            cost(b, weighting.sigma, scores[0] - scores[n - 1], o[: b + 1], slope, bend)
             gradient[t] += up * change[b] * slope[b]
             gradient[b] -= up * change[b] * slope[b]
             hessian[t] += change[b] * bend[b]

@@ -1,6 +1,7 @@
 """Pair costs: what a pair of documents costs by the difference o of its scores, upper gain less lower.
 
-A cost is a kernel ``cost(first, sigma, o, slope, bend)`` that writes minus its derivative and its second derivative at ``o[first:]``.
+A cost is a kernel ``cost(first, sigma, spread, o, slope, bend)`` that writes minus its derivative and its second derivative at ``o[first:]``;
+`spread` is how far the highest score of the whole query is above the lowest, which not all pairs at hand need show.
 """
 
 import numpy as np
@@ -9,14 +10,14 @@ from numba import njit, types
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import F8, F8_1D, I8, Floats, Kernel, kernel_at
 
-COST = types.void(I8, F8, F8_1D, F8_1D, F8_1D)
-"""``cost(first, sigma, o, slope, bend)``."""
+COST = types.void(I8, F8, F8, F8_1D, F8_1D, F8_1D)
+"""``cost(first, sigma, spread, o, slope, bend)``."""
 cost_kernel = kernel_at(COST)
 """What compiled code calls at the address of a cost."""
 
 
 @njit(cache=True, error_model="numpy")
-def logistic(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -> None:
+def logistic(first: int, sigma: float, spread: float, o: Floats, slope: Floats, bend: Floats) -> None:
     """RankNet's cost log(1 + e^{−σo}) (B section 2): slope σρ, bend σ²ρ(1 − ρ), ρ = 1/(1 + e^{σo}); finite at any gap."""
     for k in range(np.uint64(first), np.uint64(len(o))):
         e = exp(-abs(sigma * o[k]))
@@ -26,7 +27,7 @@ def logistic(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -
 
 
 @njit(cache=True, error_model="numpy")
-def sigmoid(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -> None:
+def sigmoid(first: int, sigma: float, spread: float, o: Floats, slope: Floats, bend: Floats) -> None:
     """The cost 1/(1 + e^{σo}) (S eq. 13–14, μ = 0): slope σρ(1 − ρ), falling for pairs far apart. Its hessian changes sign,
     so there is none: gradient leaves only."""
     for k in range(np.uint64(first), np.uint64(len(o))):
@@ -40,14 +41,11 @@ NEAR = 0.01
 
 
 @njit(cache=True, error_model="numpy")
-def logistic_near(first: int, sigma: float, o: Floats, slope: Floats, bend: Floats) -> None:
-    """`logistic` divided by 0.01 + |o| as soon as any scores differ: pairs that are far apart already count less. This is the half of
+def logistic_near(first: int, sigma: float, spread: float, o: Floats, slope: Floats, bend: Floats) -> None:
+    """`logistic` divided by 0.01 + |o| as soon as any scores of the query differ: pairs that are far apart already count less. This is the half of
     LightGBM's ``lambdarank_norm`` that helps."""
-    logistic(first, sigma, o, slope, bend)
-    differ = False
-    for k in range(np.uint64(first), np.uint64(len(o))):
-        differ |= o[k] != 0.0
-    if differ:
+    logistic(first, sigma, spread, o, slope, bend)
+    if spread > 0.0:
         for k in range(np.uint64(first), np.uint64(len(o))):
             nearness = 1.0 / (NEAR + abs(o[k]))
             slope[k] *= nearness

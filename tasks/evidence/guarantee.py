@@ -275,8 +275,14 @@ def choice(values: Mapping[str, Values], baseline: Values, rule: Guarantee) -> P
     adjusted = significance.holm([cell.p for cell in found])
     cells = tuple(replace(c, holm_p=float(p), admissible=bool(p < 1 - rule.level)) for c, p in zip(found, adjusted, strict=True))
     admissible = [cell for cell in cells if cell.admissible]
-    best = max(admissible, key=lambda cell: cell.differences[-1]) if admissible else min(cells, key=lambda cell: cell.p)
+    best = max(admissible, key=lambda cell: cell.differences[-1]) if admissible else min(cells, key=_harm)
     return Promise(best.label, bool(admissible), cells)
+
+
+def _harm(cell: Candidate) -> tuple[float, float]:
+    """How far a cell is from being harmless: by its p, and where that says nothing of it, by what it loses on the tier that loses most. With few
+    queries that differ p is of their number alone."""
+    return min(cell.p, 0.5), -min(cell.differences[:-1])
 
 
 @task(cache_policy=NO_CACHE, name="promise kept", task_run_name="promise kept")

@@ -40,7 +40,7 @@ SLOPE = """
 import numpy as np
 from ltr.objectives.pair_costs import logistic
 slope, bend = np.empty(1), np.empty(1)
-logistic(0, 1.0, np.ones(1), slope, bend)
+logistic(0, 1.0, 0.0, np.ones(1), slope, bend)
 print(slope[0])
 """
 

@@ -67,6 +67,33 @@ def test_pairwise_gradients_sum_to_zero_in_a_query(term):
     assert np.add.reduceat(gradient, queries.offsets[:-1]) == pytest.approx(np.zeros(20), abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "term", [Term(m, cost="logistic_near", construction=c) for m, c in (("map", "ranknet_weighted"), ("ndcg", "ranknet"))]
+)
+@pytest.mark.parametrize("n", [64, 65, 100])
+def test_pairs_of_a_long_query_that_are_tied_count_as_in_a_short_one(term, n):
+    """After the first trees most are: batches of 2,048 pairs without a difference of scores were not divided, those beside them were."""
+    labels, scores = np.tile([0.0, 2.0], n)[:n], np.full(n, -1.0)
+    scores[:2] = 1, 0
+    queries = Queries(np.zeros((n, 1), np.float32), labels, np.array([0, n]))
+    want_gradient, want_hessian = naive_gradients(queries, term, scores, 1.0)
+    for exact, error in ((True, 1e-12), (False, 1e-6)):
+        gradient, hessian = Objective(queries, [term], exact=exact)(scores, 0)
+        assert gradient == pytest.approx(want_gradient, abs=error * np.abs(want_gradient).max())
+        assert hessian == pytest.approx(want_hessian, abs=error * np.abs(want_hessian).max())
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_tied_neighbours_count_more_than_those_apart_too(exact):
+    queries = Queries(np.zeros((4, 1), np.float32), np.array([0.0, 2.0, 1.0, 0.0]), np.array([0, 4]))
+    scores = np.array([1.0, 1.0, 0.0, 0.0])
+    near, plain = (
+        Objective(queries, [Term("ndcg", cost=cost, construction="local_cost")], exact=exact)(scores, 0)[1]
+        for cost in ("logistic_near", "logistic")
+    )
+    assert near[[0, 3]] == pytest.approx(100 * plain[[0, 3]])
+
+
 def test_dividing_by_a_querys_deviation_leaves_no_gradient():
     queries = make_queries(6, seed=6)
     scores = np.random.default_rng(4).normal(size=queries.n_documents)

@@ -14,9 +14,9 @@ def written(cost, o):
     return np.log1p(np.exp(-SIGMA * o)) if cost == "logistic" else 1 / (1 + np.exp(SIGMA * o))
 
 
-def taken(cost, o, first=0, sigma=SIGMA):
+def taken(cost, o, first=0, sigma=SIGMA, spread=1.0):
     slope, bend = np.full(len(o), 99.0), np.full(len(o), 99.0)
-    ready(COSTS[cost], COST)(first, sigma, np.asarray(o, float), slope, bend)
+    ready(COSTS[cost], COST)(first, sigma, spread, np.asarray(o, float), slope, bend)
     return slope, bend
 
 
@@ -35,13 +35,16 @@ def test_a_sigmoid_bends_both_ways_which_is_why_it_has_no_hessian():
     assert second[0] * second[1] < 0
 
 
-def test_near_pairs_count_more_as_soon_as_scores_differ():
+def test_near_pairs_count_more_as_soon_as_any_scores_of_the_query_differ():
     o = np.array([0.0, 0.5, -3.0])
     slope, bend = taken("logistic", o)
     near_slope, near_bend = taken("logistic_near", o)
     assert near_slope == pytest.approx(slope / (NEAR + np.abs(o)))
     assert near_bend == pytest.approx(bend / (NEAR + np.abs(o)))
-    for equal, plain in zip(taken("logistic_near", np.zeros(3)), taken("logistic", np.zeros(3)), strict=True):
+    tied = np.zeros(3)
+    for near, plain in zip(taken("logistic_near", tied), taken("logistic", tied), strict=True):
+        assert near == pytest.approx(plain / NEAR)
+    for equal, plain in zip(taken("logistic_near", tied, spread=0.0), taken("logistic", tied), strict=True):
         assert np.array_equal(equal, plain)
 
 

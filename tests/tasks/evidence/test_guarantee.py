@@ -35,6 +35,16 @@ def test_the_harmless_cell_that_gains_most():
     assert (found.chosen, found.promised) == ("harmful", False)
 
 
+def test_where_p_says_how_many_queries_differ_the_nearest_is_the_one_that_loses_least():
+    """Of 29 queries 13 and 11 differ: fewer of them are no less harm."""
+    zero, gain, loss = np.zeros(29), np.zeros(29), np.zeros(29)
+    gain[:13], loss[:11] = 0.12, -0.04
+    found = choice({"gains": [gain, zero], "loses": [loss, zero]}, [zero, zero], RULE.model_copy(update={"margin": 0.1}))
+    assert [cell.p > 0.5 for cell in found.cells] == [True, True]
+    assert found.cells[1].p < found.cells[0].p
+    assert (found.chosen, found.promised) == ("gains", False)
+
+
 def test_all_tiers_but_the_last_are_protected():
     base = [np.full(200, 0.5)] * 3
     harmless, harmful = values(0.5, 0.5)[0], values(0.4, 0.5)[0]
