@@ -276,7 +276,8 @@ def solr_threshold(threshold: np.float32) -> np.float32:
     """The float32 that becomes `threshold`, or comes nearest to it, when Solr adds 1e-6: thresholds below 1e-6 in size cannot all be
     reached."""
     middle = np.float32(threshold - _SLACK)
-    near = (middle, np.nextafter(middle, np.float32(-np.inf)), np.nextafter(middle, np.float32(np.inf)))
+    with np.errstate(over="ignore"):  # beyond the largest float32 is infinity
+        near = (middle, np.nextafter(middle, np.float32(-np.inf)), np.nextafter(middle, np.float32(np.inf)))
     return min(near, key=lambda one: abs(float(one + _SLACK) - float(threshold)))
 
 

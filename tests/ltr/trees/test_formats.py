@@ -253,6 +253,9 @@ def test_solr_meets_thresholds_once_it_has_added_its_slack():
     reached = np.array([formats.solr_threshold(edge) + np.float32(1e-6) for edge in edges])
     assert (reached == edges).mean() > 0.99
     assert np.abs(reached - edges).max() <= np.spacing(np.abs(edges)).max()
+    largest = np.finfo(np.float32).max
+    with np.errstate(over="raise"):
+        assert formats.solr_threshold(largest) == largest
     tiny = join([stump(3e-10), stump(0.5)])
     assert 0 < formats.solr_shift(tiny) < 1e-13
     assert formats.solr_shift(stump(0.5)) == 0
