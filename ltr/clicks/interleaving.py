@@ -257,8 +257,8 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
     n, n_pairs = preference.shape
     if n < 2:
         raise ValueError(f"{n} session; two or more")
-    if whose is not None and (alone := len(np.unique(whose))) < 2:
-        raise ValueError(f"the sessions of {alone} person; of two or more")
+    if whose is not None and len(np.unique(whose)) < 2:
+        raise ValueError("all pages are of one session, and intervals are those over sessions, two or more")
     rankers = (1 + isqrt(1 + 8 * n_pairs)) // 2
     found = []
     for (a, b), own in zip(combinations(range(rankers), 2), preference.T, strict=True):

@@ -328,6 +328,8 @@ def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rul
             f"{rules.support:.0%}: too many of its places were never seen"
         )
     error, independent = mean_error(parts, session)
+    if independent < 2:
+        raise NoSupportError(f"{estimator}: all pages are of one session, and intervals are those over sessions, two or more")
     value, gains = float(parts.mean()), parts - logged
     weights = table.weight[:, table.wanted.any(axis=0)]
     effective = float((weights.sum(axis=0) ** 2 / np.maximum((weights**2).sum(axis=0), 1e-300)).min())

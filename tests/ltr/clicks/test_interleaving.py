@@ -230,5 +230,5 @@ def test_the_order_of_people_decides_nothing_and_those_of_one_page_are_as_before
     whose = RNG(3).integers(0, 20, 50)
     (first,), (second,) = (duels(page[:, None], whose=own) for own in (whose, 100 - whose))
     assert first.error == pytest.approx(second.error)
-    with pytest.raises(ValueError, match="the sessions of 1 person; of two or more"):
+    with pytest.raises(ValueError, match="all pages are of one session, and intervals are those over sessions, two or more"):
         duels(page[:, None], whose=np.zeros(50, np.int64))

@@ -57,6 +57,11 @@ def test_by_hand():
         estimate(BY_HAND, np.array([2, 1, 0]), "cascade", Rules(top=2))
 
 
+def test_one_session_has_no_interval():
+    with pytest.raises(NoSupportError, match="item-position: all pages are of one session"):
+        estimate(BY_HAND, np.array([1, 2, 0]), "item-position", Rules(top=2, sessions=1), session=np.zeros(4, np.int64))
+
+
 def test_a_place_that_was_never_shown_has_no_support():
     new = np.array([0, 2, 1])
     with pytest.raises(NoSupportError, match=r"item-position: the log shows 50\.0% .* an estimate needs 90%"):
