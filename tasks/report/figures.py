@@ -33,7 +33,7 @@ def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
     def draw_costs(axes: Any) -> None:
         for k, cost in enumerate(costs):
             slope, bend = np.empty(len(distance)), np.empty(len(distance))
-            COSTS[cost](0, 1.0, distance, slope, bend)
+            COSTS[cost](0, 1.0, float(np.ptp(distance)), distance, slope, bend)
             axes.plot(distance, slope, color=colour(k), linewidth=1.2, label=cost)
         axes.set(xlabel="score of the better document less that of the other", ylabel="pull of a pair, |ΔM| = 1")
         legend(axes)
