@@ -38,7 +38,7 @@ COLUMNS = {
 """Of the log; ``interaction`` is the query's id: each is a page."""
 _FARTHEST = 10**9
 """Beyond what a place may be."""
-_READER = 3
+_READER = 4
 """Raised when the reader changes what it makes of the same bytes."""
 
 

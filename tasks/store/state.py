@@ -121,8 +121,9 @@ def require_output(output: Path, *inputs: Path) -> None:
         raise DataError(f"{output}: there is no folder {output.parent}")
     if output.is_dir():
         raise DataError(f"{output}: this is a folder; name a file in it")
-    if not os.access(output.parent, os.W_OK | os.X_OK):
-        raise DataError(f"{output}: the folder {output.parent} cannot be written to")
+    folder = (output.resolve() if output.is_symlink() else output).parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataError(f"{output}: the folder {folder} cannot be written to")
     for path in inputs:
         if output.exists() and path.exists() and output.samefile(path):
             raise DataError(f"{output}: this is {path} itself, which would be overwritten; name another file")
