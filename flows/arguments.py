@@ -189,7 +189,11 @@ def _logs(commands: Any) -> None:
         help="item-position, position-based, cascade or doubly-robust (default: all)",
     )
     offpolicy.add_argument(
-        "--clip", type=float, default=1000.0, metavar="W", help="no page stands for more than so many (default: 1000)"
+        "--clip",
+        type=float,
+        default=1000.0,
+        metavar="W",
+        help="no page, with position-based no click, stands for more than so many (default: 1000)",
     )
     offpolicy.add_argument("--level", type=float, default=0.95, help="of the intervals")
     offpolicy.add_argument("--seed", type=_natural, default=1, help="draws the halves of the sessions, by their ids")

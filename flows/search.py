@@ -39,8 +39,8 @@ class Found:
 
 
 def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: bool, progress: Progress) -> Found:
-    """Searches for every ranker that asks for it, and notes each draw in MLflow as it was trained longest. Draws that were given up and
-    are not the best so far have no model there, unless evidence may choose them.
+    """Searches for every ranker that asks for it, and notes each draw in MLflow as it was trained longest. Draws that were given up have no
+    model there, but for the best of all, which may be one whose rivals lost as they went on, and where evidence may choose them.
     """
     if not config.searched:
         return Found()
@@ -63,6 +63,9 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
             one.wanted = []
             _note(config, one, tracker)
     clock.note()
+    for one in searches:
+        if one.longest:
+            _note_draw(one, one.best, tracker, True)
     return Found(
         tuple(one.longest[number] for one in searches for number in sorted(one.longest)),
         tuple(Searched(one.ranker, one.fold, tuple(one.trials[number] for number in sorted(one.trials))) for one in searches),
@@ -75,9 +78,13 @@ def _note(config: RunConfig, one: "_Search", tracker: Tracker) -> None:
     """Notes in MLflow what will not be trained any further."""
     free = any(type(evidence).choose is not Evidence.choose for evidence in asked_for(config))
     for number in one.decided():
-        trained, tags = one.longest[number], {"trial": str(number)}
-        whole = free or one.trials[number].whole or one.is_best(number)
-        tracker.cell(trained.cell, trained.result, list(describe_fold(trained.cell.data)), tags, whole)
+        _note_draw(one, number, tracker, free or one.trials[number].whole)
+
+
+def _note_draw(one: "_Search", number: int, tracker: Tracker, model: bool) -> None:
+    """A draw as it was trained longest, with its model or without."""
+    trained = one.longest[number]
+    tracker.cell(trained.cell, trained.result, list(describe_fold(trained.cell.data)), {"trial": str(number)}, model)
 
 
 def _train(config: RunConfig, wave: Sequence[tuple["_Search", Wanted]], fresh: bool, clock: "Clock", progress: Progress) -> None:
@@ -197,17 +204,17 @@ class _Search:
         so_far = self.trials.get(wanted.number, Trial(wanted.number, wanted.settings, (), False, 0.0))
         self.trials[wanted.number] = replace(so_far, fault=str(error))
 
-    def is_best(self, number: int) -> bool:
-        """Whether none is better so far."""
-        values = {k: trial.value for k, trial in self.trials.items() if trial.value is not None}
-        return values[number] == max(values.values())
+    @property
+    def best(self) -> int:
+        """The draw with the highest validation value, the first where several tie; at least one could be trained."""
+        return max(sorted(self.longest), key=lambda number: self.trials[number].value or 0.0)
 
     @property
     def unfinished(self) -> Wanted | None:
         """What trains the best draw to its end; None where it is there, or none could be trained."""
-        number = max(sorted(self.longest), key=lambda number: self.trials[number].value or 0.0, default=0)
-        if not number or self.trials[number].whole:
+        if not self.longest or self.trials[self.best].whole:
             return None
+        number = self.best
         return Wanted(number, self.trials[number].settings, len(self.lengths) - 1)
 
     @property

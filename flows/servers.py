@@ -81,7 +81,9 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
         sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
     ]  # fmt: skip
     # An address may hold a password: in the environment nobody else reads it, among the arguments everybody does.
+    # MLflow's jobs judge answers of language models: eight processes that no ranker needs.
     environment = {
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_SERVER_ALLOWED_HOSTS": ",".join(f"{name},{name}:*" for name in NAMES),
         "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS": ",".join(origins(mlflow_port)),
         **os.environ,

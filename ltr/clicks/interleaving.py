@@ -279,7 +279,8 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
 
 
 def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, level: float = 0.95, rankers: int = 2) -> int:
-    """How many sessions it takes for the exact sign test to tell two rankers apart.
+    """How many sessions it takes for the exact sign test to tell two rankers apart, these or more: without ties its power is a saw, as whole
+    numbers of losses are allowed.
 
     Args:
         preference: the mean preference to be seen, wins less losses over all sessions, ties among them: between 0 and 1 − `ties`.
@@ -305,6 +306,8 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
     while many - few > 1:
         between = (few + many) // 2
         few, many = (few, between) if _power(between, preference, ties, tail) >= power else (between, many)
+    while less := [n for n in range(many + 1, many + 2 * isqrt(many)) if ties == 0 and _power(n, preference, ties, tail) < power]:
+        many = less[-1] + 1
     return many
 
 

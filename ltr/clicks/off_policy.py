@@ -39,7 +39,7 @@ class Rules:
 
     Attributes:
         top: results that count, from the first.
-        clip: no session stands for more than so many.
+        clip: no page, by position-based no click, stands for more than so many.
         level: of intervals.
         support: the share of the traffic's places that the log has to show at least.
         sessions: effective pages that have to be behind every rank at least.
@@ -195,7 +195,7 @@ class _Table:
         click: clicks, as they would be at the new rank, where the page agrees.
         agrees: whether the page says something of that rank.
         wanted: whether the new ranker has a document there.
-        weight: how many pages it stands for, clipped.
+        weight: how many pages it stands for, clipped; by position-based it is the clicks that are, which it multiplies.
         cell: which pages tell of the same thing.
         clipped: share of weights lost.
         query: of each page.

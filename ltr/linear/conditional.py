@@ -27,7 +27,7 @@ from numba import njit, prange
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise, products, standardised
-from ltr.linear.sampler import Sample, Walk, binary_labels, draw
+from ltr.linear.sampler import Sample, Walk, binary_labels, draw, tells_rankings_apart
 from ltr.metrics.measure import Measure
 from ltr.rankers.parameters import SEED, WEIGHT, Span, whole
 
@@ -304,9 +304,17 @@ class ConditionalModel(LinearRanker):
         return Walk(self.samples, self.length, self.restart, self.skew)
 
     def check(self, queries: Queries) -> None:
-        """Raises ValueError for labels of other than two levels."""
+        """Raises ValueError for labels of other than two levels, and where the loss reads Δ and Δ is 0, or undefined, for every ranking."""
         super().check(queries)
-        binary_labels(queries, Measure.of(self.measure).source)
+        labels = binary_labels(queries, Measure.of(self.measure).source)
+        if self.loss != "mle" and not self.closed and not tells_rankings_apart(queries, self.measure, self.conventions):
+            measure = Measure.of(self.measure)
+            low, high = (queries.source(measure.source)[labels == level][0] for level in (0, 1))
+            rule = f", as conventions.threshold is {self.conventions.threshold:g}" if measure.source == "label" else ""
+            raise ValueError(
+                f"{self.kind}: {measure.key} is the same for every ranking of documents labelled {low:g} and {high:g}{rule}: "
+                f"{self.loss} has nothing to learn from"
+            )
 
     def cost(self, queries: Queries) -> Cost:
         """What is minimised, without ‖w‖²/C, as a function of the scores; queries in canonical order."""
@@ -319,8 +327,9 @@ class ConditionalModel(LinearRanker):
         """The weights of the start with the lowest objective.
 
         Raises:
-            ValueError: for labels of other than two levels, or no query that has both.
+            ValueError: as `check`, and where no query has labels of both levels.
         """
+        self.check(queries)
         cost, found = self.cost(queries), []
         for k in range(1 if self.loss in _CONVEX else self.starts):
             start = np.random.default_rng([self.seed, k]).normal(0.0, 0.1 * min(k, 1), size=(features.shape[1],))

@@ -74,7 +74,11 @@ def minimise(
     iterations: int,
     watch: Watch | None = None,
 ) -> tuple[Floats, float]:
-    """Weights that minimise cost(X·w) + ‖w‖²/C by L-BFGS from `start`, and the value there. `watch` is called with the weights of each iteration."""
+    """Weights that minimise cost(X·w) + ‖w‖²/C by L-BFGS from `start`, and the value there. `watch` is called with the weights of each iteration.
+
+    Raises:
+        ValueError: where the value is no number.
+    """
 
     def value(weights: Floats) -> tuple[float, Floats]:
         loss, factors = cost(products(features, weights))
@@ -90,6 +94,8 @@ def minimise(
         callback=watch,
         options={"maxiter": iterations, "maxfun": 4 * iterations, "ftol": 1e-10},
     )
+    if not np.isfinite(found.fun):
+        raise ValueError(f"what is minimised is {found.fun}: the features are too large, or the cost is undefined on the queries")
     return np.asarray(found.x, np.float64), float(found.fun)
 
 

@@ -48,17 +48,16 @@ def listmle(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> f
     """Σ_k ln Σ_{j ≥ k} exp(s_j) − s_k over the documents by label, descending, equal labels in the order given. `extra` is not used."""
     n = len(scores)
     order = np.argsort(-labels, kind="mergesort")
-    top = scores.max()
-    value, below = 0.0, 0.0
+    value, below = 0.0, -np.inf
     sums = np.empty(n)
     for k in range(n - 1, -1, -1):
-        below += np.exp(scores[order[k]] - top)
+        below = np.logaddexp(below, scores[order[k]])
         sums[k] = below
-        value += top + np.log(below) - scores[order[k]]
-    inverse = 0.0
+        value += below - scores[order[k]]
+    inverse = -np.inf
     for k in range(n):
-        inverse += 1.0 / sums[k]
-        factors[order[k]] = np.exp(scores[order[k]] - top) * inverse - 1.0
+        inverse = np.logaddexp(inverse, -sums[k])
+        factors[order[k]] = np.exp(scores[order[k]] + inverse) - 1.0
     return value
 
 

@@ -269,6 +269,17 @@ def draw(
     return gathered(queries, measure, kept, orders, goods * (sizes - goods), drawn, conventions)
 
 
+def tells_rankings_apart(queries: Queries, measure: str | Measure, conventions: Conventions | None = None) -> bool:
+    """Whether the measure of the best ranking and of the worst differ for any query.
+
+    Raises:
+        ValueError: for labels of other than two levels, or no query with both.
+    """
+    measure, _, orders, goods = _prepared(queries, measure)
+    ends = ((rows, _restarts(len(rows), good)[[0, -1]]) for rows, good in zip(orders, goods.tolist(), strict=True))
+    return any(_losses(queries, measure, rows, table, conventions)[1] > 0 for rows, table in ends)
+
+
 def _restarts(n: int, good: int) -> Ints32:
     """δφ's whole numbers of the restart states, ``int32 [states, n]``, good documents first."""
     counts, order = np.empty((_STATES, n), np.int32), np.empty(n, np.int64)

@@ -135,7 +135,7 @@ class NonInferiority:
     margin: float
     level: float
     p_value: float
-    """Of a loss of `margin` or more; `holds` where it is below 1 − level."""
+    """Of a loss of `margin` or more; `holds` where it is below 1 − level, and where no query differs and the margin is 0."""
 
 
 def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, level: float = 0.95) -> NonInferiority:

@@ -1,10 +1,11 @@
 """The dual learning algorithm: how often ranks are looked at is learned together with the ranker (Ai et al. 2018, algorithm 1).
 
 Two models by softmax cross-entropy, each with the clicks of a page weighed by the inverse of the other: the ranker's scores s of the
-documents, and logits g of their ranks. With 1 the first rank shown on the page, and sums over its clicked documents i at ranks k_i:
+documents, and logits g of their ranks. With 1 the first rank shown on any page, o the document that its page shows first, and sums over a
+page's clicked documents i at ranks k_i:
 
     ranker       Σ_i e^{g_1 − g_k} · −log softmax(σs)_i        g fixed: clicks over propensities θ_k = e^{g_k − g_1}
-    propensities Σ_i e^{σ(s_1 − s_i)} · −log softmax(g)_k      s fixed: clicks over relevance
+    propensities Σ_i e^{σ(s_o − s_i)} · −log softmax(g)_k      s fixed: clicks over relevance
 
 The click on a document that attracts with γ has the probability θγ, so that both are at rest where e^{σs} ∝ γ and e^g ∝ θ: scores are
 logarithms of what attracts. ULTRA moves both by Adagrad after every batch, its TensorFlow version with the weights held fixed, as here,

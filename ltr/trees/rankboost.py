@@ -2,7 +2,8 @@
 
 The weight of a pair, i above j by label, is e^{H(j) − H(i)}. A document's potential π(d) is the weight of the pairs it should win less that
 of the pairs it should lose, so that no list of pairs is needed. The weak ranker [x > θ] has r = Σ π(d)·[x_d > θ] over the weight of all pairs;
-the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). The model is an ensemble of trees of two leaves, 0 and α.
+the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). One that orders all pairs is the last: no weight is left to boost. The
+model is an ensemble of trees of two leaves, 0 and α.
 """
 
 from collections.abc import Mapping
@@ -108,7 +109,7 @@ class RankBoost(TreeRanker):
             _weak(binned, bins.columns, potential, sums)
             sums[np.arange(255) >= edges[:, None]] = 0.0
             feature, b = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
-            r = sums[feature, b] / total
+            r = sums[feature, b] / total if total > 0 else 0.0
             if abs(r) < 1e-12:
                 break
             alpha = 0.5 * np.log(max(1 + r, 1e-12) / max(1 - r, 1e-12))
@@ -127,6 +128,8 @@ class RankBoost(TreeRanker):
                     if value > best_value:
                         best, best_value = k, value
                 rows.append((k, train, value))
+            if abs(r) > 1 - 1e-12:
+                break
         kept = join(trees[:best] if valid is not None and self.stop_on else trees)
         iteration, train_values, valid_values = (
             (np.array(column) for column in zip(*rows, strict=True)) if rows else ([np.empty(0)] * 3)

@@ -23,7 +23,7 @@ from textwrap import shorten
 from typing import Any, TypeVar
 
 import mlflow
-from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelOutput, Metric, Param, RunStatus, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModel, LoggedModelOutput, Metric, Param, RunStatus, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from requests import RequestException
@@ -253,7 +253,8 @@ class Tracker:
         model: bool = True,
         below: Sequence[Path] = (),
     ) -> str:
-        """The child run of a finished cell, with its model or without; made once, found afterwards.
+        """The child run of a finished cell, with its model or without; made once, found afterwards, and given its model where that is asked for
+        later.
 
         Args:
             below: folders of the models whose scores it reads, in the order of its features.
@@ -261,6 +262,8 @@ class Tracker:
         with _alone_with(result.key):
             found = self._find(CELL_KEY, result.key, self.run_id)
             if found and found.info.status == "FINISHED":
+                if model and not self._models_of(found.info.run_id):
+                    self._log_model(found.info.run_id, CellFolder.of(result.key).model, below)
                 return found.info.run_id
             if found:
                 self._discard(found.info.run_id)
@@ -307,9 +310,12 @@ class Tracker:
 
     def _discard(self, run_id: str) -> None:
         """Deletes a half-made child run with the models it logged."""
-        for model in self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'"):
+        for model in self._models_of(run_id):
             self.client.delete_logged_model(model.model_id)
         self.client.delete_run(run_id)
+
+    def _models_of(self, run_id: str) -> Sequence[LoggedModel]:
+        return self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
 
     def _log_model(self, run_id: str, folder: Path, below: Sequence[Path]) -> None:
         """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle."""

@@ -1,5 +1,6 @@
 """Searches of a run: the same trials for any number of workers, interrupted or not, within a time or without."""
 
+import re
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from flows.pipeline import run
 from flows.search import Clock, search
 from flows.sweep import choose
 from tasks.config.reading import parse
-from tasks.records import Fold
+from tasks.records import CellResult, Fold
 from tasks.store.budgets import read_budget
 from tasks.store.cells import CellFolder, cell_key
 from tasks.store.datasets import keep_queries
@@ -42,11 +43,12 @@ CONFIG = {
 class Notes:
     """In place of MLflow and the terminal."""
 
-    cells: list = field(default_factory=list)
+    cells: dict = field(default_factory=dict)
+    """Labels of cells, and whether they have a model."""
     lines: list = field(default_factory=list)
 
     def cell(self, cell, result, data, tags, model):
-        self.cells.append((cell.label, model))
+        self.cells[cell.label] = model or self.cells.get(cell.label, False)
 
     def begin(self, text, steps=None):
         pass
@@ -170,10 +172,29 @@ def test_who_went_on_is_byte_for_byte_who_never_stopped(found):
 def test_mlflow_has_each_draw_once_and_models_of_those_that_may_be_chosen(folds):
     notes = Notes()
     found = searched(folds, notes)
-    assert sorted(label for label, _ in notes.cells) == sorted(one.cell.label for one in found.cells)
-    models = {label for label, model in notes.cells if model}
+    assert sorted(notes.cells) == sorted(one.cell.label for one in found.cells)
+    models = {label for label, model in notes.cells.items() if model}
     assert {one.cell.label for one in choose(found.cells, parse(CONFIG))} <= models
     assert len(models) < len(notes.cells)
+
+
+def test_a_draw_that_was_given_up_and_wins_as_those_that_went_on_get_worse_has_a_model(folds, monkeypatch):
+    """Nets with `keep: train` get worse as they train longer, and what was decided in the first wave was final."""
+    config = parse(CONFIG)
+
+    def trained(_, cells, fresh, finished, *more):
+        for cell in cells:
+            number, longer = int(re.search(r"trial (\d+)", cell.label)[1]), bool(cell.start)
+            value = 0.1 if longer else 0.5 + 0.01 * number
+            finished(cell, CellResult(cell.label, "digest", {f"valid_{config.select_of(cell.ranker)}": value}, 1.0))
+
+    monkeypatch.setattr("flows.search.train_all", trained)
+    notes = Notes()
+    found = searched(folds, notes)
+    chosen = list(choose(found.cells, config))
+    assert not any(one.cell.start for one in chosen), "given up at the first length"
+    assert all(notes.cells[one.cell.label] for one in chosen)
+    assert sum(notes.cells.values()) < len(notes.cells)
 
 
 def test_a_draw_that_cannot_be_trained_is_told_and_others_go_on(folds):

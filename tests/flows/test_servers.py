@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from flows import servers
@@ -72,6 +73,8 @@ def test_both_pages_answer_and_a_signal_ends_them(workplace, ending):
         assert answers(f"http://127.0.0.1:{ports[0]}/health")
         assert answers(f"http://127.0.0.1:{ports[1]}/api/health")
         only_their_own_page_is_answered(*ports, (workplace / "prefect" / "password").read_text().strip())
+        (mlflow,) = [child for child in psutil.Process(ui.pid).children() if "mlflow" in child.cmdline()]
+        assert len(mlflow.children(recursive=True)) == 1, "its worker, and nothing for jobs that no ranker has"
     finally:
         ui.send_signal(ending)
         assert ui.wait(60) == 0

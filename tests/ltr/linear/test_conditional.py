@@ -161,6 +161,23 @@ def test_what_cannot_be_fitted():
         ltr.ConditionalModel(measure="map:binary").fit(replace(holes, features=features))
 
 
+@pytest.mark.parametrize("loss", [name for name in LOSSES if name != "mle"])
+@pytest.mark.parametrize(
+    ("low", "threshold", "measure"), [(0, 2, "map"), (0, 2, "auc"), (1, 1, "map"), (1, 1, "auc"), (0, 2, "p_3")]
+)
+def test_a_measure_that_is_the_same_for_every_ranking_teaches_nothing(loss, low, threshold, measure):
+    """The cost was undefined, or flat: weights of 0 were reported as trained."""
+    queries = binary(30)
+    queries = replace(queries, labels=queries.source("binary") + low, sources={})
+    rules = ltr.Conventions(threshold=threshold)
+    told = f"conditional: {measure} is the same for every ranking of documents labelled {low} and {low + 1}, as conventions.threshold is"
+    with pytest.raises(ValueError, match=told):
+        ltr.ConditionalModel(loss=loss, measure=measure, conventions=rules).fit(queries)
+    assert ltr.ConditionalModel(loss="mle", measure=measure, conventions=rules).fit(queries).weights.any()
+    rules = ltr.Conventions(threshold=low + 1)
+    assert ltr.ConditionalModel(loss=loss, measure=measure, conventions=rules).fit(queries).weights.any()
+
+
 def test_a_trace_of_the_fit():
     train = binary(30, seed=1)
     model = ltr.ConditionalModel(measure="auc:binary", samples=40).fit(train)

@@ -35,6 +35,11 @@ def test_least_squares_by_lbfgs():
     assert value == pytest.approx(cost(x @ want)[0] + (want**2).sum() / 2)
 
 
+def test_a_minimum_that_is_no_number_is_none():
+    with pytest.raises(ValueError, match="what is minimised is nan: the features are too large, or the cost is undefined"):
+        minimise(lambda scores: (np.nan, np.zeros(len(scores))), np.ones((5, 2), np.float32), 1.0, np.zeros(2), 10)
+
+
 def test_weights_are_those_of_the_features_as_they_are():
     queries = make_queries(40, seed=2)
     from dataclasses import replace

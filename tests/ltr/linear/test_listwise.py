@@ -44,6 +44,27 @@ def test_listwise_losses_by_their_formulas():
     assert found == pytest.approx(value, abs=0.01)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("scale", [1e3, 1e5])
+def test_scores_far_apart_have_a_cost_and_a_derivative(loss, scale):
+    queries = make_queries(6, seed=8, largest=7)
+    scores = scale * np.random.default_rng(1).normal(size=queries.n_documents)
+    value, slope = listwise_cost(loss, queries, tau=0.7, samples=20)(scores)
+    assert np.isfinite(value)
+    assert np.isfinite(slope).all()
+
+
+def test_listmle_of_scores_far_apart():
+    """By hand: the second document is all that is left below the first, and then the whole sum is that of the one far above."""
+    queries = one_query([1, 0])
+    cost, relevant = listwise_cost("listmle", queries), queries.labels == 1
+    for far in (700.0, 760.0, 1e6):
+        value, slope = cost(np.where(relevant, 0.0, -far))
+        assert (value, *slope) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+        value, slope = cost(np.where(relevant, -far, 0.0))
+        assert (value, *slope[relevant], *slope[~relevant]) == pytest.approx((far, -1.0, 1.0))
+
+
 def test_softrank_by_drawing_ranks():
     """The rank of a document is one coin a document, each alone: that is what SoftRank takes for the ranks of normal scores."""
     queries = one_query([3, 0, 1, 0])

@@ -53,3 +53,23 @@ def test_a_feature_that_is_the_label_or_its_opposite_has_a_finite_weight(sign):
     model = ltr.RankBoost(rounds=3, stop_on=None).fit(ltr.Queries(features, np.minimum(labels, 1), np.array([0, 3, 6])))
     assert np.isfinite(model.predict(features)).all()
     assert (np.sign(model.trees.value[1]) == sign).all()
+
+
+@pytest.mark.parametrize("stop_on", [None, "ndcg_10"])
+def test_a_threshold_that_orders_all_pairs_is_the_last(stop_on):
+    """Weights of pairs fell to 0 after 53 more of it, and the rest were 0/0."""
+    labels = np.tile([1.0, 0, 0], 20)
+    features = np.column_stack((labels, np.random.default_rng(1).normal(size=60))).astype(np.float32)
+    queries = ltr.Queries(features, labels, np.arange(0, 61, 3))
+    model = ltr.RankBoost(rounds=300, stop_on=stop_on).fit(queries, queries if stop_on else None)
+    assert model.trees.n_trees == 1
+    assert model.remarks == ("1 of 1 rounds kept",)
+    assert (np.argsort(-model.predict(features).reshape(-1, 3), axis=1)[:, 0] == 0).all()
+
+
+def test_two_thresholds_that_order_all_pairs_together_stay_finite():
+    labels = np.tile([2.0, 1, 0], 20)
+    features = np.column_stack((labels > 1, labels > 0)).astype(np.float32)
+    model = ltr.RankBoost(rounds=5000, stop_on=None).fit(ltr.Queries(features, labels, np.arange(0, 61, 3)))
+    assert np.isfinite(model.trees.value).all()
+    assert (np.diff(model.predict(features).reshape(-1, 3), axis=1) < 0).all()

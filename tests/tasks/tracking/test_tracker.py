@@ -89,6 +89,17 @@ def test_a_finished_cell_is_logged_once_and_a_half_made_one_again(cell):
     assert {r.info.run_id for r in runs()} == {tracker.run_id, again}
 
 
+def test_a_finished_cell_without_a_model_is_given_it_later_once(cell):
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell, model=False)
+    assert not tracker.client.get_run(run_id).outputs.model_outputs
+    for _ in range(2):
+        assert tracker.cell(*cell) == run_id
+        assert len(tracker.client.get_run(run_id).outputs.model_outputs) == 1
+    assert tracker.client.get_run(run_id).info.status == "FINISHED"
+    assert tracker.cell(*cell, model=False) == run_id
+
+
 @pytest.mark.parametrize(("error", "status"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
 def test_whatever_happens_no_run_is_left_running(cell, error, status):
     tracker = Tracker("x", "key")
