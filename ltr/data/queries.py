@@ -218,7 +218,9 @@ def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArra
             raise TypeError
         if kind is np.float32:
             warn_of_lost_digits(array, name)
-        array = np.ascontiguousarray(array, kind)
+        array = as_float32(array, name) if kind is np.float32 else np.ascontiguousarray(array, kind)
+    except FarValueError:
+        raise
     except (TypeError, ValueError, OverflowError):
         rule = "whole numbers" if kind is np.int64 else "numbers"
         raise ValueError(f"{name}: {_shown(given)} is no array of {rule}") from None
@@ -226,6 +228,26 @@ def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArra
         rule = "[documents, features]" if dimensions == 2 else "one dimension"
         raise ValueError(f"{name}: shape {array.shape}, expected {rule}")
     return array
+
+
+class FarValueError(ValueError):
+    """A number that float32 does not reach."""
+
+
+def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
+    """Features as float32.
+
+    Raises:
+        FarValueError: for a number beyond 3.4e38, which would be infinite.
+        TypeError, ValueError: for what are no numbers.
+    """
+    try:
+        with np.errstate(over="raise"):
+            return np.ascontiguousarray(array, np.float32)
+    except FloatingPointError:
+        exact = array.astype(np.float64)
+        place = np.argwhere(np.isfinite(exact) & (np.abs(exact) > np.finfo(np.float32).max))[0].tolist()
+        raise FarValueError(f"{name}: {exact[tuple(place)]:g} at {place}; features are float32 numbers, up to 3.4e38") from None
 
 
 def warn_of_lost_digits(array: NDArray[Any], name: str) -> None:

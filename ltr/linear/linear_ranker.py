@@ -95,7 +95,9 @@ def minimise(
         options={"maxiter": iterations, "maxfun": 4 * iterations, "ftol": 1e-10},
     )
     if not np.isfinite(found.fun):
-        raise ValueError(f"what is minimised is {found.fun}: the features are too large, or the cost is undefined on the queries")
+        raise ValueError(
+            f"what is minimised is {found.fun}: C={C:g} or the features are too large or small, or the cost is undefined"
+        )
     return np.asarray(found.x, np.float64), float(found.fun)
 
 

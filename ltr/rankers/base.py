@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
-from ltr.data.queries import Queries, in_order
+from ltr.data.queries import FarValueError, Queries, as_float32, in_order
 from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
 from ltr.kernels.kernel import Array, Bools, Floats, Floats32
 from ltr.metrics.conventions import Conventions
@@ -512,7 +512,9 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
         given = np.asarray(unmasked(features))
         if given.dtype.kind not in "biufO":
             raise TypeError
-        array = np.ascontiguousarray(given, np.float32)
+        array = as_float32(given, "features")
+    except FarValueError:
+        raise
     except (TypeError, ValueError):
         meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
         raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None
@@ -536,7 +538,9 @@ def _numbers(frame: Frame, names: tuple[str, ...]) -> Floats32:
     text = [name for name, kind in kinds if f"{kind}".lower().startswith(_NO_NUMBERS)]
     if not text:
         try:
-            return np.asarray(frame.to_numpy(), np.float32)
+            return as_float32(np.asarray(frame.to_numpy()), "features")
+        except FarValueError:
+            raise
         except (TypeError, ValueError):
             columns = [unmasked(frame[name]) for name in names]
             text = [name for name, column in zip(names, columns, strict=True) if not _is_numeric(column)]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
 from ltr.data.masked import unmasked
-from ltr.data.queries import Queries, warn_of_lost_digits
+from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.rankers.base import Features, Frame, require_distinct
@@ -126,7 +126,10 @@ class Reading:
 
     def _column(self, column: Any, name: str) -> Floats32:
         if name not in self.categories:
-            return _numbers(column, f"column {name!r}")
+            numbers = _numbers(column, f"column {name!r}")
+            if numbers.ndim != 1:
+                raise ValueError(f"column {name!r}: {column.dtype}; features are numbers")
+            return numbers
         places: dict[object, float] = {category: float(place) for place, category in enumerate(self.categories[name])}
         values = column.to_list()
         text = {isinstance(value, str) for value in values if isinstance(value, str | int | float) and value == value}
@@ -234,7 +237,9 @@ def _numbers(values: Features, what: str) -> Floats32:
     try:
         if not text:
             warn_of_lost_digits(array, what)
-            return np.ascontiguousarray(array, np.float32)
+            return as_float32(array, what)
+    except FarValueError:
+        raise
     except (TypeError, ValueError):
         pass  # reported below
     raise ValueError(f"{what}: {array.dtype}; features are numbers")
@@ -251,4 +256,13 @@ def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
         if value is None or value != value:
             raise ValueError(f"qid: row {row} has none; every row names its query")
         of_row[row] = numbers.setdefault(value, len(numbers))
-    return of_row, [query if isinstance(query, bytes) else str(query).encode() for query in numbers]
+    return of_row, [_id(query) for query in numbers]
+
+
+def _id(query: object) -> bytes:
+    """As files of `lambdaflow run` are read: whole numbers that pandas made floats of are what they were."""
+    if isinstance(query, bytes):
+        return query
+    if isinstance(query, float) and query.is_integer() and abs(query) < 2.0**63:
+        query = int(query)
+    return (str(query).lower() if isinstance(query, bool) else str(query)).encode()

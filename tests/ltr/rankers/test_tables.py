@@ -124,6 +124,58 @@ def test_what_would_be_read_otherwise_than_meant_is_told():
         ltr.Queries(np.array([[2**24 + 1], [2**25]]), [0, 1], [0, 2])
 
 
+@pytest.mark.parametrize("kind", [float, np.float32, np.int8, np.uint64, object, str, bytes])
+def test_ids_are_the_text_that_a_file_of_them_is_read_as(kind):
+    """A merge makes floats of whole numbers: in files (`tasks.data.tables.id_text`) 7.0 is 7."""
+    X, y, qid, _, _ = rows()
+    whole = np.unique(np.asarray(qid), return_inverse=True)[1]
+    queries = ltr.queries_from(X, y, qid=whole.astype(kind))
+    assert queries.digest == ltr.queries_from(X, y, qid=whole).digest
+    assert set(queries.ids.tolist()) == {b"%d" % number for number in whole}
+
+
+def test_other_ids_are_as_files_have_them_too():
+    queries = ltr.queries_from([[1.0], [2], [3], [4]], [0, 1, 0, 1], qid=[1.5, 1.5, -0.0, -0.0])
+    assert set(queries.ids.tolist()) == {b"1.5", b"0"}
+    assert set(ltr.queries_from([[1.0], [2]], [0, 1], qid=[True, False]).ids.tolist()) == {b"true", b"false"}
+
+
+def test_a_column_of_columns_is_told_by_name():
+    frame = pl.DataFrame({"qid": [1, 1], "a": [1.0, 2.0]})
+    for nested in (pl.struct("a", c=pl.col("a")), pl.concat_list("a", "a"), pl.concat_arr("a", "a")):
+        with pytest.raises(ValueError, match=r"column 'b': .*; features are numbers"):
+            ltr.queries_from(frame.with_columns(b=nested), [0, 1])
+
+
+@pytest.mark.parametrize("far", [1e39, -1e300])
+@pytest.mark.parametrize("kind", [float, object])
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_float32_does_not_reach_is_told_with_its_place(far, kind):
+    """It was called infinite, after a warning of numpy's."""
+    X = np.arange(12.0).reshape(6, 2)
+    y, qid = [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1]
+    fitted, by_name = (ltr.Estimator(TREES).fit(X, y, qid=qid), ltr.Estimator(TREES).fit(framed(X, qid, ("a", "b")), y))
+    beyond = X.astype(kind)
+    beyond[3, 1] = far
+    frame = framed(beyond.astype(float), qid, ("a", "b"))
+    place = f"{far:g} at [3, 1]".replace("[", r"\[").replace("+", r"\+")
+    rule = r"; features are float32 numbers, up to 3\.4e38"
+    for whose, do in {
+        "features": lambda: ltr.Queries(beyond, y, [0, 3, 6]),
+        "X": lambda: ltr.queries_from(beyond, y, qid=qid),
+        "X: ": lambda: fitted.predict(beyond),
+        "features: ": lambda: fitted.model_.predict(beyond),
+        "features:": lambda: by_name.model_.predict(frame),
+    }.items():
+        with pytest.raises(ValueError, match=whose + ".*" + place + rule):
+            do()
+    for do in (lambda: ltr.queries_from(frame, y), lambda: by_name.predict(frame)):
+        with pytest.raises(ValueError, match="column 'b': " + place.replace("3, 1", "3") + rule):
+            do()
+    beyond[3, 1] = np.finfo(np.float32).max
+    assert np.isfinite(ltr.Queries(beyond, y, [0, 3, 6]).features).all()
+
+
 def test_sparse_features_stay_sparse():
     features = csr_array(np.eye(4, dtype=np.float32))
     queries = ltr.queries_from(features, [0, 1, 0, 2], qid=["b", "a", "b", "a"])
