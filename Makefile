@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Tests in two processes, a file in one of them; `make test PARALLEL=` runs them one after another.
-PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Tests in three processes, a file in one of them: often one waits for a server. `make test PARALLEL=` runs them one after another.
+PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install demo test suite test-nojit test-long bench results docs wheel lint ui clean
 
@@ -41,7 +41,9 @@ demo: $(VENV)/.installed  ## the whole flow on generated data with clicks
 test: $(VENV)/.installed-dev  ## ruff, mypy and the test suite, beside each other
 	@$(MAKE) --no-print-directory -j 2 lint suite
 
+# The core is compiled first, so that not every process compiles it.
 suite: $(VENV)/.installed-dev
+	$(BIN)/lambdaflow warm
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-nojit: $(VENV)/.installed-dev  ## the core's tests once more without compilation
