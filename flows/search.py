@@ -236,7 +236,8 @@ class _Search:
 
 @dataclass
 class Clock:
-    """The time of a run's searches. Where a run was ended by it before, it ends at the same cell again.
+    """The time of a run's searches. Where a run was ended by it before, it ends at the same cell again, whatever else is asked of its models
+    (`lambdaflow refit` is such a run).
 
     Attributes:
         ended: no other draw is trained, but the best of each search to its end.
@@ -254,7 +255,7 @@ class Clock:
     began: float = field(default_factory=lambda: monotonic())
 
     def __post_init__(self) -> None:
-        self.key = digest_of([self.config.digest, [fold.roles for fold in self.folds], core_digest()])
+        self.key = digest_of([self.config.training_digest, [fold.roles for fold in self.folds], core_digest()])
         self.before = None if self.fresh or self.config.budget is None else read_budget(self.key)
 
     @property

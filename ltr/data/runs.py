@@ -41,12 +41,12 @@ def formed(form: Form, scores: NDArray[np.float64], offsets: NDArray[np.int64]) 
         shares: NDArray[np.float64] = 1 - (ranks - 1) / np.repeat(sizes, sizes)
         return shares
     starts = offsets[:-1]
+    lowest, highest = np.minimum.reduceat(scores, starts), np.maximum.reduceat(scores, starts)
+    width = highest - lowest
     if form == "min-max":
-        lowest, highest = np.minimum.reduceat(scores, starts), np.maximum.reduceat(scores, starts)
-        width = highest - lowest
         scaled: NDArray[np.float64] = (scores - np.repeat(lowest, sizes)) / np.repeat(np.where(width > 0, width, 1), sizes)
         return np.where(np.repeat(width > 0, sizes), scaled, 1.0)
     centred: NDArray[np.float64] = scores - np.repeat(np.add.reduceat(scores, starts) / sizes, sizes)
     deviation = np.sqrt(np.add.reduceat(centred * centred, starts) / sizes)
     standard: NDArray[np.float64] = centred / np.repeat(np.where(deviation > 0, deviation, 1), sizes)
-    return standard
+    return np.where(np.repeat(width > 0, sizes), standard, 0.0)  # the mean of equal scores may be another number by a rounding

@@ -184,7 +184,8 @@ def _added(model: Ranker, pair: Floats32, players: Ints, order: Ints) -> Floats:
 
 def changes(model: Ranker, features: Floats32, pair: Floats32) -> tuple[Change, ...]:
     """The smallest change of each feature of the first, or of the second, of two documents ``float32 [2, features]`` after which the second
-    has the higher score, the smallest first. Values to change to are those of ``features float32 [documents, features]``."""
+    has the higher score, the smallest first. Values to change to are those of ``features float32 [documents, features]``, of a feature with more
+    than `MOST_VALUES` so many quantiles."""
     scores = model.predict(pair)
     found = []
     for k, values, deviation in _values(features):

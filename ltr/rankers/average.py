@@ -200,8 +200,9 @@ def _seeded(member: Ranker, seed: int) -> Ranker:
 
 
 def _deviation(scores: Floats, queries: Queries) -> float:
-    """Standard deviation of scores around their query's mean; 1 where all are equal."""
+    """Standard deviation of scores around their query's mean; 1 where those of each query are equal, which their mean may miss by a rounding."""
     sizes = np.diff(queries.offsets)
-    means = np.add.reduceat(scores, queries.offsets[:-1][sizes > 0]) / sizes[sizes > 0]
-    around = scores - np.repeat(means, sizes[sizes > 0])
+    starts, sizes = queries.offsets[:-1][sizes > 0], sizes[sizes > 0]
+    lowest, highest = (np.repeat(of.reduceat(scores, starts), sizes) for of in (np.minimum, np.maximum))
+    around = np.where(lowest < highest, scores - np.repeat(np.add.reduceat(scores, starts) / sizes, sizes), 0.0)
     return float(np.sqrt(np.mean(around * around))) or 1.0

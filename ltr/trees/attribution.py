@@ -32,7 +32,12 @@ def importance(trees: Trees, n_features: int, by: str = "gain") -> Floats:
 
 
 def shapley(trees: Trees, features: Floats32) -> Floats:
-    """Shapley values ``float64 [documents, features + 1]``; the last column is the expected score, and a row sums to the score."""
+    """Shapley values ``float64 [documents, features + 1]``; the last column is the expected score, and a row sums to the score.
+
+    Raises:
+        ValueError: for a category that is no whole number.
+    """
+    trees.require_categories(features)
     values = np.zeros((len(features), features.shape[1] + 1))
     paths = _Paths(trees)
     values[:, -1] = paths.expected

@@ -194,8 +194,7 @@ class Trees:
         Raises:
             ValueError: for an infinite feature, and a category that is no whole number.
         """
-        for place in self.categorical:
-            _require_wholes(dense_columns(features, place[None])[:, 0] if is_sparse(features) else features[:, place], int(place))
+        self.require_categories(features)
         if is_sparse(features):
             return np.concatenate([trees.scores(dense) for trees, dense in self._on_dense(features)])
         if len(self.codes) and not np.isinf(features).any():
@@ -208,6 +207,24 @@ class Trees:
             row, feature = np.argwhere(np.isinf(features[first : first + _BLOCK]))[0]
             raise ValueError(f"feature {feature + 1} of row {first + row} is infinite; trees read finite or missing (NaN) values")
         return scores
+
+    def added_to(self, scores: Floats, features: Floats32) -> Floats:
+        """Scores of before, ``float64 [documents]``, and those of the trees, added one after the other as in training: to the last bit what
+        training came to.
+
+        Raises:
+            ValueError: as `scores`.
+        """
+        if not scores.any():
+            return self.scores(features)
+        for k in range(self.n_trees):
+            scores = scores + self.between(k, k + 1).scores(features)
+        return scores
+
+    def require_categories(self, features: Floats32) -> None:
+        """Raises ValueError for a category that is no whole number."""
+        for place in self.categorical:
+            _require_wholes(dense_columns(features, place[None])[:, 0] if is_sparse(features) else features[:, place], int(place))
 
     @cached_property
     def categorical(self) -> Ints32:

@@ -73,7 +73,8 @@ class LambdaMART(TreeRanker):
         unbiased: how position bias is taken out of clicks, an `ltr.Unbiased` or the name of its kind (``ipw``, ``pairwise``, ``additive``,
             or ``auto``, where validation queries choose); None takes labels as they are.
         query_share: share of the training queries that each tree is grown on, a new draw for each.
-        feature_share: share of the features that each tree may split by, a new draw for each.
+        feature_share: share of the features that each tree may split by, a new draw for each. Where a draw of queries and features has no
+            admissible split, the tree is grown on all of them.
         monotone: by feature name, 1 where the score may only rise with the feature, −1 where it may only fall.
         categorical: names of features whose values are categories, whole numbers from 0 on. A split divides them into two sets, the best of
             those in the order of gradient/(hessian + cat_smooth) (LightGBM's way); the 254 most frequent count, all others, and later
@@ -267,11 +268,11 @@ class LambdaMART(TreeRanker):
         return self.fit(queries, tuple(valid), tick, start=start, callbacks=callbacks)
 
     def go_on(self, begun: LambdaMART, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> LambdaMART:
-        """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`, and with a base, whose
-        scores would be added in another order. All of them where ``unbiased: auto`` may choose otherwise of more trees."""
+        """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`. All of them where
+        ``unbiased: auto`` may choose otherwise of more trees."""
         if self._way and self._way.kind == "auto":
             return self.fit(queries, valid, tick)
-        if begun.rest is not None and self.base is None:
+        if begun.rest is not None:
             begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
         return self.fit(queries, valid, tick, start=begun)
 
@@ -360,8 +361,12 @@ class LambdaMART(TreeRanker):
         watch = Watch(self, data, tuple(map(canonical, valid)), begun, start.curve if start else None, fair)
         trees, judged, remarks = [begun], 1, tuple(saturations(self.terms, self.n_trees))
         try:
-            for iteration in range(begun.n_trees, self.n_trees):
-                tree = data.step(iteration, options, self._drawn(len(data.names), iteration))
+            ended = watch.over(begun.n_trees)
+            for iteration in () if ended else range(begun.n_trees, self.n_trees):
+                drawn = self._drawn(len(data.names), iteration)
+                tree = data.step(iteration, options, drawn)
+                if isinstance(tree, str) and (drawn is not None or self.query_share < 1):
+                    tree = data.step(iteration, options, None, True)
                 if isinstance(tree, str):
                     remarks = (*remarks, f"stopped after {iteration} tree{'' if iteration == 1 else 's'}: {tree}")
                     break
@@ -533,6 +538,18 @@ class LambdaMART(TreeRanker):
         """The trees, and what was learned of ranks up to the last of them, which scores do not depend on."""
         known = {} if self.biases is None else {BIASES: self.biases[: self.ensemble.n_trees + 1]}
         return {**super()._learned_arrays(), **known}
+
+    @property
+    def rest_arrays(self) -> Arrays:
+        """Those of the trees, and what was learned of ranks up to the last of them."""
+        arrays = super().rest_arrays
+        return arrays if not arrays or self.biases is None else {**arrays, BIASES: self.biases}
+
+    def with_rest(self, arrays: Arrays) -> LambdaMART:
+        """The ranker with `rest_arrays` that were kept."""
+        biases = arrays.get(BIASES, self.biases)
+        check_biases(biases, self._way)
+        return replace(super().with_rest({name: array for name, array in arrays.items() if name != BIASES}), biases=biases)
 
     def _with_arrays(self, arrays: Arrays) -> LambdaMART:
         biases = arrays.get(BIASES)

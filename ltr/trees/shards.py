@@ -164,18 +164,22 @@ class Shard:
             self.data = BinnedDataset.of(self.features, limits, model.n_leaves, self.order, categories)
         scores = model.offset(self.features, self.names)
         if trees.n_trees:
-            scores = scores + trees.scores(self.features)
+            scores = trees.added_to(scores, self.features)
         self.scores = scores if self.order is None else scores[self.order]
         self.moved = False
         self.whole = Whole.of(self.data, self.machines) if self.machines else None
 
-    def step(self, iteration: int, options: TreeOptions, allowed: Bools | None) -> Trees | str:
+    def step(self, iteration: int, options: TreeOptions, allowed: Bools | None, every_query: bool = False) -> Trees | str:
         """Grows the tree of an iteration, one machine or all of them together, and moves the scores along it; or says why there is none.
+
+        Args:
+            allowed: features that it may split by, ``bool [features]``; None for all.
+            every_query: on all queries, not on the iteration's draw of them.
 
         Raises:
             ValueError: where Newton's steps are asked for and no document has a second derivative.
         """
-        gradients = self._gradients_at(iteration)
+        gradients = self._gradients_at(iteration, every_query)
         source: GradientSource = SummedGradients(gradients, self.whole) if self.whole else gradients
         tree = grow_from(source, options, allowed)
         if tree is None:
@@ -193,10 +197,10 @@ class Shard:
             self.moved = True
         return tree
 
-    def _gradients_at(self, iteration: int) -> Gradients:
-        """The documents with the gradients of an iteration and its draw of queries."""
+    def _gradients_at(self, iteration: int, every_query: bool) -> Gradients:
+        """The documents with the gradients of an iteration and its draw of queries, or all of them."""
         sample = None
-        if self.model.query_share < 1:
+        if self.model.query_share < 1 and not every_query:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
             sample = np.repeat(drawn, np.diff(self.queries.offsets))
         return Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample)
@@ -269,9 +273,11 @@ def _begin(shard: Shard, model: Boosted, trees: Trees, bins: Bins | None, sizes:
     return [*shard.biases]
 
 
-def _step(shard: Shard, iteration: int, options: TreeOptions, allowed: Bools | None) -> tuple[Trees | str, list[Floats]]:
+def _step(
+    shard: Shard, iteration: int, options: TreeOptions, allowed: Bools | None, every_query: bool
+) -> tuple[Trees | str, list[Floats]]:
     """The tree, and what is learned of ranks with it."""
-    tree = shard.step(iteration, options, allowed)
+    tree = shard.step(iteration, options, allowed, every_query)
     return tree, shard.biases[-1:]
 
 
@@ -331,10 +337,10 @@ class Shards:
         bins = binning.find_bins_by(self.ask, len(self.names), bins_of(self.model, self.names), categorical)
         self.biases = self.ask("begin", self.model, trees, bins, self.sizes)[0]
 
-    def step(self, iteration: int, options: TreeOptions, allowed: Bools | None) -> Trees | str:
+    def step(self, iteration: int, options: TreeOptions, allowed: Bools | None, every_query: bool = False) -> Trees | str:
         """`Shard.step`, by all shards together."""
         tree: Trees | str
-        tree, learned = self.ask("step", iteration, options, allowed)[0]
+        tree, learned = self.ask("step", iteration, options, allowed, every_query)[0]
         if learned:
             learned_at(self.biases, iteration)
             self.biases += learned

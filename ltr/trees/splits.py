@@ -119,7 +119,7 @@ def search_categories(
     column: Ints, counts: Ints, counted: bool, n_categories: int, has_missing: bool, space: "SplitSearch", bounds: Floats
 ) -> tuple[float, int, bool]:
     """`search` of a feature of categories: (gain, k, missing values are with the first), where the first k + 1 in their order are split from
-    the rest."""
+    the rest. Documents of a category whose sums are 0 count where `write_sides` puts them, with the missing values."""
     min_docs, by_count, l2 = space.min_docs, not space.newton, space.l2 + space.cat_l2
     order = np.empty(N_BINS, np.int64)
     n = order_categories(column, n_categories, space.cat_smooth, order)
@@ -140,6 +140,9 @@ def search_categories(
             break
         first = column[MISSING] if with_missing else np.int64(0)
         n_first = counts[MISSING] if counted and with_missing else 0
+        if counted and with_missing:
+            for k in range(n_categories):
+                n_first += counts[k] if column[k] == 0 else 0
         for k in range(n - 1 + (has_missing and not with_missing)):
             first += column[order[k]]
             weight = float(first & LOW)

@@ -42,6 +42,19 @@ class TreeRanker(Ranker):
             raise ValueError("this model is not fitted")
         return self.trees
 
+    @property
+    def rest_arrays(self) -> Arrays:
+        """What `Ranker.go_on` needs besides the model: the arrays of `rest`; none where there is none."""
+        return {} if self.rest is None else self.rest.arrays
+
+    def with_rest(self, arrays: Arrays) -> Self:
+        """The ranker with `rest_arrays` that were kept.
+
+        Raises:
+            ValueError: for arrays that are no trees on its features.
+        """
+        return replace(self, rest=Trees.restored(arrays, len(self.names)))
+
     def first(self, iterations: int) -> Self:
         """The ranker with its first trees only.
 

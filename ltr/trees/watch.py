@@ -121,7 +121,7 @@ class Watch:
             if fair is not None and isinstance(measure, str)
         }
         self.kept = next(iter(self.values.values()), None)
-        self.scores = [model.offset(queries.features, queries.names) + begun.scores(queries.features) for queries in valid]
+        self.scores = [begun.added_to(model.offset(queries.features, queries.names), queries.features) for queries in valid]
         if self.kept is not None and begun.n_trees:
             self._begin(begun, before)
 
@@ -166,6 +166,10 @@ class Watch:
             scores += tree.scores(queries.features)
         for (k, measure), own in self.values.items():
             own.add(n_trees, self._value(k, measure))
+        return self.over(n_trees)
+
+    def over(self, n_trees: int) -> bool:
+        """Whether a measure has had no new best for `patience` trees after so many; the first such one chooses their number."""
         for own in self.values.values():
             if 0 < self.model.patience <= n_trees - own.best:
                 self.kept = own

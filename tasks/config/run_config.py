@@ -361,6 +361,13 @@ class RunConfig(Strict):
         return found
 
     @property
+    def training_digest(self) -> str:
+        """`digest` without the run's name and what is asked of models that are trained: equal for runs that train and choose alike."""
+        asked = ("name", "measures", "workers", "parts", *EVIDENCE)
+        written = {key: value for key, value in self.resolved().items() if key not in asked}
+        return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+
+    @property
     def digest(self) -> str:
         """sha256 of everything that can change a number (not how many work at it)."""
         written = {key: value for key, value in self.resolved().items() if key not in ("workers", "parts")}

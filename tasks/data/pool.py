@@ -39,7 +39,7 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     paths |= {"query features": data.query_features} if data.query_features else {}
     files = [[name, [[located(path).name, digest_of_file(located(path))] for path in own]] for name, own in paths.items()]
     columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
-    folder = state.STATE / "pooled" / digest_of({"pool": 4, "files": files, "columns": columns, "forms": data.run_forms})[:32]
+    folder = state.STATE / "pooled" / digest_of({"pool": 5, "files": files, "columns": columns, "forms": data.run_forms})[:32]
     if not is_whole(folder):
         (judged, said), runs = read_judgments(data.qrels), {name: read_trec(own, RUN) for name, own in data.runs.items()}
         logged = read_feature_logs(data.feature_logs) if data.feature_logs else None

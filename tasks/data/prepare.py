@@ -27,7 +27,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
         return Prepared(name)
     log = data.clicks
     recipe = {
-        "prepare": 6,
+        "prepare": 7,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],
@@ -47,7 +47,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
         queries, added = clicks.attach_all(queries, log, label)
         notes += added
     if data.clean:
-        queries, dropped = cleaned(queries, data.binarise or 1.0)
+        queries, dropped = cleaned(queries, 1.0 if data.binarise is None else data.binarise)
         notes.append(
             f"cleaning dropped {number_of(dropped[0], 'document')} with conflicting labels and {number_of(dropped[1], 'query')} without a relevant document"
         )

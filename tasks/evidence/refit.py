@@ -112,8 +112,10 @@ class Refit(Evidence):
     def gather(self, run: Gathering) -> Refitted:
         """Trains the models and notes them in MLflow."""
         run.progress.begin("training on all data")
+        names = self.rankers or [_best(run)]
+        self._require_choice(run, names)
         data = Fold(all_queries(run.folds[0]))
-        models = {name: self._refit(run, name, data) for name in self.rankers or [_best(run)]}
+        models = {name: self._refit(run, name, data) for name in names}
         versions = {}
         if self.name:
             from tasks.tracking import registry
@@ -124,6 +126,21 @@ class Refit(Evidence):
                 made = registry.registered(self.name, run_id, trained.result.digest, categories, learned)
                 versions[name] = f"{made.number} of {self.name}"
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
+
+    def _require_choice(self, run: Gathering, names: Sequence[str]) -> None:
+        """Whether the run `of` chose the same: a search within a time finds more where what it had noted of it is gone."""
+        if self.of is None:
+            return
+        from tasks.tracking.runs import chosen_labels, find_run
+
+        before = chosen_labels(find_run(self.of))
+        for name in names:
+            now = [trained.cell.label for trained in run.chosen if trained.ranker == name]
+            if before.get(name, now) != now:
+                raise DataError(
+                    f"refit: {', '.join(now)} would be chosen now, and run {self.of[:8]} chose {', '.join(before[name])}: its search had a "
+                    "time, and what was noted of it is gone; give the settings as they are"
+                )
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
         own = [trained for trained in run.cells if trained.ranker == ranker]

@@ -92,6 +92,13 @@ def _chosen(reference: str, run: Tracked, ranker: str) -> tuple[str, list[str]]:
     return ranker, chosen[ranker]
 
 
+def chosen_labels(run: Tracked) -> dict[str, list[str]]:
+    """What a run chose: of each ranker the names of its cells, fold by fold; only rankers all of whose cells are still in MLflow."""
+    names = {cell.tags[CELL_KEY]: cell.name for cell in run.children() if CELL_KEY in cell.tags}
+    chosen: dict[str, list[str]] = json.loads(run.noted(CHOSEN) or "{}")
+    return {ranker: [names[key] for key in keys] for ranker, keys in chosen.items() if set(keys) <= set(names)}
+
+
 def find_values(reference: str) -> Stored:
     """``RUN`` (a cell, or the best ranker of a run), ``RUN:RANKER`` (over its folds) or ``RUN:RANKER:FOLD``.
 

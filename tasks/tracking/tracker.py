@@ -112,6 +112,12 @@ def _require_database() -> None:
 def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
     client = MlflowClient(tracking_uri())
     found = client.get_experiment_by_name(EXPERIMENT)
+    if found and found.lifecycle_stage == "deleted":
+        number = found.experiment_id
+        raise TrackingError(
+            f"the experiment {EXPERIMENT!r} was deleted in MLflow: restore it (mlflow experiments restore -x {number}), or delete it for good "
+            f"(mlflow gc --experiment-ids {number})"
+        )
     if found:
         for key in _KIND.keys() - found.tags.keys():
             client.set_experiment_tag(found.experiment_id, key, _KIND[key])
@@ -254,16 +260,14 @@ class Tracker:
         below: Sequence[Path] = (),
     ) -> str:
         """The child run of a finished cell, with its model or without; made once, found afterwards, and given its model where that is asked for
-        later.
+        later. One whose model was deleted is made anew.
 
         Args:
             below: folders of the models whose scores it reads, in the order of its features.
         """
         with _alone_with(result.key):
             found = self._find(CELL_KEY, result.key, self.run_id)
-            if found and found.info.status == "FINISHED":
-                if model and not self._models_of(found.info.run_id):
-                    self._log_model(found.info.run_id, CellFolder.of(result.key).model, below)
+            if found and found.info.status == "FINISHED" and (not model or self._has_model(found.info.run_id, result.key, below)):
                 return found.info.run_id
             if found:
                 self._discard(found.info.run_id)
@@ -313,6 +317,16 @@ class Tracker:
         for model in self._models_of(run_id):
             self.client.delete_logged_model(model.model_id)
         self.client.delete_run(run_id)
+
+    def _has_model(self, run_id: str, key: str, below: Sequence[Path]) -> bool:
+        """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted."""
+        if self._models_of(run_id):
+            return True
+        outputs = self.client.get_run(run_id).outputs
+        if outputs is not None and outputs.model_outputs:
+            return False
+        self._log_model(run_id, CellFolder.of(key).model, below)
+        return True
 
     def _models_of(self, run_id: str) -> Sequence[LoggedModel]:
         return self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
@@ -472,8 +486,15 @@ class Tracked:
         outputs = self.client.get_run(self.id).outputs
         if outputs is None or len(outputs.model_outputs) != 1:
             raise ValueError(f"run {self.id[:8]} has no model")
-        with fluent():
-            path = mlflow.artifacts.download_artifacts(f"models:/{outputs.model_outputs[0].model_id}", dst_path=str(folder))
+        try:
+            with fluent():
+                path = mlflow.artifacts.download_artifacts(f"models:/{outputs.model_outputs[0].model_id}", dst_path=str(folder))
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            raise ValueError(
+                f"the model of run {self.id[:8]} was deleted in MLflow; run the same configuration again, which makes it anew"
+            ) from None
         return Path(path) / "artifacts" / "model"
 
 

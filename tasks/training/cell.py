@@ -20,7 +20,6 @@ import ltr
 from ltr.data.queries import Queries
 from ltr.objectives.effective_pairs import BANDS
 from ltr.rankers.training import Curve
-from ltr.trees.ensemble import Trees
 from ltr.trees.tree_ranker import TreeRanker
 from tasks.config.ranker_section import Polish, read_conventions, read_ranker
 from tasks.records import RETRIEVED, Cell, CellResult
@@ -118,7 +117,7 @@ def _begun(key: str) -> ltr.Ranker | None:
     ranker = replace(ltr.load(folder.model), curve=_curve(curve) if curve else None)
     if isinstance(ranker, TreeRanker) and folder.rest.is_file():
         with np.load(folder.rest) as arrays:
-            return replace(ranker, rest=Trees.restored(dict(arrays), len(ranker.names)))
+            return ranker.with_rest(dict(arrays))
     return ranker
 
 
@@ -151,8 +150,8 @@ def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.D
     write_record(folder.columns, cell.columns)
     if values:
         write_values(folder.values, values, cell.conventions, open_queries(cell.data.test))
-    if cell.goes_on and isinstance(fitted, TreeRanker) and fitted.rest is not None:
-        np.savez(folder.rest, allow_pickle=False, **fitted.rest.arrays)
+    if cell.goes_on and isinstance(fitted, TreeRanker) and (rest := fitted.rest_arrays):
+        np.savez(folder.rest, allow_pickle=False, **rest)
     if fitted.curve is not None:
         write_record(folder.curve, _curve_file(fitted.curve, fitted.watched))
     if counts := {by: shares.tolist() for by, shares in fitted.importances.items()}:

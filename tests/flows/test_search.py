@@ -244,6 +244,8 @@ def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, f
     again = searched(folds, notes, budget="15s")
     assert plain(again) == plain(first)
     assert again.budget == first.budget
+    for more in ({"refit": True}, {"name": "other", "optimality": {"measure": "ndcg"}}):
+        assert plain(searched(folds, notes, budget="15s", **more)) == plain(first), "what is asked of its models is no other search"
     monkeypatch.undo()
     longer = searched(folds, budget="1h")
     assert plain(longer) == plain(found)

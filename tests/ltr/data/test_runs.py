@@ -25,3 +25,13 @@ def test_forms(form, values):
 def test_names():
     assert (column_of("score", "bm25"), column_of("rank", "bm25")) == ("bm25", "rank of bm25")
     assert runs_with("rank", ("bm25", "rank of bm25", "rank of the dense", "borda of bm25")) == ("bm25", "the dense")
+
+
+@pytest.mark.parametrize("value", [0.1, 12.3, 1e-300, 3e15])
+def test_equal_scores_are_at_their_mean_and_at_the_top_of_their_range(value):
+    """The mean of some equal numbers is another number by a rounding: z-scores of 1 and -1 came of that."""
+    for n in range(1, 40):
+        offsets = np.array([0, n, n + 2])
+        scores = np.append(np.full(n, value), [2.0, 1.0])
+        assert formed("z-score", scores, offsets).tolist() == [0.0] * n + [1.0, -1.0]
+        assert formed("min-max", scores, offsets).tolist() == [1.0] * n + [1.0, 0.0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.queries import canonical
+from ltr.data.queries import canonical, keep
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.objectives.two_class import TwoClassObjective
@@ -84,3 +84,20 @@ def test_one_class_alone_is_refused():
     queries = make_queries(5)
     with pytest.raises(ValueError, match=r"0 documents are relevant and .* are not .map.; both are needed"):
         made(replace(queries, labels=np.zeros(queries.n_documents)), False)
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_documents_without_a_label_are_not_relevant_or_by_condensed_of_no_class(balanced):
+    queries = canonical(make_queries(20, seed=1))
+    judged = np.random.default_rng(0).random(queries.n_documents) < 0.7
+    holes = replace(queries, labels=np.where(judged, queries.labels, np.nan))
+    zeros = replace(queries, labels=np.where(judged, queries.labels, 0.0))
+    scores = np.random.default_rng(1).normal(size=queries.n_documents)
+    for one, other in zip(made(holes, balanced)(scores, 0), made(zeros, balanced)(scores, 0), strict=True):
+        assert np.array_equal(one, other)
+    rules = Conventions(unlabelled="condensed")
+    condensed = TwoClassObjective(holes, Measure.of("map"), rules, 1.3, balanced)(scores, 0)
+    alone = keep(holes, judged)
+    for one, other in zip(condensed, made(alone, balanced)(scores[judged], 0), strict=True):
+        assert not one[~judged].any()
+        assert one[judged] == pytest.approx(other, rel=1e-12)

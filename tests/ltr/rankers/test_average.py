@@ -7,6 +7,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import canonical, chosen, select
+from ltr.rankers.column import Column
 from tests.conftest import make_queries
 
 TREES = ltr.LambdaMART(n_trees=4, n_leaves=4, min_docs_in_leaf=2, feature_share=0.5)
@@ -27,6 +28,24 @@ def test_it_is_the_mean_of_members_on_one_scale():
     assert model.predict(queries.features) == pytest.approx(want, rel=1e-12)
     assert model.trained_for == (ltr.Measure.of("ndcg"),)
     assert model.export_form is None
+
+
+def test_a_member_without_an_opinion_within_queries_has_no_part():
+    """Popularity of the query, alike for all its documents: their mean misses it by a rounding, which was taken for its scale."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(3, 9, 100)
+    offsets = np.append(0, np.cumsum(sizes))
+    popularity, bm25 = np.repeat(rng.normal(size=100), sizes), rng.normal(size=offsets[-1])
+    labels = np.clip(np.round(0.7 * bm25 + popularity + 1), 0, 4)
+    queries = ltr.Queries(np.column_stack([popularity, bm25]), labels, offsets, names=("popularity", "bm25"))
+    whole = {"stop_on": None, "feature_share": 1.0, "query_share": 1.0, "min_docs_in_leaf": 5}
+    flat = ltr.LambdaMART(loss="two_class", objective="map", n_trees=1, n_leaves=2, **whole)
+    model = ltr.Average([flat, Column(feature="bm25")]).fit(queries)
+    scores = model.predict(queries.features)
+    assert flat.fit(queries).trees.feature.tolist() == [0]
+    assert model.deviations[0] == 1
+    for part, own in zip(np.split(scores, offsets[1:-1]), np.split(queries.features[:, 1], offsets[1:-1]), strict=True):
+        assert np.array_equal(np.argsort(part), np.argsort(own))
 
 
 def test_each_copy_has_its_seed_and_its_draw_of_queries():

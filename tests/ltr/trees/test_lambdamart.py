@@ -210,9 +210,63 @@ def test_going_on_grows_no_tree_twice(base, tmp_path, monkeypatch):
         resumed = whole.go_on(begun, train, valid)
         assert resumed.digest == reference.digest
         assert np.array_equal(resumed.curve.valid, reference.curve.valid)
-        assert len(grown) == (n_grown if base is None else SMALL["n_trees"] - part.trees.n_trees)
+        assert len(grown) == n_grown
     ltr.save(part, tmp_path)
     assert ltr.load(tmp_path).rest is None
+
+
+@pytest.mark.parametrize("objective", ["map", "err", "ndcg"])
+def test_with_a_base_too_stopped_and_resumed_is_never_stopped(objective):
+    """Its values, and then tree after tree: added in another order, sums differ in their last bits."""
+    train, valid = make_queries(50, seed=1), make_queries(30, seed=2)
+    for seed in range(1, 5):
+        whole = ltr.LambdaMART(**SMALL, base="f2", objective=objective, stop_on=None, seed=seed)
+        part = replace(whole, n_trees=5).fit(train, valid)
+        assert whole.fit(train, valid, start=part).digest == whole.fit(train, valid).digest
+
+
+@pytest.mark.parametrize("stop_on", ["mrr", ("err", "mrr", "ndcg_3")])
+def test_what_patience_had_ended_is_not_gone_on_with(stop_on):
+    """The tree after the last may be a new best, and training went on from it."""
+    ended = 0
+    for seed in range(30):
+        train, valid = make_queries(30, seed=seed), make_queries(6, seed=100 + seed)
+        whole = ltr.LambdaMART(**{**SMALL, "n_trees": 20}, stop_on=stop_on, patience=2, seed=1)
+        reference = whole.fit(train, valid)
+        resumed = whole.go_on(replace(whole, n_trees=8).fit(train, valid), train, valid)
+        assert resumed.digest == reference.digest
+        assert np.array_equal(resumed.curve.valid, reference.curve.valid)
+        ended += len(reference.curve.valid) <= 8
+    assert ended > 15
+
+
+def test_a_draw_without_a_split_is_not_the_end():
+    """LightGBM draws from features that vary; of all others a draw of half of ten had none in most, and training ended there."""
+    rng = np.random.default_rng(0)
+    features = np.zeros((1000, 10), np.float32)
+    features[:, 3] = rng.normal(size=1000)
+    labels = np.clip(np.round(features[:, 3] + 0.5 * rng.normal(size=1000) + 1), 0, 4)
+    offsets = np.arange(0, 1001, 10)
+    one_feature = ltr.Queries(features, labels, offsets)
+    few_queries = ltr.Queries(rng.normal(size=(1000, 10)), np.where(np.arange(1000) < 30, labels, 0.0), offsets)
+    for seed in range(3):
+        model = ltr.LambdaMART(n_trees=30, n_leaves=4, stop_on=None, seed=seed)
+        assert model.fit(one_feature).trees.n_trees == 30
+        assert replace(model, query_share=0.5, min_docs_in_leaf=5).fit(few_queries).trees.n_trees == 30
+    nothing = ltr.Queries(np.zeros((1000, 10)), labels, offsets)
+    assert ltr.LambdaMART(n_trees=30, stop_on=None).fit(nothing).remarks == ("stopped after 0 trees: no split is admissible",)
+
+
+@pytest.mark.timeout(120)
+def test_categories_without_a_gradient_go_with_missing_values_and_training_ends():
+    """Those of queries without a relevant document: they were counted on the other side, and the same split was found for ever."""
+    column = np.concatenate((np.tile([0.0] * 2 + [1] * 4 + [np.nan] * 4, 10), np.full(100, 2.0)))
+    labels = np.concatenate((np.tile([3.0] * 2 + [0] * 8, 10), np.zeros(100)))
+    queries = Queries(column[:, None], labels, np.arange(0, 201, 10))
+    model = ltr.LambdaMART(
+        n_trees=3, n_leaves=4, categorical=["f1"], min_docs_in_leaf=30, stop_on=None, query_share=1, feature_share=1
+    )
+    assert model.fit(queries).trees.documents.tolist() == [40, 160, 60, 140, 40, 160]
 
 
 def test_adapting_to_other_data_keeps_the_first_trees():

@@ -228,3 +228,25 @@ def test_parts_agree_about_categories(n, more):
     whole = model.fit(train)
     assert len(whole.trees.codes)
     assert model.fit_shards(asking(parts_of(model, train, n))).digest == whole.digest
+
+
+def test_a_draw_without_a_split_is_not_the_end_in_parts_either():
+    rng = np.random.default_rng(0)
+    features = np.zeros((1000, 10), np.float32)
+    features[:, 3] = rng.normal(size=1000)
+    labels = np.clip(np.round(features[:, 3] + 0.5 * rng.normal(size=1000) + 1), 0, 4)
+    queries = canonical(Queries(features, labels, np.arange(0, 1001, 10)))
+    model = ltr.LambdaMART(n_trees=10, n_leaves=4, stop_on=None)
+    found = model.fit_shards(asking(parts_of(model, queries, 2)))
+    assert found.trees.n_trees == 10
+    assert found.digest == model.fit(queries).digest
+
+
+@pytest.mark.timeout(120)
+def test_categories_without_a_gradient_end_no_later_in_parts():
+    column = np.concatenate((np.tile([0.0] * 2 + [1] * 4 + [np.nan] * 4, 10), np.full(100, 2.0)))
+    labels = np.concatenate((np.tile([3.0] * 2 + [0] * 8, 10), np.zeros(100)))
+    queries = canonical(Queries(column[:, None], labels, np.arange(0, 201, 10)))
+    whole = {"stop_on": None, "query_share": 1.0, "feature_share": 1.0}
+    model = ltr.LambdaMART(n_trees=3, n_leaves=4, categorical=["f1"], min_docs_in_leaf=30, **whole)
+    assert model.fit_shards(asking(parts_of(model, queries, 2))).digest == model.fit(queries).digest

@@ -1,6 +1,8 @@
 """What is trained on all data: settings, iterations, queries; what cannot be is refused. Whole runs are in tests/flows."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import ltr
 from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
 from tasks.evidence.refit import Refit, all_queries, best_point, on_every_fold, refit_cell
-from tasks.records import Cell, CellResult, ConfigError, Fold, Trained
+from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
 from tests.conftest import make_queries
@@ -155,3 +157,17 @@ def test_all_queries_of_a_fold_once(workplace):
     made = open_queries(all_queries.fn(Fold(*names)))
     assert made.n_queries == 18
     assert all_queries.fn(Fold(*names)) == all_queries.fn(Fold(*names))
+
+
+def test_what_a_run_did_not_choose_is_not_refitted_in_its_name(monkeypatch):
+    """A search within a time finds more where what it had noted of it is gone."""
+    run = SimpleNamespace(chosen=[trained(0.1, 0, 0.4), trained(0.1, 1, 0.4)])
+    monkeypatch.setattr("tasks.tracking.runs.find_run", lambda of: of)
+    for before, told in (
+        ({"trees": ["x", "x"]}, None),
+        ({}, None),
+        ({"trees": ["x", "trial 2"]}, "refit: x, x would be chosen now, and run 1234abcd chose x, trial 2: its search had a time"),
+    ):
+        monkeypatch.setattr("tasks.tracking.runs.chosen_labels", lambda run, before=before: before)
+        with nullcontext() if told is None else pytest.raises(DataError, match=told):
+            Refit(of="1234abcd")._require_choice(run, ["trees"])

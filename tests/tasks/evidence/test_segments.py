@@ -45,6 +45,11 @@ def test_few_numbers_are_segments_of_their_own_and_many_are_cut_into_terciles():
     assert list(cut([*map(str, range(13)), "many"]))[:2] == ["0", "1"], "one word among them: no numbers"
 
 
+def test_codes_with_leading_zeros_are_words():
+    assert cut(["01", "1", "01", "10"]) == {"01": [0, 2], "1": [1], "10": [3]}
+    assert cut(["0", "0.5", "-0.5"]) == {"-0.5": [2], "0": [0], "0.5": [1]}
+
+
 def test_equal_sizes_stay_in_one_band():
     assert cut(["3", "1", "2"], "documents") == {"1": [1], "2": [2], "3": [0]}
     assert cut(["1", "1", "1", "5"], "documents") == {"1": [0, 1, 2], "5": [3]}

@@ -1,12 +1,13 @@
 """Runs and their values are found by the beginning of a run's id; what is not there is said."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
 
 from tasks.records import DataError
-from tasks.tracking.runs import _values, find_run, find_values
-from tasks.tracking.tracker import Tracker
+from tasks.tracking.runs import _values, chosen_labels, find_run, find_values
+from tasks.tracking.tracker import CELL_KEY, Tracker
 
 
 def test_several_and_unfinished(workplace):
@@ -27,3 +28,10 @@ def test_values_of_a_deleted_cell_that_are_kept_nowhere_else_are_told(workplace)
     run = SimpleNamespace(id="abcdef", children=list, tags={})
     with pytest.raises(DataError, match=r"^abc:t: the run of this model is no longer in MLflow; run the same configuration again"):
         _values("abc:t", run.children(), "key")
+
+
+def test_the_names_of_what_a_run_chose_are_those_of_its_cells(workplace):
+    cells = [SimpleNamespace(name=f"trees · {k}", tags={CELL_KEY: f"k{k}"}) for k in range(3)]
+    noted = json.dumps({"trees": ["k0", "k2"], "gone": ["k1", "k9"]})
+    run = SimpleNamespace(children=lambda: cells, noted=lambda tag: noted)
+    assert chosen_labels(run) == {"trees": ["trees · 0", "trees · 2"]}

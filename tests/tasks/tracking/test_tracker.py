@@ -16,6 +16,7 @@ import ltr
 from tasks.records import Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder
 from tasks.store.values import table
+from tasks.tracking.runs import find_run
 from tasks.tracking.tracker import CHOSEN, Tracked, Tracker, TrackingError, tracking_uri
 from tests.conftest import make_queries
 
@@ -98,6 +99,33 @@ def test_a_finished_cell_without_a_model_is_given_it_later_once(cell):
         assert len(tracker.client.get_run(run_id).outputs.model_outputs) == 1
     assert tracker.client.get_run(run_id).info.status == "FINISHED"
     assert tracker.cell(*cell, model=False) == run_id
+
+
+def test_a_cell_whose_model_was_deleted_is_told_and_made_anew(cell, tmp_path):
+    """A second model on the same run left it with none: which one is meant nobody could say."""
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    (model,) = tracker.client.get_run(run_id).outputs.model_outputs
+    tracker.client.delete_logged_model(model.model_id)
+    with pytest.raises(ValueError, match=f"the model of run {run_id[:8]} was deleted in MLflow; run the same configuration again"):
+        find_run(run_id).download_model(tmp_path / "gone")
+    again = tracker.cell(*cell)
+    assert again != run_id
+    assert tracker.cell(*cell) == again
+    (tmp_path / "there").mkdir()
+    assert ltr.load(find_run(again).download_model(tmp_path / "there")).kind == "least_squares"
+
+
+def test_a_deleted_experiment_is_told_with_the_ways_out(workplace):
+    tracker = Tracker("x", "key")
+    tracker.client.delete_experiment(tracker.experiment_id)
+    number = tracker.experiment_id
+    with pytest.raises(
+        TrackingError, match=rf"'lambdaflow' was deleted in MLflow: restore it \(mlflow experiments restore -x {number}\)"
+    ):
+        Tracker("x", "key")
+    tracker.client.restore_experiment(number)
+    assert Tracker("x", "key").run_id == tracker.run_id
 
 
 @pytest.mark.parametrize(("error", "status"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])

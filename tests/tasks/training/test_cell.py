@@ -18,6 +18,7 @@ from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.values import read_values
 from tasks.training.cell import train
 from tests.conftest import make_queries
+from tests.ltr.objectives.test_unbiased import judged, pages
 
 
 @pytest.fixture
@@ -133,3 +134,30 @@ def test_without_validation_queries_the_polished_ranker_is_taken(cell):
     result = train.fn(replace(cell, data=data, section={**cell.section, "polish": how}))
     assert "in 3 steps" in result.remarks[-1]
     assert result.digest != train.fn(replace(cell, data=data)).digest
+
+
+@pytest.mark.parametrize("kind", ["pairwise", "additive"])
+def test_trees_that_go_on_know_what_was_learned_of_ranks_by_those_that_were_left_out(workplace, kind):
+    """The model keeps biases up to its best tree; those behind it went on from the last one that it knew."""
+    fold = Fold(*(keep_queries(part) for part in (pages(n_queries=40), judged(2, 20), judged(3, 20))))
+    about = {
+        "kind": "lambdamart",
+        "n_leaves": 8,
+        "min_docs_in_leaf": 10,
+        "learning_rate": 0.3,
+        "stop_on": "ndcg_3",
+        "unbiased": kind,
+    }
+    left_out = 0
+    for seed in range(1, 5):
+
+        def cell_of(n_trees, seed=seed, **more):
+            section = SECTIONS["lambdamart"](**about, n_trees=n_trees, seed=seed).model_dump(mode="json", exclude={"sweep"})
+            return Cell("x", "trees", 0, {}, section, fold, ("ndcg_3",), Conventions().model_dump(mode="json"), **more)
+
+        begun = train.fn(cell_of(20, goes_on=True))
+        gone_on = train.fn(cell_of(40, start=begun.key))
+        at_once = train.fn(cell_of(40), fresh=True)
+        assert (gone_on.digest, gone_on.metrics) == (at_once.digest, at_once.metrics)
+        left_out += ltr.load(CellFolder.of(begun.key).model).trees.n_trees < 20
+    assert left_out
