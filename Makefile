@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Tests in three processes, a file in one of them: often one waits for a server. `make test PARALLEL=` runs them one after another.
-PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
+# Tests in two processes, a file in one of them; `make test PARALLEL=` runs them one after another.
+PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install demo test suite test-nojit test-long bench results docs wheel lint ui clean
 

@@ -48,7 +48,7 @@ def test_a_package_that_is_missing_is_said_with_how_to_get_it():
 
 def test_trees_that_never_split_are_no_graph():
     queries = make_queries(20)
-    fitted = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=queries.n_documents // 2, stop_on=None).fit(queries)
+    fitted = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=queries.n_documents, stop_on=None).fit(queries)
     assert fitted.ensemble.n_trees == 0
     with pytest.raises(DataError, match="onnx: the model has no trees"):
         onnx_writer(tree_nodes)(fitted, "m", False)
