@@ -1,5 +1,7 @@
 """ONNX graphs by another reader than onnxruntime: onnx's own reference evaluator."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -48,7 +50,8 @@ def test_a_package_that_is_missing_is_said_with_how_to_get_it():
 
 def test_trees_that_never_split_are_no_graph():
     queries = make_queries(20)
-    fitted = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=queries.n_documents, stop_on=None).fit(queries)
+    constant = replace(queries, features=np.ones_like(queries.features))
+    fitted = ltr.LambdaMART(n_trees=3, stop_on=None).fit(constant)
     assert fitted.ensemble.n_trees == 0
     with pytest.raises(DataError, match="onnx: the model has no trees"):
         onnx_writer(tree_nodes)(fitted, "m", False)
