@@ -306,8 +306,12 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
     while many - few > 1:
         between = (few + many) // 2
         few, many = (few, between) if _power(between, preference, ties, tail) >= power else (between, many)
-    while less := [n for n in range(many + 1, many + 2 * isqrt(many)) if ties == 0 and _power(n, preference, ties, tail) < power]:
-        many = less[-1] + 1
+    while ties == 0:
+        more = np.arange(many + 1, many + 2 * isqrt(many))
+        less = more[_seen(more, preference, tail) < power]
+        if not len(less):
+            break
+        many = int(less[-1]) + 1
     return many
 
 
@@ -318,8 +322,15 @@ def _power(n: int, preference: float, ties: float, tail: float) -> float:
 
     first, last = binom.ppf([1e-9, 1 - 1e-9], n, 1 - ties)
     decided = np.unique(np.linspace(first, last, 4001).astype(np.int64))
+    chance = binom.pmf(decided, n, 1 - ties)
+    return float(chance @ _seen(decided, preference / (1 - ties), tail) / chance.sum())
+
+
+def _seen(decided: Ints, preference: float, tail: float) -> Floats:
+    """`_power` of so many sessions of which none is a tie, ``float64 [numbers]``."""
+    from scipy.stats import binom
+
     losses = binom.ppf(tail, decided, 0.5)
     losses -= binom.cdf(losses, decided, 0.5) > tail
-    chance = binom.pmf(decided, n, 1 - ties)
-    seen = binom.cdf(losses, decided, (1 - preference / (1 - ties)) / 2)
-    return float(chance @ seen / chance.sum())
+    seen: Floats = binom.cdf(losses, decided, (1 - preference) / 2)
+    return seen

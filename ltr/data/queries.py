@@ -245,7 +245,7 @@ def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
         with np.errstate(over="raise"):
             return np.ascontiguousarray(array, np.float32)
     except FloatingPointError:
-        exact = array.astype(np.float64)
+        exact = array if array.dtype.kind == "f" else array.astype(np.float64)
         place = np.argwhere(np.isfinite(exact) & (np.abs(exact) > np.finfo(np.float32).max))[0].tolist()
         raise FarValueError(f"{name}: {exact[tuple(place)]:g} at {place}; features are float32 numbers, up to 3.4e38") from None
 

@@ -363,7 +363,7 @@ class RunConfig(Strict):
     @property
     def training_digest(self) -> str:
         """`digest` without the run's name and what is asked of models that are trained: equal for runs that train and choose alike."""
-        asked = ("name", "measures", "workers", "parts", *EVIDENCE)
+        asked = ("name", "measures", "workers", "parts", "plot_by", "expect", *EVIDENCE)
         written = {key: value for key, value in self.resolved().items() if key not in asked}
         return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 

@@ -128,19 +128,23 @@ class Refit(Evidence):
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 
     def _require_choice(self, run: Gathering, names: Sequence[str]) -> None:
-        """Whether the run `of` chose the same: a search within a time finds more where what it had noted of it is gone."""
-        if self.of is None:
+        """Whether the run `of` chose the same: a search within a time may come to another draw where what it had noted of it is gone, or the
+        code is another one."""
+        if self.of is None or run.config.budget is None:
             return
-        from tasks.tracking.runs import chosen_labels, find_run
+        from tasks.tracking.runs import chosen_cells, find_run, key_of
 
-        before = chosen_labels(find_run(self.of))
-        for name in names:
-            now = [trained.cell.label for trained in run.chosen if trained.ranker == name]
-            if before.get(name, now) != now:
-                raise DataError(
-                    f"refit: {', '.join(now)} would be chosen now, and run {self.of[:8]} chose {', '.join(before[name])}: its search had a "
-                    "time, and what was noted of it is gone; give the settings as they are"
-                )
+        before = chosen_cells(find_run(self.of))
+        for name in (name for name in names if name in run.config.searched and name in before):
+            now = [trained for trained in run.chosen if trained.ranker == name]
+            for then, own in zip(before[name], now, strict=True):
+                settings = {path: str(value) for path, value in own.cell.section.items() if path in then.params}
+                other = [path for path, value in settings.items() if then.params[path] != value]
+                if key_of(then) != own.result.key and other:
+                    raise DataError(
+                        f"refit: {name} has {other[0]} {settings[other[0]]} now, and run {self.of[:8]} chose {then.params[other[0]]}: its search "
+                        "had a time, and what was noted of it is gone or of another version; give the settings as they are"
+                    )
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
         own = [trained for trained in run.cells if trained.ranker == ranker]

@@ -92,11 +92,11 @@ def _chosen(reference: str, run: Tracked, ranker: str) -> tuple[str, list[str]]:
     return ranker, chosen[ranker]
 
 
-def chosen_labels(run: Tracked) -> dict[str, list[str]]:
-    """What a run chose: of each ranker the names of its cells, fold by fold; only rankers all of whose cells are still in MLflow."""
-    names = {cell.tags[CELL_KEY]: cell.name for cell in run.children() if CELL_KEY in cell.tags}
+def chosen_cells(run: Tracked) -> dict[str, list[Tracked]]:
+    """What a run chose: of each ranker its cells, fold by fold; only rankers all of whose cells are still in MLflow."""
+    cells = {key_of(cell): cell for cell in run.children() if CELL_KEY in cell.tags}
     chosen: dict[str, list[str]] = json.loads(run.noted(CHOSEN) or "{}")
-    return {ranker: [names[key] for key in keys] for ranker, keys in chosen.items() if set(keys) <= set(names)}
+    return {ranker: [cells[key] for key in keys] for ranker, keys in chosen.items() if set(keys) <= set(cells)}
 
 
 def find_values(reference: str) -> Stored:

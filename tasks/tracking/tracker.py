@@ -113,10 +113,10 @@ def _opened(artifacts: str | None) -> tuple[MlflowClient, str]:
     client = MlflowClient(tracking_uri())
     found = client.get_experiment_by_name(EXPERIMENT)
     if found and found.lifecycle_stage == "deleted":
-        number = found.experiment_id
+        number, address = found.experiment_id, masked(tracking_uri())
         raise TrackingError(
-            f"the experiment {EXPERIMENT!r} was deleted in MLflow: restore it (mlflow experiments restore -x {number}), or delete it for good "
-            f"(mlflow gc --experiment-ids {number})"
+            f"the experiment {EXPERIMENT!r} was deleted in MLflow: restore it (MLFLOW_TRACKING_URI={address} mlflow experiments restore "
+            f"-x {number}), or delete it for good with its runs (mlflow gc --experiment-ids {number}, with the store's address)"
         )
     if found:
         for key in _KIND.keys() - found.tags.keys():

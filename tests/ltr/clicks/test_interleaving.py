@@ -178,6 +178,7 @@ def test_what_plans_grow_with():
     assert sessions_needed(0.5, ties=0.5) < 20
     assert sessions_needed(1.0, ties=0.0) == 6, "2 / 2⁶ is the first below .05"
     assert sessions_needed(0.2, ties=0.0) == 210, "of 203 the power is .801, of 209 .798"
+    assert sessions_needed(0.002, ties=0.0) == 1_963_688, "in a wink, too"
     assert sessions_needed(0.001) == pytest.approx(0.5 * 2.8016**2 / 0.001**2, rel=0.01)
 
 

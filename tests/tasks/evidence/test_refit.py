@@ -1,6 +1,5 @@
 """What is trained on all data: settings, iterations, queries; what cannot be is refused. Whole runs are in tests/flows."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ from tasks.evidence.refit import Refit, all_queries, best_point, on_every_fold, 
 from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
+from tasks.tracking.tracker import CELL_KEY
 from tests.conftest import make_queries
 
 
@@ -159,15 +159,24 @@ def test_all_queries_of_a_fold_once(workplace):
     assert all_queries.fn(Fold(*names)) == all_queries.fn(Fold(*names))
 
 
-def test_what_a_run_did_not_choose_is_not_refitted_in_its_name(monkeypatch):
-    """A search within a time finds more where what it had noted of it is gone."""
-    run = SimpleNamespace(chosen=[trained(0.1, 0, 0.4), trained(0.1, 1, 0.4)])
+def test_what_a_search_did_not_choose_is_not_refitted_in_its_name(monkeypatch):
+    """One within a time finds more where what it had noted of it is gone. Names say nothing: two of one ranker are one cell."""
+    cells = {"a": trained(0.1, 0, 0.4), "b": trained(0.1, 1, 0.4)}
+    config = SimpleNamespace(budget=6.0, searched=["trees"])
+    run = SimpleNamespace(chosen=list(cells.values()), config=config)
     monkeypatch.setattr("tasks.tracking.runs.find_run", lambda of: of)
-    for before, told in (
-        ({"trees": ["x", "x"]}, None),
-        ({}, None),
-        ({"trees": ["x", "trial 2"]}, "refit: x, x would be chosen now, and run 1234abcd chose x, trial 2: its search had a time"),
+
+    def child(key, **params):
+        return SimpleNamespace(tags={CELL_KEY: key}, params={"ranker": "other name", **params})
+
+    same = [child("0.1-0", learning_rate="9"), child("another version's", learning_rate="0.1", kind="lambdamart")]
+    other = [same[0], child("x", learning_rate="0.2", kind="lambdamart")]
+    monkeypatch.setattr("tasks.tracking.runs.chosen_cells", lambda run: {"trees": same})
+    Refit(of="1234abcd")._require_choice(run, ["trees"])
+    monkeypatch.setattr("tasks.tracking.runs.chosen_cells", lambda run: {"trees": other})
+    with pytest.raises(
+        DataError, match=r"refit: trees has learning_rate 0\.1 now, and run 1234abcd chose 0\.2: its search had a time"
     ):
-        monkeypatch.setattr("tasks.tracking.runs.chosen_labels", lambda run, before=before: before)
-        with nullcontext() if told is None else pytest.raises(DataError, match=told):
-            Refit(of="1234abcd")._require_choice(run, ["trees"])
+        Refit(of="1234abcd")._require_choice(run, ["trees"])
+    for free in (SimpleNamespace(budget=None, searched=["trees"]), SimpleNamespace(budget=6.0, searched=[])):
+        Refit(of="1234abcd")._require_choice(SimpleNamespace(chosen=run.chosen, config=free), ["trees"])

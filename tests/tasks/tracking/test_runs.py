@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.records import DataError
-from tasks.tracking.runs import _values, chosen_labels, find_run, find_values
+from tasks.tracking.runs import _values, chosen_cells, find_run, find_values
 from tasks.tracking.tracker import CELL_KEY, Tracker
 
 
@@ -30,8 +30,8 @@ def test_values_of_a_deleted_cell_that_are_kept_nowhere_else_are_told(workplace)
         _values("abc:t", run.children(), "key")
 
 
-def test_the_names_of_what_a_run_chose_are_those_of_its_cells(workplace):
+def test_what_a_run_chose_are_its_cells_also_where_two_rankers_are_one(workplace):
     cells = [SimpleNamespace(name=f"trees · {k}", tags={CELL_KEY: f"k{k}"}) for k in range(3)]
-    noted = json.dumps({"trees": ["k0", "k2"], "gone": ["k1", "k9"]})
+    noted = json.dumps({"trees": ["k0", "k2"], "same": ["k0", "k2"], "gone": ["k1", "k9"]})
     run = SimpleNamespace(children=lambda: cells, noted=lambda tag: noted)
-    assert chosen_labels(run) == {"trees": ["trees · 0", "trees · 2"]}
+    assert chosen_cells(run) == {"trees": [cells[0], cells[2]], "same": [cells[0], cells[2]]}

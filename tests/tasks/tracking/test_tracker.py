@@ -1,7 +1,11 @@
 """MLflow: found again, never twice, never left running."""
 
 import json
+import os
+import re
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -119,12 +123,13 @@ def test_a_cell_whose_model_was_deleted_is_told_and_made_anew(cell, tmp_path):
 def test_a_deleted_experiment_is_told_with_the_ways_out(workplace):
     tracker = Tracker("x", "key")
     tracker.client.delete_experiment(tracker.experiment_id)
-    number = tracker.experiment_id
     with pytest.raises(
-        TrackingError, match=rf"'lambdaflow' was deleted in MLflow: restore it \(mlflow experiments restore -x {number}\)"
-    ):
+        TrackingError, match=r"'lambdaflow' was deleted in MLflow: restore it \(MLFLOW_TRACKING_URI=(\S+) mlflow (.*)\), or"
+    ) as told:
         Tracker("x", "key")
-    tracker.client.restore_experiment(number)
+    address, command = re.search(r"\(MLFLOW_TRACKING_URI=(\S+) mlflow ([^)]*)\)", str(told.value)).groups()
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": address}
+    subprocess.run([sys.executable, "-m", "mlflow", *command.split()], env=environment, check=True, capture_output=True)
     assert Tracker("x", "key").run_id == tracker.run_id
 
 
