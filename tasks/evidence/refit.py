@@ -69,9 +69,9 @@ class Refitted(Found):
 
 
 class Refit(Evidence):
-    """Trains the chosen settings of `rankers`, by default of the best one on all validation queries (a run with stacks names its best by half of them), on all data: training, validation and test
-    queries together. ``refit: true`` asks for that; with a `name` the model becomes a version in MLflow's registry. `of` is the run whose
-    choice it is: on other data than that run's nothing is trained.
+    """Trains the chosen settings of `rankers`, by default of the best one on all validation queries (a run with stacks names its best by half
+    of them), on all data: training, validation and test queries together. ``refit: true`` asks for that; with a `name` the model becomes a
+    version in MLflow's registry. `of` is the run whose choice it is: on other data than that run's nothing is trained.
     """
 
     key: ClassVar[str] = "refit"

@@ -59,18 +59,31 @@ def expectation(trees, x, known):
     return sum(below(tree, 0) for tree in range(trees.n_trees))
 
 
-def test_values_are_those_of_the_definition():
-    model, features = fitted(n_leaves=12)
-    n = features.shape[1]
-    places = np.abs(np.round(3 * features))
+def fitted_to_categories():
+    places = np.abs(np.round(3 * make_queries(60, seed=3).features))
     by_category = ltr.LambdaMART(
         n_trees=3, n_leaves=9, min_docs_in_leaf=3, stop_on=None, categorical=["f1", "f3"], cat_l2=0.1, cat_smooth=0.1
     )
-    of_categories = by_category.fit(replace(make_queries(60, seed=3), features=places)).trees
-    assert len(of_categories.codes)
+    model = by_category.fit(replace(make_queries(60, seed=3), features=places))
+    assert len(model.trees.codes)
+    return model, places
+
+
+def test_a_category_that_is_no_whole_number_is_refused_as_in_scores():
+    model, places = fitted_to_categories()
+    wrong = places[:2].copy()
+    wrong[1, [0, 2]] = 3.5
+    for read in (model.predict, model.explain):
+        with pytest.raises(ValueError, match=r"feature [13] of row 1 is categorical and has the value 3\.5"):
+            read(wrong)
+
+
+def test_values_are_those_of_the_definition():
+    model, features = fitted(n_leaves=12)
+    by_category, places = fitted_to_categories()
     for trees, rows in (
         (model.trees, features[:6]),
-        (of_categories, places[:6]),
+        (by_category.trees, places[:6]),
         (STUMPS, np.array([[1, 0.5], [3, np.nan], [np.nan, 1]], np.float32)),
     ):
         n = rows.shape[1]

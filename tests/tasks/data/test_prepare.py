@@ -47,6 +47,14 @@ def test_queries_that_conflicts_leave_empty_are_counted():
     assert (kept.n_queries, dropped) == (1, (2, 1))
 
 
+def test_cleaning_by_a_threshold_of_0_keeps_queries_without_a_label_above_it(workplace):
+    """`binarise: 0` was taken for none, and cleaning went by 1."""
+    queries = Queries(np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([0.0, 0, 2, 0]), np.array([0, 2, 4]))
+    for binarise, kept in ((0, 2), (1, 1), (None, 1)):
+        noted = prepare.fn(keep_queries(queries), Data(**FILES, clean=True, binarise=binarise))
+        assert open_queries(noted.data).n_queries == kept
+
+
 def test_binary_labels_are_a_source(workplace):
     queries = make_queries(10, clicks=False)
     noted = prepare.fn(keep_queries(queries), Data(**FILES, binarise=2))
