@@ -58,6 +58,11 @@ def is_gone(who: str) -> bool:
     return True
 
 
+def is_elsewhere(who: str) -> bool:
+    """Whether an owner has another folder, from which nobody here can tell how it is."""
+    return bool(who) and not (_folder() / who).is_file() and not is_gone(who)
+
+
 def gone() -> list[Path]:
     """Files of the owners in this folder that have ended."""
     return [file for file in _folder().glob("*") if is_gone(file.name)]

@@ -23,6 +23,7 @@ import tasks.evidence  # noqa: F401  (registers the kinds of evidence, which are
 from flows.access import require_allowed
 from flows.errors import tell
 from flows.leftovers import clear, signed
+from flows.owners import is_elsewhere
 from flows.progress import LEVELS, Steps, steps
 from flows.runners import require_workers
 from flows.sweep import choose, sweep
@@ -153,7 +154,7 @@ def tracked(under_way: Run, data: Ready) -> Iterator[Tracker]:
     """The run in MLflow, described; whatever happens inside, it does not stay RUNNING."""
     config = under_way.config
     run_key = digest_of([config.digest, [fold.roles for fold in data.folds], core_digest()])
-    tracker = Tracker(config.name, run_key, under_way.fresh, under_way.owner)
+    tracker = Tracker(config.name, run_key, under_way.fresh, under_way.owner, is_elsewhere)
     with tracker.running():
         tracker.describe(*describe_run(config, data.folds))
         yield tracker

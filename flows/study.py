@@ -9,7 +9,7 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 import ltr
-from flows.owners import owner
+from flows.owners import is_elsewhere, owner
 from flows.pipeline import run
 from flows.runners import runner_of
 from tasks.config.run_config import StudyConfig
@@ -68,7 +68,7 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
         {label: own for label, own in values.items() if own}, [ltr.Measure.of(m).key for m in measures], config.baselines
     )
     run_key = digest_of([each.digest for each in config.runs.values()] + [core_digest()])
-    tracker = Tracker(config.name, run_key, fresh, owner())
+    tracker = Tracker(config.name, run_key, fresh, owner(), is_elsewhere)
     with tracker.running():
         page = write_study(table, config.name, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
         if not tracker.was_finished:

@@ -28,6 +28,9 @@ METHODS = ("team-draft", "balanced", "probabilistic")
 """Ways to interleave."""
 STEEPNESS = 3.0
 """Of the softmax over ranks."""
+_ROUNDING = 1e-12
+_SMOOTH = 50
+"""Sessions that are ties, of which power is no saw any more: how many are decided differs by more than a tooth."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ class Sessions:
         rank: ``int64 [results, rankers]``, where each ranker had it, from 1; 0 where it did not have it. Without columns where only teams
             are known.
         n_rankers: how many there are.
+        length: ``int64 [results, rankers]``, how many documents each ranker's list had on that page, where that is known. Without it all are
+            taken to be long, or equally long.
     """
 
     session: Ints
@@ -124,6 +129,7 @@ class Sessions:
     team: Ints
     rank: Ints
     n_rankers: int
+    length: Ints | None = None
 
 
 def credits(sessions: Sessions, method: str) -> Floats:
@@ -161,11 +167,11 @@ def _balanced_credits(sessions: Sessions, n: int) -> Floats:
 
 def _chances(sessions: Sessions) -> Floats:
     """How likely each result was drawn from each ranker, ``float64 [results, rankers]``, given what stood above it: documents that a
-    ranker had above it and that were shown already are gone from its softmax. All rank the same documents, so that what their softmaxes are
-    divided by is the same for each."""
+    ranker had above it and that were shown already are gone from its softmax, which is divided by its sum over what is left of the list."""
     starts = np.flatnonzero(np.diff(sessions.session, prepend=-1))
     sizes = np.diff(np.append(starts, len(sessions.session)))
     weight = np.zeros(sessions.rank.shape)
+    whole = np.cumsum(np.arange(1, 2 + (0 if sessions.length is None else int(sessions.length.max()))) ** -STEEPNESS)
     for size in np.unique(sizes):
         rows = (starts[sizes == size][:, None] + np.arange(size)).astype(np.int64)
         rank = sessions.rank[rows]
@@ -174,6 +180,8 @@ def _chances(sessions: Sessions) -> Floats:
             gone = ((above > 0) & (above < here[:, None])).sum(axis=1)
             left = np.where(here > 0, here - gone, 1)
             weight[rows[:, at]] = np.where(here > 0, left**-STEEPNESS, 0.0)
+            if sessions.length is not None:
+                weight[rows[:, at]] /= whole[np.maximum(sessions.length[rows[:, at]] - (above > 0).sum(axis=1), 1) - 1]
     total = weight.sum(axis=1, keepdims=True)
     chances: Floats = weight / np.where(total > 0, total, 1.0)
     return chances
@@ -264,12 +272,18 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
     for (a, b), own in zip(combinations(range(rankers), 2), preference.T, strict=True):
         wins, losses = int((own > 0).sum()), int((own < 0).sum())
         mean, (error, independent) = float(own.mean()), mean_error(own, whose)
-        width = float(stats.t.ppf(0.5 + level / 2, independent - 1)) * error
-        if error > 0 and (independent < n or not np.isin(own, (-1, 0, 1)).all()):
-            p = float(2 * stats.t.sf(abs(mean) / error, independent - 1))
+        if error <= _ROUNDING * abs(mean):  # all people alike: of the ways to turn their preferences round, two are as far from 0
+            seen = (
+                (0.5 - level / 2) ** (1 / independent) if mean else 1.0
+            )  # the share that is alike, at least (Clopper and Pearson 1934)
+            low, high = seen * mean - (1 - seen), seen * mean + (1 - seen)
+            p = 0.5 ** (independent - 1) if mean else 1.0
         else:
-            p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
-        found.append((a, b, wins, losses, n - wins - losses, mean, error, mean - width, mean + width, p))
+            width = float(stats.t.ppf(0.5 + level / 2, independent - 1)) * error
+            low, high = mean - width, mean + width
+            exact = independent == n and np.isin(own, (-1, 0, 1)).all()
+            p = float(stats.binomtest(wins, wins + losses).pvalue if exact else 2 * stats.t.sf(abs(mean) / error, independent - 1))
+        found.append((a, b, wins, losses, n - wins - losses, mean, error, low, high, p))
     by_p = sorted(range(len(found)), key=lambda j: found[j][-1])
     holm, largest = [1.0] * len(found), 0.0
     for place, j in enumerate(by_p):
@@ -279,8 +293,8 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
 
 
 def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, level: float = 0.95, rankers: int = 2) -> int:
-    """How many sessions it takes for the exact sign test to tell two rankers apart, these or more: without ties its power is a saw, as whole
-    numbers of losses are allowed.
+    """How many sessions it takes for the exact sign test to tell two rankers apart, these or more: with few ties or none its power is a saw,
+    as whole numbers of losses are allowed.
 
     Args:
         preference: the mean preference to be seen, wins less losses over all sessions, ties among them: between 0 and 1 − `ties`.
@@ -306,13 +320,17 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
     while many - few > 1:
         between = (few + many) // 2
         few, many = (few, between) if _power(between, preference, ties, tail) >= power else (between, many)
-    while ties == 0:
+    while True:
         more = np.arange(many + 1, many + 2 * isqrt(many))
-        less = more[_seen(more, preference, tail) < power]
+        if ties == 0:
+            less = more[_seen(more, preference, tail) < power]
+        elif ties * many < _SMOOTH:
+            less = more[[_power(int(n), preference, ties, tail) < power for n in more]]
+        else:
+            return many
         if not len(less):
-            break
+            return many
         many = int(less[-1]) + 1
-    return many
 
 
 def _power(n: int, preference: float, ties: float, tail: float) -> float:

@@ -205,7 +205,10 @@ def _count(
                 index += place * _digit(text[k])
                 place *= 10
                 k -= 1
-            if place > 1:
+            token = colon
+            while token > begin and not _blank(text[token - 1]):
+                token -= 1
+            if place > 1 and text[token] != 113:  # of `qid:`, which may hold colons itself
                 widths[piece] = max(widths[piece], index - first_feature + 1)
             begin = _skip_blanks(text, begin, at)
             if begin < at:

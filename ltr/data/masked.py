@@ -15,5 +15,12 @@ def unmasked(values: Any) -> Any:
     return values
 
 
-_NULLABLE = {"boolean", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
-"""Pandas' types of numbers that may be missing, in small letters."""
+_WHOLE = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_NULLABLE = {
+    "boolean",
+    *_WHOLE,
+    "float32",
+    "float64",
+    *(f"{name}[pyarrow]" for name in ("bool", *_WHOLE, "halffloat", "float", "double")),
+}
+"""Pandas' types of numbers that may be missing, in small letters, its own and those of Arrow."""

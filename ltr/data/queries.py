@@ -42,7 +42,7 @@ LEFT_OUT: Any = None
 """Default of an array that is computed where the caller gives none: on an instance it is never None."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Queries(Named):
     """Queries with their documents.
 
@@ -129,10 +129,8 @@ class Queries(Named):
         if self.document_weights is not None:
             put("document_weights", _numbers("document_weights", self.document_weights, np.float64))
             given = self.document_weights
-            if given.shape != (n_documents,) or not (is_weight(given) | (given == 0)).all() or not given.any():
-                raise ValueError(
-                    f"document_weights: one number, 0 or {WEIGHTS}, for each of the {n_documents} documents, and not all 0"
-                )
+            if given.shape != (n_documents,) or not (is_weight(given) | (given == 0)).all():
+                raise ValueError(f"document_weights: one number, 0 or {WEIGHTS}, for each of the {n_documents} documents")
         if self.keys is None:
             put("keys", _keys_of(self))
         if len(self.keys) != self.n_queries:
@@ -239,8 +237,10 @@ def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
 
     Raises:
         FarValueError: for a number beyond 3.4e38, which would be infinite.
-        TypeError, ValueError: for what are no numbers.
+        TypeError, ValueError, OverflowError: for what are no numbers, text of numbers included.
     """
+    if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)):
+        raise TypeError(f"{name}: {array.dtype} is no type of numbers")
     try:
         with np.errstate(over="raise"):
             return np.ascontiguousarray(array, np.float32)
@@ -306,16 +306,19 @@ def _keys_of(queries: Queries) -> NDArray[np.uint64]:
 
 
 def _label_digests(queries: Queries) -> NDArray[np.uint64]:
-    """64-bit digest of each document's labels of all sources, and of its weight."""
-    left = np.column_stack(
+    """64-bit digest of each document's labels of all sources, and of its weight: of them alone, whatever other documents have."""
+    held = np.column_stack(
         [queries.labels, *(queries.sources[name] for name in sorted(queries.sources))]
         + ([queries.document_weights] if queries.document_weights is not None else [])
     )
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts = [left.astype(np.float32)]
-        while np.nan_to_num(left := left - parts[-1]).any():
-            parts.append(left.astype(np.float32))
-    return row_digests(np.column_stack(parts))
+    with np.errstate(over="ignore"):
+        rounded = held.astype(np.float32)
+    digests = row_digests(rounded)
+    finer = np.flatnonzero(((rounded != held) & ~np.isnan(held)).any(axis=1))
+    for values in (held[finer] + 0.0).T:
+        bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
+        digests[finer] = mix(digests[finer] * _MULTIPLIER + bits)
+    return digests
 
 
 def row_digests(features: NDArray[np.float32]) -> NDArray[np.uint64]:

@@ -40,8 +40,9 @@ def sparse_features(given: object) -> SparseFeatures:
         raise ValueError(f"features: {rows.shape[1]:,} columns; 2,147,483,647 at most")
     if rows.has_canonical_format and rows.dtype == np.float32 and rows.data.all():
         return rows
-    rows = rows.astype(np.float32) if rows.dtype != np.float32 else rows.copy()
-    rows.sum_duplicates()
+    rows = rows.copy()
+    rows.sum_duplicates()  # as they were given: 1e8 + 1 − 1e8 is 0 in float32
+    rows = rows.astype(np.float32, copy=False)
     rows.eliminate_zeros()
     return rows
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_type_hints
 
+import numpy as np
+
 from ltr.data.named import Named
 
 LARGEST_LABEL = 1000
@@ -45,6 +47,9 @@ class Conventions(Named):
                 raise ValueError(f"conventions: {name} {getattr(self, name)!r} is not one of {', '.join(known)}")
         for name in ("threshold", "max_label"):
             value = getattr(self, name)
+            if isinstance(value, np.generic):
+                value = value.item()
+                object.__setattr__(self, name, value)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_LABEL:
                 raise ValueError(f"conventions: {name} {value!r} is no label, a number from 0 to {LARGEST_LABEL:,}")
 

@@ -9,6 +9,9 @@ import numpy as np
 from ltr.kernels.kernel import Floats
 from ltr.metrics.conventions import LARGEST_LABEL, Conventions
 
+_LARGEST_GAIN = 1e300
+"""Beyond, the sum over a query may be no number."""
+
 
 def graded(labels: Floats, conventions: Conventions) -> Floats:
     """2^label − 1, or the label itself with ``gain="linear"``; ``labels float64 [documents]``, none missing.
@@ -20,6 +23,8 @@ def graded(labels: Floats, conventions: Conventions) -> Floats:
         raise ValueError(
             f"label {labels.max():g}: gains of 2^label - 1 take labels up to {LARGEST_LABEL:,}; take the convention gain: linear"
         )
+    if labels.max(initial=0.0) > _LARGEST_GAIN:
+        raise ValueError(f"label {labels.max():g}: gains up to {_LARGEST_GAIN:g} can be summed")
     return np.exp2(labels) - 1.0 if conventions.gain == "exp2" else labels
 
 
@@ -57,7 +62,8 @@ def stop_probability(labels: Floats, conventions: Conventions) -> Floats:
     """
     if labels.max(initial=0.0) > conventions.max_label:
         raise ValueError(f"ERR: label {labels.max():g} is above max_label {conventions.max_label:g}, the top of the label scale")
-    return (np.exp2(labels) - 1.0) / float(np.exp2(conventions.max_label))
+    # Of scales of 54 and more the top would round to 1, after which nobody reads on and no λ could be told.
+    return np.minimum((np.exp2(labels) - 1.0) / float(np.exp2(conventions.max_label)), np.nextafter(1.0, 0.0))
 
 
 def ranks_to(longest: int) -> Floats:

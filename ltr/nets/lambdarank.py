@@ -150,8 +150,8 @@ class LambdaRank(Ranker):
     }  # fmt: skip
     weights: Weights | None = learned(None)
     scaling: Floats | None = learned(None)
-    states: Mapping[int, State] = field(default_factory=dict, repr=False, compare=False, metadata={"learned": True})
-    pairs: tuple[tuple[int, list[Ledger]], ...] = learned((), compare=False)
+    states: Mapping[int, State] = field(default_factory=dict, repr=False, metadata={"learned": True})
+    pairs: tuple[tuple[int, list[Ledger]], ...] = learned(())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
@@ -207,6 +207,11 @@ class LambdaRank(Ranker):
         valid = canonical(valid) if valid is not None else queries
         scaling = _scaling(queries.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
+        far = np.flatnonzero(np.isinf(valid_features).any(axis=0))
+        if len(far):
+            raise ValueError(
+                f"LambdaRank: feature {queries.names[far[0]]!r} of the validation queries is infinite, or too far from those of the training queries"
+            )
         state = self._start(queries.n_features, start)
         objective = self._objective(queries, preferences, state)
         ranks = objective if isinstance(objective, Debiased) else None
@@ -266,7 +271,9 @@ class LambdaRank(Ranker):
             weights=state.best,
             scaling=scaling,
             names=queries.names,
-            curve=Curve(iteration.astype(np.int64), train_values, valid_values),
+            curve=Curve(
+                iteration.astype(np.int64), train_values, np.full_like(train_values, np.nan) if valid is queries else valid_values
+            ),
             remarks=remarks,
             states={**states, state.epoch: state},
             pairs=tuple(pairs),
@@ -562,6 +569,7 @@ def _scaling(features: Floats32) -> Floats:
 
 
 def _standardised(features: Floats32, scaling: Floats) -> Floats32:
-    array: Floats32 = ((features - scaling[0]) / scaling[1]).astype(np.float32)
+    with np.errstate(over="ignore"):  # what is so far from all training queries is infinite
+        array: Floats32 = ((features - scaling[0]) / scaling[1]).astype(np.float32)
     np.nan_to_num(array, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
     return array

@@ -82,12 +82,14 @@ def random_weights(n_features: int, hidden: int, rng: np.random.Generator, size:
 
 @njit(cache=True, fastmath=_SUMS)
 def _dots(features: Floats32, inner: Floats32, bias: Floats, out: Floats) -> None:
-    """out[h, d] = inner[h] · features[d] + bias[h] in float32, four documents at a time."""
+    """out[h, d] = inner[h] · features[d] + bias[h] in float32, four documents at a time. Where fewer are left the last one fills their places:
+    every document's products are added in one order, so that equal documents have equal scores wherever they stand."""
     n, n_features = features.shape
     for h in range(len(bias)):
         weights = inner[h]
-        for d in range(0, n - 3, 4):
-            x0, x1, x2, x3 = features[d], features[d + 1], features[d + 2], features[d + 3]
+        for d in range(0, n, 4):
+            d1, d2, d3 = min(d + 1, n - 1), min(d + 2, n - 1), min(d + 3, n - 1)
+            x0, x1, x2, x3 = features[d], features[d1], features[d2], features[d3]
             a = b = c = e = np.float32(0)
             for f in range(np.uint64(n_features)):
                 w = weights[f]
@@ -95,12 +97,7 @@ def _dots(features: Floats32, inner: Floats32, bias: Floats, out: Floats) -> Non
                 b += w * x1[f]
                 c += w * x2[f]
                 e += w * x3[f]
-            out[h, d], out[h, d + 1], out[h, d + 2], out[h, d + 3] = a + bias[h], b + bias[h], c + bias[h], e + bias[h]
-        for d in range(n - n % 4, n):
-            x0, a = features[d], np.float32(0)
-            for f in range(np.uint64(n_features)):
-                a += weights[f] * x0[f]
-            out[h, d] = a + bias[h]
+            out[h, d], out[h, d1], out[h, d2], out[h, d3] = a + bias[h], b + bias[h], c + bias[h], e + bias[h]
 
 
 @njit(cache=True)

@@ -43,8 +43,8 @@ class Average(Ranker):
     copies: int = 1
     query_share: float = 1.0
     seed: int = 1
-    members: tuple[Ranker, ...] = learned((), compare=False)
-    deviations: Floats | None = learned(None, compare=False)
+    members: tuple[Ranker, ...] = learned(())
+    deviations: Floats | None = learned(None)
     spans: ClassVar[Mapping[str, Span]] = {"copies": whole(1, 10_000), "query_share": SHARE, "seed": SEED}
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
-from ltr.data.queries import FarValueError, Queries, as_float32, in_order
+from ltr.data.queries import WEIGHTS, FarValueError, Queries, as_float32, in_order
 from ltr.data.sparse import SparseFeatures, is_sparse, sparse_features
 from ltr.kernels.kernel import Array, Bools, Floats, Floats32
 from ltr.metrics.conventions import Conventions
@@ -76,9 +76,9 @@ Features = ArrayLike | Frame
 _Value = TypeVar("_Value")
 
 
-def learned(default: _Value, compare: bool = True) -> _Value:
-    """A field that `Ranker.fit` sets: not a parameter, and in no configuration. With `compare=False` equality ignores it."""
-    return field(default=default, repr=False, compare=compare, metadata={"learned": True})
+def learned(default: _Value) -> _Value:
+    """A field that `Ranker.fit` sets: not a parameter, and in no configuration."""
+    return field(default=default, repr=False, metadata={"learned": True})
 
 
 def parameters_of(ranker: type[Ranker] | Ranker) -> list[str]:
@@ -140,13 +140,15 @@ class Ranker(Named, ABC):
     spans: ClassVar[Mapping[str, Span]] = {}
     conventions: Conventions = Conventions()
     names: tuple[str, ...] = learned(())
-    curve: Curve | None = learned(None, compare=False)
-    remarks: tuple[str, ...] = learned((), compare=False)
+    curve: Curve | None = learned(None)
+    remarks: tuple[str, ...] = learned(())
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
-        if "__repr__" not in vars(cls):
-            cls.__repr__ = Ranker.__repr__  # type: ignore[method-assign]  # or `dataclass` would write a longer one
+        # Or `dataclass` would write its own: a longer line, and comparisons of arrays.
+        for name in ("__repr__", "__eq__", "__hash__"):
+            if name not in vars(cls):
+                setattr(cls, name, getattr(Ranker, name))
 
     def __post_init__(self) -> None:
         check_parameters(self, self.spans)
@@ -162,6 +164,16 @@ class Ranker(Named, ABC):
         ]
         fitted = f" fitted on {len(self.names)} features" if self.names else ""
         return f"{type(self).__name__}({', '.join(told)}){fitted}"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one kind and have the same parameters, features and digest."""
+        if type(self) is not type(other) or not isinstance(other, Ranker):
+            return NotImplemented
+        alike = self.names == other.names and all(getattr(self, name) == getattr(other, name) for name in parameters_of(self))
+        return alike and (not self.names or self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.names, self.digest if self.names else repr(self)))
 
     @abstractmethod
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
@@ -501,26 +513,40 @@ def checked_features(features: Features, names: tuple[str, ...]) -> Floats32:
             )
         dense: Floats32 = rows.toarray()
         return dense
-    columns = getattr(features, "columns", None)
-    if columns is not None:
-        missing = [name for name in names if name not in list(columns)]
-        if missing:
+    if columns := columns_of(features):
+        if missing := [name for name in names if name not in columns]:
             raise ValueError(f"features missing in the data: {_few(missing)}")
-        require_distinct(list(columns), "features")
         features = _numbers(cast(Frame, features)[list(names)], names)
     try:
-        given = np.asarray(unmasked(features))
-        if given.dtype.kind not in "biufO":
-            raise TypeError
-        array = as_float32(given, "features")
+        array = as_float32(np.asarray(unmasked(features)), "features")
     except FarValueError:
         raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         meant = "; of ltr.Queries, give their features" if isinstance(features, Queries) else ""
         raise ValueError(f"features: {_named(features)}; expected numbers [documents, {len(names)}]{meant}") from None
     if array.ndim != 2 or array.shape[1] != len(names):
         raise ValueError(f"features have shape {array.shape}; the model was fitted on {len(names)} features")
     return array
+
+
+def columns_of(X: Features) -> list[str]:
+    """Columns of a frame; none of an array, or of a frame whose columns are numbered.
+
+    Raises:
+        ValueError: for a lazy frame or an Arrow table, for two columns of one name, and where some are named by text and others are not.
+    """
+    if hasattr(X, "collect") and not hasattr(X, "__len__"):
+        raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
+    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
+        raise ValueError(f"X: a {type(X).__name__} of Arrow; give polars.from_arrow(X), or its to_pandas()")
+    columns = list(getattr(X, "columns", ()))
+    require_distinct(columns, "X")
+    if 0 < (text := sum(isinstance(name, str) for name in columns)) < len(columns):
+        other = next(name for name in columns if not isinstance(name, str))
+        raise ValueError(
+            f"X: {text} of {len(columns)} columns are named by text, and one is {other!r}; give all of them names of text"
+        )
+    return columns if all(isinstance(name, str) for name in columns) else []
 
 
 def require_distinct(columns: list[str], what: str) -> None:
@@ -545,7 +571,7 @@ def _numbers(frame: Frame, names: tuple[str, ...]) -> Floats32:
             columns = [unmasked(frame[name]) for name in names]
             text = [name for name, column in zip(names, columns, strict=True) if not _is_numeric(column)]
             if not text:
-                return np.column_stack(columns).astype(np.float32)
+                return np.column_stack([as_float32(np.asarray(column), name) for name, column in zip(names, columns, strict=True)])
     raise ValueError(
         f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
     )
@@ -553,8 +579,10 @@ def _numbers(frame: Frame, names: tuple[str, ...]) -> Floats32:
 
 def _is_numeric(column: object) -> bool:
     try:
-        np.asarray(column, np.float32)
-    except (TypeError, ValueError):
+        as_float32(np.asarray(column), "")
+    except FarValueError:
+        return True
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
@@ -609,6 +637,10 @@ def check_data(ranker: Ranker, queries: Queries, valid: Queries | None) -> None:
                 f"{type(ranker).__name__}.fit: the features of {name} are sparse, and {ranker.kind} needs dense ones (features.toarray()); "
                 "ltr.LambdaMART takes them as they are"
             )
+    if queries.document_weights is not None and not queries.document_weights.any():
+        raise ValueError(
+            f"{type(ranker).__name__}.fit: document_weights: one number, 0 or {WEIGHTS}, for each of the {queries.n_documents} documents, and not all 0"
+        )
     if queries.document_weights is not None and not ranker.document_weights:
         raise ValueError(f"{type(ranker).__name__}.fit: it does not obey weights of documents; ltr.LambdaMART does")
     if queries.weights is not None and not ranker.query_weights:

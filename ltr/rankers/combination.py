@@ -18,7 +18,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.many import Judged
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
-from ltr.rankers.line_search import Mixtures, between, mix_scores
+from ltr.rankers.line_search import Mixtures, between, mean_of, mix_scores
 from ltr.rankers.surface import Surface, linear_surface
 
 
@@ -77,12 +77,16 @@ class Combination(Ranker):
         check_data(self, queries, valid)
         queries, measure = canonical(queries), Measure.of(self.measure)
         if queries.n_features != 2 or not np.isfinite(queries.features).all():
-            raise ValueError(f"a combination mixes two finite columns of scores; given {queries.n_features}")
+            given = f"{queries.n_features}" if queries.n_features != 2 else "two with missing or infinite scores"
+            raise ValueError(f"a combination mixes two finite columns of scores; given {given}")
         first, second = queries.features.T.astype(np.float64)
-        found = between(Judged.of(queries, measure, self.conventions), first, second)
-        low, high, best = found.best
+        judged = Judged.of(queries, measure, self.conventions)
+        found = between(judged, first, second)
+        low, high, _ = found.best
         sign = -1 if measure.definition.fewer_is_better else 1
-        options = [(sign * best, 0.5 * (low + high)), (sign * found.ends[0], 0.0), (sign * found.ends[1], 1.0)]
+        # Crossings are those of exact numbers: of scores far apart in size, a mixture may round one of them away.
+        reached = mean_of(judged, mix_scores(first, second, 0.5 * (low + high)))
+        options = [(sign * reached, 0.5 * (low + high)), (sign * found.ends[0], 0.0), (sign * found.ends[1], 1.0)]
         value, alpha = max(options, key=lambda option: option[0])
         remark = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, best in ({low:.4f}, {high:.4f}); {len(found.alphas)} crossings"
         return replace(self, alpha=alpha, names=queries.names, remarks=(remark,))

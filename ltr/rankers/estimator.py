@@ -31,9 +31,10 @@ from ltr.kernels.kernel import Floats
 from ltr.kernels.threads import threads
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
-from ltr.rankers.base import Features, Ranker, Tick
+from ltr.rankers.average import Average
+from ltr.rankers.base import Features, Ranker, Tick, columns_of
 from ltr.rankers.parameters import whole
-from ltr.rankers.tables import Reading, categories_of, columns_of, weighed
+from ltr.rankers.tables import Reading, categories_of, weighed
 from ltr.rankers.training import Callback, checked_callbacks, mean_measure
 
 
@@ -133,19 +134,21 @@ class Estimator(Named):
         if not isinstance(self.model, Ranker):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
-        self.categories_ = _after(init_model, categories_of(X, self.query))
+        categories = _after(init_model, categories_of(X, self.query))
         sparse = self.model.sparse_features
-        queries = Reading(self.query, categories=self.categories_, sparse=sparse).queries(X, y, qid, group)
+        queries = Reading(self.query, categories=categories, sparse=sparse).queries(X, y, qid, group)
         queries = queries if sample_weight is None else weighed(queries, sample_weight)
         if queries.weights is not None and not self.model.query_weights:
             raise ValueError(f"sample_weight: {type(self.model).__name__} does not obey weights of queries")
-        reading = Reading(self.query, queries.names, self.categories_, sparse)
+        reading = Reading(self.query, queries.names, categories, sparse)
         held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
         with self._threads():
-            self.model_ = self._split_by_categories(self._stopped_by(eval_metric)).fit_watched(
+            fitted = _split_by_categories(self._stopped_by(eval_metric), tuple(categories)).fit_watched(
                 queries, held_out, self._ticks(), checked_callbacks(callbacks), start
             )
+        # All of it at once: a fit that is refused or interrupted leaves what there was, and its trees read their own categories.
+        self.model_, self.categories_ = fitted, categories
         self.best_iteration_ = self.model_.best_iteration
         self.evals_result_ = _watched(self.model_)
         self.n_features_in_ = queries.n_features
@@ -197,9 +200,10 @@ class Estimator(Named):
     @contextmanager
     def _threads(self) -> Iterator[None]:
         """At most `n_jobs` threads for what is compiled."""
-        if self.n_jobs is not None and self.n_jobs not in whole(1) and self.n_jobs != -1:
-            raise ValueError(f"Estimator: n_jobs={self.n_jobs!r} is neither a number of threads nor -1 or None for all")
-        with threads(self.n_jobs):
+        n_jobs = int(self.n_jobs) if isinstance(self.n_jobs, np.integer) else self.n_jobs
+        if n_jobs is not None and n_jobs not in whole(1) and n_jobs != -1:
+            raise ValueError(f"Estimator: n_jobs={n_jobs!r} is neither a number of threads nor -1 or None for all")
+        with threads(n_jobs):
             yield
 
     def _ticks(self) -> Tick | None:
@@ -232,25 +236,34 @@ class Estimator(Named):
         changed: dict[str, Any] = {"stop_on": single}
         return replace(self.model, **changed)
 
-    def _split_by_categories(self, ranker: Ranker) -> Ranker:
-        """The ranker with the categorical columns as its `categorical` features, where it has such and none are named (LightGBM's ``auto``)."""
-        if not self.categories_ or getattr(ranker, "categorical", None) != ():
-            return ranker
-        changed: dict[str, Any] = {"categorical": tuple(self.categories_)}
-        return replace(ranker, **changed)
-
     def get_metadata_routing(self) -> object:
-        """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``, and ``sample_weight`` to `fit`. Of a
-        search with weights, `set_score_request` says that `score` has none."""
+        """The metadata that scikit-learn routes to `fit` and `score` where routing is on: ``qid``, and ``sample_weight`` to `fit`. What else
+        `fit` is to be given, `set_fit_request` says; of a search with weights, `set_score_request` that `score` has none."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
         request.fit.add_request(param="qid", alias=True)
         request.fit.add_request(param="sample_weight", alias=True)
+        for name in _ASKED_FOR:
+            request.fit.add_request(param=name, alias=None)
         request.score.add_request(param="qid", alias=True)
         # None is asked about where weights are given, and known: a pipeline's score always names it.
         request.score.add_request(param="sample_weight", alias=None)
         return getattr(self, "_metadata_request", request)  # by this name scikit-learn's `clone` takes it along
+
+    def set_fit_request(self, **asked: bool | None) -> Self:
+        """Says what else `fit` is given where scikit-learn routes metadata: ``eval_set=True``, and so each other argument of `fit`.
+
+        Raises:
+            TypeError: for what is none.
+        """
+        request: Any = self.get_metadata_routing()
+        for name, alias in asked.items():
+            if name not in (known := ("qid", "sample_weight", *_ASKED_FOR)):
+                raise TypeError(f"set_fit_request: fit has no argument {name!r} to be routed; there are {', '.join(known)}")
+            request.fit.add_request(param=name, alias=alias)
+        self._metadata_request = request
+        return self
 
     def set_score_request(self, *, sample_weight: Literal[False]) -> Self:
         """Says that `score`, which weighs no query, is called without the weights that `fit` gets in a search."""
@@ -267,6 +280,10 @@ class Estimator(Named):
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(allow_nan=True))
 
 
+_ASKED_FOR = ("group", "valid", "eval_set", "eval_group", "eval_qid", "eval_metric", "callbacks", "init_model")
+"""Arguments of `fit` that scikit-learn routes where that is asked for."""
+
+
 def _after(start: Ranker | Estimator | None, found: dict[str, list[object]]) -> dict[str, list[object]]:
     """The categories of columns, those of what training starts from first: its trees know them by their places."""
     if isinstance(start, Estimator):
@@ -279,6 +296,17 @@ def _after(start: Ranker | Estimator | None, found: dict[str, list[object]]) -> 
             f"init_model: a {type(start).__name__} does not know the categories of {next(iter(found))!r}; give the ltr.Estimator that learned it"
         )
     return found
+
+
+def _split_by_categories(ranker: Ranker, names: tuple[str, ...]) -> Ranker:
+    """The ranker with these columns as its `categorical` features, where it has such and none are named (LightGBM's ``auto``); of an average
+    each member."""
+    changed: dict[str, Any] = {}
+    if names and getattr(ranker, "categorical", None) == ():
+        changed["categorical"] = names
+    if isinstance(ranker, Average):
+        changed["of"] = tuple(_split_by_categories(member, names) for member in ranker.of)
+    return replace(ranker, **changed)
 
 
 def _watched(model: Ranker) -> dict[str, dict[str, list[float]]]:

@@ -7,8 +7,10 @@ Categorical columns count as the place of each category, as in both; both also r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +21,7 @@ from ltr.data.masked import unmasked
 from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
-from ltr.rankers.base import Features, Frame, require_distinct
+from ltr.rankers.base import Features, Frame, columns_of
 
 
 def queries_from(
@@ -48,10 +50,10 @@ def queries_from(
     """
     for name in columns_of(X):
         column: Any = cast(Frame, X)[name]
-        if name != query and f"{column.dtype}".startswith("Categorical"):
+        if name != query and _kind(column) in _OF_ITS_ROWS:
             raise ValueError(
-                f"column {name!r}: Categorical has categories of its rows alone, which other tables would number otherwise; cast it to "
-                "polars.Enum with all of them, or take ltr.Estimator, which remembers them"
+                f"column {name!r}: {_kind(column).capitalize()} has categories of its rows alone, which other tables would number otherwise; "
+                "cast it to polars.Enum with all of them (pandas.CategoricalDtype), or take ltr.Estimator, which remembers them"
             )
     queries = Reading(query, categories=categories_of(X, query), sparse=True).queries(X, y, qid, group)
     return queries if sample_weight is None else weighed(queries, sample_weight)
@@ -64,7 +66,7 @@ def weighed(queries: Queries, sample_weight: ArrayLike) -> Queries:
     Raises:
         ValueError: for what are not so many numbers from 0.
     """
-    given = np.asarray(sample_weight)
+    given = np.asarray(unmasked(sample_weight))
     numbers = given.dtype.kind in "biuf" and given.shape in ((queries.n_documents,), (queries.n_queries,))
     if not numbers or not (np.isfinite(given) & (given >= 0)).all():
         raise ValueError(
@@ -109,7 +111,7 @@ class Reading:
                     f"X: column {next(iter(self.categories))!r} was learned as categories, by their names; give a table, as in fit"
                 )
             array = sparse_features(X) if self.sparse and is_sparse(X) else _numbers(X, "X")
-            if array.ndim != 2 or not array.shape[0] or (self.names and array.shape[1] != len(self.names)):
+            if array.ndim != 2 or (self.names and array.shape[1] != len(self.names)):
                 rule = f"{len(self.names)} features, as in fit" if self.names else "rows of documents, columns of features"
                 raise ValueError(f"X: shape {array.shape}; expected {rule}")
             return array, ()
@@ -117,8 +119,6 @@ class Reading:
         if missing:
             raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
         frame, taken = cast(Frame, X), self.names or tuple(name for name in columns if name != self.query)
-        if not taken or not len(frame):
-            raise ValueError(f"X: {len(frame)} rows and {len(taken)} features: there is nothing to rank by")
         array = np.empty((len(frame), len(taken)), np.float32)
         for k, name in enumerate(taken):
             array[:, k] = self._column(frame[name], name)
@@ -147,7 +147,9 @@ class Reading:
             ValueError: as `queries_from`.
         """
         features, given = self.features(X)
-        labels, n = _labels(y), features.shape[0]
+        labels, (n, n_features) = _labels(y), features.shape
+        if not n or not n_features:
+            raise ValueError(f"X: shape {features.shape}, {n} rows and {n_features} features: there is nothing to rank by")
         if labels.shape != (n,):
             raise ValueError(f"y: shape {labels.shape} for {n} rows of X")
         column = cast(Frame, X)[self.query] if self.query in columns_of(X) else None
@@ -156,7 +158,7 @@ class Reading:
         if len(used) != 1:
             raise ValueError(f"say the query of each row by one of {', '.join(ways)}; given: {' and '.join(used) or 'none'}")
         if group is not None:
-            sizes = np.asarray(group)
+            sizes = np.asarray(unmasked(group))
             if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any() or sizes.sum() != n:
                 raise ValueError(f"group: sizes of the queries, whole numbers from 1 that sum to {n}, the rows of X")
             return Queries(features, labels, np.append(0, np.cumsum(sizes)), names=given or self.names)
@@ -182,33 +184,24 @@ def categories_of(X: Features, query: str) -> dict[str, list[object]]:
 
 
 def _own_categories(column: Any) -> list[object] | None:
-    """Those that the column's type has, in its order; of polars' Categorical, whose type has none, those of its rows by the alphabet."""
-    kind = f"{column.dtype}".partition("(")[0].lower()
-    if kind not in ("category", "categorical", "enum"):
+    """Those that the column's type has, in its order; of polars' Categorical and Arrow's dictionaries, whose types have none, those of its rows
+    by the alphabet."""
+    kind = _kind(column)
+    if kind not in ("category", "enum", *_OF_ITS_ROWS):
         return None
-    if kind == "categorical":
-        return sorted({value for value in column.to_list() if value is not None})
+    if kind in _OF_ITS_ROWS:
+        named: set[Any] = {value for value in column.to_list() if isinstance(value, str | int | float) and value == value}
+        return sorted(named)
     return list(column.dtype.categories)
 
 
-def columns_of(X: Features) -> list[str]:
-    """Columns of a frame; none of an array, or of a frame whose columns are numbered.
+_OF_ITS_ROWS = ("categorical", "dictionary")
+"""Types of polars and Arrow that say no categories."""
 
-    Raises:
-        ValueError: for a lazy frame or an Arrow table, for two columns of one name, and where some are named by text and others are not.
-    """
-    if hasattr(X, "collect") and not hasattr(X, "__len__"):
-        raise ValueError(f"X: a {type(X).__name__} holds no rows yet; collect() it first")
-    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
-        raise ValueError(f"X: a {type(X).__name__} of Arrow; give polars.from_arrow(X), or its to_pandas()")
-    columns = list(getattr(X, "columns", ()))
-    require_distinct(columns, "X")
-    if 0 < (text := sum(isinstance(name, str) for name in columns)) < len(columns):
-        other = next(name for name in columns if not isinstance(name, str))
-        raise ValueError(
-            f"X: {text} of {len(columns)} columns are named by text, and one is {other!r}; give all of them names of text"
-        )
-    return columns if all(isinstance(name, str) for name in columns) else []
+
+def _kind(column: Any) -> str:
+    """The name of a column's type in small letters, without what it is of."""
+    return re.split(r"[(<]", f"{column.dtype}")[0].lower()
 
 
 def _labels(y: ArrayLike) -> Floats:
@@ -233,16 +226,13 @@ def _plain(values: Any) -> Any:
 
 def _numbers(values: Features, what: str) -> Floats32:
     array = np.asarray(_plain(values))
-    text = array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat))
     try:
-        if not text:
-            warn_of_lost_digits(array, what)
-            return as_float32(array, what)
+        warn_of_lost_digits(array, what)
+        return as_float32(array, what)
     except FarValueError:
         raise
-    except (TypeError, ValueError):
-        pass  # reported below
-    raise ValueError(f"{what}: {array.dtype}; features are numbers")
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{what}: {getattr(values, 'dtype', array.dtype)}; features are numbers") from None
 
 
 def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
@@ -250,9 +240,11 @@ def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
     values = np.asarray(qid)
     if values.shape != (n,):
         raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
+    if np.ma.is_masked(qid):
+        raise ValueError(f"qid: row {int(np.ma.getmaskarray(cast(Any, qid)).argmax())} has none; every row names its query")
     numbers: dict[object, int] = {}
     of_row = np.empty(n, np.int64)
-    for row, value in enumerate(values.tolist()):
+    for row, value in enumerate(list(values) if values.dtype.kind == "M" else values.tolist()):
         if value is None or value != value:
             raise ValueError(f"qid: row {row} has none; every row names its query")
         of_row[row] = numbers.setdefault(value, len(numbers))
@@ -265,4 +257,12 @@ def _id(query: object) -> bytes:
         return query
     if isinstance(query, float) and query.is_integer() and abs(query) < 2.0**63:
         query = int(query)
+    if isinstance(query, date | np.datetime64):
+        return _instant(str(query)).encode()
     return (str(query).lower() if isinstance(query, bool) else str(query)).encode()
+
+
+def _instant(written: str) -> str:
+    """A day, or a moment in the digits that it needs: its type, which another library makes another, says nothing of it."""
+    text = re.sub(r"(\.\d*?)0+$", r"\1", written.replace("T", " ", 1)).removesuffix(".")
+    return text.removesuffix(" 00:00:00")

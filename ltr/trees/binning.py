@@ -181,7 +181,8 @@ def _quantiles(n: int, max_bins: int) -> Ints:
 
 def _between(low: Floats32, high: Floats32) -> Floats32:
     """Edges in the middle of neighbouring values, or at the lower one where there is no float between them; zero has no sign."""
-    middle = low + (high - low) / np.float32(2)
+    with np.errstate(over="ignore"):  # values 3.4e38 apart have no middle that could be computed so, and the lower one is taken
+        middle = low + (high - low) / np.float32(2)
     return np.where((middle > low) & (middle < high), middle, low).astype(np.float32) + np.float32(0)
 
 

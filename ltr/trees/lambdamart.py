@@ -130,8 +130,8 @@ class LambdaMART(TreeRanker):
     seed: int = 1
     stop_on: str | PlainFunction | AnyFunction | Sequence[str | PlainFunction | AnyFunction] | None = "ndcg_10"
     patience: int = 100
-    biases: Floats | None = learned(None, compare=False)
-    history: Mapping[str, Mapping[str, Floats]] | None = learned(None, compare=False)
+    biases: Floats | None = learned(None)
+    history: Mapping[str, Mapping[str, Floats]] | None = learned(None)
     spans: ClassVar[Mapping[str, Span]] = {
         "n_trees": whole(1), "n_leaves": whole(2, 131_072), "learning_rate": FACTOR, "min_docs_in_leaf": replace(whole(1, 1_000_000_000), or_none=True),
         "largest_leaf": FACTOR, "l2": PENALTY, "cat_smooth": PENALTY, "cat_l2": PENALTY, "max_bins": whole(2, 255), "sigma": FACTOR, "query_share": SHARE, "feature_share": SHARE, "seed": SEED,
@@ -528,7 +528,7 @@ class LambdaMART(TreeRanker):
             return join([])
         if start.trees is None or start.names != names or start.base != self.base:
             raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
-        if any(start.monotone.get(name) != sign for name, sign in self.monotone.items()):
+        if any(start.monotone.get(name, 0) != sign for name, sign in self.monotone.items()):
             raise ValueError("LambdaMART: monotone: the trees of the start were grown without it, and are kept as they are")
         if self.interactions and start.interactions != self.interactions:
             raise ValueError("LambdaMART: interactions: the trees of the start were grown with others, and are kept as they are")

@@ -24,7 +24,7 @@ class TreeRanker(Ranker):
     """
 
     trees: Trees | None = learned(None)
-    rest: Trees | None = learned(None, compare=False)
+    rest: Trees | None = learned(None)
 
     @property
     def base_feature(self) -> str | None:

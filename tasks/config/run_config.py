@@ -272,10 +272,10 @@ class RunConfig(Strict):
 
     def lengths(self, ranker: str) -> list[int | None]:
         """After how many iterations a draw of a ranker's search is looked at, the last of them the whole training; None is that where no
-        shorter one can go on."""
+        shorter one can go on, or is looked at: then draws may be of lengths themselves."""
         section = self.rankers[ranker]
         whole = self.point(ranker, {}).section.whole_length
-        return [*section.search.lengths(whole)] if section.search and whole else [None]
+        return [*section.search.lengths(whole)] if section.search and section.search.halving and whole else [None]
 
     @property
     def searched(self) -> list[str]:

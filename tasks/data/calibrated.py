@@ -38,7 +38,7 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
     if asked is None or not sets:
         return dict(sets), ()
     recipe = {
-        "calibrate": 2,
+        "calibrate": 3,
         "data": list(sets.values()),
         "asked": {**asked.model_dump(mode="json"), "judgments": [digest_of_file(located(path)) for path in asked.judgments]},
         "gain": conventions.gain,

@@ -33,7 +33,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
         DataError: as `log_findings`.
     """
     about = {**log.model_dump(mode="json"), "log": digest_of_file(located(log.log))}
-    recipe = {"check_log": 3, "log": about, "data": list(names)}
+    recipe = {"check_log": 4, "log": about, "data": list(names)}
     noted = remembered(recipe)
     if noted is None:
         noted = Noted(findings=tuple(log_findings(log, [open_queries(name) for name in names])))

@@ -44,7 +44,7 @@ from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
 """The label source that cndcg reads."""
-_READER = 6
+_READER = 7
 """Raised when the readers change what they make of the same bytes."""
 _WHOLE = 1 << 24
 """Whole numbers up to this one are features without loss."""

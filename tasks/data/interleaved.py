@@ -14,6 +14,8 @@ from tasks.records import DataError, number_of
 
 RANK_OF = "rank_"
 """A column of this and a ranker's name holds where that ranker had the result; empty where it did not have it."""
+LENGTH_OF = "length_"
+"""A column of this and a ranker's name holds how many documents that ranker's list had, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
     kinds = frame.collect_schema()
     columns = [name for name in kinds.names() if name not in ("_order", "_rank")]
     by_rank = [name for name in columns if name.startswith(RANK_OF)]
+    by_length = [LENGTH_OF + name.removeprefix(RANK_OF) for name in by_rank] if method == "probabilistic" else []
+    if lacking := [name for name in by_length if name not in columns]:
+        if len(lacking) < len(by_length):
+            raise DataError(f"{log.log}: no column {lacking[0]!r}, how long the list was, as of the other rankers")
+        by_length = []
     if method == "team-draft" and team not in columns:
         raise DataError(
             f"{log.log}: no column {team!r} that names the ranker of each result (--team COLUMN); there are: {', '.join(columns)}"
@@ -71,7 +78,8 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
             f"{log.log}: {method} needs where each ranker had a result: columns {RANK_OF}A and {RANK_OF}B, of at least two rankers"
         )
     with reading(log.log):
-        frame = _with_places(log, frame, by_rank)
+        frame = _with_places(log, frame, by_rank, "where the ranker had the result, 1 to 999999, or nothing")
+        frame = _with_places(log, frame, by_length, "how many documents the ranker's list had, 1 to 999999", empty=False)
         results = (
             frame.sort("_rank")
             .group_by([*page, log.document])
@@ -81,17 +89,18 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
                 rows=pl.len(),
                 team=id_in(team, kinds[team]).first() if method == "team-draft" else pl.lit(None, pl.String).first(),
                 **{f"of{k}": pl.col(name).first() for k, name in enumerate(by_rank)},
+                **{f"length{k}": pl.col(name).first() for k, name in enumerate(by_length)},
             )
             .collect(engine="streaming")
         )
     notes: list[str] = []
-    places = [f"of{k}" for k in range(len(by_rank))]
+    places, lengths = [f"of{k}" for k in range(len(by_rank))], [f"length{k}" for k in range(len(by_length))]
     names = {log.session: "session", log.query: "query", log.document: "document"}
     results = results.select(
         *(pl.col(column).cast(pl.String).fill_null("").alias(name) for column, name in names.items() if name != "document"),
         pl.col(log.document).alias("document"),
         pl.concat_str([pl.col(column).cast(pl.String).fill_null("") for column in page], separator="\0").alias("page"),
-        pl.col("clicked", "rank", "rows", "team", *places),
+        pl.col("clicked", "rank", "rows", "team", *places, *lengths),
     )
     results = plausible(results, notes).sort("page", "rank", "document")
     n_pages = results["page"].n_unique()
@@ -111,7 +120,13 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
         results["team"].replace_strict(teams, default=-1, return_dtype=pl.Int64).to_numpy(),
         np.array([results[place].fill_null(0).to_numpy() for place in places], np.int64).reshape(len(places), results.height).T,
         len(rankers),
+        results.select(lengths).to_numpy() if lengths else None,
     )
+    if method == "probabilistic" and not lengths and (sessions.rank == 0).any():
+        notes.append(
+            "some results are in one ranker's list only: probabilistic pages prefer the longer list, where lists are short; columns "
+            f"{LENGTH_OF}{rankers[0]}, … with how many documents each had put that right"
+        )
     whose = results.group_by("page", maintain_order=True).agg(pl.col("session").first())["session"].rank("dense").to_numpy()
     if len(set(whose)) < n_pages:
         notes.append(
@@ -130,9 +145,9 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
     return Comparison(tuple(rankers), n_pages, clicked, tuple(found), tuple(notes), level)
 
 
-def _with_places(log: ClickLog, frame: pl.LazyFrame, columns: list[str]) -> pl.LazyFrame:
-    """The log with each ranker's ranks as whole numbers, null where it did not have the result."""
+def _with_places(log: ClickLog, frame: pl.LazyFrame, columns: list[str], rule: str, empty: bool = True) -> pl.LazyFrame:
+    """The log with these columns as whole numbers, null where there is none."""
     for name in columns:
         frame = frame.with_columns(place_in(frame, name).alias(name))
-        require_form(log, frame, name, PLACE, "where the ranker had the result, 1 to 999999, or nothing")
+        require_form(log, frame, name, PLACE, rule, empty)
     return frame.with_columns(pl.col(columns).cast(pl.Int64))

@@ -27,7 +27,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
         return Prepared(name)
     log = data.clicks
     recipe = {
-        "prepare": 7,
+        "prepare": 8,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],

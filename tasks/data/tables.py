@@ -79,7 +79,11 @@ def scan(path: Path) -> pl.LazyFrame:
         twice = [name for k, name in enumerate(header) if name in header[:k]]
         if twice:
             raise DataError(f"{path}, line 1: column {twice[0]!r} is named twice; rename one")
-        return pl.scan_csv(path, separator=separator, infer_schema=False, quote_char=quote, glob=False)
+        if broken := [name for name in header if "\ufffd" in name]:
+            raise DataError(f"{path}, line 1: the name of column {broken[0]!r} is no UTF-8 text")
+        # polars leaves quotes within a name doubled.
+        names = (lambda _: header) if any('"' in name for name in header) else None
+        return pl.scan_csv(path, separator=separator, infer_schema=False, quote_char=quote, glob=False, with_column_names=names)
 
 
 def _separator(path: Path) -> str:
@@ -354,6 +358,8 @@ def id_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
         column = column.cast(pl.Float64 if kind == pl.Float16 else kind).fill_nan(None)  # polars rounds no halves down
         whole = (column == column.floor()) & (column.abs() < 2.0**63)
         return pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(column.cast(pl.String))
+    if isinstance(kind, pl.Datetime):  # in the digits that it needs, a day where there is no time, as `ltr.queries_from` writes it
+        return column.cast(pl.String).str.replace(r"(\.\d*?)0+$", "$1").str.replace(r"\.$", "").str.replace(" 00:00:00$", "")
     return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1") if kind.is_decimal() else column.cast(pl.String)
 
 

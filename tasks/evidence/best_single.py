@@ -13,7 +13,7 @@ from pydantic import Field
 
 import ltr
 from ltr.kernels.kernel import Floats
-from ltr.metrics.significance import holm, paired_t, student_quantile
+from ltr.metrics.significance import holm, interval_of_equals, paired_t, student_quantile
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
@@ -150,5 +150,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
 
 
 def _interval(mean: float, se: float, n: int, level: float) -> tuple[float, float]:
+    if se == 0:
+        return interval_of_equals(mean, n, level)
     reach = student_quantile(0.5 + level / 2, n - 1) * se
     return mean - reach, mean + reach

@@ -180,7 +180,11 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     data, conventions = challenger.cell.data, read_conventions(challenger.cell.conventions)
     queries, version = open_queries(data.test), f"the champion, version {champion.number}"
     measures = [ltr.Measure.of(measure) for measure in rule.tiers]
-    model, columns = champion.model()
+    try:
+        model, columns = champion.model()
+    except DataError as error:
+        why = f"{version}, cannot be read: {error}; to go on, give the alias {registry.CHAMPION} to another version"
+        return replace(found, verdict="not comparable", why=why, promoted=False)
     now, then = challenger.cell.columns.categories, columns.categories
     older = champion.profile()
     found = replace(found, drift=drift(Profile.read(older), recoded(open_queries(data.train), now, then)) if older else ())

@@ -25,15 +25,16 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     figures = Figures.of(outcome)
     write_report(outcome, figures, path)
     found = [artifact for evidence in outcome.evidence for artifact in evidence.artifacts(path.parent)]
-    if not tracker.was_finished:
+    tags = _tags(outcome)
+    written = tracker.was_finished and tracker.says({name: tags[name] for name in (CHOSEN, REFIT) if name in tags}, "config.yaml")
+    if not written:
         plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, figures, path.parent / "plots")]
-        tags = _tags(outcome)
         tracker.summary(_metrics(outcome), tags, [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
         tracker.show_models(best_keys(outcome, tags))
         tracker.lines(search_curves(outcome) | position_bias_lines(outcome.folders))
         tracker.text(outcome.config_text, "config.yaml")
     told = description(outcome, path)
-    if not tracker.was_finished:
+    if not written:
         tracker.note(told)
     report = run_page(shown_at(), tracker.experiment_id, tracker.run_id, path.name)
     name = outcome.config.name

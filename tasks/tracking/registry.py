@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import ltr
 from tasks.records import Columns, DataError
 from tasks.store.cells import read_columns
-from tasks.tracking.tracker import PARENT, fluent, opened, patient
+from tasks.tracking.tracker import PARENT, PASSING, fluent, opened, patient
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 PROFILE, EVIDENCE, LEARNED = "profile.json", "champion.json", "learned-queries.json"
@@ -46,6 +46,23 @@ class Version:
         with TemporaryDirectory() as temporary:
             folder = download_version(f"models:/{self.name}/{self.number}", Path(temporary))
             return ltr.load(folder), read_columns(folder) or Columns()
+
+    def is_whole(self, categories: Mapping[str, tuple[str, ...]]) -> bool:
+        """Whether its files and its run are still there, and it reads these categories."""
+        try:
+            _, columns = self.model()
+        except DataError:
+            return False
+        return self._has_run() and (not categories or columns.categories == categories)
+
+    @patient
+    def _has_run(self) -> bool:
+        try:
+            return bool(self.client.get_run(self.run_id).info.lifecycle_stage == "active") if self.run_id else False
+        except MlflowException as error:
+            if error.error_code not in _NO_RUN:
+                raise
+            return False
 
     def profile(self) -> str | None:
         """That of the data it was trained on, as text (`tasks.evidence.drift`); None where its run kept none, or is deleted."""
@@ -109,7 +126,7 @@ def registered(
             raise
     for version in client.search_model_versions(f"name = '{name}'"):
         found = _version(version, client)
-        if found.digest == digest and (not categories or found.model()[1].categories == categories):
+        if found.digest == digest and found.is_whole(categories):
             return found
     outputs = client.get_run(run_id).outputs
     assert outputs is not None
@@ -121,6 +138,7 @@ def registered(
     return _version(client.get_model_version(name, made.version), client)
 
 
+@patient
 def download_version(address: str, folder: Path) -> Path:
     """The folder of a registered model's own files, below `folder`.
 
@@ -132,6 +150,8 @@ def download_version(address: str, folder: Path) -> Path:
         try:
             path = mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
         except MlflowException as error:
+            if error.error_code in PASSING:
+                raise
             raise DataError(f"{address}: {error.message}") from None
     model = Path(path) / "artifacts" / "model"
     if not (model / "model.json").is_file():

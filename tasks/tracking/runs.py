@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import ltr
 from tasks.config.reading import from_yaml
@@ -35,7 +37,7 @@ def find_cell(reference: str) -> Tracked:
             raise DataError(f"{reference}: run {run.id[:8]} is one model and has no rankers to choose from")
         return run
     ranker, keys = _chosen(reference, run, ranker)
-    refitted: dict[str, str] = json.loads(run.noted(REFIT) or "{}")
+    refitted: dict[str, str] = _noted(run, REFIT)
     if ranker in refitted and not fold:
         keys = [refitted[ranker]]
     if fold and not (fold.isdecimal() and 1 <= int(fold) <= len(keys)):
@@ -64,7 +66,7 @@ def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
         names: of its features, which are those of rankers of its run where it did.
     """
     parent = next((run for run in tracked() if run.id == cell.tags.get(PARENT)), None)
-    chosen = json.loads((parent and parent.noted(CHOSEN)) or "{}")
+    chosen = _noted(parent, CHOSEN) if parent else {}
     if parent is None or not set(names) <= set(chosen):
         return []
     written = from_yaml(parent.download("config.yaml").read_text(), parent.id[:8])
@@ -79,13 +81,28 @@ def key_of(cell: Tracked) -> str:
     return cell.tags[CELL_KEY]
 
 
+def _noted(run: Tracked, tag: str) -> dict[str, Any]:
+    """What a run noted in one of its tags, by name.
+
+    Raises:
+        DataError: where the tag is no JSON any more.
+    """
+    try:
+        found: dict[str, Any] = json.loads(run.noted(tag) or "{}")
+    except ValueError:
+        raise DataError(
+            f"run {run.id[:8]}: its tag {tag} was changed and is no JSON; run the same configuration again, which writes it anew"
+        ) from None
+    return found
+
+
 def _folds(n: int) -> str:
     return f"the folds 1 to {n}" if n > 1 else "one fold, 1"
 
 
 def _chosen(reference: str, run: Tracked, ranker: str) -> tuple[str, list[str]]:
     """A ranker of a whole run, its best one where none is named, and the keys of its chosen cells, by fold."""
-    chosen: dict[str, list[str]] = json.loads(run.noted(CHOSEN) or "{}")
+    chosen: dict[str, list[str]] = _noted(run, CHOSEN)
     ranker = ranker or run.tags.get("best", "")
     if ranker not in chosen:
         raise DataError(f"{reference}: run {run.id[:8]} has no finished ranker {ranker!r}; it has: {', '.join(chosen) or 'none'}")
@@ -95,7 +112,7 @@ def _chosen(reference: str, run: Tracked, ranker: str) -> tuple[str, list[str]]:
 def chosen_cells(run: Tracked) -> dict[str, list[Tracked]]:
     """What a run chose: of each ranker its cells, fold by fold; only rankers all of whose cells are still in MLflow."""
     cells = {key_of(cell): cell for cell in run.children() if CELL_KEY in cell.tags}
-    chosen: dict[str, list[str]] = json.loads(run.noted(CHOSEN) or "{}")
+    chosen: dict[str, list[str]] = _noted(run, CHOSEN)
     return {ranker: [cells[key] for key in keys] for ranker, keys in chosen.items() if set(keys) <= set(cells)}
 
 
@@ -143,6 +160,7 @@ def _meant(reference: str, runs: Sequence[Tracked]) -> str:
         if run.name == reference:
             return f"; the latest run {run.name} is {run.id[:8]}"
     for run in whole:
-        if reference in json.loads(run.noted(CHOSEN) or "{}"):
-            return f"; the latest ranker of this name is {run.id[:8]}:{reference}"
+        with suppress(DataError):
+            if reference in _noted(run, CHOSEN):
+                return f"; the latest ranker of this name is {run.id[:8]}:{reference}"
     return f"; the latest is {whole[0].id[:8]}" if whole else ""

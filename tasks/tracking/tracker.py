@@ -145,7 +145,7 @@ def fluent() -> Iterator[None]:
 _PAUSES = (1.0, 2.0, 4.0, 8.0)
 _AT_MOST = 15.0
 """Seconds after which nothing is tried again, also where each time takes long."""
-_PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
+PASSING = ("TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED")
 _AT_ONCE = re.compile("IntegrityError|UniqueViolation")
 """Two runs have entered the same data set at once: MLflow looks first and finds it the next time."""
 
@@ -168,7 +168,7 @@ def patient(write: Callable[..., Written], pauses: Sequence[float] | None = None
             try:
                 return write(*given, **named)
             except (MlflowException, ConnectionError, RequestException, OperationalError) as error:
-                if isinstance(error, MlflowException) and error.error_code not in _PASSING and not _AT_ONCE.search(str(error)):
+                if isinstance(error, MlflowException) and error.error_code not in PASSING and not _AT_ONCE.search(str(error)):
                     raise
                 if pause is None or time.monotonic() - began >= _AT_MOST:
                     why = shorten(_AUTOFLUSH.sub("", str(error)).strip().splitlines()[0], 300, placeholder=" …")
@@ -207,22 +207,27 @@ class Tracker:
     """Writes one run and its cells."""
 
     @patient
-    def __init__(self, name: str, run_key: str, fresh: bool = False, owner: str = "") -> None:
+    def __init__(
+        self, name: str, run_key: str, fresh: bool = False, owner: str = "", is_elsewhere: Callable[[str], bool] = lambda who: False
+    ) -> None:
+        """The run of this key, or a new one: where it is new, `fresh`, or going on in another folder (`is_elsewhere`), whose half-made cells
+        nobody here can tell from wreckage."""
         self.client, self.experiment_id = opened()
-        found = None if fresh else self._find(RUN_KEY, run_key)
+        found = None if fresh else self._find(RUN_KEY, run_key, unless=is_elsewhere)
         self.resumed = found is not None
         self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
         self.client.set_tag(self.run_id, OWNER, owner)
+        self._failed_before = bool(found and ERROR in found.data.tags)
         self.was_finished = bool(found and found.info.status == "FINISHED")
         if self.resumed and not self.was_finished:
             self.client.update_run(self.run_id, RunStatus.to_string(RunStatus.RUNNING))
 
-    def _find(self, tag: str, value: str, parent: str | None = None) -> Any:
+    def _find(self, tag: str, value: str, parent: str | None = None, unless: Callable[[str], bool] = lambda who: False) -> Any:
         also = f" and tags.`{PARENT}` = '{parent}'" if parent else ""
         runs = self.client.search_runs(
             [self.experiment_id], f"tags.`{tag}` = '{value}'{also}", order_by=["attributes.start_time DESC"]
         )
-        return runs[0] if runs else None
+        return next((run for run in runs if run.info.status != "RUNNING" or not unless(run.data.tags.get(OWNER, ""))), None)
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
         source = {"mlflow.source.name": "lambdaflow", "mlflow.source.type": "LOCAL"}
@@ -230,15 +235,27 @@ class Tracker:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Whatever happens inside, no run is left RUNNING."""
+        """Whatever happens inside, no run is left RUNNING, and one that was finished before stays so."""
         try:
             yield
         except BaseException as error:
+            if self.was_finished:
+                raise
             with suppress(MlflowException, OSError, OperationalError):  # what went wrong first is told
                 self._end(self.run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
                 self.client.set_tag(self.run_id, ERROR, masked(str(error))[:500] or type(error).__name__)
             raise
         patient(self._end)(self.run_id, RunStatus.FINISHED)
+        if self._failed_before:
+            with suppress(MlflowException):  # somebody has taken it away
+                patient(self.client.delete_tag)(self.run_id, ERROR)
+
+    @patient
+    def says(self, tags: Mapping[str, str], file: str) -> bool:
+        """Whether the parent run has these tags and the file still: people edit the one, and lose the other."""
+        run = self.client.get_run(self.run_id)
+        kept = all(run.data.tags.get(k) == v for name, text in tags.items() for k, v in _pieces(name, text))
+        return kept and any(entry.path == file for entry in self.client.list_artifacts(self.run_id))
 
     def _end(self, run_id: str, status: int) -> None:
         self.client.set_terminated(run_id, RunStatus.to_string(status))
@@ -319,9 +336,10 @@ class Tracker:
         self.client.delete_run(run_id)
 
     def _has_model(self, run_id: str, key: str, below: Sequence[Path]) -> bool:
-        """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted."""
-        if self._models_of(run_id):
-            return True
+        """Whether a finished child run has its model, which it is given where it was noted without; not where the model or its files were
+        deleted."""
+        if found := self._models_of(run_id):
+            return any(self.client.list_logged_model_artifacts(model.model_id) for model in found)
         outputs = self.client.get_run(run_id).outputs
         if outputs is not None and outputs.model_outputs:
             return False
@@ -478,7 +496,15 @@ class Tracked:
         return {one.dataset.name: one.dataset.digest for one in inputs.dataset_inputs} if inputs else {}
 
     def download(self, path: str) -> Path:
-        """An artifact as a local file."""
+        """An artifact as a local file.
+
+        Raises:
+            ValueError: where it is gone.
+        """
+        if not any(entry.path == path for entry in self.client.list_artifacts(self.id)):
+            raise ValueError(
+                f"run {self.id[:8]} has no {path} in MLflow any more; run the same configuration again, which writes it anew"
+            )
         return Path(self.client.download_artifacts(self.id, path))
 
     def download_model(self, folder: Path) -> Path:

@@ -319,3 +319,18 @@ def test_auto_gives_three_searched_rankers_and_their_average(prefect_server, wor
     again = run(parse(written))
     assert {name: model.digest for name, model in again.models.items()} == {name: m.digest for name, m in outcome.models.items()}
     assert [one.trials for one in again.searches] == [one.trials for one in outcome.searches]
+
+
+def test_a_draw_of_a_length_is_trained_for_it(folds):
+    """Without halving nothing else says how long."""
+    rankers = {
+        "trees": {
+            "kind": "lambdamart", "n_trees": 5, "min_docs_in_leaf": 5, "patience": 0,
+            "search": {"space": {"n_trees": {"low": 2, "high": 9}}, "trials": 4, "batch": 4, "halving": 0},
+        }
+    }  # fmt: skip
+    found = searched(folds, rankers=rankers)
+    drawn = {trial.settings.get("n_trees", 5) for trial in found.searches[0].trials}
+    trained = {ltr.load(CellFolder.of(trial.key).model).n_trees for trial in found.searches[0].trials}
+    assert len(drawn) > 2
+    assert trained == drawn

@@ -234,3 +234,50 @@ def test_the_order_of_people_decides_nothing_and_those_of_one_page_are_as_before
     assert first.error == pytest.approx(second.error)
     with pytest.raises(ValueError, match="all pages are of one session, and intervals are those over sessions, two or more"):
         duels(page[:, None], whose=np.zeros(50, np.int64))
+
+
+def test_lists_of_different_length_win_no_random_clicks_where_their_lengths_are_known():
+    rng, long, short = RNG(3), np.arange(10), np.array([4, 3, 2, 1, 0])
+    rows = [[], [], []]
+    for s in range(4000):
+        page = interleave([long, short], 5, "probabilistic", rng)
+        rows[0] += [s] * 5
+        rows[1] += list(rng.random(5) < 0.5)
+        rows[2] += [[d + 1, 5 - d if d < 5 else 0] for d in page.document]
+    session, click, rank = map(np.array, rows)
+    unknown = Sessions(session, click, np.full(len(session), -1), rank, 2)
+    known = Sessions(session, click, unknown.team, rank, 2, length=np.tile([10, 5], (len(session), 1)))
+    fair, unfair = duels(preferences(known, "probabilistic"))[0], duels(preferences(unknown, "probabilistic"))[0]
+    assert abs(fair.preference) < 2.5 * fair.error
+    assert unfair.preference > fair.preference + 0.015
+
+
+def test_chances_by_enumeration_of_who_drew():
+    """Of two lists of 2 and 1 documents, both the first shown: the short list draws it always, the long one in 8 of 9 cases."""
+    sessions = Sessions(np.zeros(1, int), np.ones(1, bool), np.array([-1]), np.array([[1, 1]]), 2, length=np.array([[2, 1]]))
+    assert credits(sessions, "probabilistic")[0] == pytest.approx([8 / 17, 9 / 17])
+
+
+@pytest.mark.parametrize(("people", "wins", "losses"), [(3, 8, 2), (2, 50, 0), (4, 4, 1)])
+def test_few_people_who_are_all_alike_are_no_certainty(people, wins, losses):
+    """Of the ways to turn the preferences of n people round, two are as far from 0; pages of one person are no others."""
+    pages = np.tile(np.r_[np.ones(wins), -np.ones(losses)], people)[:, None]
+    (duel,) = duels(pages, whose=np.repeat(np.arange(people), wins + losses))
+    assert duel.p == pytest.approx(0.5 ** (people - 1))
+    assert duel.low < 0 < duel.preference <= duel.high
+
+
+def test_six_wins_are_not_all_there_can_be():
+    (duel,) = duels(np.ones((6, 1)))
+    assert duel.p == pytest.approx(stats.binomtest(6, 6).pvalue)
+    assert 0 < duel.low < duel.preference == duel.high == 1
+
+
+@pytest.mark.parametrize(("preference", "ties"), [(0.3, 0.001), (0.8, 0.05), (0.5, 0.02)])
+def test_a_few_more_sessions_than_planned_have_the_power_too(preference, ties):
+    planned = sessions_needed(preference, ties)
+    for n in range(planned, planned + 12):
+        decided = np.arange(n + 1)
+        losses = np.array([max((k for k in range(d + 1) if stats.binom.cdf(k, d, 0.5) <= 0.025), default=-1) for d in decided])
+        seen = stats.binom.cdf(losses, decided, (1 - preference / (1 - ties)) / 2)
+        assert stats.binom.pmf(decided, n, 1 - ties) @ seen >= 0.8 - 1e-9

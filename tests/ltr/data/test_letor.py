@@ -212,3 +212,9 @@ def test_changed_lines_are_read_as_a_strict_reader_reads_them(line, n):
     read = sum(check_reading(first + changed + last) for changed in mutations(line, n, 5))
     print(f"{n:,} changed lines, {read:,} of them read")
     assert 0.02 * n < read < 0.98 * n
+
+
+def test_an_id_with_a_colon_is_no_feature():
+    """The last colon of a line tells how many features there are; in a line without any it may be the id's."""
+    lines = parse("1 qid:500:0 1:2 3:4\n0 qid:500:70\n2 qid:20240101:9:8 # x:9\n0 qid:a 2:1\n")
+    assert lines.features.tolist() == [[2, 0, 4], [0, 0, 0], [0, 0, 0], [0, 1, 0]]

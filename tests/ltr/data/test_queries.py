@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import ltr
 from ltr.data.queries import (
     Queries,
     canonical,
@@ -223,3 +224,24 @@ def test_rows_of_equal_features_are_in_the_order_of_labels_that_float32_cannot_t
     features, labels = np.zeros((6, 2), np.float32), 1 + 1e-15 * np.arange(6)
     found = {Queries(features, np.random.default_rng(k).permutation(labels), [0, 6]).digest for k in range(10)}
     assert len(found) == 1
+
+
+def test_the_order_of_a_query_is_its_own_whatever_labels_others_have():
+    """Documents with equal features stand by their labels: where one elsewhere is no float32, as a click share is not, nothing moves."""
+
+    def order(label):
+        queries = ltr.Queries(np.ones((6, 1)), [0, 1, 2, 3, label, 0], [0, 4, 6], keys=np.array([1, 2], np.uint64))
+        return canonical(queries).labels[:4].tolist()
+
+    assert order(1.0) == order(0.1) == order(1e-300)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("label", [3.7e-31, 1e-38, 1e-45, 1e-300, 5e-324])
+def test_labels_that_float32_cannot_tell_from_nothing_are_told_apart(label):
+    features = np.zeros((4, 1))
+    twins = ltr.Queries(features, [0, label, 0, 1], [0, 2, 4])  # keys of equal features are told apart by the labels
+    queries = canonical(ltr.Queries(features, [label, 0, 1, 0], [0, 4]))
+    turned = canonical(ltr.Queries(features, [0, 1, label, 0], [0, 4]))
+    assert queries.labels.tolist() == turned.labels.tolist()
+    assert len({*twins.keys.tolist()}) == 2

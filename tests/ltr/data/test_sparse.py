@@ -99,3 +99,9 @@ def test_values_outside_the_array_are_refused(form, damage):
         ltr.Queries(damaged, np.zeros(3), np.array([0, 3]))
     with pytest.raises(ValueError, match="that is damaged: "):
         ltr.queries_from(damaged, np.zeros(3), group=[3])
+
+
+def test_values_of_one_place_are_summed_as_they_were_given():
+    given = csr_array((np.array([1e8, 1.0, -1e8]), np.array([0, 0, 0]), np.array([0, 3])), shape=(1, 1))
+    assert sparse_features(given).toarray().tolist() == given.toarray().tolist() == [[1.0]]
+    assert given.data.tolist() == [1e8, 1.0, -1e8], "and what was given is as it was"

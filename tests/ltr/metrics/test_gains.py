@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import ltr
 from ltr.metrics import gains
 from ltr.metrics.conventions import Conventions
 
@@ -59,3 +60,11 @@ def test_labels_outside_a_scale_are_refused():
             gains.clicked(np.array([0.5, wrong]), OURS)
     with pytest.raises(ValueError, match="label 5 is above max_label 4"):
         gains.stop_probability(np.array([5.0]), OURS)
+
+
+def test_a_gain_that_a_sum_would_lose_is_refused():
+    """Its NDCG would be undefined, and the query left out without a word."""
+    linear = Conventions(gain="linear")
+    with pytest.raises(ValueError, match=r"label 1\.5e\+308: gains up to 1e\+300 can be summed"):
+        ltr.evaluate([1e308, 0, 1.5e308, 1e308], [4, 3, 2, 1], [0, 4], ["ndcg"], linear)
+    assert np.isfinite(ltr.evaluate([1e300, 0, 1e299, 1e300], [4, 3, 2, 1], [0, 4], ["ndcg"], linear)["ndcg"]).all()

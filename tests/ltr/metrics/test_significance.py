@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr.metrics.significance import bootstrap, holm, lexicographic, non_inferior, paired_t, randomisation
+from ltr.metrics.significance import bootstrap, holm, interval_of_equals, lexicographic, non_inferior, paired_t, randomisation
 
 
 def test_paired_t_by_hand_and_by_scipy():
@@ -209,3 +209,32 @@ def test_a_model_and_itself_are_not_told_apart():
     values = np.random.default_rng(6).random(20)
     tiers, found = lexicographic([values, values], [values, values], [0.0, 0.0])
     assert ([t.verdict for t in tiers], found) == (["equal", "equal"], "open")
+
+
+def test_equal_differences_are_as_certain_as_their_number_allows():
+    """The interval of the mean of values that are all one number, by brute force: of draws from a mixture that holds a share of others."""
+    assert interval_of_equals(0.0, 5, 0.95) == (0.0, 0.0)
+    low, high = interval_of_equals(0.1, 5, 0.95)
+    unseen = 1 - 0.025 ** (1 / 5)
+    assert (low, high) == pytest.approx(((1 - unseen) * 0.1 - unseen, (1 - unseen) * 0.1 + unseen))
+    assert bootstrap(np.full(5, 0.6), np.full(5, 0.5)) == pytest.approx((low, high))
+    found = non_inferior(np.full(20, -0.01), np.zeros(20), 0.011)
+    assert found.p_value == 0.5**20
+    assert non_inferior(np.full(20, -0.02), np.zeros(20), 0.011).p_value == 1.0
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_the_bootstrap_of_few_queries_covers_as_student_does(n):
+    rng = np.random.default_rng(n)
+    covered = 0
+    for _ in range(400):
+        low, high = bootstrap(rng.normal(size=n), np.zeros(n), draws=1)
+        covered += low < 0 < high
+    assert covered >= 400 * 0.95 - 3 * np.sqrt(400 * 0.95 * 0.05)
+
+
+def test_few_queries_hold_no_guarantee_whose_rare_losses_they_may_not_have_seen():
+    rng = np.random.default_rng(0)
+    for n in (8, 10, 15):
+        draws = (np.where(rng.random(n) < 0.9, -0.01, -0.41) + rng.normal(size=n) * 0.002 for _ in range(300))
+        assert np.mean([non_inferior(one, np.zeros(n), 0.05).holds for one in draws]) <= 0.05

@@ -166,3 +166,14 @@ def test_a_net_beats_random_weights_on_the_measure_it_is_trained_for(name, updat
     )  # fmt: skip
     found = paired_t(values(net.fit(train).predict(test.features)), values(np.zeros(test.n_documents)))
     assert found.z > 4, "random rankings, in expectation, are the baseline"
+
+
+@pytest.mark.parametrize("hidden", [0, 2])
+def test_validation_features_beyond_all_scales_are_named(hidden):
+    queries = make_queries(10)
+    train = replace(queries, features=queries.features * np.float32(1e-10))
+    valid = replace(queries, features=np.where(np.arange(4) == 1, np.float32(3e38), queries.features))
+    with pytest.raises(
+        ValueError, match="feature 'f2' of the validation queries is infinite, or too far from those of the training"
+    ):
+        ltr.LambdaRank(epochs=1, hidden=hidden).fit(train, valid)

@@ -111,3 +111,13 @@ def test_its_surface_is_its_scores_at_moved_weights(hidden):
             moved = weights.flat + step * direction
             found = surface.slopes(10, 290, moved[None])[0] if hidden == 0 else surface.scores(10, 290, directions, steps)[k, e]
             assert found == pytest.approx(by_numpy(weights.moved(moved), features)[10:290], abs=1e-5)
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_a_document_has_one_score_wherever_it_stands(hidden):
+    rng = np.random.default_rng(5)
+    for n_features in (15, 16, 17, 31, 46, 64, 136):
+        weights, features = random_weights(n_features, hidden, rng), rng.normal(size=(BLOCK + 7, n_features)).astype(np.float32)
+        scores, order = weights.scores(features), rng.permutation(len(features))
+        assert np.array_equal(weights.scores(features[order]), scores[order])
+        assert [float(weights.scores(row[None])[0]) for row in features] == scores.tolist()

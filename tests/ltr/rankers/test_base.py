@@ -313,3 +313,34 @@ def test_wrong_types_are_named_with_what_is_expected(queries, tmp_path):
     ):
         with pytest.raises(ValueError, match=says):
             model.predict(given)
+
+
+def test_models_are_equal_by_what_they_are_and_have_learned():
+    queries, other = make_queries(20), make_queries(20, seed=1)
+    for model in FITTED:
+        one, same = model.fit(queries), model.fit(queries)
+        assert one == same
+        assert hash(one) == hash(same)
+        assert one in [model, same]
+        assert one != model
+        assert one != model.fit(other)
+    assert ltr.RankSVM(C=1) == ltr.RankSVM(C=1) != ltr.RankSVM(C=2)
+    assert ltr.LeastSquares() != ltr.RankSVM()
+    assert queries == queries
+    assert queries != other
+
+
+def test_what_holds_no_rows_or_no_numbers_is_told_as_the_estimator_tells_it():
+    model = ltr.LeastSquares().fit(make_queries(10))
+    frame = pl.DataFrame(make_queries(5).features, schema=list(model.names))
+    with pytest.raises(ValueError, match=r"a LazyFrame holds no rows yet; collect\(\) it first"):
+        model.predict(frame.lazy())
+    with pytest.raises(ValueError, match=r"a Table of Arrow; give polars\.from_arrow"):
+        model.predict(frame.to_arrow())
+    for text in (np.array([["1.5", "0", "1", "2"]], object), np.array([[10**400, 0, 1, 2]], object)):
+        with pytest.raises(ValueError, match=r"expected numbers \[documents, 4\]"):
+            model.predict(text)
+        with pytest.raises(ValueError, match=r"features: .* is no array of numbers"):
+            ltr.Queries(text, [1], [0, 1])
+    numbered = frame.to_pandas().set_axis(range(4), axis=1)
+    assert np.array_equal(model.predict(numbered), model.predict(frame))

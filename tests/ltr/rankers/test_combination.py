@@ -70,3 +70,19 @@ def test_the_model_of_a_mixture(tmp_path):
     assert ltr.Combination().fit(perfect).alpha < 0.5
     with pytest.raises(ValueError, match="two finite columns"):
         ltr.Combination().fit(make_queries(5, n_features=3))
+
+
+def test_what_is_told_is_what_the_chosen_mixture_reaches():
+    """In exact numbers every α below 1 ranks by the second score where the first is constant; beside 1e10 it is rounded away."""
+    queries = make_queries(10, n_features=2)
+    queries = replace(
+        queries, features=np.column_stack((np.full(queries.n_documents, 1e10), queries.labels * 1e-7)).astype(np.float32)
+    )
+    found = ltr.Combination().fit(queries)
+    reached = np.nanmean(ltr.evaluate(queries.labels, found.predict(queries.features), queries.offsets, ["ndcg_10"])["ndcg_10"])
+    assert found.alpha == 1
+    assert reached == pytest.approx(1)
+    assert "α 1.0000: ndcg@10 1.0000" in found.remarks[0] or "α 1.0000: ndcg_10 1.0000" in found.remarks[0]
+    missing = replace(queries, features=np.where(queries.features > 1e9, np.nan, queries.features))
+    with pytest.raises(ValueError, match="mixes two finite columns of scores; given two with missing or infinite scores"):
+        ltr.Combination().fit(missing)

@@ -566,3 +566,60 @@ def test_a_start_keeps_its_categories():
         assert np.allclose(continued.predict(again), first.predict(frame), atol=1e-6)
     with pytest.raises(ValueError, match="init_model: a LambdaMART does not know the categories of 'site'"):
         ltr.Estimator(more).fit(frame, y, init_model=first.model_)
+
+
+CODES = np.random.default_rng(2).integers(0, 6, 240)
+SITES = pd.DataFrame({"x": np.random.default_rng(3).normal(size=240), "c": pd.Categorical(np.array(list("abcdef"))[CODES])})
+WORTH, OF_20 = np.array([3, 0, 4, 1, 0, 2])[CODES], np.repeat(np.arange(20), 12)
+BY_SITE = ltr.LambdaMART(n_trees=5, min_docs_in_leaf=3, feature_share=1, cat_smooth=0.0)
+
+
+def test_a_fit_that_is_refused_or_interrupted_leaves_what_there_was():
+    """Categories are places: old trees would read those of the new data."""
+    estimator = ltr.Estimator(BY_SITE).fit(SITES, WORTH, OF_20)
+    before = estimator.score(SITES, WORTH, OF_20)
+    turned = SITES.assign(c=SITES["c"].cat.reorder_categories(list("fedcba")))
+    with pytest.raises(ValueError, match="a label is a finite number"):
+        estimator.fit(turned, -WORTH, OF_20)
+    with pytest.raises(ZeroDivisionError):
+        estimator.fit(turned, WORTH, OF_20, callbacks=lambda now: 1 / 0)
+    assert estimator.score(SITES, WORTH, OF_20) == before
+    assert estimator.categories_ == {"c": list("abcdef")}
+
+
+def test_the_members_of_an_average_split_by_categories_as_one_of_them_does():
+    average = ltr.Estimator(ltr.Average(of=(BY_SITE, ltr.LeastSquares()))).fit(SITES, WORTH, OF_20).model_
+    assert average.members[0].trees.categorical.tolist() == [1]
+    named = ltr.Average(of=(replace(BY_SITE, categorical=["c"]), ltr.LeastSquares()))
+    assert ltr.Estimator(named).fit(SITES, WORTH, OF_20).model_.digest == average.digest
+
+
+def test_a_net_without_validation_queries_watched_the_training_ones_alone():
+    X, y, qid, *_ = rows()
+    assert list(ltr.Estimator(ltr.LambdaRank(epochs=3)).fit(X, y, qid).evals_result_) == ["train"]
+    assert list(ltr.Estimator(ltr.LambdaRank(epochs=3)).fit(X, y, qid, valid=(X, y, qid)).evals_result_) == ["train", "valid"]
+
+
+def test_no_rows_have_no_scores():
+    X, y, qid, *_ = rows()
+    fitted = ltr.Estimator(TREES).fit(X, y, qid)
+    assert fitted.predict(X[:0]).tolist() == fitted.model_.predict(X[:0]).tolist() == []
+
+
+def test_threads_may_be_a_number_of_numpy():
+    X, y, qid, *_ = rows()
+    assert (
+        ltr.Estimator(TREES, n_jobs=np.int64(1)).fit(X, y, qid).model_.digest == ltr.Estimator(TREES).fit(X, y, qid).model_.digest
+    )
+
+
+def test_validation_queries_are_routed_where_that_is_asked_for(routing):
+    X, y, qid, *_ = rows()
+    estimator = ltr.Estimator(replace(TREES, n_trees=5))
+    with pytest.raises(Exception, match="eval_set"):
+        Pipeline([("scale", StandardScaler()), ("rank", estimator)]).fit(X, y, qid=qid, eval_set=[(X, y, qid)])
+    asked = Pipeline([("scale", StandardScaler()), ("rank", clone(estimator).set_fit_request(eval_set=True))])
+    asked.fit(X, y, qid=qid, eval_set=[(StandardScaler().fit(X).transform(X), y, qid)])
+    assert len(asked[-1].evals_result_["valid"]["ndcg@10"]) == 5
+    with pytest.raises(TypeError, match="fit has no argument 'eval_sets' to be routed; there are qid, sample_weight, group"):
+        estimator.set_fit_request(eval_sets=True)

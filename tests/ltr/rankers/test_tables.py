@@ -181,3 +181,48 @@ def test_sparse_features_stay_sparse():
     queries = ltr.queries_from(features, [0, 1, 0, 2], qid=["b", "a", "b", "a"])
     assert is_sparse(queries.features)
     assert np.array_equal(queries.features.toarray(), np.eye(4)[[0, 2, 1, 3]])
+
+
+def test_what_lies_below_a_mask_is_not_there():
+    X, y, qid = np.ones((4, 1)), [0, 1, 0, 1], np.ma.masked_array([1, 1, 2, 2], mask=[0, 0, 1, 0])
+    with pytest.raises(ValueError, match="qid: row 2 has none"):
+        ltr.queries_from(X, y, qid)
+    for masked in ({"group": np.ma.masked_array([2, 2], mask=[0, 1])}, {"qid": [1, 1, 2, 2], "sample_weight": qid}):
+        with pytest.raises(ValueError, match=f"{[*masked][-1]}: "):
+            ltr.queries_from(X, y, **masked)
+
+
+def test_a_day_is_one_id_whatever_its_type():
+    days = np.array(["2020-01-02", "2020-01-02", "2020-01-03"], "datetime64[D]")
+    forms = [days.astype(f"datetime64[{unit}]") for unit in ("D", "s", "ms", "us", "ns")]
+    forms += [
+        pd.Series(days),
+        pd.Series(days).astype(object),
+        pl.Series(days),
+        pl.Series(days).cast(pl.Datetime("us")),
+        days.tolist(),
+    ]
+    for form in forms:
+        queries = ltr.queries_from(np.ones((3, 1)), [0, 1, 0], form)
+        assert queries.ids.tolist() == [b"2020-01-02", b"2020-01-03"]
+    moment = np.array(["2020-01-02T03:04:05.670"], "datetime64[ns]")
+    assert ltr.queries_from(np.ones((1, 1)), [0], moment).ids.tolist() == [b"2020-01-02 03:04:05.67"]
+    with pytest.raises(ValueError, match="qid: row 1 has none"):
+        ltr.queries_from(np.ones((2, 1)), [0, 1], np.array(["2020-01-02", "NaT"], "datetime64[ns]"))
+
+
+def test_columns_of_arrow_are_read_as_pandas_own():
+    pyarrow = pytest.importorskip("pyarrow")
+    plain = pd.DataFrame({"a": [1.0, np.nan, 0.0, 1.0], "b": [1.5, 2.5, 3.5, 4.5]})
+    arrow = plain.astype({"a": "bool[pyarrow]", "b": "double[pyarrow]"})
+    assert ltr.queries_from(arrow, [0, 1, 0, 1], [1, 1, 2, 2]).digest == ltr.queries_from(plain, [0, 1, 0, 1], [1, 1, 2, 2]).digest
+    model = ltr.LambdaMART(n_trees=2, min_docs_in_leaf=1).fit(ltr.queries_from(plain, [0, 1, 0, 1], [1, 1, 2, 2]))
+    assert np.array_equal(model.predict(arrow), model.predict(plain))
+    words = pd.DataFrame({"c": pd.Categorical(list("abab"))})
+    kind = pd.ArrowDtype(pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
+    coded = words.assign(c=words["c"].astype(str).astype(kind))
+    with pytest.raises(ValueError, match="column 'c': Dictionary has categories of its rows alone"):
+        ltr.queries_from(coded, [0, 1, 0, 1], [1, 1, 2, 2])
+    trees = ltr.Estimator(ltr.LambdaMART(n_trees=2, min_docs_in_leaf=1, cat_smooth=0.0))
+    digests = {trees.fit(frame, [0, 1, 0, 1], [1, 1, 2, 2]).model_.digest for frame in (words, coded)}
+    assert len(digests) == 1

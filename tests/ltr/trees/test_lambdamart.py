@@ -443,7 +443,9 @@ def test_rankers_without_a_use_for_weights_of_documents_refuse_them():
         ltr.LeastSquares().fit(weighted)
     for wrong in (np.ones(3), np.zeros(train.n_documents), -np.ones(train.n_documents)):
         with pytest.raises(ValueError, match="document_weights: one number, 0 or from 1e-15 to 1e15"):
-            replace(train, document_weights=wrong)
+            ltr.LambdaMART(n_trees=1).fit(replace(train, document_weights=wrong))
+    rest = replace(train, document_weights=np.arange(train.n_documents) >= train.offsets[1])
+    assert not select(rest, [0]).document_weights.any(), "a query without any weight is one among others"
 
 
 # --- leaves again ---------------------------------------------------------------------------------------------------------

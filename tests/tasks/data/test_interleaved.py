@@ -139,3 +139,21 @@ def test_sessions_of_several_pages_are_what_differs_at_random(of):
     assert found.duels[0].error > of(frame()).duels[0].error / 2
     assert "of 3 sessions some have several pages: intervals and p-values are Student's over sessions" in found.notes
     assert not any("several pages" in note for note in of(frame()).notes)
+
+
+def test_lengths_of_lists_are_read_and_missed_where_results_are_in_one_alone(of):
+    rows = [
+        (f"s{k}", d, place, int(k % 3 == place), "", place, 2 - place if place < 2 else None)
+        for k in range(9)
+        for place, d in ((1, "a"), (2, "b"))
+    ]
+    log = frame(rows)
+    found = of(log, "probabilistic")
+    assert any("in one ranker's list only: probabilistic pages prefer the longer list" in note for note in found.notes)
+    told = of(log.with_columns(length_old=pl.lit(2), length_new=pl.lit(1)), "probabilistic")
+    assert not any("longer list" in note for note in told.notes)
+    assert told.duels[0].preference < found.duels[0].preference, "the short list draws its document more often"
+    with pytest.raises(DataError, match="no column 'length_new', how long the list was"):
+        of(log.with_columns(length_old=pl.lit(2)), "probabilistic")
+    with pytest.raises(DataError, match="how many documents the ranker's list had"):
+        of(log.with_columns(length_old=pl.lit(0), length_new=pl.lit(1)), "probabilistic")

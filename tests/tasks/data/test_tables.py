@@ -5,6 +5,7 @@ import gzip
 import random
 import time
 import tracemalloc
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -232,3 +233,21 @@ def test_ids_of_halves_and_of_times(tmp_path):
     assert id_texts(tmp_path / "a", halves).to_list() == ["1.5", "1.25", "2", None]
     with pytest.raises(DataError, match=r"column 'query' holds Duration.*: an id is a text or a number"):
         id_texts(tmp_path / "a", pl.Series("query", [1], dtype=pl.Duration))
+
+
+def test_quotes_in_the_names_of_columns_are_as_in_their_cells(tmp_path):
+    frame = pl.DataFrame({"query": ["a"], '7" wide': ["1"], 'a,"b"': ['"x"']})
+    for name, separator in (("t.csv", ","), ("t.tsv", "\t")):
+        frame.write_csv(tmp_path / name, separator=separator)
+        assert read_table(tmp_path / name).equals(frame)
+    (tmp_path / "bytes.csv").write_bytes(b"query,caf\xe9\n1,2\n")
+    with pytest.raises(DataError, match=r"line 1: the name of column 'caf.' is no UTF-8 text"):
+        read_table(tmp_path / "bytes.csv")
+
+
+def test_moments_are_ids_in_the_digits_that_they_need():
+    column = pl.Series("q", [datetime(2020, 1, 2), datetime(2020, 1, 2, 3, 4, 5, 670000), datetime(2020, 1, 2, 3)])
+    wanted = ["2020-01-02", "2020-01-02 03:04:05.67", "2020-01-02 03:00:00"]
+    for unit in ("ms", "us", "ns"):
+        assert id_texts(Path("x"), column.cast(pl.Datetime(unit))).to_list() == wanted
+    assert id_texts(Path("x"), column.cast(pl.Date)).to_list() == ["2020-01-02"] * 3

@@ -1,6 +1,7 @@
 """Three runs and one registered model: the first is champion, a better one takes its place, a worse one stays challenger."""
 
 import re
+import shutil
 from pathlib import Path
 
 import mlflow
@@ -16,6 +17,7 @@ from tasks.records import ConfigError
 from tasks.report.publish import report_page
 from tasks.tracking import registry
 from tasks.tracking.lookup import find_columns, find_model
+from tasks.tracking.runs import find_run
 from tasks.tracking.tracker import fluent, tracking_uri
 
 CONFIG = {
@@ -238,3 +240,18 @@ def test_refitting_a_run_leaves_the_champion_alone(prefect_server, workplace, ca
     assert "champion" not in capsys.readouterr().err
     assert client.get_model_version_by_alias("search", "champion").version == 1
     assert len(client.search_model_versions("name = 'whole'")) == 1
+
+
+def test_a_champion_whose_files_are_gone_stops_no_night_and_is_registered_anew(prefect_server, workplace):
+    first = challenge(GOOD)
+    assert first.version == "1"
+    shutil.rmtree(workplace / "mlruns" / "artifacts")
+    other = challenge(POOR)
+    assert (other.verdict, other.promoted) == ("not comparable", False)
+    assert "version 1, cannot be read: models:/search/1: " in other.why
+    assert "give the alias champion to another version" in other.why
+    again = run(configured(GOOD))
+    assert again.evidence[0].version == "3", "what was lost is made anew from the cells that are kept"
+    assert find_model("models:/search/3").digest == again.models["trees"].digest
+    assert find_run(again.run_id).download("config.yaml").is_file()
+    assert find_model(f"{again.run_id}:trees").digest == again.models["trees"].digest

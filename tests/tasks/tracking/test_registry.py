@@ -40,3 +40,15 @@ def test_what_a_version_learned_from_is_not_known_where_its_file_is_damaged(monk
     version = Version("search", 1, "run", {}, None)
     monkeypatch.setattr(Version, "_text", lambda *_: kept)
     assert version.learned() is None
+
+
+def test_a_server_that_does_not_answer_is_told_in_one_line_of_a_download_too(workplace, monkeypatch):
+    def down(*_, **__):
+        raise MlflowException("Max retries exceeded", INTERNAL_ERROR)
+
+    monkeypatch.setattr(tracker, "_PAUSES", ())
+    for place in ("mlflow.artifacts.download_artifacts", "tasks.tracking.registry.opened"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, down)
+            with pytest.raises(tracker.TrackingError, match="does not answer: Max retries exceeded; what was trained is kept"):
+                find_model("models:/search@champion")

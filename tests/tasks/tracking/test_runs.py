@@ -7,7 +7,7 @@ import pytest
 
 from tasks.records import DataError
 from tasks.tracking.runs import _values, chosen_cells, find_run, find_values
-from tasks.tracking.tracker import CELL_KEY, Tracker
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, Tracker
 
 
 def test_several_and_unfinished(workplace):
@@ -35,3 +35,18 @@ def test_what_a_run_chose_are_its_cells_also_where_two_rankers_are_one(workplace
     noted = json.dumps({"trees": ["k0", "k2"], "same": ["k0", "k2"], "gone": ["k1", "k9"]})
     run = SimpleNamespace(children=lambda: cells, noted=lambda tag: noted)
     assert chosen_cells(run) == {"trees": [cells[0], cells[2]], "same": [cells[0], cells[2]]}
+
+
+def test_a_tag_that_was_edited_is_named(workplace):
+    tracker = Tracker("x", "key")
+    tracker.client.set_tag(tracker.run_id, CHOSEN, "{oops")
+    with pytest.raises(
+        DataError, match=f"^run {tracker.run_id[:8]}: its tag lambdaflow.chosen was changed and is no JSON; run the same"
+    ):
+        find_values(f"{tracker.run_id}:trees")
+    with pytest.raises(DataError, match="no folder with a model, and no run whose id begins so"):
+        find_run("elsewhere")
+    with pytest.raises(
+        ValueError, match=f"run {tracker.run_id[:8]} has no config.yaml in MLflow any more; run the same configuration"
+    ):
+        find_run(tracker.run_id).download("config.yaml")

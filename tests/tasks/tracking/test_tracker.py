@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from tasks.records import Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder
 from tasks.store.values import table
 from tasks.tracking.runs import find_run
-from tasks.tracking.tracker import CHOSEN, Tracked, Tracker, TrackingError, tracking_uri
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, ERROR, Tracked, Tracker, TrackingError, tracking_uri
 from tests.conftest import make_queries
 
 DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
@@ -243,3 +244,53 @@ def test_long_tags_and_many_metrics_are_kept_whole(workplace):
     assert len(run.data.metrics) == 2500
     assert max(map(len, run.data.tags.values())) <= 5000
     assert json.loads(Tracked("id", "x", run.data.tags, {}, None).noted(CHOSEN)) == keys
+
+
+def test_a_run_that_another_folder_goes_on_with_is_left_to_it(cell):
+    """Its half-made cells look like wreckage from here."""
+    theirs = Tracker("x", "key", owner="there")
+    half_made = theirs._create("cell", {"mlflow.parentRunId": theirs.run_id, CELL_KEY: "k1"})
+    ours = Tracker("x", "key", owner="here", is_elsewhere=lambda who: who == "there")
+    assert ours.run_id != theirs.run_id
+    ours.cell(*cell)
+    assert half_made in {run.info.run_id for run in runs("RUNNING")}
+    with theirs.running():
+        pass
+    assert Tracker("x", "key", owner="here", is_elsewhere=lambda who: True).run_id in (theirs.run_id, ours.run_id)
+    with ours.running():
+        pass
+    assert {run.info.status for run in runs() if run.info.run_id in (theirs.run_id, ours.run_id)} == {"FINISHED"}
+
+
+def test_a_finished_run_stays_finished_and_what_went_wrong_once_is_forgotten(cell):
+    tracker = Tracker("x", "key")
+    with pytest.raises(KeyboardInterrupt), tracker.running():
+        raise KeyboardInterrupt
+    assert ERROR in runs("KILLED")[0].data.tags
+    with Tracker("x", "key").running():
+        pass
+    assert ERROR not in runs("FINISHED")[0].data.tags
+    with pytest.raises(KeyboardInterrupt), Tracker("x", "key").running():
+        raise KeyboardInterrupt
+    (run,) = runs("FINISHED")
+    assert ERROR not in run.data.tags
+
+
+def test_a_cell_whose_models_files_are_gone_is_made_anew(cell, workplace):
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    shutil.rmtree(workplace / "mlruns" / "artifacts")
+    again = tracker.cell(*cell)
+    assert again != run_id
+    assert tracker.cell(*cell) == again
+
+
+def test_it_is_seen_whether_a_run_still_says_what_it_said(cell, tmp_path):
+    tracker = Tracker("x", "key")
+    long = "c" * 9000
+    assert not tracker.says({CHOSEN: long}, "config.yaml")
+    tracker.summary({}, {CHOSEN: long}, [])
+    tracker.text("name: x", "config.yaml")
+    assert tracker.says({CHOSEN: long}, "config.yaml")
+    tracker.client.set_tag(tracker.run_id, f"{CHOSEN}.2", "{oops")
+    assert not tracker.says({CHOSEN: long}, "config.yaml")
