@@ -501,7 +501,7 @@ class Tracked:
         Raises:
             ValueError: where it is gone.
         """
-        if not any(entry.path == path for entry in self.client.list_artifacts(self.id)):
+        if not any(entry.path == path for entry in self.client.list_artifacts(self.id, path.rpartition("/")[0] or None)):
             raise ValueError(
                 f"run {self.id[:8]} has no {path} in MLflow any more; run the same configuration again, which writes it anew"
             )
