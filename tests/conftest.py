@@ -23,13 +23,28 @@ for name in SERVER:
 
 JIT = not numba.config.DISABLE_JIT
 LONGEST = (
+    "test_runners.py",
     "test_pipeline.py",
     "test_kernel.py",
-    "test_runners.py",
-    "test_docs.py",
+    "test_one_place.py",
+    "test_champion.py",
+    "test_conf.py",
+    "test_interruption.py",
+    "test_cluster.py",
     "test_kill.py",
+    "test_cli.py",
+    "test_cache.py",
     "test_servers.py",
+    "test_models_of_runs.py",
     "test_real_data.py",
+    "test_access.py",
+    "test_shards.py",
+    "test_readers.py",
+    "test_opening.py",
+    "test_lambdamart.py",
+    "test_neighbours.py",
+    "test_study.py",
+    "test_docs.py",
 )
 
 
