@@ -149,7 +149,9 @@ def test_a_column_of_columns_is_told_by_name():
 
 @pytest.mark.parametrize("far", [1e39, -1e300])
 @pytest.mark.parametrize("kind", [float, object, np.longdouble])
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings(
+    "error", "ignore:overflow encountered in scalar multiply"
+)  # digests overflow, which numpy tells without the JIT
 def test_a_number_that_float32_does_not_reach_is_told_with_its_place(far, kind):
     """It was called infinite, after a warning of numpy's."""
     X = np.arange(12.0).reshape(6, 2)
