@@ -173,7 +173,7 @@ class Ranker(Named, ABC):
         return alike and (not self.names or self.digest == other.digest)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.names, self.digest if self.names else repr(self)))
+        return hash((type(self), self.names, self.digest if self.names else ""))
 
     @abstractmethod
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:

@@ -143,14 +143,16 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
             rows.append(Against(name, means[name], interval, len(defined)))
             continue
         test = tests[name]
-        between = _interval(test.difference, test.standard_error, test.n_queries, level)
+        between = (
+            _interval(test.difference, test.standard_error, test.n_queries, level)
+            if test.standard_error
+            else interval_of_equals(test.difference, test.n_queries, level)
+        )
         p = test.p_value
         rows.append(Against(name, means[name], interval, len(defined), test.difference, between, p, corrected.get(name)))
     return AgainstSingle(measure, best, level, tuple(sorted(rows, key=lambda row: -row.mean)))
 
 
 def _interval(mean: float, se: float, n: int, level: float) -> tuple[float, float]:
-    if se == 0:
-        return interval_of_equals(mean, n, level)
     reach = student_quantile(0.5 + level / 2, n - 1) * se
     return mean - reach, mean + reach

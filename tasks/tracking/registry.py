@@ -126,7 +126,7 @@ def registered(
             raise
     for version in client.search_model_versions(f"name = '{name}'"):
         found = _version(version, client)
-        if found.digest == digest and found.is_whole(categories):
+        if found.digest == digest and (found.run_id == run_id or found.is_whole(categories)):
             return found
     outputs = client.get_run(run_id).outputs
     assert outputs is not None

@@ -21,6 +21,7 @@ from shutil import copytree
 from tempfile import TemporaryDirectory
 from textwrap import shorten
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlparse
 
 import mlflow
 from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModel, LoggedModelOutput, Metric, Param, RunStatus, RunTag
@@ -336,10 +337,11 @@ class Tracker:
         self.client.delete_run(run_id)
 
     def _has_model(self, run_id: str, key: str, below: Sequence[Path]) -> bool:
-        """Whether a finished child run has its model, which it is given where it was noted without; not where the model or its files were
-        deleted."""
+        """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted, or its
+        files, as far as they were in this folder: those of another one, or of a store, may only be out of sight."""
         if found := self._models_of(run_id):
-            return any(self.client.list_logged_model_artifacts(model.model_id) for model in found)
+            own = [model for model in found if _is_here(model.artifact_location)]
+            return len(own) < len(found) or any(self.client.list_logged_model_artifacts(model.model_id) for model in own)
         outputs = self.client.get_run(run_id).outputs
         if outputs is not None and outputs.model_outputs:
             return False
@@ -412,6 +414,12 @@ class Tracker:
             path = Path(folder) / name
             path.write_text(text)
             self.client.log_artifact(self.run_id, str(path))
+
+
+def _is_here(location: str) -> bool:
+    """Whether an address of artifacts is in this folder's own ``mlruns/``."""
+    address = urlparse(location)
+    return address.scheme in ("", "file") and Path(unquote(address.path)).is_relative_to(Path("mlruns").absolute())
 
 
 @contextmanager

@@ -325,6 +325,7 @@ def test_models_are_equal_by_what_they_are_and_have_learned():
         assert one != model
         assert one != model.fit(other)
     assert ltr.RankSVM(C=1) == ltr.RankSVM(C=1) != ltr.RankSVM(C=2)
+    assert {ltr.LambdaMART(learning_rate=1): 1}[ltr.LambdaMART(learning_rate=1.0)] == 1
     assert ltr.LeastSquares() != ltr.RankSVM()
     assert queries == queries
     assert queries != other

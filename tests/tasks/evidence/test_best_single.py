@@ -54,3 +54,11 @@ def test_it_needs_a_single_ranking():
         parse({"data": {"files": "a"}, "best_single": {}})
     with pytest.raises(ConfigError, match="fewer errors are better"):
         parse({"data": {"files": "a"}, "rankers": {"a": {"kind": "column", "feature": "f1"}}, "best_single": {"measure": "errors"}})
+
+
+def test_equal_differences_are_no_certainty_and_means_stay_on_their_scale():
+    found = against_single({"bm25": np.full(4, 0.5), "new": np.full(4, 0.6)}, ["bm25"], "mrr", 0.95)
+    by_name = {row.ranker: row for row in found.rows}
+    low, high = by_name["new"].between
+    assert low < 0 < 0.1 < high
+    assert by_name["new"].interval == pytest.approx((0.6, 0.6))

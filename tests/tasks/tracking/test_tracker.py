@@ -294,3 +294,15 @@ def test_it_is_seen_whether_a_run_still_says_what_it_said(cell, tmp_path):
     assert tracker.says({CHOSEN: long}, "config.yaml")
     tracker.client.set_tag(tracker.run_id, f"{CHOSEN}.2", "{oops")
     assert not tracker.says({CHOSEN: long}, "config.yaml")
+
+
+def test_a_model_whose_files_are_out_of_sight_is_left_alone(cell, workplace, monkeypatch):
+    """Two folders on one database: the files of the one are where the other does not see them."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{workplace / 'shared.db'}")
+    (workplace / "theirs").mkdir()
+    monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", str(workplace / "theirs" / "artifacts"))
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    (workplace / "theirs").rename(workplace / "elsewhere")
+    assert Tracker("x", "key").cell(*cell) == run_id
+    assert tracker._models_of(run_id)
