@@ -23,7 +23,7 @@ from prefect.context import TagsContext
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
 
-from flows.owners import gone, is_gone, owner, started_by
+from flows.owners import gone, has_ended, is_gone, owner, started_by
 from tasks.store.state import clear_partials
 from tasks.tracking.tracker import close_abandoned
 
@@ -55,8 +55,8 @@ def clear() -> None:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     clear_partials()
-    close_abandoned(is_gone)
-    close_in_prefect(is_gone, "its process was killed")
+    close_abandoned(has_ended)
+    close_in_prefect(has_ended, "its process was killed")
     for file in files:
         file.unlink(missing_ok=True)
 

@@ -2,7 +2,8 @@
 
 An owner is a process with a locked file in the project's folder, ``.lambdaflow/owners/``. The system lets go of the lock when the process
 ends, however it ends, so that whoever sees the folder can tell: another container or machine, and after a restart, where numbers of
-processes mean nothing. An owner without a file here has another folder and is left alone.
+processes mean nothing. An owner's name ends with that of its folder (``.lambdaflow/folder``): on a server that several folders use, those of
+others are left alone, and those of this one whose file was cleared away have ended.
 """
 
 import fcntl
@@ -25,7 +26,7 @@ _held: dict[Path, int] = {}
 
 def signature() -> str:
     """The name that `owner` will give this process in this folder, where nothing is written yet."""
-    return _names.setdefault(_folder(), f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}")
+    return _names.setdefault(_folder(), f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}@{_folders_name() or uuid4().hex[:12]}")
 
 
 def owner() -> str:
@@ -33,6 +34,9 @@ def owner() -> str:
     file = _folder() / signature()
     if not file.is_file():
         file.parent.mkdir(parents=True, exist_ok=True)
+        if not _folders_name():
+            with state.written_whole(state.STATE / "folder") as partial:
+                partial.write_text(f"{file.name.rpartition('@')[2]} {state.STATE.stat().st_ino}\n")
         held = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         fcntl.flock(held, fcntl.LOCK_EX)
         _held[file] = held
@@ -58,9 +62,15 @@ def is_gone(who: str) -> bool:
     return True
 
 
+def has_ended(who: str) -> bool:
+    """Whether an owner that has signed a run is gone, by its file or because this folder has none of it any more. A process may be younger than
+    its owner's file."""
+    return is_gone(who) or (bool(who) and who.rpartition("@")[2] == _folders_name() and not (_folder() / who).is_file())
+
+
 def is_elsewhere(who: str) -> bool:
     """Whether an owner has another folder, from which nobody here can tell how it is."""
-    return bool(who) and not (_folder() / who).is_file() and not is_gone(who)
+    return bool(who) and not (_folder() / who).is_file() and not has_ended(who)
 
 
 def gone() -> list[Path]:
@@ -83,6 +93,15 @@ def started_by(is_theirs: Callable[[str], bool]) -> Iterator[int]:
 
 def _folder() -> Path:
     return (state.STATE / "owners").absolute()
+
+
+def _folders_name() -> str:
+    """What this folder is called; nothing where it has no name yet, or is a copy, which has that of the other."""
+    try:
+        name, inode = (state.STATE / "folder").read_text().split()
+    except (OSError, ValueError):
+        return ""
+    return name if inode == str(state.STATE.stat().st_ino) else ""
 
 
 def _is_gone_by_number(who: str) -> bool:

@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TOPS = ("ltr", "tasks", "flows")
 FLOORS = {
-    "ltr": ({"data", "kernels"}, {"metrics", "clicks"}, {"objectives"}, {"rankers"}, {"trees", "nets", "linear", "diagnostics"}),
+    "ltr": (
+        {"data", "kernels"}, {"metrics"}, {"clicks"}, {"objectives"}, {"rankers"}, {"trees", "nets", "linear", "diagnostics"},
+    ),
     "tasks": (
         {"records", "config", "store"}, {"data"}, {"training", "export"}, {"tracking"}, {"evidence"}, {"report"},
     ),

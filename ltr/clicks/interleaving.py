@@ -11,8 +11,8 @@ A session prefers the ranker with more credit: 1, −1, or 0 for a tie; a probab
 made the page (Hofmann et al. 2011). The sign of the mean credit will not do there: it is biased towards a ranker where users click
 at random. Balanced pages are biased in that way whatever is counted (Chapelle et al. 2012).
 
-The mean preference has Student's interval. A p-value is that of the exact sign test over sessions that are no tie, or Student's where
-preferences are means. How many sessions it takes is the sample size of a mean of such numbers.
+The mean preference has Student's interval, or where all people are alike what their number tells (`ltr.metrics.significance`). A p-value is
+that of the exact sign test over sessions that are no tie, or Student's where preferences are means. How many sessions it takes is the sample size of a mean of such numbers.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ import numpy as np
 
 from ltr.clicks.click_model import mean_error, sums
 from ltr.kernels.kernel import Array, Floats, Ints
+from ltr.metrics.significance import interval_of_equals, p_of_equals
 
 METHODS = ("team-draft", "balanced", "probabilistic")
 """Ways to interleave."""
@@ -272,12 +273,8 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
     for (a, b), own in zip(combinations(range(rankers), 2), preference.T, strict=True):
         wins, losses = int((own > 0).sum()), int((own < 0).sum())
         mean, (error, independent) = float(own.mean()), mean_error(own, whose)
-        if error <= _ROUNDING * abs(mean):  # all people alike: of the ways to turn their preferences round, two are as far from 0
-            seen = (
-                (0.5 - level / 2) ** (1 / independent) if mean else 1.0
-            )  # the share that is alike, at least (Clopper and Pearson 1934)
-            low, high = seen * mean - (1 - seen), seen * mean + (1 - seen)
-            p = 0.5 ** (independent - 1) if mean else 1.0
+        if error <= _ROUNDING * abs(mean):
+            (low, high), p = interval_of_equals(mean, independent, level), p_of_equals(mean, independent)
         else:
             width = float(stats.t.ppf(0.5 + level / 2, independent - 1)) * error
             low, high = mean - width, mean + width

@@ -214,7 +214,8 @@ class Tracker:
         """The run of this key, or a new one: where it is new, `fresh`, or going on in another folder (`is_elsewhere`), whose half-made cells
         nobody here can tell from wreckage."""
         self.client, self.experiment_id = opened()
-        found = None if fresh else self._find(RUN_KEY, run_key, unless=is_elsewhere)
+        self._owner, self._is_elsewhere = owner, is_elsewhere
+        found = None if fresh else self._find(RUN_KEY, run_key)
         self.resumed = found is not None
         self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
         self.client.set_tag(self.run_id, OWNER, owner)
@@ -223,12 +224,15 @@ class Tracker:
         if self.resumed and not self.was_finished:
             self.client.update_run(self.run_id, RunStatus.to_string(RunStatus.RUNNING))
 
-    def _find(self, tag: str, value: str, parent: str | None = None, unless: Callable[[str], bool] = lambda who: False) -> Any:
+    def _find(self, tag: str, value: str, parent: str | None = None) -> Any:
+        """The latest run with this tag; not one that another folder is writing."""
         also = f" and tags.`{PARENT}` = '{parent}'" if parent else ""
         runs = self.client.search_runs(
             [self.experiment_id], f"tags.`{tag}` = '{value}'{also}", order_by=["attributes.start_time DESC"]
         )
-        return next((run for run in runs if run.info.status != "RUNNING" or not unless(run.data.tags.get(OWNER, ""))), None)
+        return next(
+            (run for run in runs if run.info.status != "RUNNING" or not self._is_elsewhere(run.data.tags.get(OWNER, ""))), None
+        )
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
         source = {"mlflow.source.name": "lambdaflow", "mlflow.source.type": "LOCAL"}
@@ -289,7 +293,11 @@ class Tracker:
                 return found.info.run_id
             if found:
                 self._discard(found.info.run_id)
-            own = {DIGEST: result.digest, **({"remarks": "; ".join(result.remarks)[:5000]} if result.remarks else {})}
+            own = {
+                OWNER: self._owner,
+                DIGEST: result.digest,
+                **({"remarks": "; ".join(result.remarks)[:5000]} if result.remarks else {}),
+            }
             run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
             try:
                 self._log_cell(run_id, cell, result, data)
@@ -322,7 +330,7 @@ class Tracker:
             found = self._find(CELL_KEY, key, self.run_id)
             if found:
                 self._discard(found.info.run_id)
-            run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, ERROR: masked(why)[:500]})
+            run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: key, OWNER: self._owner, ERROR: masked(why)[:500]})
             self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
             self._end(run_id, RunStatus.FAILED)
 

@@ -1,10 +1,11 @@
 """Who owns what a run leaves behind; what becomes of it is seen in test_kill."""
 
 import os
+import shutil
 import subprocess
 import sys
 
-from flows.owners import gone, is_gone, owner
+from flows.owners import gone, has_ended, is_elsewhere, is_gone, owner
 from tests.conftest import own_environment
 
 HOLDS = "import sys; from flows.owners import owner; print(owner(), flush=True); sys.stdin.read()"
@@ -43,6 +44,27 @@ def test_what_cannot_be_known_is_not_gone(workplace):
     assert not is_gone(f"elsewhere/{os.getpid()}/1")
     assert not is_gone("")
     assert not is_gone("../owners")
+
+
+def test_an_owner_of_this_folder_has_ended_where_its_file_was_cleared_away(workplace, monkeypatch):
+    """While another store was in use, for instance; that of a copied folder is another's."""
+    other = subprocess.run([sys.executable, "-c", HOLDS], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    theirs = other.stdout.strip()
+    mine = owner()
+    assert mine.rpartition("@")[2] == theirs.rpartition("@")[2]
+    assert has_ended(theirs)
+    (gone_file,) = gone()
+    gone_file.unlink()
+    assert has_ended(theirs)
+    assert not is_elsewhere(theirs)
+    assert not is_gone(theirs)
+    assert not has_ended(mine)
+    assert not is_elsewhere(mine)
+    shutil.copytree(workplace / ".lambdaflow", workplace / "copy" / ".lambdaflow")
+    monkeypatch.chdir(workplace / "copy")
+    assert owner().rpartition("@")[2] != mine.rpartition("@")[2]
+    assert is_elsewhere(theirs)
+    assert not has_ended(theirs)
 
 
 def test_owners_of_earlier_releases_are_told_by_their_number(workplace):

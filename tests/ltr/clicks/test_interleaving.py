@@ -260,10 +260,11 @@ def test_chances_by_enumeration_of_who_drew():
 
 @pytest.mark.parametrize(("people", "wins", "losses"), [(3, 8, 2), (2, 50, 0), (4, 4, 1)])
 def test_few_people_who_are_all_alike_are_no_certainty(people, wins, losses):
-    """Of the ways to turn the preferences of n people round, two are as far from 0; pages of one person are no others."""
+    """Others may prefer the other ranker on every page, and pages of one person are no others: were a share s of all people like these and
+    no ranker better, the mean s·m − (1 − s) would be 0."""
     pages = np.tile(np.r_[np.ones(wins), -np.ones(losses)], people)[:, None]
     (duel,) = duels(pages, whose=np.repeat(np.arange(people), wins + losses))
-    assert duel.p == pytest.approx(0.5 ** (people - 1))
+    assert duel.p == pytest.approx(2 * (1 / (1 + duel.preference)) ** people)
     assert duel.low < 0 < duel.preference <= duel.high
 
 

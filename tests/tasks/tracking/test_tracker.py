@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -260,6 +261,29 @@ def test_a_run_that_another_folder_goes_on_with_is_left_to_it(cell):
     with ours.running():
         pass
     assert {run.info.status for run in runs() if run.info.run_id in (theirs.run_id, ours.run_id)} == {"FINISHED"}
+
+
+def test_a_cell_that_another_folder_is_writing_into_a_finished_run_is_left_to_it(cell, monkeypatch):
+    """Its model was deleted, and both folders make it anew at once."""
+    with Tracker("x", "key", owner="there").running():
+        pass
+    theirs = Tracker("x", "key", owner="there", is_elsewhere=lambda who: who == "here")
+    ours = Tracker("x", "key", owner="here", is_elsewhere=lambda who: who == "there")
+    assert theirs.run_id == ours.run_id
+    log = Tracker._log_cell
+
+    def meanwhile(self, run_id, *given):
+        monkeypatch.setattr(Tracker, "_log_cell", log)
+        with monkeypatch.context() as patch:
+            patch.setattr("tasks.tracking.tracker._alone_with", lambda key: nullcontext())
+            made.append(ours.cell(*cell))
+        log(self, run_id, *given)
+
+    made = []
+    monkeypatch.setattr(Tracker, "_log_cell", meanwhile)
+    made.append(theirs.cell(*cell))
+    assert {run.info.run_id for run in runs("FINISHED")} == {theirs.run_id, *made}
+    assert len(set(made)) == 2
 
 
 def test_a_finished_run_stays_finished_and_what_went_wrong_once_is_forgotten(cell):
