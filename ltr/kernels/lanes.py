@@ -10,43 +10,11 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ltr.kernels.kernel import Floats32, Ints, Kernel, Llvm, NumbaType, Words, Words32
+from ltr.kernels.vectors import FLOATS, LANES, chosen, data_of, function_of_lanes, in_all_lanes, ir, pointer_to
 
-ROWS, LANES = 64, 16
-"""Rows that go through a tree together, and those of one vector."""
-
-ir = cgutils.ir
-"""LLVM's intermediate representation (llvmlite), as numba imports it."""
-_I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
-_FLOATS = ir.VectorType(ir.FloatType(), LANES)
-
-
-def _data(
-    context: NumbaType, builder: Llvm, signature: NumbaType, arguments: tuple[Llvm, ...], which: tuple[int, ...]
-) -> list[Llvm]:
-    """Pointers to the elements of those arguments that are arrays."""
-    return [context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in which]
-
-
-def _vector(builder: Llvm, data: Llvm, index: Llvm, kind: Llvm) -> Llvm:
-    """A pointer to a vector of that kind, from an element on."""
-    return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
-
-
-def _chosen(builder: Llvm, a: Llvm, b: Llvm, lanes: list[int]) -> Llvm:
-    """A vector of the chosen lanes: 0–15 are those of a, 16–31 those of b."""
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, LANES), lanes))
-
-
-def _everywhere(builder: Llvm, number: Llvm, kind: Llvm) -> Llvm:
-    """A vector of that kind with one number in all lanes."""
-    none = ir.Constant(kind, ir.Undefined)
-    return _chosen(builder, builder.insert_element(none, number, _I32(0)), none, [0] * LANES)
-
-
-def _over_lanes(builder: Llvm, name: str, kind: Llvm, *options: Llvm) -> Llvm:
-    """LLVM's function of that name, applied to each lane."""
-    suffix = "f32" if kind == _FLOATS else f"i{kind.element.width}"
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, *options]), f"llvm.{name}.v{LANES}{suffix}")
+ROWS = 64
+"""Rows that go through a tree together, `LANES` of them in a vector."""
+_I1, _I64 = ir.IntType(1), ir.IntType(64)
 
 
 def _turn_by_numpy(features: Floats32, at: int, width: int, columns: Floats32, to: int) -> bool:
@@ -63,23 +31,23 @@ def _turn(
     typing: NumbaType, features: NumbaType, at: NumbaType, width: NumbaType, columns: NumbaType, to: NumbaType
 ) -> tuple[NumbaType, Kernel]:
     def generate(context: NumbaType, builder: Llvm, signature: NumbaType, arguments: tuple[Llvm, ...]) -> Llvm:
-        source, target = _data(context, builder, signature, arguments, (0, 3))
+        source, target = data_of(context, builder, signature, arguments, (0, 3))
         _, at, width, _, to = arguments
         starts = [builder.add(at, builder.mul(width, _I64(row))) for row in range(LANES)]
-        rows = [builder.load(_vector(builder, source, start, _FLOATS), align=4) for start in starts]
-        infinite, infinity = ir.Constant(ir.VectorType(_I1, LANES), [0] * LANES), ir.Constant(_FLOATS, [np.inf] * LANES)
-        absolute = _over_lanes(builder, "fabs", _FLOATS)
+        rows = [builder.load(pointer_to(builder, source, start, FLOATS), align=4) for start in starts]
+        infinite, infinity = ir.Constant(ir.VectorType(_I1, LANES), [0] * LANES), ir.Constant(FLOATS, [np.inf] * LANES)
+        absolute = function_of_lanes(builder, "fabs", FLOATS)
         for row in rows:
             infinite = builder.or_(infinite, builder.fcmp_ordered("==", builder.call(absolute, [row]), infinity))
         for size in (8, 4, 2, 1):
             for k in range(LANES):
                 if not k & size:
                     a, b = rows[k], rows[k + size]
-                    rows[k] = _chosen(builder, a, b, [LANES + j - size if j & size else j for j in range(LANES)])
-                    rows[k + size] = _chosen(builder, a, b, [LANES + j if j & size else j + size for j in range(LANES)])
+                    rows[k] = chosen(builder, a, b, [LANES + j - size if j & size else j for j in range(LANES)])
+                    rows[k + size] = chosen(builder, a, b, [LANES + j if j & size else j + size for j in range(LANES)])
         for lane, column in enumerate(rows):
             place = builder.add(to, _I64(lane * ROWS))
-            builder.store(column, _vector(builder, target, place, _FLOATS), align=4)
+            builder.store(column, pointer_to(builder, target, place, FLOATS), align=4)
         return builder.icmp_unsigned("!=", builder.bitcast(infinite, ir.IntType(LANES)), ir.IntType(LANES)(0))
 
     return types.boolean(features, types.int64, types.int64, columns, types.int64), generate
@@ -127,25 +95,25 @@ def _walk(
     leaf: NumbaType,
 ) -> tuple[NumbaType, Kernel]:
     def generate(context: NumbaType, builder: Llvm, signature: NumbaType, arguments: tuple[Llvm, ...]) -> Llvm:
-        x, places, edges, masks, out = _data(context, builder, signature, arguments, (0, 1, 2, 3, 7))
+        x, places, edges, masks, out = data_of(context, builder, signature, arguments, (0, 1, 2, 3, 7))
         _, _, _, _, begin, middle, end, _ = arguments
         word = context.get_data_type(signature.args[3].dtype)
         words = ir.VectorType(word, LANES)
         alive = [cgutils.alloca_once_value(builder, ir.Constant(words, [-1] * LANES)) for _ in range(ROWS // LANES)]
         for first, last, larger in ((begin, middle, builder.fcmp_unordered), (middle, end, builder.fcmp_ordered)):
             with cgutils.for_range_slice(builder, first, last, _I64(1)) as (node, _):
-                edge = _everywhere(builder, builder.load(builder.gep(edges, [node])), _FLOATS)
-                mask = _everywhere(builder, builder.load(builder.gep(masks, [node])), words)
+                edge = in_all_lanes(builder, builder.load(builder.gep(edges, [node])), FLOATS)
+                mask = in_all_lanes(builder, builder.load(builder.gep(masks, [node])), words)
                 column = builder.load(builder.gep(places, [node]))
                 for k, bits in enumerate(alive):
                     at = builder.add(column, _I64(k * LANES))
-                    right = larger(">", builder.load(_vector(builder, x, at, _FLOATS), align=4), edge)
+                    right = larger(">", builder.load(pointer_to(builder, x, at, FLOATS), align=4), edge)
                     before = builder.load(bits)
                     builder.store(builder.select(right, builder.and_(before, mask), before), bits)
-        zeros = _over_lanes(builder, "cttz", words, _I1)
+        zeros = function_of_lanes(builder, "cttz", words, _I1)
         for k, bits in enumerate(alive):
             lowest = builder.call(zeros, [builder.load(bits), _I1(1)])
-            builder.store(lowest, _vector(builder, out, _I64(k * LANES), words), align=word.width // 8)
+            builder.store(lowest, pointer_to(builder, out, _I64(k * LANES), words), align=word.width // 8)
         return context.get_dummy_value()
 
     return types.void(columns, place, threshold, kept, types.int64, types.int64, types.int64, leaf), generate

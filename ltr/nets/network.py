@@ -1,6 +1,6 @@
 """A net of one layer (linear) or two (tanh units): weights, scores, and steps along gradients (Burges 2010 section 4).
 
-Compiled loops over documents; two of them run dot products in vector lanes, always in one order on one machine.
+Compiled loops over documents; dot products run in vector lanes, added up in one order on every processor.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,10 @@ from numba import njit, prange
 
 from ltr.kernels.exponential import tanh
 from ltr.kernels.kernel import Address, Array, Floats, Floats32, Ints
+from ltr.kernels.vectors import LANES, everywhere, fused, load, load_some, totals
 from ltr.objectives.seam import gradients_kernel
 from ltr.rankers.surface import TILE, Surface, combine, linear_surface, turned
 
-_SUMS = {"reassoc", "nsz", "contract"}
-"""Lets a dot product run in vector lanes; NaN and infinity keep their meaning. One machine always adds in one order."""
 BLOCK = 256
 """Documents that are taken at once where all are."""
 GROUPS = 64
@@ -80,24 +79,34 @@ def random_weights(n_features: int, hidden: int, rng: np.random.Generator, size:
     return Weights(inner, np.zeros(hidden), rng.normal(0.0, size / np.sqrt(hidden), hidden), hidden)
 
 
-@njit(cache=True, fastmath=_SUMS)
+@njit(cache=True)
 def _dots(features: Floats32, inner: Floats32, bias: Floats, out: Floats) -> None:
     """out[h, d] = inner[h] · features[d] + bias[h] in float32, four documents at a time. Where fewer are left the last one fills their places:
-    every document's products are added in one order, so that equal documents have equal scores wherever they stand."""
+    every document's products are added in one order, so that equal documents have equal scores wherever they stand, on every processor."""
     n, n_features = features.shape
+    whole = n_features // LANES * LANES
+    rest = n_features - whole
+    x, weights = features.reshape(-1), inner.reshape(-1)
     for h in range(len(bias)):
-        weights = inner[h]
         for d in range(0, n, 4):
             d1, d2, d3 = min(d + 1, n - 1), min(d + 2, n - 1), min(d + 3, n - 1)
-            x0, x1, x2, x3 = features[d], features[d1], features[d2], features[d3]
-            a = b = c = e = np.float32(0)
-            for f in range(np.uint64(n_features)):
-                w = weights[f]
-                a += w * x0[f]
-                b += w * x1[f]
-                c += w * x2[f]
-                e += w * x3[f]
-            out[h, d], out[h, d1], out[h, d2], out[h, d3] = a + bias[h], b + bias[h], c + bias[h], e + bias[h]
+            own, row, row1, row2, row3 = h * n_features, d * n_features, d1 * n_features, d2 * n_features, d3 * n_features
+            a = b = c = e = everywhere(np.float32(0))
+            for f in range(0, whole, LANES):
+                w = load(weights, own + f)
+                a, b = fused(w, load(x, row + f), a), fused(w, load(x, row1 + f), b)
+                c, e = fused(w, load(x, row2 + f), c), fused(w, load(x, row3 + f), e)
+            if rest > 0:
+                w = load_some(weights, own + whole, rest)
+                a, b = fused(w, load_some(x, row + whole, rest), a), fused(w, load_some(x, row1 + whole, rest), b)
+                c, e = fused(w, load_some(x, row2 + whole, rest), c), fused(w, load_some(x, row3 + whole, rest), e)
+            a_total, b_total, c_total, e_total = totals(a, b, c, e)
+            out[h, d], out[h, d1], out[h, d2], out[h, d3] = (
+                a_total + bias[h],
+                b_total + bias[h],
+                c_total + bias[h],
+                e_total + bias[h],
+            )
 
 
 @njit(cache=True)

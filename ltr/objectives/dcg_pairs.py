@@ -8,6 +8,8 @@ of document i are all those beyond the run of its own gain:
     i ────────┴─┴─┴─┘                                           four i at a time; partners: every j to the right of i's run;
                   └ lanes start here, at a multiple of 16       max(g_i − g_j, 0) makes the others nothing
 
+Vectors of sixteen on every processor (`ltr.kernels.vectors`): λ's, and so trees, are the same bits on all of them.
+
 Gains do not change while a model is trained: where this is all of an objective, documents are laid out once (`write_pairs`), and only
 their ranks and scores are new; as one term of several, query by query and group by group (`add_pairs`).
 
@@ -21,18 +23,17 @@ from numba import njit
 from ltr.kernels.exponential import exp
 from ltr.kernels.kernel import Floats, Floats32, Ints, Ints32, inner
 from ltr.kernels.ranking import sort_falling
+from ltr.kernels.vectors import LANES, everywhere, larger, load, store, totals
 from ltr.metrics.measure import N_AUX, prepare_kernel
 from ltr.objectives.constructions import Weighting, ranknet_weighted
 from ltr.objectives.pair_costs import NEAR
 
-LANES = 16
-"""Documents are padded to a multiple of this many, which fill the widest vectors of float32."""
 FARTHEST = 60.0
 """Largest σ·(highest − lowest score): e^±30 and their squares are far inside float32."""
 _NO_PAIR = np.float32(1e30)
 
 
-@inner(error_model="numpy", fastmath={"reassoc", "nsz"}, forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def _four(
     i: np.uint64,
     n: np.uint64,
@@ -46,25 +47,23 @@ def _four(
     own_gradient: Floats32,
     own_hessian: Floats32,
 ) -> None:
-    """Pairs of the documents i … i + 3 with all from `first` on. Two logistics share one division: 1/a = b/(ab).
-
-    Always inlined, as `add_pairs` is: a separate copy would be optimised again when it is linked and round differently, and which of the
-    two copies runs would depend on whether numba's cache was warm.
-    """
-    zero, one = np.float32(0), np.float32(1)
+    """Pairs of the documents i … i + 3 with all from `first` on, sixteen at a time. Two logistics share one division: 1/a = b/(ab)."""
     i1, i2, i3 = i + np.uint64(1), i + np.uint64(2), i + np.uint64(3)
-    e0, e1, e2, e3 = e[i], e[i1], e[i2], e[i3]
-    d0, d1, d2, d3 = d[i], d[i1], d[i2], d[i3]
-    s0, s1, s2, s3 = s[i], s[i1], s[i2], s[i3]
-    g0, g1, g2, g3 = g[i], g[i1] if i1 < n else zero, g[i2] if i2 < n else zero, g[i3] if i3 < n else zero
-    own0 = own1 = own2 = own3 = bend0 = bend1 = bend2 = bend3 = zero
-    for j in range(first, np.uint64(len(e))):
-        ej, gj, dj = e[j], g[j], d[j]
-        gain0, gain1, gain2, gain3 = max(g0 - gj, zero), max(g1 - gj, zero), max(g2 - gj, zero), max(g3 - gj, zero)
-        if near > zero:
-            sj = s[j]
-            gain0, gain1 = gain0 / (near + abs(s0 - sj)), gain1 / (near + abs(s1 - sj))
-            gain2, gain3 = gain2 / (near + abs(s2 - sj)), gain3 / (near + abs(s3 - sj))
+    none, one, closest = everywhere(np.float32(0)), everywhere(np.float32(1)), everywhere(near)
+    e0, e1, e2, e3 = everywhere(e[i]), everywhere(e[i1]), everywhere(e[i2]), everywhere(e[i3])
+    d0, d1, d2, d3 = everywhere(d[i]), everywhere(d[i1]), everywhere(d[i2]), everywhere(d[i3])
+    s0, s1, s2, s3 = everywhere(s[i]), everywhere(s[i1]), everywhere(s[i2]), everywhere(s[i3])
+    g0, g1 = everywhere(g[i]), everywhere(g[i1]) if i1 < n else none
+    g2, g3 = everywhere(g[i2]) if i2 < n else none, everywhere(g[i3]) if i3 < n else none
+    own0 = own1 = own2 = own3 = bend0 = bend1 = bend2 = bend3 = none
+    for j in range(first, np.uint64(len(e)), np.uint64(LANES)):
+        ej, gj, dj = load(e, j), load(g, j), load(d, j)
+        gain0, gain1 = larger(g0 - gj, none), larger(g1 - gj, none)
+        gain2, gain3 = larger(g2 - gj, none), larger(g3 - gj, none)
+        if near > np.float32(0):
+            sj = load(s, j)
+            gain0, gain1 = gain0 / (closest + abs(s0 - sj)), gain1 / (closest + abs(s1 - sj))
+            gain2, gain3 = gain2 / (closest + abs(s2 - sj)), gain3 / (closest + abs(s3 - sj))
         a0, a1, a2, a3 = e0 + ej, e1 + ej, e2 + ej, e3 + ej
         share01, share23 = one / (a0 * a1), one / (a2 * a3)
         a0, a1, a2, a3 = share01 * a1, share01 * a0, share23 * a3, share23 * a2
@@ -72,23 +71,21 @@ def _four(
         f2, f3 = gain2 * abs(d2 - dj) * (ej * a2), gain3 * abs(d3 - dj) * (ej * a3)
         c0, c1, c2, c3 = f0 * (e0 * a0), f1 * (e1 * a1), f2 * (e2 * a2), f3 * (e3 * a3)
         if sigmoid:
-            f0, f1, f2, f3, c0, c1, c2, c3 = c0, c1, c2, c3, zero, zero, zero, zero
+            f0, f1, f2, f3, c0, c1, c2, c3 = c0, c1, c2, c3, none, none, none, none
         own0, own1, own2, own3 = own0 + f0, own1 + f1, own2 + f2, own3 + f3
         bend0, bend1, bend2, bend3 = bend0 + c0, bend1 + c1, bend2 + c2, bend3 + c3
-        own_gradient[j] -= (f0 + f1) + (f2 + f3)
-        own_hessian[j] += (c0 + c1) + (c2 + c3)
-    own_gradient[i], own_gradient[i1], own_gradient[i2], own_gradient[i3] = (
-        own_gradient[i] + own0,
-        own_gradient[i1] + own1,
-        own_gradient[i2] + own2,
-        own_gradient[i3] + own3,
-    )
-    own_hessian[i], own_hessian[i1], own_hessian[i2], own_hessian[i3] = (
-        own_hessian[i] + bend0,
-        own_hessian[i1] + bend1,
-        own_hessian[i2] + bend2,
-        own_hessian[i3] + bend3,
-    )
+        store(own_gradient, j, load(own_gradient, j) - ((f0 + f1) + (f2 + f3)))
+        store(own_hessian, j, load(own_hessian, j) + ((c0 + c1) + (c2 + c3)))
+    own0_total, own1_total, own2_total, own3_total = totals(own0, own1, own2, own3)
+    bend0_total, bend1_total, bend2_total, bend3_total = totals(bend0, bend1, bend2, bend3)
+    own_gradient[i] += own0_total
+    own_gradient[i1] += own1_total
+    own_gradient[i2] += own2_total
+    own_gradient[i3] += own3_total
+    own_hessian[i] += bend0_total
+    own_hessian[i1] += bend1_total
+    own_hessian[i2] += bend2_total
+    own_hessian[i3] += bend3_total
 
 
 _LEVELS = 8

@@ -35,8 +35,9 @@ from ltr.kernels.kernel import (
     ready,
     record_type,
 )
-from ltr.kernels.lanes import LANES, ROWS, turn, walk
+from ltr.kernels.lanes import ROWS, turn, walk
 from ltr.kernels.prefetch import prefetch
+from ltr.kernels.vectors import LANES
 from ltr.rankers.surface import Surface
 
 _NUMBERS_AT_A_TIME = 1 << 24

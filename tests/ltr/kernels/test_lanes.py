@@ -5,7 +5,8 @@ import pytest
 from numba import njit
 
 from ltr.kernels import lanes
-from ltr.kernels.lanes import LANES, ROWS
+from ltr.kernels.lanes import ROWS
+from ltr.kernels.vectors import LANES
 
 
 @njit
