@@ -14,7 +14,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import cgutils, types
+from numba import types
+from numba.core import cgutils
 from numba.core.typing import signature
 from numba.core.typing.templates import ConcreteTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, models, register_model
@@ -192,7 +193,7 @@ def _totals(typing: NumbaType, a: NumbaType, b: NumbaType, c: NumbaType, d: Numb
         one = halves(two, two, 1)
         return context.make_tuple(builder, signature.return_type, [builder.extract_element(one, _I32(k)) for k in range(4)])
 
-    return types.BaseTuple.from_types((types.float32,) * 4)(_VECTOR, _VECTOR, _VECTOR, _VECTOR), generate
+    return types.UniTuple(types.float32, 4)(_VECTOR, _VECTOR, _VECTOR, _VECTOR), generate
 
 
 _PLAIN = numba.config.DISABLE_JIT
