@@ -43,19 +43,19 @@ def kept_password() -> tuple[str, str]:
         return given, name
     path = Path(os.environ["PREFECT_HOME"]) / "password"
     beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.partial")
-    with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as new:
+    with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as new:
         new.write(f"{new_password()}\n")
         new.flush()
         os.fsync(new.fileno())
     try:
-        if path.is_file() and not path.read_text().strip():
+        if path.is_file() and not path.read_text(encoding="utf-8").strip():
             path.unlink(missing_ok=True)
         with suppress(FileExistsError):
             os.link(beside, path)
     finally:
         beside.unlink(missing_ok=True)
     path.chmod(0o600)
-    return path.read_text().strip(), str(path)
+    return path.read_text(encoding="utf-8").strip(), str(path)
 
 
 class OwnPagesOnly:

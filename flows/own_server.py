@@ -105,7 +105,7 @@ def use_own_server(begun: OwnServer | None = None) -> None:
 def _last_word(since: float) -> str:
     """The last line of what servers said, if they said anything since."""
     with suppress(OSError):
-        if _log().stat().st_mtime >= since and (said := _log().read_text(errors="replace").strip().splitlines()):
+        if _log().stat().st_mtime >= since and (said := _log().read_text(errors="replace", encoding="utf-8").strip().splitlines()):
             return f"; {_log()} ends: {said[-1]}"
     return ""
 
@@ -209,7 +209,7 @@ def _serve(descriptor: int) -> None:
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            with open(Path(os.environ["PREFECT_HOME"]) / ".starting", "w") as lock:
+            with open(Path(os.environ["PREFECT_HOME"]) / ".starting", "w", encoding="utf-8") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 new = _prepare_database()
                 await super().startup(sockets)

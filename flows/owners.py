@@ -36,7 +36,7 @@ def owner() -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not _folders_name():
             with state.written_whole(state.STATE / "folder") as partial:
-                partial.write_text(f"{file.name.rpartition('@')[2]} {state.STATE.stat().st_ino}\n")
+                partial.write_text(f"{file.name.rpartition('@')[2]} {state.STATE.stat().st_ino}\n", encoding="utf-8")
         held = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         fcntl.flock(held, fcntl.LOCK_EX)
         _held[file] = held
@@ -98,7 +98,7 @@ def _folder() -> Path:
 def _folders_name() -> str:
     """What this folder is called; nothing where it has no name yet, or is a copy, which has that of the other."""
     try:
-        name, inode = (state.STATE / "folder").read_text().split()
+        name, inode = (state.STATE / "folder").read_text(encoding="utf-8").split()
     except (OSError, ValueError):
         return ""
     return name if inode == str(state.STATE.stat().st_ino) else ""
@@ -114,6 +114,6 @@ def _is_gone_by_number(who: str) -> bool:
 def _begun(process: int) -> str:
     """When a process was started, in ticks of the machine; nothing where there is none."""
     try:
-        return (_PROCESSES / str(process) / "stat").read_text().rpartition(")")[2].split()[19]
+        return (_PROCESSES / str(process) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""

@@ -7,7 +7,7 @@ LONGEST, WIDEST = 2048, 100_000
 _NUMBER = rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf|null))"
 _LABEL, _FIELD = re.compile(_NUMBER), re.compile(rb"(\d+):(" + _NUMBER + rb")")
 _BLANKS = re.compile(rb"[ \t\r]+")
-_DOCUMENT = re.compile(rb"docid[ \t\r]*=[ \t\r]*([^ \t\r]*)")
+_DOCUMENT = re.compile(rb"(?:^|[# \t\r])docid[ \t\r]*=[ \t\r]*([^ \t\r]*)")
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,9 @@ def _row(tokens: list[bytes], comment: bytes) -> Row | None:
         if field is None or not max(values, default=0) < int(field[1]) <= WIDEST:
             return None
         values[int(field[1])] = _value(field[2])
-    at = comment.find(b"docid")
-    named = _DOCUMENT.match(comment, at) if at >= 0 else None
+    named = _DOCUMENT.search(comment)
     document = named[1] if named else b""
-    return None if len(document) > LONGEST else Row(label, query, document, values)
+    return None if len(document) > LONGEST or b"\0" in query + document else Row(label, query, document, values)
 
 
 def _value(token: bytes) -> float:

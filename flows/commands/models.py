@@ -146,7 +146,7 @@ def explain(given: argparse.Namespace) -> int:
             if given.output:
                 require_output(Path(given.output), Path(given.model), *map(Path, given.data))
                 with written_whole(Path(given.output)) as partial:
-                    partial.write_text(pair.drawing())
+                    partial.write_text(pair.drawing(), encoding="utf-8")
                 print(f"drawing: {given.output}", file=words_of(given))
     if given.json:
         print(json.dumps(written))

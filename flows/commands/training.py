@@ -112,7 +112,7 @@ def refit(given: argparse.Namespace) -> int:
         found = find_run(run_id)
     if found.noted(CHOSEN) is None:
         raise ValueError(f"{given.run}: a finished run is refitted, and this is none")
-    written = from_yaml(found.download("config.yaml").read_text(), given.run)
+    written = from_yaml(found.download("config.yaml").read_text(encoding="utf-8"), given.run)
     written.pop("champion", None)
     asked = {"rankers": [ranker] if ranker else [], "of": found.id} | ({"name": given.register} if given.register else {})
     return _start(given, parse(written | {"refit": asked}, given.run), server)

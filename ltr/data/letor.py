@@ -41,6 +41,7 @@ RULES = {
     8: "feature indices go up to 100,000",
     9: "lines end with LF or CR LF; what stands behind a CR inside a comment would be lost",
     10: f"ids of queries and documents have at most {LONGEST_ID:,} bytes",
+    11: "ids of queries and documents hold no NUL byte",
 }
 """What a line must be like, by the number that stands for a broken rule."""
 _FIELD = re.compile(rb"(\d+):[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf|null)", re.IGNORECASE)
@@ -291,18 +292,29 @@ def _word(text: NDArray[np.uint8], start: int, at: int, end: int, negative: bool
 
 @njit(cache=True)
 def _document_span(text: NDArray[np.uint8], at: int, end: int, span: NDArray[np.int64]) -> None:
-    """Finds ``docid = NAME`` (or ``docid=NAME``) in the comment at `at`."""
+    """Finds ``docid = NAME`` (or ``docid=NAME``) in the comment at `at`, where ``docid`` is a word."""
+    begins = True
     while at + 5 <= end:
-        if text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99 and text[at + 3] == 105 and text[at + 4] == 100:
-            at = _skip_blanks(text, at + 5, end)
-            if at < end and text[at] == 61:
-                at = _skip_blanks(text, at + 1, end)
-                span[0] = at
-                while at < end and not _blank(text[at]):
-                    at += 1
-                span[1] = at
+        word = text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99 and text[at + 3] == 105 and text[at + 4] == 100
+        behind = _skip_blanks(text, at + 5, end)
+        if begins and word and behind < end and text[behind] == 61:
+            at = _skip_blanks(text, behind + 1, end)
+            span[0] = at
+            while at < end and not _blank(text[at]):
+                at += 1
+            span[1] = at
             return
+        begins = _blank(text[at]) or text[at] == _HASH
         at += 1
+
+
+@njit(cache=True)
+def _holds_nul(text: NDArray[np.uint8], span: NDArray[np.int64]) -> bool:
+    """Whether an id would be cut: NumPy's bytes end before their last NULs."""
+    for at in range(span[0], span[1]):
+        if text[at] == 0:
+            return True
+    return False
 
 
 @njit(cache=True)
@@ -352,6 +364,8 @@ def _line(
         found_qid = spans[row, 1] > spans[row, 0]
         if spans[row, 1] - spans[row, 0] > LONGEST_ID:
             return 10
+        if _holds_nul(text, spans[row, :2]):
+            return 11
     if found_qid != has_qid:
         return 6
     last = -1
@@ -381,7 +395,9 @@ def _line(
     if _holds_return(text, at, end):
         return 9
     _document_span(text, at, end, spans[row, 2:])
-    return 10 if spans[row, 3] - spans[row, 2] > LONGEST_ID else 0
+    if spans[row, 3] - spans[row, 2] > LONGEST_ID:
+        return 10
+    return 11 if _holds_nul(text, spans[row, 2:]) else 0
 
 
 @njit(cache=True, parallel=True)

@@ -28,6 +28,9 @@ PARTS = 10
 FEWEST = 50
 """Sampled documents with a weight without which intervals of skewed gains hold less often than they say."""
 
+FEWEST_SURPRISES = 5
+"""Sampled documents that a spread comes of, effectively, without which intervals hold less often than they say: where people and the machine nearly
+always agree, what is not seen of the rest is most of it."""
 NEEDED = 4
 """Judged documents that leave something to tell an interval from: a mean and two slopes are fitted to them."""
 _AS_MANY = 10
@@ -50,6 +53,8 @@ class Corrected:
         level: of the intervals.
         spread: s of w·(g − λf) over documents, from which `needed` is computed.
         population: all documents that the sample is of.
+        surprises: how many sampled documents the spread comes of: as if they had equal shares of it, (Σr²)² / Σr⁴ of residuals r (Kish 1965), and
+            no more than those with a weight of which people say something else than of most with the machine's label.
     """
 
     value: float
@@ -63,11 +68,12 @@ class Corrected:
     level: float
     spread: float
     population: int
+    surprises: float
 
     @property
     def trusted(self) -> bool:
-        """Whether enough documents with a weight were sampled for the interval to hold."""
-        return self.sampled >= min(FEWEST, self.documents)
+        """Whether enough documents with a weight were sampled for the interval to hold, and enough of them say what the machine does not."""
+        return self.sampled == self.documents or (self.sampled >= FEWEST and self.surprises >= FEWEST_SURPRISES)
 
     @property
     def foretold(self) -> bool:
@@ -75,8 +81,7 @@ class Corrected:
         return self.spread * self.population < _NOTHING
 
     def needed(self, half_width: float) -> int:
-        """How many of the population's documents people would have to judge for an interval that reaches so far to either side; for a
-        difference, its own size settles its sign.
+        """How many of the population's documents people would have to judge for an interval that reaches so far to either side.
 
         Raises:
             ValueError: unless the width is above 0.
@@ -88,6 +93,19 @@ class Corrected:
         squared = (half_width / float(stats.norm.ppf(0.5 + self.level / 2))) ** 2
         n, s = self.population, self.spread**2
         return int(np.ceil(n * n * s / (squared + n * s))) if s else 0
+
+    def needed_to_settle(self, power: float = 0.8) -> int:
+        """How many it takes for the interval to leave out 0, with probability `power`, if the value is what it seems.
+
+        Raises:
+            ValueError: for a value of 0, and a power that is not between 0 and 1.
+        """
+        if not 0 < power < 1:
+            raise ValueError(f"needed_to_settle: power={power}; between 0 and 1")
+        from scipy import stats
+
+        certain, likely = stats.norm.ppf([0.5 + self.level / 2, power])
+        return self.needed(abs(self.value) * certain / (certain + likely)) if certain + likely > 0 else NEEDED
 
 
 def corrected(
@@ -132,16 +150,29 @@ def corrected(
     return Corrected(
         value, (value - rest.reach, value + rest.reach), alone.value, (alone.value - alone.reach, alone.value + alone.reach),
         float(w @ f), tuned, int(matters.sum()), int((matters & judged).sum()), level, rest.spread, population,
+        min(rest.effective, _unforeseen(g[judged & matters], kinds[judged & matters])),
     )  # fmt: skip
+
+
+def _unforeseen(gains: Floats, kinds: Ints) -> int:
+    """How many have not the commonest gain of their kind."""
+    several = np.unique(np.column_stack((kinds, gains)), axis=0, return_counts=True)
+    commonest = [several[1][several[0][:, 0] == kind].max() for kind in np.unique(kinds)]
+    return len(gains) - int(np.sum(commonest))
 
 
 def _tuned(sampled: Floats, predicted: Floats, weights: Floats) -> float:
     """λ with which predictions leave the least variance beside the weights, drawn towards 1 and from 0 to 1."""
-    beside = np.column_stack((predicted, weights))
-    beside = beside - beside.mean(axis=0)
+    beside = np.column_stack((_centred(predicted), _centred(weights)))
     slope = float((np.linalg.pinv(beside.T @ beside) @ beside.T @ (sampled - sampled.mean()))[0])
     m = np.count_nonzero(weights)
     return min(1.0, max(0.0, (m * slope + _AS_MANY) / (m + _AS_MANY)))
+
+
+def _centred(values: Floats) -> Floats:
+    """Less their mean; nothing where they are one number, whose mean misses it by a rounding."""
+    found: Floats = values - values.mean()
+    return np.where(np.abs(found).max() > _NOTHING * np.abs(values).max(), found, 0.0)
 
 
 @dataclass(frozen=True)
@@ -149,6 +180,7 @@ class _Total:
     value: float
     reach: float
     spread: float
+    effective: float
 
 
 def _total(sampled: Floats, weights: Floats, total: float, population: int, level: float) -> _Total:
@@ -160,7 +192,7 @@ def _total(sampled: Floats, weights: Floats, total: float, population: int, leve
         sampled, weights: ``float64 [sampled]``; `total`: of the weights over the population.
     """
     n = len(sampled)
-    mean, centred = sampled.mean(), weights - weights.mean()
+    mean, centred = sampled.mean(), _centred(weights)
     square = float(centred @ centred)
     slope = float(centred @ sampled) / square if square else 0.0
     kept = 1 - 1 / n - (centred**2 / square if square else 0.0)
@@ -171,7 +203,9 @@ def _total(sampled: Floats, weights: Floats, total: float, population: int, leve
 
     degrees = max(min(int(np.count_nonzero(weights)), n - 1) - 1, 1)
     reach = float(stats.t.ppf(0.5 + level / 2, degrees)) * population * s * np.sqrt(max(1 - n / population, 0) / n)
-    return _Total(float(total * slope + population * (mean - slope * weights.mean())), float(reach), s)
+    fourth = float((left**4).sum())
+    effective = float((left**2).sum()) ** 2 / fourth if fourth else 0.0
+    return _Total(float(total * slope + population * (mean - slope * weights.mean())), float(reach), s, effective)
 
 
 def _calibrated(g: Floats, f: Floats, kinds: Ints, judged: Bools, seed: int) -> tuple[Floats, Floats]:

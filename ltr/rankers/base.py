@@ -682,7 +682,9 @@ def save(model: Ranker, folder: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "model.npz", "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
-    (folder / "model.json").write_text(json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n")
+    (folder / "model.json").write_text(
+        json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def content_digest(about: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:

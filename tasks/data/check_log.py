@@ -47,7 +47,7 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
     Raises:
         DataError: for a log that cannot be read, and data without ids.
     """
-    judged = pl.concat([judged_pairs(queries, str(log.log)) for queries in sets]).unique()
+    judged = pl.concat([judged_pairs(queries, str(log.log)).filter(~np.isnan(queries.labels)) for queries in sets]).unique()
     frame, page = open_log(log)
     rank_fault: Said | None = None
     try:

@@ -83,7 +83,12 @@ def _of_hit(where: str, hit: Any) -> tuple[str, dict[str, float | None]]:
         raise DataError(f"{where}: document {document[:40]!r}: no fields._ltrlog: ask for ext.ltr_log in the search")
     features: dict[str, float | None] = {}
     for log in logged:
-        for entry in [one for entries in (log.values() if isinstance(log, dict) else ()) for one in entries]:
+        lists = list(log.values()) if isinstance(log, dict) else [log]
+        if wrong := [entries for entries in lists if not isinstance(entries, list)]:
+            raise DataError(
+                f"{where}: document {document[:40]!r}: {json.dumps(wrong[0])[:60]}: a log is a list of names and values"
+            )
+        for entry in [one for entries in lists for one in entries]:
             name = text_of(entry.get("name")) if isinstance(entry, dict) else ""
             if not name or name in features:
                 why = f"feature {name!r} is logged twice" if name else "an entry of the log has a name"

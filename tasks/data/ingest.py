@@ -32,6 +32,7 @@ from tasks.data.tables import (
     numbers,
     read_table,
     require_plain,
+    scan,
     told_unknown,
     unknown_categories,
 )
@@ -44,7 +45,7 @@ from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
 """The label source that cndcg reads."""
-_READER = 7
+_READER = 8
 """Raised when the readers change what they make of the same bytes."""
 _WHOLE = 1 << 24
 """Whole numbers up to this one are features without loss."""
@@ -305,19 +306,31 @@ _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")
 """What pandas calls the numbers of rows in files that it writes."""
 
 
+def _require_column(path: Path, columns: Sequence[str], column: str) -> None:
+    if column not in columns:
+        near = difflib.get_close_matches(column, columns, n=3)
+        there = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"there are: {', '.join(columns[:8])}{' …' if len(columns) > 8 else ''}"
+        )
+        raise DataError(
+            f"{path}: no column {column!r}; {there} (data.query, data.label, data.document, "
+            "data.weight, data.sources and data.attributes name the columns)"
+        )
+
+
+def require_documents(data: Data, paths: Sequence[Path]) -> None:
+    """Raises DataError for a table without the column of document ids that the section names; without such a name ids may be missing."""
+    for path in paths if "document" in data.model_fields_set else ():
+        if is_table(path):
+            _require_column(path, scan(located(path)).collect_schema().names(), data.document)
+
+
 def _of_table(path: Path, data: Data) -> Rows:
     frame = read_table(path)
     for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
-        if column not in frame.columns:
-            near = difflib.get_close_matches(column, frame.columns, n=3)
-            hint = (
-                f"; did you mean {' or '.join(near)}?"
-                if near
-                else f"; there are: {', '.join(frame.columns[:8])}{' …' if frame.width > 8 else ''}"
-            )
-            raise DataError(
-                f"{path}: no column {column!r}{hint} (data.query, data.label, data.weight, data.sources and data.attributes name the columns)"
-            )
+        _require_column(path, frame.columns, column)
     others = (data.query, data.label, data.document, data.weight, *data.sources, *data.attributes)
     for name in data.categories:
         if name not in frame.columns:

@@ -14,6 +14,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,10 @@ _QUERY, _DOCUMENT, _RATING = (
 )
 """What columns are called, the likelier name first: an ``id`` beside a ``docid`` is that of the row."""
 _HEADER = re.compile(r"#\s*qid:(\S+?):\s*(.*?)(?:\*([\d.]+))?\s*$")
-_GRADED = re.compile(r"(\S+)\s+qid:(\S+?)\s+#\s*(\S+)")
+_GRADED = re.compile(r"(\S+)\s+qid:(\S+?)\s+#\s*(?!docid\s*=)(\S+)")
+_FEATURE = re.compile(r"[^#]*\sqid:\S+\s+\d+:")
+_LOOKED_AT = 100
+"""Lines of a text that are judgments without features, or a data set."""
 
 
 def read_judgments(paths: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
@@ -71,7 +75,13 @@ def is_judgments(path: Path, label: str = "label") -> bool:
     if path.suffix.lower() in SEPARATORS:
         header = header_of(path)
         return label not in header and {"docid", "rating"} <= set(map(_plain, header))
-    return not is_table(path) and _reader(path) is not None
+    return not is_table(path) and _reader(path) is not None and not _has_features(path)
+
+
+def _has_features(path: Path) -> bool:
+    """Whether one of the first lines of a text is of a data set."""
+    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
+        return any(_FEATURE.match(line) for line in islice(file, _LOOKED_AT))
 
 
 def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:

@@ -65,7 +65,7 @@ def pool(data: Data) -> tuple[Data, list[str]]:
             "sources": [*data.sources, *([RETRIEVED] if RETRIEVED in pl.read_parquet_schema(folder / "pool.parquet") else [])],
         }
     )
-    return section, json.loads((folder / "notes.json").read_text())
+    return section, json.loads((folder / "notes.json").read_text(encoding="utf-8"))
 
 
 def pooled(

@@ -20,7 +20,7 @@ from tasks.data.check_log import check_log
 from tasks.data.clicked import clicked
 from tasks.data.folds import fit_together, rotate, split, validation_cut
 from tasks.data.generate import generate
-from tasks.data.ingest import ingest, with_categories
+from tasks.data.ingest import ingest, require_documents, with_categories
 from tasks.data.pool import pool
 from tasks.data.prepare import prepare
 from tasks.data.tables import is_table
@@ -45,7 +45,9 @@ def ready_data(config: RunConfig) -> Ready:
     """
     data, findings = _sources(config)
     groups = _groups(data)
-    data = with_categories(data, [path for paths in groups.values() for path in paths])
+    files = [path for paths in groups.values() for path in paths]
+    require_documents(data, files)
+    data = with_categories(data, files)
     read = {label: ingest(paths, data, label) for label, paths in groups.items()}
     prepared = {label: prepare(one.data, data, label) for label, one in read.items()}
     sets, said = calibrated({label: one.data for label, one in prepared.items()}, data, config.core_conventions)

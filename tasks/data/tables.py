@@ -373,10 +373,12 @@ def _is_text(value: bytes) -> bool:
 
 def _names(column: pl.Series, listed: Sequence[str] = ()) -> pl.Series:
     """What categories are called: text without spaces around it, and whole numbers without a point, in text too: pandas writes ``1.0`` where
-    a value of the column is missing. Null for a missing one."""
-    if column.dtype.is_float():
+    a value of the column is missing, and ``True``, where a table of types has true. Null for a missing one."""
+    if column.dtype.is_float() or isinstance(column.dtype, pl.Datetime):
         column = pl.select(id_text(pl.lit(column), column.dtype)).to_series().rename(column.name)
     text = column.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+)\.0+$", "$1")
+    if listed and {name.lower() for name in listed} <= {"true", "false"}:
+        text = text.str.to_lowercase()
     return text.set(text.is_in([name for name in NO_CATEGORY if name not in listed]), None)
 
 

@@ -59,7 +59,7 @@ def ubi_log(path: Path) -> tuple[Path, list[str]]:
         with made_whole(folder) as partial:
             rows.write_parquet(partial / "log.parquet")
             write_json(partial / "notes.json", notes)
-    return folder / "log.parquet", json.loads((folder / "notes.json").read_text())
+    return folder / "log.parquet", json.loads((folder / "notes.json").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

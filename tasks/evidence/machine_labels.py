@@ -17,7 +17,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_mean_value
 from ltr.metrics.gains import graded, log_discount
 from ltr.metrics.measure import Measure
-from ltr.metrics.prediction_powered import FEWEST, Corrected, corrected
+from ltr.metrics.prediction_powered import FEWEST, FEWEST_SURPRISES, Corrected, corrected
 from tasks.data.judgments import read_judgments
 from tasks.data.trec import PAIR, RUN, read_trec
 from tasks.records import DataError, number_of
@@ -66,11 +66,13 @@ class CorrectedRun:
                 "which says nothing of how far they may be off elsewhere)"
             )
         if not found.trusted:
-            return f"(only {found.sampled} sampled documents matter to it; below {FEWEST} intervals hold less often than they say)"
+            few = f"only {found.sampled} sampled documents matter to it; below {FEWEST}"
+            alike = f"what people say beside the machine comes of {found.surprises:.1f} sampled documents; below {FEWEST_SURPRISES}"
+            return f"({few if found.sampled < FEWEST else alike} intervals hold less often than they say)"
         if not self.against or self.settled or not found.value:
             return "settled" if self.against and self.settled else ""
-        needed = found.needed(abs(found.value))
-        return f"not settled; about {number_of(needed, 'label')} of people would, if the difference is what it seems"
+        needed = found.needed_to_settle()
+        return f"not settled; about {number_of(needed, 'label')} of people would in four of five cases, if the difference is what it seems"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -190,7 +190,7 @@ def inspect(trained: Trained, config: Microscope, measure: str) -> Inspection:
             found, lost = _inspected(ltr.load(kept.model), train, test, config, measure, rules)
             lost.write_csv(partial / LOST)
             write_json(partial / SNAPSHOTS, {**found, "ranker": cell.ranker, "lost": lost.rows(named=True)})
-    read = json.loads((folder / SNAPSHOTS).read_text())
+    read = json.loads((folder / SNAPSHOTS).read_text(encoding="utf-8"))
     return Inspection(**{**read, "lost": tuple(LostCause(**row) for row in read["lost"])}, folder=str(folder))
 
 

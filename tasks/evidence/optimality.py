@@ -292,5 +292,5 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Local opt
 def write_certificates(certificates: Sequence[CertificateRecord], title: str, path: Path) -> Path:
     """A page of certificates alone: verdicts and figures."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(_PAGE, title=title, found=[(c, optimality_figure(c)) for c in certificates]) + "\n")
+    path.write_text(render(_PAGE, title=title, found=[(c, optimality_figure(c)) for c in certificates]) + "\n", encoding="utf-8")
     return path

@@ -58,6 +58,9 @@ def _trec(judgments: pl.DataFrame, path: Path) -> None:
 
 def _quepid(judgments: pl.DataFrame, path: Path) -> None:
     """A row a rating, below ``query,docid,rating``."""
+    for column in ("query", "document"):
+        if (lines := judgments[column].filter(judgments[column].str.contains("\n", literal=True))).len():
+            raise DataError(f"{column} {lines[0]!r}: a {column} of Quepid's CSV is one line; workbench takes any text")
     broken = judgments.select(pl.any_horizontal(pl.col("query", "document").str.contains("\r", literal=True)).any()).item()
     with open(path, "w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if broken else csv.QUOTE_MINIMAL)
@@ -98,7 +101,7 @@ def _require_words(judgments: pl.DataFrame, column: str, form: str, what: str) -
         (text for text in judgments[column] if text.split() != [text]), None
     )  # as Python splits, control characters among it
     if spaced is not None:
-        raise DataError(f"{column} {spaced!r}: {what} is one word in {form}; quepid and workbench take any text")
+        raise DataError(f"{column} {spaced!r}: {what} is one word in {form}; workbench takes any text, and quepid what is one line")
 
 
 FORMS: Mapping[str, Write] = {"trec": _trec, "quepid": _quepid, "workbench": _workbench, "hello-ltr": _hello_ltr}

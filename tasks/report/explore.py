@@ -303,4 +303,4 @@ def _plain(value: object) -> bool | float | str | None:
 
 def page_script() -> str:
     """The page's script."""
-    return Path(__file__).with_name("page.js").read_text()
+    return Path(__file__).with_name("page.js").read_text(encoding="utf-8")

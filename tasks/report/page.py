@@ -61,13 +61,15 @@ class Figures:
 def write_report(outcome: RunOutcome, figures: Figures, path: Path) -> Path:
     """Writes the page of a run."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_template().render(**page(outcome, figures)))
+    path.write_text(_template().render(**page(outcome, figures)), encoding="utf-8")
     return path
 
 
 @cache
 def _template() -> jinja2.Template:
-    return jinja2.Environment(autoescape=True, trim_blocks=True).from_string(Path(__file__).with_name("page.html").read_text())
+    return jinja2.Environment(autoescape=True, trim_blocks=True).from_string(
+        Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    )
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def write_plots(outcome: RunOutcome, figures: Figures, folder: Path) -> list[Pat
     for name, figure in drawn.items():
         if figure:
             paths.append(folder / f"{name}.svg")
-            paths[-1].write_text(figure)
+            paths[-1].write_text(figure, encoding="utf-8")
     return paths
 
 

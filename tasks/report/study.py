@@ -214,5 +214,5 @@ def write_study(table: StudyTable, title: str, path: Path) -> Path:
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
-    path.write_text(f"{head}{''.join(parts)}</html>\n")
+    path.write_text(f"{head}{''.join(parts)}</html>\n", encoding="utf-8")
     return path

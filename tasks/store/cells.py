@@ -79,7 +79,7 @@ class CellFolder:
 
     def result(self) -> CellResult:
         """The result of a finished cell."""
-        return CellResult(**json.loads(self.result_file.read_text()))
+        return CellResult(**json.loads(self.result_file.read_text(encoding="utf-8")))
 
     def certificates(self, digest: str) -> Path:
         """Certificates of local optimality, by the digest of how they were made."""
@@ -159,22 +159,22 @@ def read_columns(model: Path) -> Columns | None:
 
 def read_curve(path: Path) -> CurveFile | None:
     """The curve in a file; None where there is none."""
-    return CurveFile(**json.loads(path.read_text())) if path.is_file() else None
+    return CurveFile(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def read_importance(path: Path) -> ImportanceFile | None:
     """The importances in a file; None where there are none."""
-    return ImportanceFile(**json.loads(path.read_text())) if path.is_file() else None
+    return ImportanceFile(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def read_position_bias(path: Path) -> PositionBiasFile | None:
     """What a file says of ranks; None where there is none."""
-    return PositionBiasFile(**json.loads(path.read_text())) if path.is_file() else None
+    return PositionBiasFile(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def read_pairs(path: Path) -> list[PairsEntry]:
     """The counts in a file; none where there is none."""
-    return [PairsEntry(**entry) for entry in json.loads(path.read_text())] if path.is_file() else []
+    return [PairsEntry(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))] if path.is_file() else []
 
 
 def write_record(path: Path, record: CurveFile | ImportanceFile | PositionBiasFile | CellResult | Columns) -> None:

@@ -65,7 +65,7 @@ class StoredDataset:
 
 def about_queries(name: str) -> StoredDataset:
     """What is known of a stored data set without opening its arrays."""
-    written = json.loads((state.STATE / "data" / name / "about.json").read_text())
+    written = json.loads((state.STATE / "data" / name / "about.json").read_text(encoding="utf-8"))
     return StoredDataset(**{**written, "names": tuple(written["names"])})
 
 

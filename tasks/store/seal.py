@@ -18,7 +18,7 @@ def write_seal(folder: Path, name: str) -> None:
         str(path.relative_to(folder)): {"size": path.stat().st_size, "sample": _sample(path), "digest": digest_of_file(path)}
         for path in files
     }
-    (folder / SEAL).write_text(json.dumps({"folder": name, "files": seal}, indent=1) + "\n")
+    (folder / SEAL).write_text(json.dumps({"folder": name, "files": seal}, indent=1) + "\n", encoding="utf-8")
     for path in (*files, folder / SEAL, *(path for path in folder.rglob("*") if path.is_dir()), folder):
         sync(path)
 
@@ -39,7 +39,7 @@ def faults(folder: Path, fully: bool = False) -> list[str]:
     if not file.is_file():
         return []
     try:
-        seal = json.loads(file.read_text())
+        seal = json.loads(file.read_text(encoding="utf-8"))
         if (named := seal.get("folder", folder.name)) != folder.name:
             return [f"{folder} holds what was written as {named}"]
         files = seal["files"] if "folder" in seal else seal

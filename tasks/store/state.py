@@ -116,11 +116,15 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
 
 def require_output(output: Path, *inputs: Path) -> None:
     """Raises DataError where a file that is to be written is one of those that are read, under whatever name, or is in a folder that is read
-    whole, as a model is, or is a folder, or its own folder is missing."""
+    whole, as a model is, or is a folder, a pipe or a device, or its own folder is missing."""
     if not output.parent.is_dir():
         raise DataError(f"{output}: there is no folder {output.parent}")
     if output.is_dir():
         raise DataError(f"{output}: this is a folder; name a file in it")
+    if output.exists() and not output.is_file():
+        raise DataError(
+            f"{output}: this is a pipe or a device, and files are written beside their place and moved there whole; name a file"
+        )
     folder = (output.resolve() if output.is_symlink() else output).parent
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DataError(f"{output}: the folder {folder} cannot be written to")
@@ -133,11 +137,14 @@ def require_output(output: Path, *inputs: Path) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A file to write that becomes `path` at the end, or nothing at all. Of a symbolic link it becomes what that points to."""
+    """A file to write that becomes `path` at the end, or nothing at all. Of a symbolic link it becomes what that points to, and a file that
+    was there leaves it its permissions."""
     path = path.resolve() if path.is_symlink() else path
     partial = _partial_of(path)
     try:
         yield partial
+        with suppress(OSError):
+            partial.chmod(path.stat().st_mode)
         sync(partial)
         os.replace(partial, path)
         sync(path.parent)
@@ -149,13 +156,13 @@ def write_json(path: Path, written: Any) -> None:
     """Writes a plain value as JSON, whole, and the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as partial:
-        partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
+        partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
     """A plain value that `write_json` wrote; None where there is no file, or a damaged one, which is to be made again."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
 

@@ -81,6 +81,7 @@ def _folder_of(cell: "Tracked") -> Iterator[Path]:
     """The folder with the files of a cell's model."""
     from tasks.tracking.runs import key_of
 
-    local = CellFolder.of(key_of(cell)).model
+    cells = CellFolder.of(key_of(cell))
+    local = cells.model
     with TemporaryDirectory() as temporary:
-        yield local if local.is_dir() else cell.download_model(Path(temporary))
+        yield local if cells.is_finished else cell.download_model(Path(temporary))

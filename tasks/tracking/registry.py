@@ -97,7 +97,7 @@ class Version:
                 raise
             return None
         with TemporaryDirectory() as folder:
-            return Path(self.client.download_artifacts(run_id, name, folder)).read_text()
+            return Path(self.client.download_artifacts(run_id, name, folder)).read_text(encoding="utf-8")
 
     @patient
     def set_alias(self, alias: str) -> None:

@@ -69,7 +69,7 @@ def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
     chosen = _noted(parent, CHOSEN) if parent else {}
     if parent is None or not set(names) <= set(chosen):
         return []
-    written = from_yaml(parent.download("config.yaml").read_text(), parent.id[:8])
+    written = from_yaml(parent.download("config.yaml").read_text(encoding="utf-8"), parent.id[:8])
     if list(names) != written["rankers"][cell.params["ranker"]].get("on", []):
         return []
     cells, fold = parent.children(), int(cell.params["fold"])
@@ -138,8 +138,8 @@ def _select(run: Tracked) -> str | None:
 
 
 def _values(reference: str, cells: Sequence[Tracked], key: str) -> str:
-    local = CellFolder.of(key).values
-    return str(local if local.is_file() else _of_key(reference, cells, key).download("values.parquet"))
+    cell = CellFolder.of(key)
+    return str(cell.values if cell.is_finished else _of_key(reference, cells, key).download("values.parquet"))
 
 
 def find_run(reference: str) -> Tracked:

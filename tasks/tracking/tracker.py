@@ -78,7 +78,7 @@ def opened() -> tuple[MlflowClient, str]:
     """
     Path("mlruns").mkdir(exist_ok=True)
     own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
-    with open("mlruns/.lock", "w") as lock:
+    with open("mlruns/.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if tracking_uri() == _database(_STORE) and not _STORE.exists():
             with written_whole(_STORE) as partial:
@@ -386,7 +386,7 @@ class Tracker:
             if base == path.name:
                 self.client.log_artifact(self.run_id, str(path), folder or None)
             else:
-                self.text(path.read_text(), name)
+                self.text(path.read_text(encoding="utf-8"), name)
 
     @patient
     def note(self, text: str) -> None:
@@ -420,7 +420,7 @@ class Tracker:
         """A text artifact of the parent run."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / name
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
             self.client.log_artifact(self.run_id, str(path))
 
 
@@ -434,7 +434,7 @@ def _is_here(location: str) -> bool:
 def _alone_with(key: str) -> Iterator[None]:
     """Commands that go on with the same run at the same time write a cell one after another: the second finds what the first wrote, and does
     not take it for something half-made."""
-    with open(f"mlruns/.cells-{key[0]}.lock", "w") as lock:
+    with open(f"mlruns/.cells-{key[0]}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -1,5 +1,7 @@
 """Intervals against simulated truth and real labels of both kinds; what the estimate is by hand; and when it closes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,52 @@ def test_as_many_documents_as_are_fitted_leave_nothing_for_an_interval():
     people[3] = 1
     low, high = corrected(weights, people, machine).interval
     assert high > low
+
+
+@pytest.mark.parametrize("queries", [30, 50, 97])
+def test_equal_weights_that_are_no_binary_fractions_are_equal(queries):
+    """P@10 of runs judged to depth 10: their mean misses a weight of 1/(10 · 30) by a rounding, which is no slope."""
+    people, machine, rng = labels(10 * queries)
+    weights, some = np.full(10 * queries, 1 / (10 * queries)), sampled(people, 0.3, rng)
+    found = corrected(weights, some, machine)
+    plain = corrected(np.ones(10 * queries), some, machine)
+    assert found.people == pytest.approx(np.nanmean(some))
+    for mine, want in (
+        (found.value, plain.value),
+        (found.interval, plain.interval),
+        (found.people_interval, plain.people_interval),
+    ):
+        assert np.array(mine) * 10 * queries == pytest.approx(np.array(want))
+
+
+def test_a_machine_that_nearly_always_agrees_leaves_too_little_to_go_by():
+    rng = np.random.default_rng(3)
+    people = rng.choice(5, 5000, p=[0.9, 0.05, 0.03, 0.01, 0.01]).astype(float)
+    weights = 1 / np.log2(2 + np.arange(5000) % 50)
+    held = {}
+    for agree in (0.5, 0.97):
+        machine = np.where(rng.random(5000) < agree, people, rng.integers(0, 5, 5000))
+        found = [corrected(weights, sampled(people, 0.2, rng), machine, seed=k) for k in range(40)]
+        held[agree] = np.mean([one.trusted for one in found])
+    assert held[0.5] > 0.9
+    few = [corrected(np.where(np.arange(5000) % 50 < 5, weights, 0), sampled(people, 0.2, rng), machine, seed=k) for k in range(40)]
+    assert min(one.sampled for one in few) > FEWEST
+    assert not any(one.trusted and one.surprises < 5 for one in few)
+    assert np.mean([one.trusted for one in few]) < 0.1
+
+
+def test_so_many_labels_settle_a_difference_with_that_power():
+    people, machine, rng = labels(4000)
+    weights = np.where(rng.random(4000) < 0.5, 1, -1) * (people > 1) / 4000 + 0.001 * rng.normal(size=4000) / 4000
+    weights += 0.05 / 4000
+    truth = weights @ people
+    pilot = corrected(weights, sampled(people, 0.1, rng), machine)
+    asked = replace(pilot, value=truth).needed_to_settle(0.8) / 4000
+    assert 0.02 < asked < 0.9
+    found = [corrected(weights, sampled(people, asked, rng), machine, seed=k) for k in range(300)]
+    assert 0.7 < np.mean([np.sign(one.interval[0]) == np.sign(one.interval[1]) for one in found]) < 0.9
+    with pytest.raises(ValueError, match="needed_to_settle: power=1"):
+        pilot.needed_to_settle(1.0)
 
 
 @pytest.mark.long

@@ -155,7 +155,7 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
         (
             "a.csv",
             "qid,label,f\n1,1,2\n",
-            "no column 'query'.*data.query, data.label, data.weight, data.sources and data.attributes name the columns",
+            "no column 'query'.*data.query, data.label, data.document, data.weight, data.sources and data.attributes name the columns",
         ),
         ("a.csv", "query,label,f\n", "no document"),
         ("a.parquet", "not parquet", "cannot be read as parquet"),

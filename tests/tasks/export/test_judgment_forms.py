@@ -70,12 +70,17 @@ def test_several_files_of_several_forms_are_one(tmp_path):
 @pytest.mark.parametrize(
     ("form", "rows", "told"),
     [
-        ("trec", ODD, r"query '.*': a query's name is one word in TREC's qrels; quepid and workbench take any text"),
+        (
+            "trec",
+            ODD,
+            r"query '.*': a query's name is one word in TREC's qrels; workbench takes any text, and quepid what is one line",
+        ),
         ("trec", [("q", "d 1", 1.0)], r"document 'd 1': a document's id is one word in TREC's qrels"),
         ("trec", [("q", "d", 2.5)], r"query 'q', document 'd': label 2.5: TREC's qrels hold whole numbers"),
         ("hello-ltr", [("q", "d 1", 1.0)], r"document 'd 1': a document's id is one word in hello-ltr's judgments"),
         ("hello-ltr", [("a\nb", "d", 1.0)], r"query 'a\\nb': hello-ltr's judgments have a line for each"),
         ("trec", [("q", "d\x1c1", 1.0)], r"document 'd\\x1c1': a document's id is one word"),
+        ("quepid", [("a\nb", "d", 1.0)], r"query 'a\\nb': a query of Quepid's CSV is one line; workbench takes any text"),
         ("excel", PLAIN, r"--to excel: there is no such form; known: trec, quepid, workbench, hello-ltr"),
     ],
 )
