@@ -62,7 +62,7 @@ def search(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: 
         for one in searches:
             one.wanted = []
             _note(config, one, tracker)
-    clock.note()
+    clock.note(complete=not clock.ended)
     for one in searches:
         if one.longest:
             _note_draw(one, one.best, tracker, True)
@@ -257,18 +257,24 @@ class Clock:
     def __post_init__(self) -> None:
         self.key = digest_of([self.config.training_digest, [fold.roles for fold in self.folds], core_digest()])
         self.before = None if self.fresh or self.config.budget is None else read_budget(self.key)
+        self._kept: Budget | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether an earlier run came to the end, of the time or of all draws."""
+        return self.before is not None and (self.before.ended or self.before.complete)
 
     @property
     def used(self) -> float:
         """Seconds, those of an interrupted run before this one included."""
-        if self.before is not None and self.before.ended:
+        if self.is_over:
             return self.before.used
         return monotonic() - self.began + (self.before.used if self.before else 0.0)
 
     @property
     def left(self) -> str:
         """What is left of the time, in words; nothing where it is not limited, or was over in an earlier run."""
-        if self.config.budget is None or (self.before and self.before.ended):
+        if self.config.budget is None or self.is_over:
             return ""
         return f"; {time_of(max(self.config.budget - self.used, 0.0))} of {time_of(self.config.budget)} left"
 
@@ -285,13 +291,18 @@ class Clock:
         self.cells += 1
         return True
 
-    def note(self) -> None:
-        """Keeps how far it is."""
-        if self.config.budget is not None and not (self.before and self.before.ended):
+    def note(self, complete: bool = False) -> None:
+        """Keeps how far it is, or that all of it is done."""
+        if self.config.budget is not None and not self.is_over:
             cells = max(self.cells, self.before.cells if self.before else 0)
-            write_budget(self.key, Budget(self.config.budget, round(self.used, 1), cells, self.ended))
+            self._kept = Budget(self.config.budget, round(self.used, 1), cells, self.ended, complete)
+            write_budget(self.key, self._kept)
 
     @property
     def budget(self) -> Budget | None:
         """How far the searches got; None where their time was not limited."""
-        return None if self.config.budget is None else Budget(self.config.budget, round(self.used, 1), self.cells, self.ended)
+        if self.config.budget is None:
+            return None
+        kept = self.before if self.is_over else self._kept
+        used = round(self.used, 1) if kept is None else kept.used
+        return Budget(self.config.budget, used, self.cells, self.ended, kept is not None and kept.complete)

@@ -67,12 +67,12 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     table = gather(
         {label: own for label, own in values.items() if own}, [ltr.Measure.of(m).key for m in measures], config.baselines
     )
-    run_key = digest_of([each.digest for each in config.runs.values()] + [core_digest()])
+    runs = {f"run.{name}": outcome.run_id for name, outcome in outcomes.items()}
+    run_key = digest_of([{name: each.digest for name, each in config.runs.items()}, runs, core_digest()])
     tracker = Tracker(config.name, run_key, fresh, owner(), is_elsewhere)
     with tracker.running():
         page = write_study(table, config.name, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
         if not tracker.was_finished:
-            runs = {f"run.{name}": outcome.run_id for name, outcome in outcomes.items()}
             tracker.summary(table.micro_averages(), runs, [(page, page.name)])
             tracker.note(f"{markdown(table)}\nReport: `{page}`")
         models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}

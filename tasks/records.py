@@ -253,12 +253,14 @@ class Budget:
         seconds: that it was given; `used`: that went by.
         cells: that were trained, in the order in which a search without end would train them.
         ended: whether time ended it, and not the number of trials.
+        complete: whether all trials were made: a repetition finds them, and its time is none of theirs.
     """
 
     seconds: float
     used: float = 0.0
     cells: int = 0
     ended: bool = False
+    complete: bool = False
 
 
 @dataclass(frozen=True)

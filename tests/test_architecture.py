@@ -244,3 +244,18 @@ def silent(body, overridden, prefix=""):
 def test_everything_public_says_what_it_is():
     found = [f"{name_of(path)}:{entry}" for path in FILES for entry in silent(TREES[path].body, ())]
     assert not found, "\n".join(found)
+
+
+def test_text_is_utf_8_wherever_the_machine_is():
+    """What is not said is the locale's, in which a report cannot be written."""
+    for path in FILES:
+        for node in ast.walk(TREES[path]):
+            if isinstance(node, ast.Call) and (name := getattr(node.func, "attr", getattr(node.func, "id", ""))):
+                said = {keyword.arg for keyword in node.keywords} | (
+                    {"encoding"} if len(node.args) > (name == "write_text") else set()
+                )
+                where = f"{name_of(path)}:{node.lineno}"
+                assert name not in ("read_text", "write_text") or "encoding" in said, where
+                if isinstance(node.func, ast.Name) and name == "open":
+                    mode = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else "r"
+                    assert "b" in mode or "encoding" in {keyword.arg for keyword in node.keywords}, where

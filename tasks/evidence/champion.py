@@ -158,7 +158,9 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     if found.promoted and champion is not None:
         registry.remove_alias(rule.name, registry.CHALLENGER)
     elif found.verdict not in ("first", "same"):
-        own.set_alias(registry.CHALLENGER)
+        latest = registry.version_of(rule.name, registry.CHALLENGER)
+        if latest is None or int(latest.number) < int(own.number):  # a run of an earlier night that is repeated is none of today's
+            own.set_alias(registry.CHALLENGER)
     return found
 
 

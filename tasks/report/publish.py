@@ -26,7 +26,10 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     write_report(outcome, figures, path)
     found = [artifact for evidence in outcome.evidence for artifact in evidence.artifacts(path.parent)]
     tags = _tags(outcome)
-    written = tracker.was_finished and tracker.says({name: tags[name] for name in (CHOSEN, REFIT) if name in tags}, "config.yaml")
+    said = {name: tags[name] for name in (CHOSEN, REFIT) if name in tags}
+    for evidence in outcome.evidence:
+        said |= evidence.tags()
+    written = tracker.was_finished and tracker.says(said, "config.yaml")
     if not written:
         plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, figures, path.parent / "plots")]
         tracker.summary(_metrics(outcome), tags, [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])

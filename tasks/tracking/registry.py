@@ -19,6 +19,7 @@ from tasks.records import Columns, DataError
 from tasks.store.cells import read_columns
 from tasks.tracking.tracker import PARENT, PASSING, fluent, opened, patient
 
+_BEFORE = "\n\nBefore: "
 CHAMPION, CHALLENGER = "champion", "challenger"
 PROFILE, EVIDENCE, LEARNED = "profile.json", "champion.json", "learned-queries.json"
 
@@ -106,7 +107,12 @@ class Version:
 
     @patient
     def note(self, tags: Mapping[str, str], text: str) -> None:
-        """Attaches evidence: tags, and the description people read."""
+        """Attaches evidence: tags, and the description people read; what was said before stands below."""
+        before = self.client.get_model_version(self.name, self.number).description or ""
+        if text in before.split(_BEFORE):
+            text = before
+        elif before:
+            text = f"{text}{_BEFORE}{before}"
         for key, value in tags.items():
             self.client.set_model_version_tag(self.name, self.number, key, value)
         self.client.update_model_version(self.name, self.number, text)

@@ -250,6 +250,7 @@ def test_time_ends_a_search_at_a_cell_and_the_same_run_ends_there_again(folds, f
     longer = searched(folds, budget="1h")
     assert plain(longer) == plain(found)
     assert not longer.budget.ended
+    assert searched(folds, budget="1h").budget == longer.budget, "what is found again takes none of the time"
 
 
 def test_a_search_that_is_killed_within_its_time_finds_all_that_it_had_trained(folds, monkeypatch):

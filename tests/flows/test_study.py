@@ -3,6 +3,8 @@
 import json
 
 import mlflow
+import numpy as np
+import polars as pl
 import pytest
 
 import ltr
@@ -36,6 +38,32 @@ def test_a_study_is_a_table_of_runs(workplace, capsys):
     assert {"run.one", "run.two"} <= set(run.data.tags)
     assert main(["run", "s.yaml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["models"] == found["models"]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_other_data_are_another_study(workplace, capsys):
+    """The numbers of the first stay with it, and so does its page; so they do where a data set fails the next time."""
+    table = pl.DataFrame({"query": np.repeat(np.arange(40), 5), "a": np.random.default_rng(0).random(200)})
+    told = []
+    for labels in (np.arange(200) % 5 % 3, (table["a"] > 0.5).to_numpy().astype(int), np.zeros(200)):
+        table.with_columns(label=labels).write_parquet("two.parquet")
+        (workplace / "s.yaml").write_text(
+            STUDY.replace(
+                "{generate: {queries: [30, 15, 25], documents: 10, features: 8, sessions: 5, seed: 2}}", "{files: two.parquet}"
+            )
+        )
+        main(["run", "s.yaml", "--json"])
+        told.append(json.loads(capsys.readouterr().out)["run_id"])
+        if len(told) == 1:
+            (page,) = workplace.glob(f".lambdaflow/reports/small-{told[0][:8]}/study.html")
+            first = page.read_bytes()
+    client = mlflow.tracking.MlflowClient(tracking_uri())
+    found = [client.get_run(run_id) for run_id in told]
+    assert len(set(told)) == 3
+    assert [run.info.status for run in found] == ["FINISHED", "FINISHED", "FAILED"]
+    assert found[0].data.tags["run.one"] == found[1].data.tags["run.one"]
+    assert found[0].data.tags["run.two"] != found[1].data.tags["run.two"]
+    assert page.read_bytes() == first
 
 
 @pytest.mark.usefixtures("prefect_server")

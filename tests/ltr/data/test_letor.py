@@ -218,3 +218,18 @@ def test_an_id_with_a_colon_is_no_feature():
     """The last colon of a line tells how many features there are; in a line without any it may be the id's."""
     lines = parse("1 qid:500:0 1:2 3:4\n0 qid:500:70\n2 qid:20240101:9:8 # x:9\n0 qid:a 2:1\n")
     assert lines.features.tolist() == [[2, 0, 4], [0, 0, 0], [0, 0, 0], [0, 1, 0]]
+
+
+def test_docid_is_a_word_and_found_behind_others():
+    for comment, wanted in (
+        ("# mydocid = 4", b""), ("# olddocid = 4 docid = A", b"A"), ("# docid_v2 docid = e", b"e"), ("#docid=x", b"x"), ("# docid x docid = y", b"y"),
+    ):  # fmt: skip
+        text = np.frombuffer(f"1 qid:1 1:2 {comment}\n".encode(), np.uint8)
+        begin, end = letor.parse(text).document_spans[0]
+        assert text[begin:end].tobytes() == wanted, comment
+
+
+@pytest.mark.parametrize("line", ["1 qid:a\0 1:2", "1 qid:\0 1:2", "1 qid:a 1:2 # docid = d\0"])
+def test_an_id_that_would_be_cut_is_refused(line):
+    with pytest.raises(letor.LineError, match="ids of queries and documents hold no NUL byte"):
+        letor.parse(np.frombuffer(f"{line}\n".encode(), np.uint8))

@@ -127,3 +127,8 @@ def test_an_empty_log(tmp_path):
     (tmp_path / "log.csv").write_text("session,query,document,click\n")
     (found,) = log_findings(ClickLog(log=tmp_path / "log.csv"), [JUDGED])
     assert (found.level, found.text) == ("error", "there is no row in it")
+
+
+def test_documents_without_a_label_are_not_judged(said):
+    unjudged = replace(JUDGED, labels=np.array([1.0, np.nan, 2, 0]))
+    assert said(GOOD, (unjudged,))["note"][3].startswith("1 of 2 judged queries in the log; 1 of 3 judged documents shown (33.3%)")

@@ -95,3 +95,12 @@ def test_judgments_and_logged_features_are_a_data_set(workplace):
     (workplace / "q.csv").write_text("query,docid,rating\nx,7555,3\n")
     with pytest.raises(DataError, match="no judged query is in a feature log; queries there: rambo; judged: x"):
         pool.fn(Data(qrels=["q.csv"], feature_logs=["f.ndjson"]))
+
+
+@pytest.mark.parametrize("log", [{"log_entry1": None}, {"log_entry1": 3}, None, "text"])
+def test_a_log_is_a_list(workplace, log):
+    (workplace / "f.json").write_text(
+        json.dumps({"query": "a", "response": {"hits": {"hits": [{"_id": "d", "fields": {"_ltrlog": [log]}}]}}})
+    )
+    with pytest.raises(DataError, match=r"f.json.*document 'd': .*: a log is a list of names and values"):
+        read_feature_logs([workplace / "f.json"])

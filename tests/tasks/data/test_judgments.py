@@ -96,3 +96,17 @@ def test_real_judgments(real_data):
         pytest.skip("no esci-ubi/esci_us_judgments.json")
     table, _ = read_judgments([file])
     assert (table.height, table["query"].n_unique(), sorted(table["label"].unique())) == (6678, 150, [0, 1, 10, 100])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 qid:q0 # docid = z0\n1 qid:q0 1:0.5 # docid = z1\n",
+        "0 qid:q0 # docid = z0\n1 qid:q0 # docid = z1\n",
+        "# qid:1: rambo*1\n\n0 qid:1 1:0.1 2:1.1 # 751 Rambo\n",
+        "0 qid:1 # a\n1 qid:1 1:0.5 # b\n",
+    ],
+)
+def test_lines_with_features_or_ids_are_a_data_set(workplace, text):
+    (workplace / "data.txt").write_text(text)
+    assert not is_judgments(workplace / "data.txt")

@@ -179,3 +179,12 @@ def test_rankers_of_numbers_do_not_take_categories(workplace, more, says):
     config = shops(workplace, **more)
     with pytest.raises(DataError, match=says):
         require_sources(config, ready_data(config).folds)
+
+
+def test_a_column_of_ids_that_is_named_is_there(workplace):
+    """Left out in silence, the real one became a feature."""
+    rows = [f"{q},{label},{10 * q + label},{q / 7 + label}" for q in range(20) for label in (0, 1)]
+    (workplace / "d.csv").write_text("\n".join(["query,label,doc_id,x", *rows, ""]))
+    with pytest.raises(DataError, match=r"d.csv: no column 'dok_id'; did you mean doc_id\?"):
+        ready_data(parse({"data": {"files": ["d.csv"], "document": "dok_id"}}))
+    ready_data(parse({"data": {"files": ["d.csv"]}}))

@@ -251,3 +251,12 @@ def test_moments_are_ids_in_the_digits_that_they_need():
     for unit in ("ms", "us", "ns"):
         assert id_texts(Path("x"), column.cast(pl.Datetime(unit))).to_list() == wanted
     assert id_texts(Path("x"), column.cast(pl.Date)).to_list() == ["2020-01-02"] * 3
+
+
+def test_truth_is_the_same_category_in_every_form():
+    """pandas writes True into text, where a table of types has true."""
+    typed, text = pl.DataFrame({"new": [True, False, None]}), pl.DataFrame({"new": ["True", "False", ""]})
+    for listed in (["false", "true"], ["False", "True"]):
+        for frame in (typed, text):
+            assert codes(frame, "new", listed)[:2].tolist() == [1, 0]
+    assert np.isnan(codes(text, "new", ["true", "other"])).all(), "a name among others is that name"

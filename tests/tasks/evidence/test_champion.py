@@ -63,6 +63,28 @@ def test_only_a_better_model_becomes_champion(prefect_server, workplace):
     assert (again.verdict, again.version) == ("same", "2")
 
 
+def test_a_finished_run_that_is_repeated_later_says_the_same_everywhere(prefect_server, workplace):
+    """It is held against the champion of today; what made its model champion once stands below, and today's challenger stays it."""
+    first, latest = run(configured(POOR)), run(configured(GOOD))
+    worse = challenge(POOR, seed=2)
+    client = MlflowClient(tracking_uri())
+    client.set_registered_model_alias("search", "challenger", latest.evidence[0].version)
+    again = run(configured(POOR))
+    assert again.run_id == first.run_id
+    (found,) = again.evidence
+    assert (found.verdict, worse.verdict) == ("worse", "worse")
+    stored = client.get_run(first.run_id)
+    assert stored.data.tags["champion"] == "search 1: worse"
+    assert found.why in stored.data.tags["mlflow.note.content"]
+    kept = Path(client.download_artifacts(first.run_id, "report.html")).read_text("utf-8")
+    assert kept == (workplace / report_page(again)).read_text("utf-8")
+    assert "stays challenger" in kept
+    version = client.get_model_version("search", "1")
+    assert version.tags["verdict"] == "worse"
+    assert version.description.endswith("Before: there was no champion")
+    assert client.get_model_version_by_alias("search", "challenger").version == int(latest.evidence[0].version)
+
+
 def test_a_model_that_another_run_made_champion_meanwhile_is_the_one_to_beat(prefect_server, workplace, monkeypatch):
     run(configured(POOR))
     run(configured({"trees": {**GOOD["trees"], "n_trees": 60}}))

@@ -200,3 +200,20 @@ def test_a_folder_that_may_not_be_written_to_is_told(workplace, monkeypatch):
     monkeypatch.setattr("tasks.store.state.os.access", lambda path, mode: False)
     with pytest.raises(DataError, match=r"^o\.csv: the folder \. cannot be written to$"):
         require_output(Path("o.csv"))
+
+
+def test_a_pipe_or_a_device_is_no_file_to_replace(workplace):
+    os.mkfifo("pipe")
+    with pytest.raises(DataError, match=r"^pipe: this is a pipe or a device"):
+        require_output(Path("pipe"))
+    os.symlink("/dev/null", "nothing")
+    with pytest.raises(DataError, match=r"^nothing: this is a pipe or a device"):
+        require_output(Path("nothing"))
+
+
+def test_a_file_keeps_its_permissions(workplace):
+    Path("private").write_text("before")
+    Path("private").chmod(0o600)
+    with state.written_whole(Path("private")) as partial:
+        partial.write_text("now")
+    assert (Path("private").read_text(), Path("private").stat().st_mode & 0o777) == ("now", 0o600)
