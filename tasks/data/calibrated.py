@@ -17,7 +17,7 @@ from tasks.data.judgments import read_judgments
 from tasks.data.trec import PAIR
 from tasks.records import DataError, number_of
 from tasks.store.datasets import keep_queries, open_queries
-from tasks.store.seal import digest_of_file
+from tasks.store.seal import digest_of_file, unchanged
 from tasks.store.state import Noted, remember, remembered
 
 _SHOWN = 10
@@ -37,15 +37,17 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
     asked = data.calibrate
     if asked is None or not sets:
         return dict(sets), ()
+    digests = {path: digest_of_file(path) for path in map(located, asked.judgments)}
     recipe = {
         "calibrate": 3,
         "data": list(sets.values()),
-        "asked": {**asked.model_dump(mode="json"), "judgments": [digest_of_file(located(path)) for path in asked.judgments]},
+        "asked": {**asked.model_dump(mode="json"), "judgments": list(digests.values())},
         "gain": conventions.gain,
     }
     if noted := remembered(recipe):
         return dict(zip(sets, noted.data, strict=True)), noted.notes
-    of_people = read_judgments(asked.judgments)[0] if asked.judgments else None
+    with unchanged(digests):
+        of_people = read_judgments(asked.judgments)[0] if asked.judgments else None
     named = [_with_people(open_queries(name), asked, of_people, label) for label, name in sets.items()]
     try:
         confusion = _learned(named, asked)

@@ -17,7 +17,7 @@ from tasks.data.files import located
 from tasks.data.ubi import is_ubi, ubi_log
 from tasks.records import DataError, Finding, Level, number_of
 from tasks.store.datasets import open_queries
-from tasks.store.seal import digest_of_file
+from tasks.store.seal import digest_of_file, unchanged
 from tasks.store.state import Noted, remember, remembered
 
 RANKS_TOLD = 10
@@ -32,11 +32,14 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     Raises:
         DataError: as `log_findings`.
     """
-    about = {**log.model_dump(mode="json"), "log": digest_of_file(located(log.log))}
-    recipe = {"check_log": 4, "log": about, "data": list(names)}
+    path = located(log.log)
+    digest = digest_of_file(path)
+    about = {**log.model_dump(mode="json"), "log": digest}
+    recipe = {"check_log": 5, "log": about, "data": list(names)}
     noted = remembered(recipe)
     if noted is None:
-        noted = Noted(findings=tuple(log_findings(log, [open_queries(name) for name in names])))
+        with unchanged({path: digest}):
+            noted = Noted(findings=tuple(log_findings(log, [open_queries(name) for name in names])))
         remember(recipe, noted)
     return [replace(finding, subject=log.log.name) for finding in noted.findings]
 

@@ -6,8 +6,7 @@ together, and that is reported. A second run with the same bytes reads nothing a
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -40,7 +39,7 @@ from tasks.data.text import read_names, require_counted_alike, text_blocks
 from tasks.records import DataError, Ingested, number_of
 from tasks.store.datasets import keep_queries
 from tasks.store.large import taken, zeros
-from tasks.store.seal import digest_of_file
+from tasks.store.seal import digest_of_file, unchanged
 from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
@@ -94,7 +93,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
     parts, split = [], 0
     notes: list[str] = []
     for path in paths:
-        with _unchanged(path, digests[path]):
+        with unchanged({path: digests[path]}):
             rows = _read(path, data)
         notes += rows.notes
         try:
@@ -113,9 +112,8 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         joined = concatenate(parts) if len(parts) > 1 else parts[0]
     except ValueError as error:
         raise DataError(f"{', '.join(str(p) for p in paths)}: {error}") from None
-    for path in sidecars:
-        with _unchanged(path, digests[path]):
-            pass
+    with unchanged({path: digests[path] for path in sidecars}):
+        pass
     name = keep_queries(joined)
     remember(recipe, Noted((name,), split_queries=split, notes=tuple(notes)))
     return Ingested(name, split, read=True, notes=tuple(notes))
@@ -168,24 +166,6 @@ def _refuse_shared(paths: Sequence[Path], parts: Sequence[Queries]) -> None:
     file = np.repeat(np.arange(len(parts)), [part.n_queries for part in parts])
     query = np.concatenate([part.ids for part in parts if part.ids is not None])[later].decode("utf-8", "backslashreplace")
     raise DataError(f"{paths[file[later]]}: query {query!r} is in {paths[file[earlier]]} too; the rows of a query are in one file")
-
-
-@contextmanager
-def _unchanged(path: Path, digest: str) -> Iterator[None]:
-    """Raises DataError at the end where the file is another one by then, whatever was wrong with what was read of it."""
-    wrong: Exception | None = None
-    try:
-        yield
-    except (DataError, OSError) as error:
-        wrong = error
-    try:
-        same = digest_of_file(path) == digest
-    except OSError:
-        same = False
-    if not same:
-        raise DataError(f"{path}: the file was changed while it was read; run the same command again") from None
-    if wrong is not None:
-        raise wrong
 
 
 def _sidecar(path: Path) -> Path | None:

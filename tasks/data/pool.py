@@ -16,7 +16,7 @@ from tasks.data.query_features import read_query_features
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import RETRIEVED, DataError, number_of
 from tasks.store import state
-from tasks.store.seal import digest_of_file, is_whole
+from tasks.store.seal import digest_of_file, is_whole, unchanged
 from tasks.store.state import digest_of, made_whole, write_json
 
 
@@ -37,16 +37,18 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     """
     paths = {"qrels": data.qrels, "feature logs": data.feature_logs, **data.runs}
     paths |= {"query features": data.query_features} if data.query_features else {}
-    files = [[name, [[located(path).name, digest_of_file(located(path))] for path in own]] for name, own in paths.items()]
+    digests = {path: digest_of_file(path) for own in paths.values() for path in map(located, own)}
+    files = [[name, [[path.name, digests[path]] for path in map(located, own)]] for name, own in paths.items()]
     columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
     folder = state.STATE / "pooled" / digest_of({"pool": 5, "files": files, "columns": columns, "forms": data.run_forms})[:32]
     if not is_whole(folder):
-        (judged, said), runs = read_judgments(data.qrels), {name: read_trec(own, RUN) for name, own in data.runs.items()}
-        logged = read_feature_logs(data.feature_logs) if data.feature_logs else None
-        table, notes = pooled(judged, runs, data.run_forms, logged)
-        if data.query_features:
-            table, about = with_query_features(table, read_query_features(data.query_features, data.query))
-            notes += about
+        with unchanged(digests):
+            (judged, said), runs = read_judgments(data.qrels), {name: read_trec(own, RUN) for name, own in data.runs.items()}
+            logged = read_feature_logs(data.feature_logs) if data.feature_logs else None
+            table, notes = pooled(judged, runs, data.run_forms, logged)
+            if data.query_features:
+                table, about = with_query_features(table, read_query_features(data.query_features, data.query))
+                notes += about
         for name in set(columns.values()) & set(table.columns[3:]):
             raise DataError(
                 f"data.{'feature_logs' if logged is not None and name in logged.columns else 'query_features'}: a feature is named {name!r}, as a column of the data is"

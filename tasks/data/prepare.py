@@ -16,7 +16,7 @@ from tasks.data.files import located
 from tasks.data.trec import attach_runs
 from tasks.records import RETRIEVED, Prepared, number_of
 from tasks.store.datasets import keep_queries, open_queries
-from tasks.store.seal import digest_of_file
+from tasks.store.seal import digest_of_file, unchanged
 from tasks.store.state import Noted, remember, remembered
 
 
@@ -26,26 +26,29 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
     if not (data.runs or data.clicks or data.clean or data.binarise is not None):
         return Prepared(name)
     log = data.clicks
+    files = [*([log.log] if log else []), *(path for paths in data.runs.values() for path in paths)]
+    digests = {path: digest_of_file(path) for path in map(located, files)}
     recipe = {
         "prepare": 8,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],
-        "clicks": log and {**log.model_dump(mode="json"), "log": digest_of_file(located(log.log))},
+        "clicks": log and {**log.model_dump(mode="json"), "log": digests[located(log.log)]},
     }
     if data.runs:
-        recipe["runs"] = [[run, [digest_of_file(located(path)) for path in paths]] for run, paths in data.runs.items()]
+        recipe["runs"] = [[run, [digests[located(path)] for path in paths]] for run, paths in data.runs.items()]
         if data.run_forms != ("score",):
             recipe["run_forms"] = data.run_forms
     if noted := remembered(recipe):
         return Prepared(noted.data[0], noted.notes)
     queries, notes = open_queries(name), []
-    if data.runs:
-        queries, added = attach_runs(queries, data.runs, label, data.run_forms)
-        notes += added
-    if log:
-        queries, added = clicks.attach_all(queries, log, label)
-        notes += added
+    with unchanged(digests):
+        if data.runs:
+            queries, added = attach_runs(queries, data.runs, label, data.run_forms)
+            notes += added
+        if log:
+            queries, added = clicks.attach_all(queries, log, label)
+            notes += added
     if data.clean:
         queries, dropped = cleaned(queries, 1.0 if data.binarise is None else data.binarise)
         notes.append(

@@ -20,7 +20,7 @@ from tasks.data.json_lines import SUFFIXES, Json, object_at, objects, text_of
 from tasks.data.plain_number import plain_number
 from tasks.records import DataError, number_of
 from tasks.store import state
-from tasks.store.seal import digest_of_file, is_whole
+from tasks.store.seal import digest_of_file, is_whole, unchanged
 from tasks.store.state import digest_of, made_whole, write_json
 
 IMPRESSIONS = frozenset({"impression", "view", "product_impression"})
@@ -53,9 +53,11 @@ def ubi_log(path: Path) -> tuple[Path, list[str]]:
     Raises:
         DataError: naming file, line, value and rule, for a line of another form, a time or a place that is none.
     """
-    folder = state.STATE / "ubi" / digest_of({"ubi": _READER, "file": digest_of_file(path)})[:32]
+    digest = digest_of_file(path)
+    folder = state.STATE / "ubi" / digest_of({"ubi": _READER, "file": digest})[:32]
     if not is_whole(folder):
-        rows, notes = _rows(path)
+        with unchanged({path: digest}):
+            rows, notes = _rows(path)
         with made_whole(folder) as partial:
             rows.write_parquet(partial / "log.parquet")
             write_json(partial / "notes.json", notes)

@@ -4,8 +4,12 @@ taken from all over it, which is read in no time, and one of all its bytes. Fold
 
 import json
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+
+from tasks.records import DataError
 
 SEAL = "seal.json"
 _BLOCK, _BLOCKS = 4096, 16
@@ -55,6 +59,29 @@ def digest_of_file(path: Path) -> str:
         while block := file.read(1 << 22):
             hasher.update(block)
     return hasher.hexdigest()
+
+
+@contextmanager
+def unchanged(digests: Mapping[Path, str]) -> Iterator[None]:
+    """Around the reading of files that are known by these digests: what came of another file would be kept under their names.
+
+    Raises:
+        DataError: at the end, where a file is another one by then, whatever was wrong with what was read of it.
+    """
+    wrong: Exception | None = None
+    try:
+        yield
+    except (DataError, OSError) as error:
+        wrong = error
+    for path, digest in digests.items():
+        try:
+            same = digest_of_file(path) == digest
+        except OSError:
+            same = False
+        if not same:
+            raise DataError(f"{path}: the file was changed while it was read; run the same command again") from None
+    if wrong is not None:
+        raise wrong
 
 
 def sync(path: Path) -> None:

@@ -1,5 +1,8 @@
 """From a configuration to folds, and what is refused before anything is trained."""
 
+import importlib
+import shutil
+
 import numpy as np
 import polars as pl
 import pytest
@@ -188,3 +191,48 @@ def test_a_column_of_ids_that_is_named_is_there(workplace):
     with pytest.raises(DataError, match=r"d.csv: no column 'dok_id'; did you mean doc_id\?"):
         ready_data(parse({"data": {"files": ["d.csv"], "document": "dok_id"}}))
     ready_data(parse({"data": {"files": ["d.csv"]}}))
+
+
+RETRIEVED = (
+    "".join(f"{q} Q0 {d} 1 {d == f'd{q % 3}'} t\n" for q in range(30) for d in ("d0", "d1", "d2"))
+    .replace("True", "1")
+    .replace("False", "0")
+)
+JUDGMENTS = "".join(f"{q} 0 d{d} {(q + d) % 3}\n" for q in range(30) for d in range(3))
+LOG = "session,query,document,rank,click\n" + "".join(
+    f"s{q},{q},d{d},{d + 1},{int(d == q % 3)}\n" for q in range(30) for d in range(3)
+)
+TEXT = "".join(f"{(q + d) % 3} qid:{q} 1:{q + d} # docid = d{d}\n" for q in range(30) for d in range(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "reader"),
+    [
+        ("b.run", {"files": "a.txt", "runs": {"b": "b.run"}}, "tasks.data.prepare.attach_runs"),
+        ("log.csv", {"files": "a.txt", "clicks": {"log": "log.csv"}}, "tasks.data.clicks.attach_all"),
+        ("log.csv", {"files": "a.txt", "clicks": {"log": "log.csv"}}, "tasks.data.check_log.log_findings"),
+        ("j.qrels", {"qrels": "j.qrels", "runs": {"b": "b.run"}}, "tasks.data.pool.read_judgments"),
+        ("b.run", {"qrels": "j.qrels", "runs": {"b": "b.run"}}, "tasks.data.pool.read_trec"),
+        ("j.qrels", {"files": "a.txt", "calibrate": {"judgments": "j.qrels"}}, "tasks.data.calibrated.read_judgments"),
+    ],
+)
+def test_a_file_that_is_another_one_when_it_is_read_is_kept_under_no_name(workplace, monkeypatch, name, section, reader):
+    for file, text in (("b.run", RETRIEVED), ("j.qrels", JUDGMENTS), ("log.csv", LOG), ("a.txt", TEXT)):
+        (workplace / file).write_text(text)
+    right, (module, _, function) = (workplace / name).read_bytes(), reader.rpartition(".")
+    read = getattr(importlib.import_module(module), function)
+
+    def later(*given, **named):
+        (workplace / name).write_bytes(right.replace(b"1", b"0"))
+        return read(*given, **named)
+
+    config = parse({"data": section})
+    monkeypatch.setattr(reader, later)
+    with pytest.raises(DataError, match=f"{name}: the file was changed while it was read; run the same command again"):
+        ready_data(config)
+    monkeypatch.undo()
+    monkeypatch.chdir(workplace)
+    (workplace / name).write_bytes(right)
+    found = [open_queries(fold.test).labels for fold in ready_data(config).folds]
+    shutil.rmtree(".lambdaflow")
+    assert np.array_equal(found, [open_queries(fold.test).labels for fold in ready_data(config).folds], equal_nan=True)
