@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tasks.records import Cell, CellResult, Columns, DataError
 from tasks.store import state
-from tasks.store.seal import is_whole
+from tasks.store.seal import digest_of_file, is_whole
 from tasks.store.state import core_digest, digest_of, read_json, write_json
 
 
@@ -36,11 +36,6 @@ class CellFolder:
     def rest(self) -> Path:
         """Trees that were grown after those that the model keeps, where its training may go on."""
         return self.path / "rest.npz"
-
-    @property
-    def columns(self) -> Path:
-        """How its data's files were read (`Columns`), among the model's files, so that it goes wherever they go."""
-        return columns_file(self.model)
 
     @property
     def values(self) -> Path:
@@ -144,17 +139,32 @@ def read_columns(model: Path) -> Columns | None:
     """How the files of a model's data were read; None where its folder does not say.
 
     Raises:
-        DataError: for a file of another form.
+        DataError: for a file of another form, one that was changed, or another model's. Releases before 0.2 wrote no digest.
     """
     path = columns_file(model)
     if not path.is_file():
         return None
     try:
-        return TypeAdapter(Columns).validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
+        written = json.loads(path.read_bytes())
+        digest = written.pop("digest", None) if isinstance(written, dict) else None
+        found: Columns = TypeAdapter(Columns).validate_python(written)
+    except ValueError as error:
+        first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
         where = "".join(f"{name}: " for name in first["loc"])
         raise DataError(f"{path}: {where}{first['msg']}; the file was changed or is damaged") from None
+    if digest is not None and digest != _digest_beside(model, found):
+        raise DataError(f"{path}: it is not what was written beside this model; the file was changed, or is another model's")
+    return found
+
+
+def write_columns(model: Path, columns: Columns) -> None:
+    """Says in a model's folder, which has its other files, how its data's files were read."""
+    write_json(columns_file(model), {**asdict(columns), "digest": _digest_beside(model, columns)})
+
+
+def _digest_beside(model: Path, columns: Columns) -> str:
+    """Of what a model remembers, and of the model that does."""
+    return digest_of([asdict(columns), digest_of_file(model / "model.json")])
 
 
 def read_curve(path: Path) -> CurveFile | None:
@@ -177,7 +187,7 @@ def read_pairs(path: Path) -> list[PairsEntry]:
     return [PairsEntry(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))] if path.is_file() else []
 
 
-def write_record(path: Path, record: CurveFile | ImportanceFile | PositionBiasFile | CellResult | Columns) -> None:
+def write_record(path: Path, record: CurveFile | ImportanceFile | PositionBiasFile | CellResult) -> None:
     """Writes one of the records above."""
     write_json(path, asdict(record))
 

@@ -32,6 +32,7 @@ from tasks.store.cells import (
     PositionBiasFile,
     cell_key,
     read_curve,
+    write_columns,
     write_pairs,
     write_record,
 )
@@ -147,7 +148,7 @@ def _polished(fitted: ltr.Ranker, how: Polish, sets: Mapping[str, Queries]) -> l
 
 def _write(folder: CellFolder, cell: Cell, fitted: ltr.Ranker, values: list[pl.DataFrame], result: CellResult) -> None:
     ltr.save(fitted, folder.model)
-    write_record(folder.columns, cell.columns)
+    write_columns(folder.model, cell.columns)
     if values:
         write_values(folder.values, values, cell.conventions, open_queries(cell.data.test))
     if cell.goes_on and isinstance(fitted, TreeRanker) and (rest := fitted.rest_arrays):

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tasks.records import Cell, CellResult, DataError, Fold
+import ltr
+from tasks.records import Cell, CellResult, Columns, DataError, Fold
 from tasks.store.cells import (
     CellFolder,
     CurveFile,
@@ -18,9 +19,11 @@ from tasks.store.cells import (
     read_importance,
     read_pairs,
     read_position_bias,
+    write_columns,
     write_pairs,
     write_record,
 )
+from tests.conftest import make_queries
 
 CELL = Cell("x", "net", 0, {}, {"kind": "lambdarank"}, Fold("a", "b", "c"), ("map",), {"ties": "expected"})
 
@@ -69,3 +72,18 @@ def test_columns_of_another_form_are_refused(tmp_path, written):
     columns_file(tmp_path).write_text(written)
     with pytest.raises(DataError, match=r"columns\.json: .*; the file was changed or is damaged"):
         read_columns(tmp_path)
+
+
+def test_what_a_model_remembers_is_its_own_and_as_it_was_written(tmp_path):
+    """Two categories that change places are other scores for the same rows."""
+    for name, seed in (("a", 0), ("b", 1)):
+        ltr.save(ltr.LeastSquares().fit(make_queries(10, seed=seed)), tmp_path / name)
+        write_columns(tmp_path / name, Columns(query="qid", categories={"site": ("a", "b")}))
+    assert read_columns(tmp_path / "a") == Columns(query="qid", categories={"site": ("a", "b")})
+    (tmp_path / "a").rename(tmp_path / "moved")
+    assert read_columns(tmp_path / "moved").query == "qid"
+    text = columns_file(tmp_path / "moved").read_text()
+    for written in (text.replace('"a"', '"c"'), text.replace('"qid"', '"query"'), columns_file(tmp_path / "b").read_text()):
+        columns_file(tmp_path / "moved").write_text(written)
+        with pytest.raises(DataError, match=r"columns\.json: it is not what was written beside this model"):
+            read_columns(tmp_path / "moved")
