@@ -267,7 +267,7 @@ class Clock:
     @property
     def used(self) -> float:
         """Seconds, those of an interrupted run before this one included."""
-        if self.is_over:
+        if self.before is not None and self.is_over:
             return self.before.used
         return monotonic() - self.began + (self.before.used if self.before else 0.0)
 

@@ -241,7 +241,13 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str],
             )
     if table.row_count:
         console.print(table)
-    for sentence in (*notes, *(text for one in found for text in (*one.notes, *one.refused))):
+    cut = [
+        f"{one.ranker}, {e.estimator}: {e.clipped:.0%} of the weights are clipped away; what that shifts is in no interval, and more effective pages are no more certainty"
+        for one in found
+        for e in one.estimates
+        if e.clipped >= 0.005
+    ]
+    for sentence in (*notes, *cut, *(text for one in found for text in (*one.notes, *one.refused))):
         console.print(_plain(sentence), highlight=False)
 
 

@@ -407,7 +407,10 @@ class LambdaRank(Ranker):
 
     def _scores(self, features: Floats32) -> Floats:
         assert self.weights is not None
-        return self.weights.scores(self._standardised(features))
+        scores = self.weights.scores(self._standardised(features))
+        if self.hidden:  # a hidden unit makes ±1 of what is infinite
+            scores[np.isinf(features).any(axis=1)] = np.nan
+        return scores
 
     def stages(self, features: Features, every: int) -> Iterator[tuple[int, Floats]]:
         """Epochs and scores ``float64 [documents]`` after them: kept ones (`keep_epochs`) that `every` divides, and the last."""

@@ -248,8 +248,9 @@ class Ranker(Named, ABC):
         return scores
 
     def _why_undefined(self, features: Floats32) -> str:
-        for name, value in zip(self.names, features.tolist(), strict=True):
-            if not math.isfinite(value):
+        wrong = np.isinf(features) if np.isinf(features).any() else np.isnan(features)
+        for name, value, this in zip(self.names, features.tolist(), wrong, strict=True):
+            if this:
                 return f"feature {name!r} is {'missing' if math.isnan(value) else value}, and {self.kind} has no score for that"
         return f"{self.kind} has no score for its features: they are too large"
 

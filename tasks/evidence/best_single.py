@@ -1,7 +1,8 @@
 """Every ranker against the best of the single rankings that are there already: is it worth having more than that one?
 
 The single rankings are the rankers that learn nothing and read one column (`ltr.rankers.column`). Which of them is the best is seen on the
-same test queries, which favours it: a difference that is shown against it is one.
+same test queries, which favours it: a ranker that is shown to be better is better. One that is shown to be worse may not be, the more
+often the more single rankings there are.
 """
 
 from collections.abc import Mapping

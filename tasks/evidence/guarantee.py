@@ -295,7 +295,7 @@ def kept(challenger: Sequence[str], baseline: Sequence[str], rule: Guarantee) ->
     tiers, comparison = significance.lexicographic(ours, theirs, [rule.margin] * (len(rule.tiers) - 1) + [0.0], rule.level)
     protected = tiers[:-1]
     broken = any(tier.upper_bound < -rule.margin for tier in protected)
-    shown = all(tier.lower_bound > -rule.margin for tier in protected)
+    shown = all(tier.lower_bound > -rule.margin or tier.verdict == "equal" for tier in protected)
     return Held("no" if broken else "yes" if shown else "open", comparison, tier_results(_keys(rule), tiers))
 
 

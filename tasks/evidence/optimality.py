@@ -98,7 +98,7 @@ class CertificateRecord:
         if e := self.escape:
             rises = "rises" if e.best > self.value else "does not rise"
             escape = f" Trained on for {number_of(e.epochs, 'epoch')} it {rises}: {e.best:.4f} at best (learning rate {e.rate:g})."
-        at = f"{title_of(self.measure)} {self.value:.4f} on the training queries"
+        at = f"{title_of(self.measure)} {self.value:.4f} on these queries"
         return f"{found}. {number_of(self.directions, 'direction')}, {steps}; {at}.{escape}"
 
 

@@ -213,7 +213,7 @@ class Segments(Evidence):
     rankers: list[str] = []
     by: list[str] = []
     measure: str | None = None
-    fewest: int = Field(10, ge=2)
+    fewest: int = Field(30, ge=2)
     queries: int = Field(10, ge=0)
 
     @model_validator(mode="after")
@@ -359,8 +359,13 @@ def segments_of(values: pl.Series, name: str) -> list[tuple[str, NDArray[np.bool
     return found if given.all() else [*found, (NONE, ~given)]
 
 
+def _shown(number: float) -> str:
+    """A number as people write it; ids of shops have more digits than measures."""
+    return f"{number:.0f}" if number == np.floor(number) and abs(number) < 2**53 else f"{number:.10g}"
+
+
 def _range(numbers: NDArray[np.float64]) -> str:
-    low, high = f"{numbers.min():.10g}", f"{numbers.max():.10g}"
+    low, high = map(_shown, (numbers.min(), numbers.max()))
     return low if low == high else f"{low}–{high}"
 
 

@@ -59,8 +59,8 @@ def _trec(judgments: pl.DataFrame, path: Path) -> None:
 def _quepid(judgments: pl.DataFrame, path: Path) -> None:
     """A row a rating, below ``query,docid,rating``."""
     for column in ("query", "document"):
-        if (lines := judgments[column].filter(judgments[column].str.contains("\n", literal=True))).len():
-            raise DataError(f"{column} {lines[0]!r}: a {column} of Quepid's CSV is one line; workbench takes any text")
+        if (several := judgments[column].filter(judgments[column].str.contains("\n", literal=True))).len():
+            raise DataError(f"{column} {several[0]!r}: a {column} of Quepid's CSV is one line; workbench takes any text")
     broken = judgments.select(pl.any_horizontal(pl.col("query", "document").str.contains("\r", literal=True)).any()).item()
     with open(path, "w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if broken else csv.QUOTE_MINIMAL)

@@ -15,6 +15,7 @@ from ltr.rankers.fair_pages import are_pages
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
+from tasks.evidence.refit import Refitted
 from tasks.evidence.significance import Standings
 from tasks.records import Budget, Failure, Finding, Fold, ModelSummary, Searched, Trained, number_of, point_title
 from tasks.store.cells import CellFolder
@@ -159,7 +160,15 @@ class RunOutcome:
         """What ``--json`` prints."""
         failed = {"failed": [vars(failure) for failure in self.failures]} if self.failures else {}
         cut = {"cut": self.config.cut} if self.config.cut else {}
-        return {"run_id": self.run_id, **cut, "models": {name: vars(model) for name, model in self.models.items()}, **failed}
+        models = {name: vars(model) for name, model in self.models.items()}
+        refitted = [found.printed() for found in self.evidence if isinstance(found, Refitted)]
+        refit = {"refit": refitted[0]} if refitted else {}
+        return {"run_id": self.run_id, **cut, "models": models, "names": self._names(), **refit, **failed}
+
+    def _names(self) -> dict[str, list[str]]:
+        """What commands call the models of each ranker, fold by fold."""
+        run, folds = self.run_id[:8], range(1, len(self.folds) + 1)
+        return {name: [f"{run}:{name}:{fold}" for fold in folds] for name in self.models}
 
 
 class PartlyFailedError(ValueError):

@@ -12,6 +12,9 @@ from tasks.records import DataError
 from tasks.store.cells import CellFolder
 from tasks.tracking.tracker import CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY, Tracked, tracked
 
+_OF_STUDY = "run."
+"""Tags of a study begin so: its runs, by their names."""
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -43,11 +46,20 @@ def find_cell(reference: str) -> Tracked:
     if fold and not (fold.isdecimal() and 1 <= int(fold) <= len(keys)):
         raise DataError(f"{reference}: fold {fold!r}; {ranker} has {_folds(len(keys))}")
     if not fold and len(keys) > 1:
+        again = f", or train it on all data, as a run of its own: lambdaflow refit {run.id[:8]}:{ranker}"
         raise DataError(
-            f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}, "
-            f"or train it on all data, as a run of its own: lambdaflow refit {run.id[:8]}:{ranker}"
+            f"{reference}: {ranker} is one model a fold; name one, {run.id[:8]}:{ranker}:1 to {run.id[:8]}:{ranker}:{len(keys)}"
+            f"{'' if _learns_from_scores(run, ranker) else again}"
         )
     return _of_key(reference, run.children(), keys[int(fold or 1) - 1])
+
+
+def _learns_from_scores(run: Tracked, ranker: str) -> bool:
+    """Whether a ranker learned from the scores of others, which all data do not have."""
+    with suppress(ValueError):
+        written = from_yaml(run.download("config.yaml").read_text(encoding="utf-8"), run.id[:8])
+        return bool(written["rankers"][ranker].get("on")) if isinstance(written.get("rankers"), dict) else False
+    return False
 
 
 def _of_key(reference: str, cells: Sequence[Tracked], key: str) -> Tracked:
@@ -143,13 +155,20 @@ def _values(reference: str, cells: Sequence[Tracked], key: str) -> str:
 
 
 def find_run(reference: str) -> Tracked:
-    """The one run whose id begins with `reference`."""
+    """The one run whose id begins with `reference`.
+
+    Raises:
+        DataError: where there is none, or several, or it is a study, which has runs and no model.
+    """
     runs = tracked()
     found = [run for run in runs if run.id.startswith(reference)]
     if len(found) > 1:
         raise DataError(f"{reference}: {len(found)} runs have an id that begins so")
     if not found:
         raise DataError(f"{reference}: no folder with a model, and no run whose id begins so{_meant(reference, runs)}")
+    if parts := {name.removeprefix(_OF_STUDY): run_id for name, run_id in found[0].tags.items() if name.startswith(_OF_STUDY)}:
+        named = ", ".join(f"{name} {run_id[:8]}" for name, run_id in sorted(parts.items()))
+        raise DataError(f"{reference}: this is a study; name one of its runs: {named}")
     return found[0]
 
 

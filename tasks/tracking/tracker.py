@@ -518,9 +518,12 @@ class Tracked:
             ValueError: where it is gone.
         """
         if not any(entry.path == path for entry in self.client.list_artifacts(self.id, path.rpartition("/")[0] or None)):
-            raise ValueError(
-                f"run {self.id[:8]} has no {path} in MLflow any more; run the same configuration again, which writes it anew"
+            again = (
+                "run the same configuration again, which writes it anew"
+                if self.tags.get(CELL_KEY) is None
+                else "--fresh makes it anew"
             )
+            raise ValueError(f"run {self.id[:8]} has no {path} in MLflow any more; {again}")
         return Path(self.client.download_artifacts(self.id, path))
 
     def download_model(self, folder: Path) -> Path:

@@ -39,7 +39,7 @@ from tasks.store.cells import (
 from tasks.store.datasets import open_queries
 from tasks.store.values import means, table, write_values
 from tasks.training.compiling import seconds_compiling
-from tasks.training.scoring import evaluate, retrieved_only
+from tasks.training.scoring import evaluate, ranks_by_chance, retrieved_only
 
 STOP = threading.Event()
 """Set to end the cells that are being trained, after their current tree or epoch."""
@@ -96,6 +96,8 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
         if role in sets
     ]
     taken = means(pl.concat(values)) if values else {}
+    if ranks_by_chance(fitted, sets.get("test", learned["train"])):
+        fitted = replace(fitted, remarks=(*fitted.remarks, "it gives all documents one score, and ranks by chance"))
     pairs = fitted.counted_pairs
     counted = {"effective_pairs": float(np.mean([sum(found.total for found in terms) for _, terms in pairs]))} if pairs else {}
     result = CellResult(key, fitted.digest, taken | counted, round(seconds, 3), fitted.remarks)

@@ -28,6 +28,13 @@ def scores_of(ranker: ltr.Ranker, queries: Queries) -> NDArray[np.float64]:
     return scores if retrieved is None else np.where(retrieved, scores, NOT_RANKED)
 
 
+def ranks_by_chance(ranker: ltr.Ranker, queries: Queries) -> bool:
+    """Whether several documents of a data set all have one score: by settings that leave nothing to learn (a `C` of 1e-30, for instance)."""
+    scores = scores_of(ranker, queries)
+    ranked = scores[scores > NOT_RANKED]
+    return len(ranked) > 1 and bool(ranked.min() == ranked.max())
+
+
 def retrieved_only(queries: Queries) -> Queries:
     """What there is to learn from."""
     retrieved = _retrieved(queries)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from flows.cli import main
+from tasks.tracking.lookup import find_model
 
 
 def lambdaflow(*arguments, cwd):
@@ -60,7 +61,9 @@ def test_json_is_the_last_line_of_standard_output(workplace, capsys):
     assert main(["run", "c.yaml", "--json"]) == 0
     out, err = capsys.readouterr()
     written = json.loads(out)
-    assert set(written) == {"run_id", "models"}
+    assert set(written) == {"run_id", "models", "names"}
+    assert written["names"]["linear"] == [f"{written['run_id'][:8]}:linear:1"]
+    assert find_model(written["names"]["linear"][0]).digest == written["models"]["linear"]["digest"]
     assert set(written["models"]["linear"]) == {"digest", "metrics"}
     assert "test_ndcg_10" in written["models"]["linear"]["metrics"]
     assert "lambdaflow ui" in err

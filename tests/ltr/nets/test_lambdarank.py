@@ -74,6 +74,19 @@ def test_missing_features_are_the_mean_and_infinite_ones_an_error():
         ltr.LambdaRank(epochs=3).fit(ltr.Queries(features, train.labels, train.offsets))
 
 
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_an_infinite_feature_has_no_score(hidden):
+    """tanh makes ±1 of it, and so a rank."""
+    train = make_queries(20, seed=1)
+    model = ltr.LambdaRank(epochs=3, hidden=hidden).fit(train)
+    features = train.features.copy()
+    features[5] = np.nan, 0, np.inf, 0
+    with pytest.raises(ValueError, match="feature 'f3' is inf, and lambdarank has no score for that"):
+        model.predict(features)
+    features[5, 2] = np.nan
+    assert np.isfinite(model.predict(features)).all()
+
+
 @pytest.mark.skipif(not JIT, reason="a thousand queries are for compiled code")
 def test_generated_data_need_two_layers():
     """The condition on which the generator is accepted (SPEC: two layers clearly beat one on test data)."""

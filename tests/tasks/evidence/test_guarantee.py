@@ -8,6 +8,7 @@ from scipy import stats
 
 import ltr
 from ltr.data.synthetic import World, simulate_sessions
+from ltr.metrics.significance import non_inferior
 from ltr.objectives.terms import Term
 from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantee, Guarantees, choice, frontier, frontier_figure, kept, promise
@@ -43,6 +44,16 @@ def test_where_p_says_how_many_queries_differ_the_nearest_is_the_one_that_loses_
     assert [cell.p > 0.5 for cell in found.cells] == [True, True]
     assert found.cells[1].p < found.cells[0].p
     assert (found.chosen, found.promised) == ("gains", False)
+
+
+def test_where_no_query_differs_a_margin_of_0_is_kept(tmp_path):
+    """A cell that ranks as the baseline does on the protected tier, by whichever function."""
+    same, gain = np.linspace(0.1, 0.9, 40), np.linspace(0.2, 0.3, 40)
+    rule = RULE.model_copy(update={"margin": 0.0})
+    assert choice({"own": [same, same + gain]}, [same, same], rule).promised
+    assert non_inferior(same, same, 0.0).holds
+    own, base = (stored(tmp_path / name, {"test": both}) for name, both in (("own", [same, same + gain]), ("base", [same, same])))
+    assert kept.fn([own], [base], rule).held == "yes"
 
 
 def test_all_tiers_but_the_last_are_protected():

@@ -147,6 +147,13 @@ def stored(path, values, queries=None):
     return str(path)
 
 
+def test_segments_of_long_numbers_have_names_of_their_own():
+    shops = pl.Series([str(10000000000 + k) for k in (1, 2, 3)] * 4)
+    assert [name for name, _ in segments_of(shops, "shop")] == ["10000000001", "10000000002", "10000000003"]
+    fractions = pl.Series(["0.1", "0.25", "0.1", "0.25"])
+    assert [name for name, _ in segments_of(fractions, "share")] == ["0.1", "0.25"]
+
+
 def test_segments_and_changed_queries_of_stored_values(workplace):
     test = keep_queries(judged(6, language=["de", "de", "de", "en", "en", "en"], text=["x <y>", "", "", "", "", ""]))
     base = stored("base.parquet", [0.5, 0.5, 0.5, 0.5, 0.5, None])

@@ -53,6 +53,7 @@ def test_models_of_folds_are_one_summary(outcome):
     assert outcome.as_json() == {
         "run_id": "0123456789",
         "models": {n: {"digest": m.digest, "metrics": m.metrics} for n, m in models.items()},
+        "names": {"a": ["01234567:a:1", "01234567:a:2"], "b": ["01234567:b:1", "01234567:b:2"]},
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 import ltr
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import PRESETS
-from tasks.training.scoring import evaluate
+from tasks.training.scoring import evaluate, ranks_by_chance
 from tests.conftest import make_queries
 
 
@@ -54,3 +54,11 @@ def test_a_run_is_measured_as_trec_eval_measures_its_file():
         theirs = ir_measures.calc_aggregate(list(map(ir_measures.parse_measure, measures.values())), qrels, run)
         for ours, name in measures.items():
             assert found[ours].mean() == pytest.approx(theirs[ir_measures.parse_measure(name)]), (ranker.kind, name)
+
+
+def test_one_score_for_all_documents_ranks_by_chance():
+    queries = make_queries(30)
+    assert not ranks_by_chance(ltr.LeastSquares().fit(queries), queries)
+    assert ranks_by_chance(ltr.RankSVM(C=1e-40).fit(queries), queries)
+    one = Queries(queries.features[:1], queries.labels[:1], np.array([0, 1]))
+    assert not ranks_by_chance(ltr.LeastSquares().fit(queries), one), "one document has no rank to lose"
