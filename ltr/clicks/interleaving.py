@@ -322,7 +322,7 @@ def sessions_needed(preference: float, ties: float = 0.5, power: float = 0.8, le
         if ties == 0:
             less = more[_seen(more, preference, tail) < power]
         elif ties * many < _SMOOTH:
-            less = more[[_power(int(n), preference, ties, tail) < power for n in more]]
+            less = more[_powers(more, preference, ties, tail) < power]
         else:
             return many
         if not len(less):
@@ -339,6 +339,19 @@ def _power(n: int, preference: float, ties: float, tail: float) -> float:
     decided = np.unique(np.linspace(first, last, 4001).astype(np.int64))
     chance = binom.pmf(decided, n, 1 - ties)
     return float(chance @ _seen(decided, preference / (1 - ties), tail) / chance.sum())
+
+
+def _powers(n: Ints, preference: float, ties: float, tail: float) -> Floats:
+    """`_power` of rising numbers of sessions of which few are ties, ``float64 [numbers]``."""
+    from scipy.stats import binom
+
+    tied = np.arange(binom.ppf(1 - 1e-9, n[-1], ties) + 1, dtype=np.int64)
+    chance = binom.pmf(tied, n[:, None], ties)
+    decided = np.maximum(n[:, None] - tied, 0)
+    first = decided.min()
+    seen = _seen(np.arange(first, decided.max() + 1), preference / (1 - ties), tail)
+    powers: Floats = (chance * seen[decided - first]).sum(axis=1) / chance.sum(axis=1)
+    return powers
 
 
 def _seen(decided: Ints, preference: float, tail: float) -> Floats:

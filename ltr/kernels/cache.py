@@ -25,12 +25,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 import numba
 from numba.core import caching
-from numba.core.caching import CacheImpl, IndexDataCacheFile, _CacheLocator
+from numba.core.caching import CacheImpl, CompileResultCacheImpl, IndexDataCacheFile, _CacheLocator
 
 CORE = Path(__file__).parents[1]
 """The folder of the package ``ltr``."""
@@ -193,3 +193,16 @@ def _alone_with(index: Path) -> Iterator[None]:
 
 
 caching.IndexDataCacheFile = FileOfItsOwn
+_rebuild = CompileResultCacheImpl.rebuild
+
+
+def _with_what_it_needs(self: CompileResultCacheImpl, context: object, payload: object) -> Any:
+    """A kernel that was read, and on it what has to be done before it may run. numba does that for the kernel itself, and forgets it for those that
+    are compiled on top of it: a process that reads one of these before it has run anything in parallel is ended by LLVM."""
+    found = _rebuild(self, context, payload)
+    if found is not None:
+        found.library._reload_init.update(found.reload_init)
+    return found
+
+
+CompileResultCacheImpl.rebuild = _with_what_it_needs

@@ -98,6 +98,37 @@ def test_an_edit_is_noticed_where_it_matters_and_only_there(tmp_path):
     assert kept() == second, "both are kept"
 
 
+LAYERS = """
+import sys
+import numpy as np
+from numba import njit, prange
+import ltr.kernels.cache
+
+@njit(cache=True, parallel=True)
+def below(values):
+    for k in prange(len(values)):
+        values[k] *= 2
+
+@njit(cache=True)
+def above(values):
+    below(values)
+
+values = np.ones(3)
+(below if sys.argv[1] == "below" else above)(values)
+print(values.sum())
+"""
+
+
+@compiled_only
+def test_a_kernel_on_top_of_one_that_was_read_is_read_by_a_process_that_runs_nothing_in_parallel_yet(tmp_path):
+    """numba forgot that the lower one needs its parallel runtime, and LLVM ended the third process: Symbol not found: allocate_sched."""
+    (tmp_path / "layers.py").write_text(LAYERS)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(CORE.parent)}
+    for name in ("below", "above", "above"):
+        done = subprocess.run([sys.executable, "layers.py", name], env=environment, capture_output=True, text=True, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "6.0\n"), done.stderr
+
+
 @compiled_only
 def test_equal_sources_are_compiled_once_a_machine_and_beside_themselves_where_there_is_no_cache_folder(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
