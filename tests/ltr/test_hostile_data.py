@@ -40,6 +40,8 @@ MODELS = {
     "fusion": ltr.Fusion(form="min-max"),
     "weighted_fusion": ltr.WeightedFusion(form="min-max"),
     "query_fusion": ltr.QueryFusion(form="min-max"),
+    "combination": ltr.Combination(),
+    "column": ltr.Column("f1"),
 }
 
 
@@ -55,6 +57,8 @@ def outcome(model, queries):
     if isinstance(model, ltr.Fusion | ltr.WeightedFusion | ltr.QueryFusion) and queries.n_features > 1:
         names = (column_of("min-max", "a"), column_of("min-max", "b"), *queries.names[2:])
         queries = replace(queries, names=names)
+    if isinstance(model, ltr.Combination) and queries.n_features > 2:
+        queries = replace(queries, features=queries.features[:, :2], names=queries.names[:2])
     try:
         fitted = model.fit(queries)
         assert np.isfinite(fitted.predict(queries.features)).all()

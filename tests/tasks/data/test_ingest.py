@@ -371,6 +371,19 @@ def test_numbers_too_large_for_a_feature_are_infinite_and_that_is_all(workplace,
     assert np.isinf(open_queries(read.data).features).sum() == 1
 
 
+def test_a_file_that_was_changed_in_place_is_another_one(workplace):
+    """Of the same size, and with the time that it had."""
+    path = workplace / "a.csv"
+    path.write_text("query,label,f\n1,2,0.5\n1,0,0.1\n")
+    before = path.stat()
+    first = ingest.fn([path], Data(files=["a.csv"]))
+    path.write_text("query,label,f\n1,1,0.5\n1,0,0.1\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    second = ingest.fn([path], Data(files=["a.csv"]))
+    assert [sorted(open_queries(read.data).labels) for read in (first, second)] == [[0, 2], [0, 1]]
+
+
 def test_a_file_that_changes_while_it_is_read_is_not_kept(workplace, monkeypatch):
     path = workplace / "a.csv"
     path.write_text("query,label,f\n1,2,0.5\n1,0,0.1\n")
