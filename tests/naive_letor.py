@@ -7,7 +7,7 @@ LONGEST, WIDEST = 2048, 100_000
 _NUMBER = rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf|null))"
 _LABEL, _FIELD = re.compile(_NUMBER), re.compile(rb"(\d+):(" + _NUMBER + rb")")
 _BLANKS = re.compile(rb"[ \t\r]+")
-_DOCUMENT = re.compile(rb"(?:^|[# \t\r])docid[ \t\r]*=[ \t\r]*([^ \t\r]*)")
+_DOCUMENT = re.compile(rb"(?<![A-Za-z0-9_\-\x80-\xff])docid[ \t\r]*=[ \t\r]*([^ \t\r]*)")
 
 
 @dataclass(frozen=True)

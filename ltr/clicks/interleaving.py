@@ -275,6 +275,9 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
         mean, (error, independent) = float(own.mean()), mean_error(own, whose)
         if error <= _ROUNDING * abs(mean):
             (low, high), p = interval_of_equals(mean, independent, level), p_of_equals(mean, independent)
+            if mean == 0:  # ties are not one ranking and itself
+                unseen = 1 - (0.5 - level / 2) ** (1 / independent)
+                low, high = -unseen, unseen
         else:
             width = float(stats.t.ppf(0.5 + level / 2, independent - 1)) * error
             low, high = mean - width, mean + width

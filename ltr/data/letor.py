@@ -295,17 +295,30 @@ def _document_span(text: NDArray[np.uint8], at: int, end: int, span: NDArray[np.
     """Finds ``docid = NAME`` (or ``docid=NAME``) in the comment at `at`, where ``docid`` is a word."""
     begins = True
     while at + 5 <= end:
-        word = text[at] == 100 and text[at + 1] == 111 and text[at + 2] == 99 and text[at + 3] == 105 and text[at + 4] == 100
-        behind = _skip_blanks(text, at + 5, end)
-        if begins and word and behind < end and text[behind] == 61:
-            at = _skip_blanks(text, behind + 1, end)
-            span[0] = at
-            while at < end and not _blank(text[at]):
-                at += 1
-            span[1] = at
-            return
-        begins = _blank(text[at]) or text[at] == _HASH
+        if (
+            begins
+            and text[at] == 100
+            and text[at + 1] == 111
+            and text[at + 2] == 99
+            and text[at + 3] == 105
+            and text[at + 4] == 100
+        ):
+            behind = _skip_blanks(text, at + 5, end)
+            if behind < end and text[behind] == 61:
+                at = _skip_blanks(text, behind + 1, end)
+                span[0] = at
+                while at < end and not _blank(text[at]):
+                    at += 1
+                span[1] = at
+                return
+        begins = not _of_a_word(text[at])
         at += 1
+
+
+@njit(cache=True, inline="always")
+def _of_a_word(byte: int) -> bool:
+    """Letters, digits, ``_`` and ``-``, and what is no ASCII."""
+    return 97 <= byte <= 122 or 65 <= byte <= 90 or 48 <= byte <= 57 or byte == 95 or byte == 45 or byte > 127
 
 
 @njit(cache=True)

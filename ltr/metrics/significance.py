@@ -114,7 +114,7 @@ def _p_below_of_equals(value: float, n: int, edge: float) -> float:
     if value <= edge:
         return 1.0
     lowest = max(1.0, abs(value))
-    return float(max((lowest + edge) / (lowest + value), 0.0) ** n)
+    return float(((lowest + edge) / (lowest + value)) ** n) if edge > -lowest else 0.0
 
 
 def randomisation(challenger: ArrayLike, baseline: ArrayLike, draws: int = 10_000, seed: int = 1) -> float:

@@ -39,9 +39,9 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
         return dict(sets), ()
     digests = {path: digest_of_file(path) for path in map(located, asked.judgments)}
     recipe = {
-        "calibrate": 3,
+        "calibrate": 4,
         "data": list(sets.values()),
-        "asked": {**asked.model_dump(mode="json"), "judgments": list(digests.values())},
+        "asked": {**asked.model_dump(mode="json"), "judgments": [digests[located(path)] for path in asked.judgments]},
         "gain": conventions.gain,
     }
     if noted := remembered(recipe):

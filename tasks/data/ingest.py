@@ -25,13 +25,14 @@ from tasks.data.files import expanded, located
 from tasks.data.json_lines import SUFFIXES
 from tasks.data.tables import (
     categories_in,
+    header_of,
     id_texts,
     is_table,
     known_codes,
     numbers,
     read_table,
+    reading,
     require_plain,
-    scan,
     told_unknown,
     unknown_categories,
 )
@@ -301,10 +302,14 @@ def _require_column(path: Path, columns: Sequence[str], column: str) -> None:
 
 
 def require_documents(data: Data, paths: Sequence[Path]) -> None:
-    """Raises DataError for a table without the column of document ids that the section names; without such a name ids may be missing."""
-    for path in paths if "document" in data.model_fields_set else ():
+    """Raises DataError for a table without the column of document ids that the section names; without a name of its own ids may be missing."""
+    if data.document == Data.model_fields["document"].default:
+        return
+    for path in map(located, paths):
         if is_table(path):
-            _require_column(path, scan(located(path)).collect_schema().names(), data.document)
+            with reading(path):
+                names = pl.read_parquet_schema(path) if path.suffix.lower() == ".parquet" else header_of(path)
+            _require_column(path, list(names), data.document)
 
 
 def _of_table(path: Path, data: Data) -> Rows:

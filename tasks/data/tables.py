@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,9 @@ MISSING = ["", "NULL", "NA", "nan", "NaN"]
 """What stands for a missing value in a table of text."""
 NO_CATEGORY = ["", "NULL", "nan", "NaN"]
 """And for a missing category, unless it is one that is listed; ``NA`` is North America."""
+
+
+Texts = TypeVar("Texts", pl.Expr, pl.Series)
 
 
 def is_table(path: Path) -> bool:
@@ -358,9 +361,14 @@ def id_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
         column = column.cast(pl.Float64 if kind == pl.Float16 else kind).fill_nan(None)  # polars rounds no halves down
         whole = (column == column.floor()) & (column.abs() < 2.0**63)
         return pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(column.cast(pl.String))
-    if isinstance(kind, pl.Datetime):  # in the digits that it needs, a day where there is no time, as `ltr.queries_from` writes it
-        return column.cast(pl.String).str.replace(r"(\.\d*?)0+$", "$1").str.replace(r"\.$", "").str.replace(" 00:00:00$", "")
+    if isinstance(kind, pl.Datetime):
+        return _short(column.cast(pl.String))
     return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1") if kind.is_decimal() else column.cast(pl.String)
+
+
+def _short(moments: Texts) -> Texts:
+    """Moments in the digits that they need, a day where there is no time, as `ltr.queries_from` writes it."""
+    return moments.str.replace(r"(\.\d*?)0+$", "$1").str.replace(r"\.$", "").str.replace(" 00:00:00$", "")
 
 
 def _is_text(value: bytes) -> bool:
@@ -377,6 +385,8 @@ def _names(column: pl.Series, listed: Sequence[str] = ()) -> pl.Series:
     if column.dtype.is_float() or isinstance(column.dtype, pl.Datetime):
         column = pl.select(id_text(pl.lit(column), column.dtype)).to_series().rename(column.name)
     text = column.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+)\.0+$", "$1")
+    moments = text.str.contains(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?$")
+    text = text.zip_with(~moments.fill_null(False), _short(text))
     if listed and {name.lower() for name in listed} <= {"true", "false"}:
         text = text.str.to_lowercase()
     return text.set(text.is_in([name for name in NO_CATEGORY if name not in listed]), None)

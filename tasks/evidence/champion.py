@@ -74,6 +74,9 @@ class Challenge(Found):
     def tags(self) -> dict[str, str]:
         return {"champion": f"{self.name} {self.version}: {self.verdict}"}
 
+    def lasting_tags(self) -> dict[str, str]:
+        return {} if self.verdict == "same" else self.tags()
+
     def sentences(self) -> list[str]:
         return [self.text()]
 

@@ -93,6 +93,10 @@ class Found(ABC):
         """Tags of the run in MLflow."""
         return {}
 
+    def lasting_tags(self) -> dict[str, str]:
+        """Those that say another thing only where a run that is repeated is to be told anew."""
+        return self.tags()
+
     def sentences(self) -> list[str]:
         """Lines for the terminal, below the table."""
         return []

@@ -28,7 +28,7 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     tags = _tags(outcome)
     said = {name: tags[name] for name in (CHOSEN, REFIT) if name in tags}
     for evidence in outcome.evidence:
-        said |= evidence.tags()
+        said |= evidence.lasting_tags()
     written = tracker.was_finished and tracker.says(said, "config.yaml")
     if not written:
         plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, figures, path.parent / "plots")]

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -152,19 +153,20 @@ def read_columns(model: Path) -> Columns | None:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
         where = "".join(f"{name}: " for name in first["loc"])
         raise DataError(f"{path}: {where}{first['msg']}; the file was changed or is damaged") from None
-    if digest is not None and digest != _digest_beside(model, found):
+    if digest is not None and digest != _digest_beside(model, written):
         raise DataError(f"{path}: it is not what was written beside this model; the file was changed, or is another model's")
     return found
 
 
 def write_columns(model: Path, columns: Columns) -> None:
     """Says in a model's folder, which has its other files, how its data's files were read."""
-    write_json(columns_file(model), {**asdict(columns), "digest": _digest_beside(model, columns)})
+    written = asdict(columns)
+    write_json(columns_file(model), {**written, "digest": _digest_beside(model, written)})
 
 
-def _digest_beside(model: Path, columns: Columns) -> str:
-    """Of what a model remembers, and of the model that does."""
-    return digest_of([asdict(columns), digest_of_file(model / "model.json")])
+def _digest_beside(model: Path, written: Any) -> str:
+    """Of what a model remembers, as it is written, and of the model that does."""
+    return digest_of([written, digest_of_file(model / "model.json")])
 
 
 def read_curve(path: Path) -> CurveFile | None:

@@ -19,6 +19,8 @@ from tasks.records import Columns, DataError
 from tasks.store.cells import read_columns
 from tasks.tracking.tracker import PARENT, PASSING, fluent, opened, patient
 
+_DESCRIPTION_HOLDS = 4000
+"""Characters that are written of a version's description; MLflow's databases hold 5,000."""
 _BEFORE = "\n\nBefore: "
 CHAMPION, CHALLENGER = "champion", "challenger"
 PROFILE, EVIDENCE, LEARNED = "profile.json", "champion.json", "learned-queries.json"
@@ -108,11 +110,10 @@ class Version:
     @patient
     def note(self, tags: Mapping[str, str], text: str) -> None:
         """Attaches evidence: tags, and the description people read; what was said before stands below."""
-        before = self.client.get_model_version(self.name, self.number).description or ""
-        if text in before.split(_BEFORE):
-            text = before
-        elif before:
-            text = f"{text}{_BEFORE}{before}"
+        before = (self.client.get_model_version(self.name, self.number).description or "").split(_BEFORE)
+        for said in before:
+            if said and said != text.partition(_BEFORE)[0] and len(text) + len(_BEFORE) + len(said) <= _DESCRIPTION_HOLDS:
+                text += f"{_BEFORE}{said}"
         for key, value in tags.items():
             self.client.set_model_version_tag(self.name, self.number, key, value)
         self.client.update_model_version(self.name, self.number, text)

@@ -268,6 +268,12 @@ def test_few_people_who_are_all_alike_are_no_certainty(people, wins, losses):
     assert duel.low < 0 < duel.preference <= duel.high
 
 
+def test_ties_alone_are_no_certainty():
+    (duel,) = duels(np.zeros((2, 1)))
+    assert (duel.preference, duel.p) == (0, 1)
+    assert -duel.low == duel.high == pytest.approx(1 - 0.025 ** (1 / 2))
+
+
 def test_six_wins_are_not_all_there_can_be():
     (duel,) = duels(np.ones((6, 1)))
     assert duel.p == pytest.approx(stats.binomtest(6, 6).pvalue)

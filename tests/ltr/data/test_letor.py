@@ -223,6 +223,7 @@ def test_an_id_with_a_colon_is_no_feature():
 def test_docid_is_a_word_and_found_behind_others():
     for comment, wanted in (
         ("# mydocid = 4", b""), ("# olddocid = 4 docid = A", b"A"), ("# docid_v2 docid = e", b"e"), ("#docid=x", b"x"), ("# docid x docid = y", b"y"),
+        ("# inc=1,docid=7", b"7"), ("# [docid = 8]", b"8]"), ("# x-docid = 1", b""),
     ):  # fmt: skip
         text = np.frombuffer(f"1 qid:1 1:2 {comment}\n".encode(), np.uint8)
         begin, end = letor.parse(text).document_spans[0]

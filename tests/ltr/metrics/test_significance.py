@@ -121,6 +121,11 @@ def test_differences_that_are_all_one_number_are_as_certain_as_their_number_allo
     assert (one.lower_bound > 0) <= (value > 0)
 
 
+def test_a_loss_beyond_what_can_be_lost_is_none():
+    assert non_inferior(np.zeros(30), np.full(30, 3.0), 5.0).p_value == 0
+    assert non_inferior(np.zeros(30), np.full(30, 3.0), 2.0).p_value == 1
+
+
 def test_wins_alone_are_those_of_the_sign_test_and_equal_rankers_are_equal():
     base = np.linspace(0.1, 0.7, 9)
     assert paired_t(base + 1, base).p_value == stats.binomtest(9, 9).pvalue

@@ -190,7 +190,9 @@ def test_a_column_of_ids_that_is_named_is_there(workplace):
     (workplace / "d.csv").write_text("\n".join(["query,label,doc_id,x", *rows, ""]))
     with pytest.raises(DataError, match=r"d.csv: no column 'dok_id'; did you mean doc_id\?"):
         ready_data(parse({"data": {"files": ["d.csv"], "document": "dok_id"}}))
-    ready_data(parse({"data": {"files": ["d.csv"]}}))
+    config = parse({"data": {"files": ["d.csv"]}})
+    ready_data(config)
+    ready_data(parse(config.resolved()))  # as a refit or the clock reads it, with all defaults written
 
 
 RETRIEVED = (

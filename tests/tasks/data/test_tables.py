@@ -260,3 +260,11 @@ def test_truth_is_the_same_category_in_every_form():
         for frame in (typed, text):
             assert codes(frame, "new", listed)[:2].tolist() == [1, 0]
     assert np.isnan(codes(text, "new", ["true", "other"])).all(), "a name among others is that name"
+
+
+def test_moments_are_categories_in_the_digits_that_they_need_also_where_a_list_has_more():
+    """Lists of models before had polars' form."""
+    frame = pl.DataFrame({"day": [datetime(2024, 1, 1), datetime(2024, 1, 2, 3)]})
+    for listed in (["2024-01-02 03:00:00.000000", "2024-01-01 00:00:00.000000"], ["2024-01-02 03:00:00", "2024-01-01"]):
+        assert codes(frame, "day", listed).tolist() == [1, 0]
+        assert codes(frame.cast(pl.String), "day", listed).tolist() == [1, 0]

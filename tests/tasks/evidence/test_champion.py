@@ -17,6 +17,7 @@ from tasks.records import ConfigError
 from tasks.report.publish import report_page
 from tasks.tracking import registry
 from tasks.tracking.lookup import find_columns, find_model
+from tasks.tracking.registry import version_of
 from tasks.tracking.runs import find_run
 from tasks.tracking.tracker import fluent, tracking_uri
 
@@ -82,6 +83,16 @@ def test_a_finished_run_that_is_repeated_later_says_the_same_everywhere(prefect_
     version = client.get_model_version("search", "1")
     assert version.tags["verdict"] == "worse"
     assert version.description.endswith("Before: there was no champion")
+    same = run(configured(GOOD))
+    assert same.evidence[0].verdict == "same"
+    assert client.get_run(same.run_id).data.tags["champion"] == "search 2: better", "how it became champion stays"
+    for said in ("worse", "open", "worse"):
+        version_of("search", "challenger").note({"verdict": said}, said)
+    described = client.get_model_version("search", latest.evidence[0].version).description
+    assert described.startswith("worse\n\nBefore: open\n\nBefore: ")
+    for k in range(200):
+        version_of("search", "challenger").note({}, f"{k} {'x' * 50}")
+    assert len(client.get_model_version("search", latest.evidence[0].version).description) <= 4000
     assert client.get_model_version_by_alias("search", "challenger").version == int(latest.evidence[0].version)
 
 
