@@ -63,9 +63,10 @@ def is_gone(who: str) -> bool:
 
 
 def has_ended(who: str) -> bool:
-    """Whether an owner that has signed a run is gone, by its file or because this folder has none of it any more. A process may be younger than
-    its owner's file."""
-    return is_gone(who) or (bool(who) and who.rpartition("@")[2] == _folders_name() and not (_folder() / who).is_file())
+    """Whether an owner that has signed a run is gone, by its file, or because this folder has none of it any more and it was one of this machine: an
+    image of a machine has a folder of the same name. A process may be older than its owner's file."""
+    of_here = who.startswith(f"{platform.node()}-") and who.rpartition("@")[2] == _folders_name()
+    return is_gone(who) or (of_here and not (_folder() / who).is_file())
 
 
 def is_elsewhere(who: str) -> bool:

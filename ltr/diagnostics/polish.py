@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, canonical
 from ltr.diagnostics.optimality import (
     NEAR,
     Certificate,
@@ -86,7 +86,7 @@ def polish(
         ValueError: for a ranker whose weights cannot be moved, a feature that the queries lack, or a measure that no query defines.
     """
     measure, seed = Measure.maximised(measure), int(ranker.digest[:12], 16)
-    queries = with_features_of(ranker, queries, "polish")
+    queries = canonical(with_features_of(ranker, queries, "polish"))
     here, values, trials = ranker, list[float](), 0
     while True:
         surface = normalised(here.surface(queries.features))

@@ -4,6 +4,8 @@ Of a plain loop LLVM makes vectors itself, as wide as the processor has them; wh
 any order will do (`fastmath`), and then the last digits, and a hundred trees later the model, depend on the processor. These vectors are
 sixteen wide everywhere. LLVM splits them where the processor's are narrower (one of AVX-512, two of AVX2, four of SSE), which changes no bit.
 
+What other kernels contract (`fastmath={"contract"}`: exponentials, steps of nets) takes a processor with FMA, as all have since Haswell and Zen.
+
     a + b, a − b, a · b, a / b, abs(a)      lane by lane
 
 Without the JIT a vector is an array of NumPy.

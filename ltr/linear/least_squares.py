@@ -31,7 +31,8 @@ class LeastSquares(LinearRanker):
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The solution by singular values (LAPACK's gelsd), of features from 0 to between 1 and 2, by powers of 2, so that none is lost beside
-        larger ones; documents without a label are left out."""
+        larger ones; documents without a label are left out. BLAS adds up in an order of its own: the last digits depend on its threads and on
+        the processor."""
         judged = ~np.isnan(queries.labels)
         columns, labels = features[judged].astype(np.float64), queries.labels[judged]
         columns -= columns.min(axis=0, initial=np.inf)

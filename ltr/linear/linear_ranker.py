@@ -150,6 +150,11 @@ class LinearRanker(Ranker):
         check_data(self, queries, valid)
         names, (fitted, queries) = queries.names, self.imputing(canonical(queries))
         valid = fitted.completed(valid) if valid is not None else None
+        if valid is not None and not (finite := np.isfinite(valid.features).all(axis=0)).all():
+            name = valid.names[int(np.argmin(finite))]
+            raise ValueError(
+                f"{type(self).__name__}: feature {name!r} of the validation queries is missing or infinite in a document"
+            )
         features, scale = standardised(queries.features) if self.standardise else (queries.features, np.ones(queries.n_features))
         rows: list[tuple[float, float]] = []
 

@@ -195,7 +195,7 @@ def _enough_differ(paired: Floats) -> bool:
     """Whether Student's t, corrected for skewness, may be trusted: of 30 differences other than 0, or 20 that are half of all. Of fewer it is
     wrong several times as often as it says (where one query in ten loses .4 and the mean is a loss of the margin, .05: of 8 queries in 43 of 100
     cases for 5, of 15 in 21), and where none differs it would be sure of everything. Of 20 queries whose losses are log-normal it is still wrong in 10 of 100
-    cases where it says 5. Where one query in twenty loses .5 and the others gain a little, few samples show it: of 20 queries it is wrong in 35 of
+    cases where it says 5. Where one query in twenty loses .5 and the others gain a little, each another, few samples show it: of 20 queries it is wrong in 35 of
     100, of 30 in 22, of 50 in 8."""
     differ = np.count_nonzero(paired)
     return bool(differ >= 30 or differ >= max(20, len(paired) / 2))

@@ -448,7 +448,7 @@ class LambdaRank(Ranker):
         if any(state.biases.size and state.biases.shape[1] != sides for state in states.values()):
             raise ValueError(f"biases of ranks whose shape does not go with unbiased={self.unbiased}")
         scaling = arrays["scaling"]
-        if scaling.dtype != np.float64 or not np.isfinite(scaling).all() or not (scaling[1] > 0).all():
+        if scaling.dtype != np.float64 or not np.isfinite(scaling[0]).all() or not (scaling[1] > 0).all():
             raise ValueError("a scaling that is not finite means and deviations above 0")
         return replace(self, weights=weights, scaling=scaling, states=states)
 
@@ -560,7 +560,8 @@ class LambdaRank(Ranker):
 
 
 def _scaling(features: Floats32) -> Floats:
-    """Mean and standard deviation of each feature, ``float64 [2, features]``; a constant one gets deviation 1."""
+    """Mean and standard deviation of each feature, ``float64 [2, features]``; a constant one gets an infinite deviation: nothing was learned of
+    its weight, and no value of it, whenever it comes, says anything."""
     infinite = np.flatnonzero(np.isinf(features).any(axis=0))
     if len(infinite):
         raise ValueError(f"feature {infinite[0] + 1} has an infinite value; nets need finite or missing (NaN) ones")
@@ -568,7 +569,7 @@ def _scaling(features: Floats32) -> Floats:
     counts = np.maximum(present.sum(axis=0), 1)
     mean = np.where(present, features, 0).sum(axis=0, dtype=np.float64) / counts
     deviation = np.sqrt((np.where(present, features - mean, 0.0) ** 2).sum(axis=0) / counts)
-    return np.stack((mean, np.where(deviation > 0, deviation, 1.0)))
+    return np.stack((mean, np.where(deviation > 0, deviation, np.inf)))
 
 
 def _standardised(features: Floats32, scaling: Floats) -> Floats32:

@@ -8,7 +8,7 @@ of document i are all those beyond the run of its own gain:
     i ────────┴─┴─┴─┘                                           four i at a time; partners: every j to the right of i's run;
                   └ lanes start here, at a multiple of 16       max(g_i − g_j, 0) makes the others nothing
 
-Vectors of sixteen on every processor (`ltr.kernels.vectors`): λ's, and so trees, are the same bits on all of them.
+Vectors of sixteen on every processor (`ltr.kernels.vectors`): λ's, and so trees, are the same bits on all that have FMA.
 
 Gains do not change while a model is trained: where this is all of an objective, documents are laid out once (`write_pairs`), and only
 their ranks and scores are new; as one term of several, query by query and group by group (`add_pairs`).

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.queries import canonical, in_order
+from ltr.data.queries import canonical, in_order, select
 from tests.conftest import make_queries
 
 QUICK = {"epsilon": 0.1, "delta": 0.1}
@@ -100,3 +100,12 @@ def test_features_are_read_by_name(name):
     assert again.ranker.digest == found.ranker.digest
     with pytest.raises(ValueError, match=f"polish: the queries have no feature '{queries.names[0]}', which the model reads"):
         ltr.polish(fitted, in_order(queries, queries.names[1:]), "map", **QUICK)
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_a_climb_is_the_same_for_any_order_of_the_queries(kind):
+    queries = make_queries(20)
+    fitted = RANKERS[kind].fit(queries)
+    turned = select(queries, np.arange(queries.n_queries)[::-1])
+    found = [ltr.polish(fitted, one, "ndcg", steps=20, **QUICK).ranker.digest for one in (queries, turned)]
+    assert found[0] == found[1]

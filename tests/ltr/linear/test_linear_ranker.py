@@ -1,5 +1,7 @@
 """The two products of linear rankers, and what scaling does to weights."""
 
+from dataclasses import replace
+
 import numba
 import numpy as np
 import pytest
@@ -51,3 +53,13 @@ def test_weights_are_those_of_the_features_as_they_are():
     assert b.weights * np.array([1.0, 100.0, 0.01, 5.0]) == pytest.approx(a.weights, rel=1e-3)
     flat = replace(queries, features=np.column_stack((queries.features[:, :3], np.ones(queries.n_documents))))
     assert ltr.RankSVM().fit(flat).weights[3] == 0.0
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_validation_features_are_complete_as_those_of_training_are(value):
+    """A score of −∞ is that of a document that is not ranked, and moved the curve."""
+    train, valid = make_queries(20), make_queries(10, seed=1)
+    features = valid.features.copy()
+    features[4, 2] = value
+    with pytest.raises(ValueError, match="RankSVM: feature 'f3' of the validation queries is missing or infinite"):
+        ltr.RankSVM().fit(train, replace(valid, features=features))

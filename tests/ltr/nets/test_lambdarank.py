@@ -75,6 +75,18 @@ def test_missing_features_are_the_mean_and_infinite_ones_an_error():
 
 
 @pytest.mark.parametrize("hidden", [0, 3])
+def test_a_feature_that_was_constant_says_nothing_later(hidden):
+    """Its weight is what it was at random, and new values of it came in unscaled."""
+    train = make_queries(20, seed=1)
+    features = train.features.copy()
+    features[:, 1], features[:, 2] = 5, np.nan
+    model = ltr.LambdaRank(epochs=3, hidden=hidden).fit(replace(train, features=features))
+    before = model.predict(features)
+    features[:, 1], features[:, 2] = np.random.default_rng(0).uniform(0, 1000, (2, len(features)))
+    assert np.array_equal(model.predict(features), before)
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
 def test_an_infinite_feature_has_no_score(hidden):
     """tanh makes ±1 of it, and so a rank."""
     train = make_queries(20, seed=1)
