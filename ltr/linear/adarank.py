@@ -6,6 +6,7 @@ model so far ranks badly get more weight: P ∝ e^(−E). It stops when a round 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from ltr.data.queries import Queries
+from ltr.kernels.exponential import exp_of
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.linear_ranker import LinearRanker, Watch, products
 from ltr.metrics.evaluation import evaluate
@@ -67,7 +69,7 @@ class AdaRank(LinearRanker):
         for k in range(1, self.rounds + 1):
             worth = (weak * shares).sum(axis=1)
             chosen = int(np.argmax(worth))
-            alpha = 0.5 * np.log((1 + worth[chosen]) / max(1 - worth[chosen], 1e-12))
+            alpha = 0.5 * math.log((1 + worth[chosen]) / max(1 - worth[chosen], 1e-12))
             weights = weights.copy()
             weights[chosen % n] += alpha if chosen < n else -alpha
             reached = values(products(features, weights))[counted]
@@ -76,6 +78,6 @@ class AdaRank(LinearRanker):
                 best, best_value, best_round = weights, float(reached.mean()), k
             elif k - best_round >= self.patience:
                 break
-            shares = np.exp(-reached)
+            shares = exp_of(-reached)
             shares /= shares.sum()
         return best, (f"{best_round} round{'' if best_round == 1 else 's'}; training {key} {best_value:.4f}",)

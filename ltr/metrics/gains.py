@@ -4,8 +4,11 @@ A gain function maps ``labels float64 [documents]``, none of them missing, to ga
 length of the longest query and the cutoff to one weight a rank, ``float64 [longest]``.
 """
 
+import math
+
 import numpy as np
 
+from ltr.kernels.exponential import exp2_of
 from ltr.kernels.kernel import Floats
 from ltr.metrics.conventions import LARGEST_LABEL, Conventions
 
@@ -25,7 +28,7 @@ def graded(labels: Floats, conventions: Conventions) -> Floats:
         )
     if labels.max(initial=0.0) > _LARGEST_GAIN:
         raise ValueError(f"label {labels.max():g}: gains up to {_LARGEST_GAIN:g} can be summed")
-    return np.exp2(labels) - 1.0 if conventions.gain == "exp2" else labels
+    return exp2_of(labels) - 1.0 if conventions.gain == "exp2" else labels
 
 
 def label_worth(gains: Floats, conventions: Conventions) -> Floats:
@@ -63,7 +66,8 @@ def stop_probability(labels: Floats, conventions: Conventions) -> Floats:
     if labels.max(initial=0.0) > conventions.max_label:
         raise ValueError(f"ERR: label {labels.max():g} is above max_label {conventions.max_label:g}, the top of the label scale")
     # Of scales of 54 and more the top would round to 1, after which nobody reads on and no λ could be told.
-    return np.minimum((np.exp2(labels) - 1.0) / float(np.exp2(conventions.max_label)), np.nextafter(1.0, 0.0))
+    stops: Floats = np.minimum((exp2_of(labels) - 1.0) / 2.0**conventions.max_label, np.nextafter(1.0, 0.0))
+    return stops
 
 
 def ranks_to(longest: int) -> Floats:
@@ -71,14 +75,19 @@ def ranks_to(longest: int) -> Floats:
     return np.arange(1.0, longest + 1.0)
 
 
+def _log2(ranks: Floats) -> Floats:
+    """By the C library: NumPy's own has other last digits at some ranks beyond a thousand where the processor has AVX-512."""
+    return np.array([math.log2(rank) for rank in ranks.tolist()])
+
+
 def log_discount(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """1/log₂(1 + rank) down to the cutoff, then 0; ``float64 [longest]``."""
-    return np.where(ranks_to(longest) <= cutoff, 1.0 / np.log2(1.0 + ranks_to(longest)), 0.0)
+    return np.where(ranks_to(longest) <= cutoff, 1.0 / _log2(1.0 + ranks_to(longest)), 0.0)
 
 
 def jarvelin_kekalainen_discount(longest: int, cutoff: int, conventions: Conventions) -> Floats:
     """1/log₂ max(rank, 2) down to the cutoff, then 0: ranks 1 and 2 count alike (Dubey 2009 section 1.6.3)."""
-    return np.where(ranks_to(longest) <= cutoff, 1.0 / np.log2(np.maximum(ranks_to(longest), 2.0)), 0.0)
+    return np.where(ranks_to(longest) <= cutoff, 1.0 / _log2(np.maximum(ranks_to(longest), 2.0)), 0.0)
 
 
 def share_of_cutoff(longest: int, cutoff: int, conventions: Conventions) -> Floats:

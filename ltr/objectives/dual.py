@@ -13,13 +13,14 @@ its PyTorch version along the weights' gradients too. Here propensities move as 
 each rank, which needs no rate of its own. No weight is above 1/least; those of the ranker are divided by their mean over clicks.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
 
 from ltr.data.queries import Queries
-from ltr.kernels.exponential import exp
+from ltr.kernels.exponential import exp, exp_of
 from ltr.kernels.kernel import F8, F8_1D, I8_1D, Address, Floats, Ints, NumbaType, address, record_type
 from ltr.metrics.measure import Measure
 from ltr.objectives.seam import gradients_signature
@@ -161,7 +162,9 @@ class DualObjective:
         (looks,) = learned_at(self.biases, iteration)
         weights = 1.0 / np.maximum(looks, self._least)
         mean = (weights * self._clicks).sum() / max(self._clicks.sum(), 1)
-        return self._plan._replace(weights=weights / mean if mean > 0 else weights, logits=np.log(looks))
+        return self._plan._replace(
+            weights=weights / mean if mean > 0 else weights, logits=np.array([math.log(share) for share in looks.tolist()])
+        )
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient."""
@@ -170,6 +173,6 @@ class DualObjective:
         shown = self.shown_at >= 0
         slope, bend = (np.bincount(self.shown_at[shown], side[shown], len(plan.logits)) for side in found[2:])
         logits = plan.logits + STEP * slope / (bend + CALM)
-        looks = np.exp(np.clip(logits - logits[self._first], np.log(LEAST_SHARE), -np.log(LEAST_SHARE)))
+        looks = exp_of(np.clip(logits - logits[self._first], math.log(LEAST_SHARE), -math.log(LEAST_SHARE)))
         self.biases.append(looks[None])
         return found[0].copy(), found[1].copy()

@@ -3,6 +3,7 @@
 Several label sources, graded objectives (Svore 2011 eq. 10) and schedules (eq. 12) are only lists of terms.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -66,7 +67,7 @@ class Schedule(Named):
 def _path(schedule: Schedule, iterations: int) -> list[float]:
     """The weight at each of the first iterations."""
     linear = schedule.kind == "linear"
-    steps = (schedule.eta if linear else float(np.exp(-schedule.eta / m)) for m in range(1, iterations))
+    steps = (schedule.eta if linear else math.exp(-schedule.eta / m) for m in range(1, iterations))
     return [min(max(weight, 0.0), 1.0) for weight in accumulate(steps, initial=schedule.start)]
 
 

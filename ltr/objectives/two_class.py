@@ -9,6 +9,7 @@ are; weights of queries multiply what comes of it. A document without a label is
 import numpy as np
 
 from ltr.data.queries import Queries
+from ltr.kernels.exponential import exp_of
 from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure, gains_of
@@ -48,7 +49,7 @@ class TwoClassObjective:
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and hessian at `scores`; scores move along the gradient."""
-        size = 2 * self.sigma / (1 + np.exp(np.minimum(2 * self.sigma * self.sign * scores, 700.0)))
+        size = 2 * self.sigma / (1 + exp_of(np.minimum(2 * self.sigma * self.sign * scores, 700.0)))
         return self.weight * self.sign * size, self.weight * size * (2 * self.sigma - size)
 
 

@@ -6,6 +6,7 @@ the one with the largest |r| is added with α = ½·ln((1 + r)/(1 − r)). One t
 model is an ensemble of trees of two leaves, 0 and α.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -112,7 +113,7 @@ class RankBoost(TreeRanker):
             r = sums[feature, b] / total if total > 0 else 0.0
             if abs(r) < 1e-12:
                 break
-            alpha = 0.5 * np.log(max(1 + r, 1e-12) / max(1 - r, 1e-12))
+            alpha = 0.5 * math.log(max(1 + r, 1e-12) / max(1 - r, 1e-12))
             block, column = divmod(int(bins.columns[feature]), BLOCK)
             edge = bins.edges[bins.starts[feature] + b]
             trees.append(_stump(int(feature), edge, alpha, binned[block, :, column], int(b), abs(r)))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ltr.data.queries import Queries
+from ltr.kernels.exponential import exp_of
 from ltr.kernels.kernel import Floats
 from ltr.kernels.machines import ALONE, Machines
 from ltr.metrics.measure import Measure
@@ -61,7 +62,7 @@ class LooksObjective:
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
         """Gradient and curvature of the expected likelihood at `scores`, F less its start, ``float64 [documents]``."""
         (theta,) = learned_at(self.biases, iteration)
-        gamma = 1.0 / (1.0 + (1.0 / self._attracts - 1.0) * np.exp(-scores))
+        gamma = 1.0 / (1.0 + (1.0 / self._attracts - 1.0) * exp_of(-scores))
         for _ in range(STEPS):
             theta = self._moved(theta, gamma)
         self.biases.append(theta[None])
