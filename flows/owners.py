@@ -37,8 +37,10 @@ def owner() -> str:
         if not _folders_name():
             with state.written_whole(state.STATE / "folder") as partial:
                 partial.write_text(f"{file.name.rpartition('@')[2]} {state.STATE.stat().st_ino}\n", encoding="utf-8")
-        held = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        beside = state.STATE / f"{file.name}.new"
+        held = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         fcntl.flock(held, fcntl.LOCK_EX)
+        os.rename(beside, file)  # from now on others see it, and that it is held
         _held[file] = held
     os.environ[SIGNATURE] = file.name
     return file.name
