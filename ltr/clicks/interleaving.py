@@ -12,7 +12,8 @@ made the page (Hofmann et al. 2011). The sign of the mean credit will not do the
 at random. Balanced pages are biased in that way whatever is counted (Chapelle et al. 2012).
 
 The mean preference has Student's interval, or where all people are alike what their number tells (`ltr.metrics.significance`). A p-value is
-that of the exact sign test over sessions that are no tie, or Student's where preferences are means. How many sessions it takes is the sample size of a mean of such numbers.
+that of the exact sign test over sessions that are no tie, or Student's where preferences are means. How many sessions it takes is the
+sample size of a mean of such numbers.
 """
 
 from dataclasses import dataclass
@@ -275,9 +276,6 @@ def duels(preference: Floats, level: float = 0.95, whose: Ints | None = None) ->
         mean, (error, independent) = float(own.mean()), mean_error(own, whose)
         if error <= _ROUNDING * abs(mean):
             (low, high), p = interval_of_equals(mean, independent, level), p_of_equals(mean, independent)
-            if mean == 0:  # ties are not one ranking and itself
-                unseen = 1 - (0.5 - level / 2) ** (1 / independent)
-                low, high = -unseen, unseen
         else:
             width = float(stats.t.ppf(0.5 + level / 2, independent - 1)) * error
             low, high = mean - width, mean + width

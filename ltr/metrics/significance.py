@@ -4,8 +4,9 @@ Donmez 2009 section 7.2 and Svore 2011 section 6: the mean difference over its s
 against 1.96 and 1.645, which is right for very many queries only: at n = 10 one in eleven equal rankers would be told apart. Here the
 bounds are Student's, so that a mark says what its p-value says. Beside it a randomisation test (Fisher's sign flips; Smucker et al. 2007),
 the bootstrap, Holm's correction for several comparisons, and non-inferiority ("tier one unharmed"), whose bounds hold for skewed differences
-of which many are 0 too, as far as the queries show it: of a loss that no query showed they know nothing. Differences that are all one number have no spread to hold their mean against: all of these then say what their
-number tells (`p_of_equals`, `interval_of_equals`). The same seed gives the same p.
+of which many are 0 too, as far as the queries show it: of a loss that no query showed they know nothing. Differences that are all one number
+have no spread to hold their mean against: all of these then say what their number tells (`p_of_equals`, `interval_of_equals`). The same
+seed gives the same p.
 """
 
 from collections.abc import Sequence
@@ -95,10 +96,7 @@ def p_of_equals(value: float, n: int) -> float:
 
 def interval_of_equals(value: float, n: int, level: float) -> tuple[float, float]:
     """Of the mean, where all of n values are one number: a spread of 0 would be sure of it. The share of values that were not seen is as large
-    as n draws may miss (Clopper and Pearson 1934), and they may lie 1, or the value itself, to either side of 0. Zeros are of two that are
-    one and the same, and stay 0."""
-    if value == 0:
-        return 0.0, 0.0
+    as n draws may miss (Clopper and Pearson 1934), and they may lie 1, or the value itself, to either side of 0."""
     return _bound_of_equals(value, n, 0.5 + level / 2), -_bound_of_equals(-value, n, 0.5 + level / 2)
 
 
@@ -141,6 +139,8 @@ def bootstrap(
     tested = paired_t(challenger, baseline)
     paired = differences(challenger, baseline)
     n, rng = len(paired), np.random.default_rng(seed)
+    if not paired.any():
+        return 0.0, 0.0  # of two rankers that are one and the same
     if tested.standard_error == 0:
         return interval_of_equals(tested.difference, n, level)
     t = student_quantile((1 + level) / 2, n - 1)
@@ -193,10 +193,10 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
 
 def _enough_differ(paired: Floats) -> bool:
     """Whether Student's t, corrected for skewness, may be trusted: of 30 differences other than 0, or 20 that are half of all. Of fewer it is
-    wrong several times as often as it says (where one query in ten loses .4 and the mean is a loss of the margin, .05: of 8 queries in 43 of 100
-    cases for 5, of 15 in 21), and where none differs it would be sure of everything. Of 20 queries whose losses are log-normal it is still wrong in 10 of 100
-    cases where it says 5. Where one query in twenty loses .5 and the others gain a little, each another, few samples show it: of 20 queries it is wrong in 35 of
-    100, of 30 in 22, of 50 in 8."""
+    wrong several times as often as it says (where one query in ten loses .4 and the mean is a loss of the margin, .05: of 8 queries in
+    43 of 100 cases for 5, of 15 in 21), and where none differs it would be sure of everything. Of 20 queries whose losses are log-normal it is
+    still wrong in 10 of 100 cases where it says 5. Where one query in twenty loses .5 and the others gain a little, each another, few samples
+    show it: of 20 queries it is wrong in 35 of 100, of 30 in 22, of 50 in 8."""
     differ = np.count_nonzero(paired)
     return bool(differ >= 30 or differ >= max(20, len(paired) / 2))
 

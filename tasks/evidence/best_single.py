@@ -146,7 +146,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
         test = tests[name]
         between = (
             _interval(test.difference, test.standard_error, test.n_queries, level)
-            if test.standard_error
+            if test.standard_error or not test.difference
             else interval_of_equals(test.difference, test.n_queries, level)
         )
         p = test.p_value

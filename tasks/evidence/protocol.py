@@ -97,6 +97,10 @@ class Found(ABC):
         """Those that say another thing only where a run that is repeated is to be told anew."""
         return self.tags()
 
+    def printed(self) -> Mapping[str, Any]:
+        """What ``--json`` prints beside the models."""
+        return {}
+
     def sentences(self) -> list[str]:
         """Lines for the terminal, below the table."""
         return []

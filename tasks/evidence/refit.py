@@ -56,13 +56,14 @@ class Refitted(Found):
     def sentences(self) -> list[str]:
         return [self._sentence(name, trained) for name, trained in self.models.items()]
 
-    def printed(self) -> dict[str, dict[str, str]]:
+    def printed(self) -> Mapping[str, Any]:
         """By ranker, what commands call its model, the digest, and the version where it was registered."""
-        return {
+        models = {
             name: {"name": f"{self.run_id[:8]}:{name}", "digest": trained.result.digest}
             | ({"version": self.versions[name]} if name in self.versions else {})
             for name, trained in self.models.items()
         }
+        return {"refit": models}
 
     def _sentence(self, name: str, trained: Trained) -> str:
         settings = point_title(trained.cell.point)

@@ -15,7 +15,6 @@ from ltr.rankers.fair_pages import are_pages
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
-from tasks.evidence.refit import Refitted
 from tasks.evidence.significance import Standings
 from tasks.records import Budget, Failure, Finding, Fold, ModelSummary, Searched, Trained, number_of, point_title
 from tasks.store.cells import CellFolder
@@ -161,9 +160,8 @@ class RunOutcome:
         failed = {"failed": [vars(failure) for failure in self.failures]} if self.failures else {}
         cut = {"cut": self.config.cut} if self.config.cut else {}
         models = {name: vars(model) for name, model in self.models.items()}
-        refitted = [found.printed() for found in self.evidence if isinstance(found, Refitted)]
-        refit = {"refit": refitted[0]} if refitted else {}
-        return {"run_id": self.run_id, **cut, "models": models, "names": self._names(), **refit, **failed}
+        beside = {name: said for found in self.evidence for name, said in found.printed().items()}
+        return {"run_id": self.run_id, **cut, "models": models, "names": self._names(), **beside, **failed}
 
     def _names(self) -> dict[str, list[str]]:
         """What commands call the models of each ranker, fold by fold."""

@@ -234,3 +234,8 @@ def test_docid_is_a_word_and_found_behind_others():
 def test_an_id_that_would_be_cut_is_refused(line):
     with pytest.raises(letor.LineError, match="ids of queries and documents hold no NUL byte"):
         letor.parse(np.frombuffer(f"{line}\n".encode(), np.uint8))
+
+
+def test_blanks_in_a_comment_are_passed_over_once():
+    """A million take a moment; looked at again from each, they took minutes."""
+    assert len(parse("1 qid:1 1:2 #" + " " * 1_000_000 + "docid = a\n").labels) == 1

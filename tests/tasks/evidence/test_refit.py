@@ -9,7 +9,7 @@ import pytest
 import ltr
 from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
-from tasks.evidence.refit import Refit, all_queries, best_point, on_every_fold, refit_cell
+from tasks.evidence.refit import Refit, Refitted, all_queries, best_point, on_every_fold, refit_cell
 from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
@@ -69,6 +69,17 @@ def test_what_the_folds_chose_is_trained_on_every_fold(monkeypatch):
     monkeypatch.setattr("tasks.evidence.refit.result_of", train)
     folds = best_point(on_every_fold(chosen), "valid_map")
     assert [(one.cell.section["learning_rate"], one.fold, one.cell.data.train) for one in folds] == [(0.2, 0, "t0"), (0.2, 1, "t1")]
+
+
+def test_what_is_printed_is_what_commands_take():
+    one = trained(0.1, 0, 0.9)
+    found = Refitted("0123456789", {"a": one, "b": one}, 10, {"b": "3"})
+    assert found.printed() == {
+        "refit": {
+            "a": {"name": "01234567:a", "digest": one.result.digest},
+            "b": {"name": "01234567:b", "digest": one.result.digest, "version": "3"},
+        }
+    }
 
 
 SMALL = {"n_leaves": 4, "learning_rate": 0.5, "min_docs_in_leaf": 5}
