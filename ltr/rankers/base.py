@@ -415,7 +415,7 @@ class Ranker(Named, ABC):
 
     @property
     def digest(self) -> str:
-        """sha256 of kind and arrays: two rankers with one digest give the same scores to the bit."""
+        """sha256 of kind and arrays: two rankers with one digest, on the same features and from the same `base`, give the same scores to the bit."""
         return digest_of(self.kind, {name: array for name, array in self.arrays.items() if "/" not in name})
 
     @property

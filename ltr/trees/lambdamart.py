@@ -419,7 +419,8 @@ class LambdaMART(TreeRanker):
                 keeps all of it.
 
         Raises:
-            ValueError: before `fit`, for queries with other features, a share outside 0 to 1, or trees that are monotone in a feature.
+            ValueError: before `fit`, for queries with other features or infinite ones, a share outside 0 to 1, or trees that are monotone in a
+                feature.
         """
         check_data(self, queries, None)
         ensemble = self.ensemble
@@ -429,6 +430,7 @@ class LambdaMART(TreeRanker):
             raise ValueError(f"LambdaMART.refit_leaves: keep={keep!r} is out of range; it is {PART}")
         if self.why_fixed:
             raise ValueError(f"LambdaMART.refit_leaves: {self.why_fixed}")
+        self._require_no_infinite(queries.features)
         queries, options = canonical(queries), self._options(1, self.names)
         learner = replace(self, biases=self._biases_before(None, Shard(self, queries)))
         objective, scores = learner.objective_over(queries), self.offset(queries.features, queries.names)

@@ -96,8 +96,13 @@ class TreeRanker(Ranker):
 
     def attributions(self, features: Features) -> Floats:
         """Exact Shapley values ``float64 [documents, features + 1]``, with the expected score in the last column: a row sums to the score.
-        The scores of a base count as those of its feature."""
+        The scores of a base count as those of its feature.
+
+        Raises:
+            ValueError: as `predict`.
+        """
         array = checked_features(features, self.names)
+        self._require_no_infinite(array)
         values = shapley(self.ensemble, array)
         if self.base_feature is not None:
             values[:, self.names.index(self.base_feature)] += self.offset(array, self.names)
@@ -113,17 +118,22 @@ class TreeRanker(Ranker):
         try:
             return offset + self.ensemble.scores(features)
         except ValueError:
-            infinite = np.argwhere(np.isinf(features)) if isinstance(features, np.ndarray) else ()
-            if not len(infinite):
-                raise
+            self._require_no_infinite(features)
+            raise
+
+    def _require_no_infinite(self, features: Floats32) -> None:
+        infinite = np.argwhere(np.isinf(features)) if isinstance(features, np.ndarray) else ()
+        if len(infinite):
             row, feature = infinite[0].tolist()
             why = (
-                f"feature {self.names[feature]!r} is infinite ({features[row, feature]}); trees read finite or missing (NaN) values"
+                f"feature {self.names[feature]!r} is infinite ({features[row, feature]}), or beyond 3.4e38 (float32); "
+                "trees read finite or missing (NaN) values"
             )
             raise UndefinedScoreError(row, why) from None
 
     def _surface(self, features: Floats32) -> Surface:
         """The values of all leaves are the weights; splits stay as they are."""
+        self._require_no_infinite(features)
         return self.ensemble.surface(features, self.offset(features, self.names))
 
     def moved(self, weights: Floats) -> Self:

@@ -159,7 +159,8 @@ def _look_at_features(queries: Queries, say: Say) -> None:
         row = int(np.flatnonzero(np.isinf(features[:, np.argmax(infinite)]))[0])
         say(
             "error",
-            f"feature {queries.names[int(np.argmax(infinite))]} is infinite (query {_query_of(queries, row)}); {number_of(int(infinite.sum()), 'feature')} in all",
+            f"feature {queries.names[int(np.argmax(infinite))]} is infinite, or beyond 3.4e38 (float32) (query {_query_of(queries, row)}); "
+            f"{number_of(int(infinite.sum()), 'feature')} in all",
         )
     missing = sum(np.isnan(features[first : first + _ROWS]).sum(axis=0) for first in range(0, len(features), _ROWS))
     if missing.any():

@@ -53,12 +53,20 @@ def require_plain(path: Path) -> None:
             raise DataError(f"{path}: compressed with {kind}; unpack it first")
     if beginning.startswith(b"PAR1") and path.suffix.lower() != ".parquet":
         raise DataError(f"{path}: this is Parquet; rename it to {path.name}.parquet")
-    if (beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or b"\0" in beginning[:2]) and path.suffix.lower() != ".parquet":
+    if path.suffix.lower() != ".parquet" and _is_utf_16(beginning):
         raise DataError(f"{path}: this is UTF-16; text is UTF-8")
+    if path.suffix.lower() != ".parquet" and b"\0" in beginning[:2]:
+        raise DataError(f"{path}: this is no text: it begins with a zero byte")
     if beginning.startswith(b"ARROW1"):
         raise DataError(f"{path}: this is an Arrow file; tables are read from Parquet, CSV and TSV")
     if path.suffix.lower() != ".parquet" and b"\r" in beginning and b"\n" not in beginning:
         raise DataError(f"{path}: its lines end with CR alone; they end with LF or CR LF")
+
+
+def _is_utf_16(beginning: bytes) -> bool:
+    """By its mark, or as every other byte of the first eight is zero."""
+    zeros = {beginning[first:8:2] for first in (0, 1)}
+    return beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or any(half and not any(half) for half in zeros)
 
 
 def scan(path: Path) -> pl.LazyFrame:

@@ -168,7 +168,8 @@ def _table(
                         count, example = unknown.get(name, (0, strange[0]))
                         unknown[name] = (count + len(strange), example)
                 else:
-                    features[:, k] = numbers(path, frame, name, data, before)
+                    with np.errstate(over="ignore"):  # infinite as a float32, which models that cannot read it refuse
+                        features[:, k] = numbers(path, frame, name, data, before)
             found = pl.DataFrame({kind: id_texts(path, frame[name], before) for kind, name in ids.items()})
             for kind in ids:
                 if (empty := found[kind].is_null() | (found[kind] == "")).any():

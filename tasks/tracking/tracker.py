@@ -5,10 +5,12 @@ was: finished children are left alone, half-made ones are made anew, nothing app
 code-based pyfuncs without pickle.
 """
 
+import errno
 import fcntl
 import itertools
 import os
 import re
+import sqlite3
 import sys
 import tempfile
 import time
@@ -20,7 +22,7 @@ from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
 from textwrap import shorten
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 from urllib.parse import unquote, urlparse
 
 import mlflow
@@ -29,7 +31,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from requests import RequestException
 from sqlalchemy import NullPool, create_engine
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
 import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
@@ -76,10 +78,9 @@ def opened() -> tuple[MlflowClient, str]:
     (such as ``s3://bucket/folder``) where set, otherwise where MLflow's server says, or below ``mlruns/`` where
     there is only a database.
     """
-    Path("mlruns").mkdir(exist_ok=True)
-    own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
-    with open("mlruns/.lock", "w", encoding="utf-8") as lock:
+    with _lock() as lock, _readable_store():
         fcntl.flock(lock, fcntl.LOCK_EX)
+        own = None if tracking_uri().startswith("http") else Path("mlruns/artifacts").absolute().as_uri()
         if tracking_uri() == _database(_STORE) and not _STORE.exists():
             with written_whole(_STORE) as partial:
                 if take(_TEMPLATE, partial):
@@ -91,6 +92,42 @@ def opened() -> tuple[MlflowClient, str]:
             print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
         _require_database()
         return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
+
+
+def _lock() -> TextIO:
+    """The file by which processes of this folder are one after another.
+
+    Raises:
+        TrackingError: where nothing can be written here.
+    """
+    try:
+        Path("mlruns").mkdir(exist_ok=True)
+        return open("mlruns/.lock", "w", encoding="utf-8")
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise TrackingError(
+            f"{error.filename}: {error.strerror}: runs and models are kept in mlruns/ and .lambdaflow/ of the folder where the command is "
+            "given, which must be yours to write to; take another folder, or a copy of this one"
+        ) from None
+
+
+@contextmanager
+def _readable_store() -> Iterator[None]:
+    """
+    Raises:
+        TrackingError: where the folder's own database is damaged.
+    """
+    try:
+        yield
+    except (sqlite3.DatabaseError, DatabaseError) as error:
+        said = str(getattr(error, "orig", error))
+        if tracking_uri() != _database(_STORE) or not re.search("malformed|not a database|disk I/O", said):
+            raise
+        raise TrackingError(
+            f"{_STORE}: {said}: it is damaged. Put back a copy of it, or what `sqlite3 {_STORE} .recover` saves of it; without either, move it "
+            "away, and runs are made anew"
+        ) from None
 
 
 def _require_database() -> None:

@@ -67,6 +67,22 @@ def test_before_the_fit_and_with_a_broken_base_there_is_no_score():
             fitted.predict(features)
 
 
+def test_whatever_reads_an_infinite_feature_names_it():
+    queries = make_queries(40, seed=3)
+    fitted = ltr.LambdaMART(**SMALL).fit(queries)
+    features = queries.features.copy()
+    features[5, 1] = np.inf
+    far = replace(queries, features=features)
+    for ask in (
+        lambda: fitted.predict(features),
+        lambda: fitted.attributions(features),
+        lambda: fitted.surface(features),
+        lambda: fitted.refit_leaves(far),
+    ):
+        with pytest.raises(ValueError, match=r"feature 'f2' is infinite \(inf\)"):
+            ask()
+
+
 def test_the_first_trees_score_alone():
     queries = make_queries(40, seed=1)
     model = ltr.LambdaMART(n_trees=6, min_docs_in_leaf=5, stop_on=None).fit(queries)

@@ -285,6 +285,16 @@ def test_an_infinite_feature_is_named_by_its_row_of_the_file(workplace, fitted, 
     wrong = frame_of(queries).with_columns(f2=pl.when(pl.int_range(pl.len()) == 9).then(float("-inf")).otherwise("f2"))
     wrong.write_parquet("a.parquet")
     monkeypatch.setattr(module, "ROWS", 4)
-    with pytest.raises(DataError, match=r"a\.parquet, row 10: feature 'f2' is infinite \(-inf\); trees read finite or missing"):
+    with pytest.raises(
+        DataError, match=r"a\.parquet, row 10: feature 'f2' is infinite \(-inf\), or beyond 3\.4e38 \(float32\); trees"
+    ):
         predict(model, workplace / "a.parquet", workplace / "s.csv", Data(files=["a"]))
     assert not Path("s.csv").exists()
+
+
+def test_a_feature_beyond_float32_is_named_without_numpys_warning(workplace, fitted, recwarn):
+    model, queries = fitted
+    frame_of(queries).with_columns(f2=pl.lit(1e39)).write_csv("a.csv")
+    with pytest.raises(DataError, match=r"a\.csv, row 1: feature 'f2' is infinite \(inf\), or beyond 3\.4e38"):
+        predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"]))
+    assert not recwarn

@@ -1,5 +1,6 @@
 """MLflow: found again, never twice, never left running."""
 
+import errno
 import json
 import os
 import re
@@ -214,6 +215,25 @@ def test_a_database_that_cannot_be_reached_is_told_soon_and_without_its_password
         Tracker("x", "key")
     assert time.monotonic() - began < 5
     assert "canary" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("damage", [b"no database", None])
+def test_a_damaged_database_is_named_with_the_ways_out(workplace, damage):
+    Tracker("x", "key")
+    store = workplace / "mlruns/mlflow.db"
+    store.write_bytes(damage or store.read_bytes()[:100] + b"\xff" * 5000 + store.read_bytes()[5100:])
+    with pytest.raises(TrackingError, match=r"mlruns/mlflow\.db: .*: it is damaged\. Put back a copy"):
+        Tracker("x", "key")
+
+
+@pytest.mark.parametrize("refused", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written_to_is_told_with_the_way_out(workplace, monkeypatch, refused):
+    def mkdir(path, **_):
+        raise OSError(refused, os.strerror(refused), str(path))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", mkdir)
+    with pytest.raises(TrackingError, match=r"^mlruns: .*must be yours to write to; take another folder"):
+        Tracker("x", "key")
 
 
 def test_two_runs_that_enter_a_data_set_at_once_both_go_on(workplace, monkeypatch):
