@@ -256,6 +256,7 @@ def test_text_is_utf_8_wherever_the_machine_is():
                 )
                 where = f"{name_of(path)}:{node.lineno}"
                 assert name not in ("read_text", "write_text") or "encoding" in said, where
-                if isinstance(node.func, ast.Name) and name == "open":
-                    mode = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else "r"
+                if name == "open" and ast.unparse(node.func) not in ("os.open", "archive.open"):
+                    modes = node.args[isinstance(node.func, ast.Name) :]  # `path.open(mode)`, and `open(path, mode)`
+                    mode = modes[0].value if modes and isinstance(modes[0], ast.Constant) else "r"
                     assert "b" in mode or "encoding" in {keyword.arg for keyword in node.keywords}, where

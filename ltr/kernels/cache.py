@@ -188,7 +188,7 @@ def _alone_with(index: Path) -> Iterator[None]:
         with suppress(OSError, ImportError):
             import fcntl
 
-            fcntl.flock(held.enter_context(index.with_suffix(".lock").open("w")), fcntl.LOCK_EX)
+            fcntl.flock(held.enter_context(index.with_suffix(".lock").open("w", encoding="utf-8")), fcntl.LOCK_EX)
         yield
 
 

@@ -108,10 +108,7 @@ def _column(runs: Sequence[Repetition], measure: str, baselines: Sequence[str]) 
     sign = -1 if fewer_is_better(measure) else 1
     rankers = [ranker for ranker in runs[0] if all(ranker in files for files in runs)]
     taken = {ranker: [[read_values(Path(path), "test") for path in files[ranker]] for files in runs] for ranker in rankers}
-    means = {
-        ranker: float(np.mean([np.nanmean(values_of(part, measure)) for parts in repetitions for part in parts]))
-        for ranker, repetitions in taken.items()
-    }
+    means = {ranker: _mean_of_folds(repetitions, measure) for ranker, repetitions in taken.items()}
     joined = {ranker: _by_query(repetitions, measure) for ranker, repetitions in taken.items()}
     best = max((name for name in baselines if name in means), key=lambda name: sign * means[name], default=None)
     found = {}
@@ -121,6 +118,13 @@ def _column(runs: Sequence[Repetition], measure: str, baselines: Sequence[str]) 
         se = float(defined.std(ddof=1) / np.sqrt(len(defined))) if len(defined) > 1 else math.nan
         found[ranker] = StudyCell(means[ranker], len(defined), _place(means, ranker, sign), level, se)
     return found
+
+
+def _mean_of_folds(repetitions: Sequence[Sequence[pl.DataFrame]], measure: str) -> float:
+    """Of the folds that have a query where the measure is defined; NaN where none has."""
+    folds = [values_of(part, measure) for parts in repetitions for part in parts]
+    means = [np.nanmean(own) for own in folds if not np.isnan(own).all()]
+    return float(np.mean(means)) if means else math.nan
 
 
 def _by_query(repetitions: Sequence[Sequence[pl.DataFrame]], measure: str) -> NDArray[np.float64]:
@@ -141,13 +145,16 @@ def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str)
         return {}
     weights = {dataset: column[rankers[0]].n for dataset, column in columns.items()}
     total = sum(weights.values())
-    micro = {r: sum(weights[d] * column[r].mean for d, column in columns.items()) / total for r in rankers}
+    if total == 0:
+        return {}
+    micro = {r: sum(weights[d] * column[r].mean for d, column in columns.items() if weights[d]) / total for r in rankers}
     sign = -1 if fewer_is_better(measure) else 1
     return {ranker: StudyCell(mean, total, _place(micro, ranker, sign)) for ranker, mean in micro.items()}
 
 
 def _place(means: Mapping[str, float], ranker: str, sign: int) -> int:
-    return 1 + sum(sign * other > sign * means[ranker] for other in means.values())
+    own = means[ranker]
+    return 1 + sum(sign * other > sign * own or (math.isnan(own) and not math.isnan(other)) for other in means.values())
 
 
 def _level(ours: NDArray[np.float64], theirs: NDArray[np.float64], sign: int) -> int:

@@ -64,6 +64,17 @@ def test_repetitions_of_the_same_queries_are_one_mean_a_query(tmp_path):
     assert cell.se == pytest.approx(np.std([0.3, 0.6], ddof=1) / np.sqrt(2))
 
 
+def test_a_fold_in_which_nothing_is_defined_has_no_part_in_the_mean(tmp_path):
+    def files(name, *folds):
+        return [stored(tmp_path / f"{name}{k}.parquet", [f"{k}p", f"{k}q"], values) for k, values in enumerate(folds)]
+
+    values = {"base": files("b", [0.2, 0.4], [None, None]), "none": files("n", [None, None], [None, None])}
+    cells = gather.fn({"A": [values]}, ["map"], ["base"]).cells
+    assert cells["base"]["map"]["A"].mean == pytest.approx(0.3)
+    assert np.isnan(cells["none"]["map"]["A"].mean)
+    assert [cells[name]["map"]["A"].place for name in ("base", "none")] == [1, 2]
+
+
 def test_repetitions_of_other_queries_stand_behind_one_another(tmp_path):
     files = [stored(tmp_path / f"{k}.parquet", [f"p{k}", f"q{k}"], values) for k, values in enumerate(([0.2, 0.4], [0.4, 0.8]))]
     cell = gather.fn({"A": [{"one": [file]} for file in files]}, ["map"], []).cells["one"]["map"]["A"]
