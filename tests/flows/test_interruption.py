@@ -1,13 +1,16 @@
 """A signal to a run, to its process or its group, from a terminal or not: all is closed within seconds, no process is left."""
 
+import fcntl
 import os
 import pty
+import select
 import signal
 import sqlite3
 import subprocess
-import sys
+import termios
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 import yaml
@@ -41,6 +44,39 @@ def started(folder, *more):
             [*COMMAND, *more], cwd=folder, env=own_environment(), stdout=log, stderr=log, start_new_session=True,
             preexec_fn=heed_signals,
         )  # fmt: skip
+
+
+@contextmanager
+def on_a_terminal(folder):
+    """A run in the foreground of a terminal of its own, which is read all the time and closed at the end: the process, and the keyboard."""
+    (folder / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    keyboard, screen = pty.openpty()
+
+    def in_its_foreground():
+        heed_signals()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        COMMAND, cwd=folder, env=own_environment(), stdin=screen, stdout=screen, stderr=screen, start_new_session=True,
+        preexec_fn=in_its_foreground,
+    )  # fmt: skip
+    os.close(screen)
+    closed = threading.Event()
+
+    def drain():
+        try:
+            while not closed.is_set():
+                if select.select([keyboard], [], [], 0.1)[0]:
+                    os.read(keyboard, 4096)
+        except OSError:
+            pass
+
+    reader = threading.Thread(target=drain, daemon=True)
+    reader.start()
+    yield process, keyboard
+    closed.set()
+    reader.join()
+    os.close(keyboard)
 
 
 def wait_for_a_cell(folder, seconds=240):
@@ -122,31 +158,30 @@ def test_workers_end_with_it(tmp_path, runner):
     assert_ends_in_time(process, tmp_path, lambda: os.killpg(process.pid, signal.SIGINT))
 
 
+@pytest.mark.long
+def test_ctrl_c_on_a_terminal_ends_it_in_seconds_and_closes_it(tmp_path):
+    with on_a_terminal(tmp_path) as (process, keyboard):
+        wait_for_a_cell(tmp_path)
+        assert_ends_in_time(process, tmp_path, lambda: os.write(keyboard, b"\x03"))
+
+
+@pytest.mark.long
+def test_a_terminal_that_is_closed_ends_its_run_in_seconds_and_closes_it(tmp_path):
+    with on_a_terminal(tmp_path) as (process, _):
+        wait_for_a_cell(tmp_path)
+    assert_ends_in_time(process, tmp_path, lambda: None)
+
+
 def test_a_second_ctrl_c_on_a_terminal_ends_it_at_once(tmp_path):
     """Whatever stands open then is closed by the next run, as after any kill."""
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))
-    process, terminal = pty.fork()
-    if process == 0:
-        heed_signals()
-        os.chdir(tmp_path)
-        os.execve(sys.executable, COMMAND, own_environment())
-
-    def drain():
-        try:
-            while os.read(terminal, 4096):
-                pass
-        except OSError:
-            pass
-
-    threading.Thread(target=drain, daemon=True).start()
-    wait_for_a_cell(tmp_path)
-    began = time.monotonic()
-    os.write(terminal, b"\x03")
-    time.sleep(0.2)
-    os.write(terminal, b"\x03")
-    _, status = os.waitpid(process, 0)
-    assert os.waitstatus_to_exitcode(status) == 130
-    assert time.monotonic() - began < 3
+    with on_a_terminal(tmp_path) as (process, keyboard):
+        wait_for_a_cell(tmp_path)
+        began = time.monotonic()
+        os.write(keyboard, b"\x03")
+        time.sleep(0.2)
+        os.write(keyboard, b"\x03")
+        assert process.wait(60) == 130
+        assert time.monotonic() - began < 3
     while at_work_in(tmp_path) and time.monotonic() < began + SECONDS:
         time.sleep(0.05)
     assert not at_work_in(tmp_path)
