@@ -180,7 +180,7 @@ LONGER = {
 
 def kill_while_training(folder, seconds, seed):
     """Starts the run and kills its process alone at a random moment of the `seconds` from the beginning of training on: whether it was
-    still at work, whether a cell was half-made, and the cells that were finished."""
+    still at work, whether a finished cell was not in MLflow yet, and the cells that were finished."""
     run = subprocess.Popen(COMMAND, cwd=folder, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         if line.startswith(("training", "found")):
@@ -192,8 +192,8 @@ def kill_while_training(folder, seconds, seed):
     run.wait(30)
     run.stderr.close()
     finished = finished_cells(folder)
-    half_made = len([*folder.glob(".lambdaflow/cells/*")]) > len(finished)
-    return run.returncode == -signal.SIGKILL, half_made, finished
+    logged = rows(folder, "mlflow", "select name from runs where status = 'FINISHED' and lifecycle_stage = 'active'")
+    return run.returncode == -signal.SIGKILL, len(logged) < len(finished), finished
 
 
 @pytest.mark.long
@@ -206,18 +206,26 @@ def test_a_thousand_kills_between_and_inside_cells(tmp_path):
     uninterrupted = finish(whole)
     cells = len(uninterrupted[1])
     seconds = 2 * (time.monotonic() - started) / cells
-    finished, inside, kills = [], 0, 0
+    finished, between, kills = [], 0, 0
     while len(finished) < 1000:
         folder, before = prepared(tmp_path / "run", LONGER), {}
         while len(before) < cells:
             kills += 1
-            killed, half_made, before = kill_while_training(folder, seconds, kills)
+            killed, unlogged, before = kill_while_training(folder, seconds, kills)
             finished += [len(before)] * killed
-            inside += killed and half_made
+            between += killed and unlogged
         assert_as_if_nothing_had_happened(folder, uninterrupted, before)
         shutil.rmtree(folder)
         early = sum(n < cells for n in finished)
-        print(len(finished), "kills,", early, "before the last cell was finished,", inside, "of them inside a cell", flush=True)
+        print(
+            len(finished),
+            "kills,",
+            early,
+            "before the last cell was finished,",
+            between,
+            "between a cell and its record",
+            flush=True,
+        )
     assert sum(n < cells for n in finished) >= 500
 
 
