@@ -25,8 +25,8 @@ for _name, _value in {
     "DO_NOT_TRACK": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",  # what may be done twice is tried again by `tasks.tracking.tracker.patient`
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "NUMBA_THREADING_LAYER_PRIORITY": "omp tbb workqueue",
@@ -34,6 +34,11 @@ for _name, _value in {
 }.items():
     os.environ.setdefault(_name, _value)
 
+
+# Requests to servers of this machine's own, and their password, never go to a proxy.
+if any(os.environ.get(_name) for _name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")):
+    _direct = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "", "127.0.0.1", "localhost"]
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, _direct))
 
 # What Prefect's logs could not be sent for is told once, by the command that ends with it.
 logging.raiseExceptions = False

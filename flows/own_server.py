@@ -164,16 +164,17 @@ def wait_for(address: str, servers: Sequence[subprocess.Popen[bytes]], seconds: 
     Raises:
         OSError: where it does not within so many seconds, or one of the servers that were started for it ends.
     """
-    deadline = time.monotonic() + seconds
+    deadline, said = time.monotonic() + seconds, ""
     while time.monotonic() < deadline:
         if any(server.poll() is not None for server in servers):
             raise OSError(f"{address}: the server that was to answer there has ended")
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=5):
                 return
-        except OSError:
+        except OSError as error:
+            said = str(error)
             time.sleep(0.1)
-    raise OSError(f"{address}: no answer within {seconds} s")
+    raise OSError(f"{address}: no answer within {seconds} s ({said})")
 
 
 class _Owner:

@@ -1,6 +1,7 @@
 """MLflow's and Prefect's own servers on loopback, over the working directory's state, and runs that begin by the clock."""
 
 import asyncio
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -10,12 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+from zoneinfo import TZPATH, available_timezones
 
 import flows  # noqa: F401
 from flows.access import ALLOW, HOST, NAMES, kept_password, origins, require_allowed
@@ -24,6 +26,7 @@ from flows.progress import steps
 from tasks.config.run_config import RunConfig
 from tasks.data.files import require_files
 from tasks.records import ConfigError, DataError
+from tasks.store import state
 from tasks.tracking.pages import runs_page
 from tasks.tracking.secrets import masked
 from tasks.tracking.tracker import opened, tracking_uri
@@ -164,6 +167,75 @@ def _ending_without(folder: Path, servers: Sequence[subprocess.Popen[bytes]] = (
         over.set()
 
 
+@contextmanager
+def _only_one(name: str, address: str | None) -> Iterator[None]:
+    """Meanwhile no other process of this folder serves a configuration of that name: to Prefect both would be one deployment, which has the
+    schedule of the later, and is paused when one of them ends.
+
+    Raises:
+        ConfigError: where one does.
+    """
+    folder = state.STATE / "served"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{state.digest_of([name, address])[:16]}.lock", "a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise ConfigError(
+                f"{name} is served here already, by process {lock.read().strip()}: end it first, or give this configuration another name"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def _require_own(name: str) -> None:
+    """Of a server that others use too: nobody elsewhere serves a configuration of that name.
+
+    Raises:
+        ConfigError: where a deployment of it is active whose version is an owner elsewhere.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    from flows.owners import is_elsewhere
+    from flows.pipeline import run
+
+    with get_client(sync_client=True) as client, suppress(ObjectNotFound):
+        found = client.read_deployment_by_name(f"{run.name}/{name}")
+        by = found.version or ""
+        if "@" in by and not found.paused and is_elsewhere(by):
+            raise ConfigError(
+                f"{name} is served on this Prefect server already, from another folder ({by}): give this configuration another name, or pause "
+                "that deployment in Prefect where its process was killed"
+            )
+
+
+def _zone() -> str:
+    """The time zone of this process: what ``TZ`` names, or this machine's.
+
+    Raises:
+        ConfigError: where ``TZ`` names none that is known by its name, or the machine's is not known.
+    """
+    import tzlocal
+
+    if given := os.environ.get("TZ"):
+        name = given.removeprefix(":")
+        for folder in TZPATH:
+            name = name.removeprefix(f"{folder}/")
+        if name not in available_timezones():
+            raise ConfigError(f"--cron: TZ={given} is no time zone by its name; set one such as TZ=Europe/Berlin")
+        return name
+    try:
+        return tzlocal.get_localzone_name() or "UTC"
+    except LookupError as error:
+        raise ConfigError(
+            f"--cron: the time zone of this machine is not known ({error}); set TZ, such as TZ=Europe/Berlin"
+        ) from None
+
+
 def _tell_missing_files(config: RunConfig) -> None:
     """Of a configuration whose files are not there yet: runs that begin before they are will fail."""
     try:
@@ -181,7 +253,8 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     Returns 0 where it was interrupted, 1 where its folder or server is gone.
 
     Raises:
-        ConfigError: for what is no cron expression, a file outside those folders, or models in parts, which need `run`'s --runner.
+        ConfigError: for what is no cron expression, a file outside those folders, a name that is served already, or models in parts, which
+            need `run`'s --runner.
         OSError: where the server does not come up.
     """
     if config.parts > 1:
@@ -194,7 +267,6 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     given = os.environ.get("PREFECT_API_URL")
     address = given or f"http://{HOST}:{prefect_port}/api"
     with steps("starting Prefect's server"):
-        import tzlocal
         from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
         from prefect.deployments.runner import EntrypointType
         from prefect.schedules import Cron
@@ -204,12 +276,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
         from flows.owners import owner
         from flows.pipeline import run
 
-    try:
-        zone = tzlocal.get_localzone_name() or "UTC"
-    except LookupError as error:
-        raise ConfigError(
-            f"--cron: the time zone of this machine is not known ({error}); set TZ, such as TZ=Europe/Berlin"
-        ) from None
+    zone = _zone()
     try:
         clock = CronSchedule(cron=cron, timezone=zone)
         if len(cron.split()) != 5 and not cron.startswith("@"):
@@ -223,9 +290,9 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
         raise ConfigError(f"--cron {cron!r}: there is no such day") from None
     one_at_a_time: Any = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
     told, here, lost = "", Path.cwd(), ""
-    owner()
+    served_by = owner()
     try:
-        with _servers() as servers:
+        with _only_one(config.name, given), _servers() as servers:
             if not given:
                 password, where = kept_password()
                 with _port(prefect_port, "--prefect-port") as port:
@@ -234,11 +301,13 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 told = f"   (its pages ask for what stands in {where})"
             with steps("starting Prefect's server"):
                 wait_for(address, servers)
+            if given:
+                _require_own(config.name)
             runner = _runner(config.name)
             parameters = {"config": config.resolved()}
             deployment = runner.add_flow(
                 run, name=config.name, schedule=Cron(cron, timezone=zone), parameters=parameters,
-                concurrency_limit=one_at_a_time, entrypoint_type=EntrypointType.MODULE_PATH,
+                concurrency_limit=one_at_a_time, entrypoint_type=EntrypointType.MODULE_PATH, version=served_by,
             )  # fmt: skip
             assert isinstance(deployment, UUID)
             print(

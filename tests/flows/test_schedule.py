@@ -28,10 +28,10 @@ from prefect.settings import PREFECT_API_URL
 
 import flows.pipeline
 from flows.cli import main
-from flows.servers import _ending_without
+from flows.servers import _ending_without, _only_one, _zone
 from tasks.config.reading import parse
 from tasks.config.run_config import RunConfig
-from tasks.records import DataError
+from tasks.records import ConfigError, DataError
 from tasks.report.outcome import RunOutcome
 from tests.conftest import own_environment
 
@@ -87,7 +87,7 @@ def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, wor
         """The clock is not waited for."""
 
     monkeypatch.setattr(Runner, "start", at_once)
-    monkeypatch.setattr("tzlocal.get_localzone_name", lambda: "Asia/Kolkata")
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
     (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"seed": 7, "select": "map"}))
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     said = capsys.readouterr().out
@@ -116,12 +116,12 @@ def test_what_waits_with_an_older_configuration_is_forgotten(address, workplace,
         """The clock is not waited for."""
 
     monkeypatch.setattr(Runner, "start", at_once)
-    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"name": "edited"}))
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     with get_client(sync_client=True) as client:
-        deployment = client.read_deployment_by_name(f"{flows.pipeline.run.name}/every-minute").id
+        deployment = client.read_deployment_by_name(f"{flows.pipeline.run.name}/edited").id
         by_hand, by_the_clock, as_edited = (client.create_flow_run_from_deployment(deployment).id for _ in range(3))
-        edited = {**SMALL, "measures": ["map"]}
+        edited = {**SMALL, "name": "edited", "measures": ["map"]}
         with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
             scheduled, parameters = (
                 "update flow_run set auto_scheduled = 1 where id = ?",
@@ -240,6 +240,60 @@ def test_a_schedule_ended_in_the_middle_of_a_run_goes_on(tmp_path, ending):
     assert "FINISHED" in statuses
 
 
+def test_a_name_is_served_once_in_a_folder(workplace):
+    """To Prefect two would be one deployment, which has the later schedule and is paused when either ends."""
+    with (
+        _only_one("nightly", None),
+        _only_one("hourly", None),
+        _only_one("nightly", "http://team/api"),
+        pytest.raises(ConfigError, match=f"nightly is served here already, by process {os.getpid()}: end it first"),
+        _only_one("nightly", None),
+    ):
+        pass
+    with _only_one("nightly", None):
+        pass
+
+
+def test_a_name_that_another_folder_serves_on_a_teams_server_is_refused(address, workplace, monkeypatch, capsys):
+    async def at_once(self):
+        """The clock is not waited for."""
+
+    monkeypatch.setattr(Runner, "start", at_once)
+    (workplace / "c.yaml").write_text(yaml.safe_dump({**SMALL, "name": "of-two-folders"}))
+    command = ["serve", "c.yaml", "--cron", "15 3 * * *"]
+    assert [main(command), main(command)] == [0, 0], "what was here before is this folder's own"
+    monkeypatch.setattr("flows.owners.is_elsewhere", lambda who: "@" in who)
+    assert main(command) == 1
+    assert re.search(
+        r"error: of-two-folders is served on this Prefect server already, from another folder \(.+@.+\): give",
+        capsys.readouterr().err,
+    )
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name(f"{flows.pipeline.run.name}/of-two-folders")
+        client.pause_deployment(deployment.id)
+    assert main(command) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "zone"),
+    [
+        ("America/New_York", "America/New_York"),
+        (":Europe/Berlin", "Europe/Berlin"),
+        ("/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"),
+    ],
+)
+def test_the_zone_is_that_of_the_environment(monkeypatch, given, zone):
+    monkeypatch.setenv("TZ", given)
+    assert _zone() == zone
+
+
+@pytest.mark.parametrize("given", ["UTC-3", "<+03>-3", "EST5EDT,M3.2.0,M11.1.0", "europe/berlin", "Europe/Nowhere"])
+def test_a_zone_that_is_known_to_the_c_library_alone_or_to_nobody_is_refused(monkeypatch, given):
+    monkeypatch.setenv("TZ", given)
+    with pytest.raises(ConfigError, match=f"TZ={re.escape(given)} is no time zone by its name; set one such as TZ=Europe/Berlin"):
+        _zone()
+
+
 def test_files_that_are_not_there_are_told_before_the_first_run(address, workplace, monkeypatch, capsys):
     async def at_once(self):
         """The clock is not waited for."""
@@ -279,7 +333,7 @@ def test_the_next_time_is_one_to_come(address, workplace, monkeypatch, capsys):
 
     monkeypatch.setattr(Runner, "start", at_once)
     monkeypatch.setattr("prefect.server.schemas.schedules.CronSchedule.get_dates", dates)
-    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL))
+    (workplace / "c.yaml").write_text(yaml.safe_dump(SMALL | {"name": "next-year"}))
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     assert f"next {datetime.now(UTC).year + 1}-" in capsys.readouterr().out
 
