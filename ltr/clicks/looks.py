@@ -142,6 +142,22 @@ def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Looks:
     return Looks(name, alpha, looks, certain, prior, table)
 
 
+def looks_at_ranks(pair: Ints, rank: Ints, shown: Ints, clicked: Ints, n_ranks: int) -> Floats:
+    """γ of a PBM by rank, ``float64 [n_ranks]``.
+
+    Args:
+        pair, rank: of distinct results, in the order of both.
+        shown, clicked: how often each was; those that were not shown do not count.
+
+    Raises:
+        ValueError: where clicks do not tell how often ranks are looked at (`ltr.data.propensities`).
+    """
+    there = shown > 0
+    pair = pair[there]
+    cells = _Cells(np.searchsorted(pair, np.arange(pair[-1] + 2)), rank[there], shown[there], clicked[there])
+    return _by_rank(_told(cells, n_ranks, rounds=100))
+
+
 @dataclass(frozen=True)
 class _Told:
     """What clicks tell of looks by state: those there were, ``clicked [states]``, and those there would have been had everybody looked."""
@@ -150,8 +166,8 @@ class _Told:
     expected: Floats
 
 
-def _told(cells: _Cells, n_states: int) -> _Told:
-    found = propensities(cells.pair_numbers, cells.state, cells.shown, cells.clicked)
+def _told(cells: _Cells, n_states: int, rounds: int = 10_000) -> _Told:
+    found = propensities(cells.pair_numbers, cells.state, cells.shown, cells.clicked, rounds)
     gamma = np.zeros(n_states)
     gamma[: len(found)] = np.nan_to_num(found)
     looks = np.bincount(cells.pair, cells.shown * gamma[cells.state - 1])

@@ -21,10 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr.clicks.click_model import ClickModel, mean_error, sums
-from ltr.clicks.looks import Looks
-from ltr.clicks.pages import Pages
+from ltr.clicks.looks import Looks, looks_at_ranks
+from ltr.clicks.pages import DEEPEST, Pages
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
+PARTS = 40
+"""Of a log, without each of which in turn looks are learned again: the spread of what comes out is the error (jackknife, Quenouille 1956;
+Tukey 1958)."""
 ESTIMATORS = ("item-position", "position-based", "cascade", "doubly-robust")
 """Ways to estimate."""
 
@@ -154,6 +157,7 @@ def estimate(
     models: Sequence[ClickModel] = (),
     half: Bools | None = None,
     session: Ints | None = None,
+    part: Ints | None = None,
 ) -> Estimate:
     """What a new ranker would earn.
 
@@ -162,29 +166,118 @@ def estimate(
         rank: ``int64 [pairs]``, where the new ranker puts each document of its query, from 1; 0: nowhere (`new_ranks`).
         estimator: one of `ESTIMATORS`.
         rules: those of `Rules()` where none are given.
-        models: position-based: a PBM of the pages. Doubly robust: two models, the first fitted to pages that are not in `half`, the second to
-            those that are.
+        models: position-based: a PBM whose looks are known; without one they are learned from the pages. Doubly robust: two models, the first
+            fitted to pages that are not in `half`, the second to those that are.
         half: ``bool [pages]``.
         session: ``int64 [pages]``, whose each page is: pages of one session resemble each other, and errors are those over sessions.
 
+        part: ``int64 [pages]``, where position-based learns looks: which of some `PARTS` parts each page is in, whole sessions. Errors are those
+            of what comes out without each of them, so that they hold how surely the looks are known too.
+
     Raises:
-        NoSupportError: where too few of the new ranker's places were ever shown.
-        ValueError: for an unknown estimator, and models that it needs and that are not there.
+        NoSupportError: where too few of the new ranker's places were ever shown, or the log hardly tells how often ranks are looked at.
+        ValueError: for an unknown estimator, and models or parts that it needs and that are not there.
     """
     rules = rules or Rules()
     if estimator not in ESTIMATORS:
         raise ValueError(f"{estimator!r} is not one of {', '.join(ESTIMATORS)}")
-    wanted = {"position-based": 1, "doubly-robust": 2}.get(estimator, 0)
+    wanted = 2 if estimator == "doubly-robust" else int(estimator == "position-based" and part is None)
     if len(models) != wanted or (wanted == 2 and half is None):
         raise ValueError(f"{estimator}: it needs {wanted} click models{' and a half' if wanted == 2 else ''}, not {len(models)}")
-    table = (
-        _position_based(pages, rank, rules, models[0])
-        if wanted == 1
-        else _agreeing(pages, rank, rules, estimator != "item-position")
-    )
+    apart = None
+    if estimator == "position-based":
+        kinds = None if part is None else _Kinds.of(pages, rank, rules)
+        gamma = _known_looks(models[0]) if kinds is None else kinds.looks(kinds.shown, kinds.clicked)
+        table = _position_based(pages, rank, rules, gamma)
+        apart = None if kinds is None or part is None else kinds.without_each(pages, part)
+    else:
+        table = _agreeing(pages, rank, rules, estimator != "item-position")
     of_page = _parts(table, rules, _foretold(pages, rank, rules, models, half) if wanted == 2 and half is not None else None)
     logged = sums(pages.of_page(), pages.click & (pages.rank <= rules.top), pages.n_pages)
-    return _summed_up(estimator, of_page, logged, table, rules, session)
+    return _summed_up(estimator, of_page, logged, table, rules, session, apart)
+
+
+def _known_looks(model: ClickModel) -> Floats:
+    if not isinstance(model, Looks) or model.name != "pbm":
+        raise ValueError(f"position-based: it needs a PBM, not {model.name}")
+    return model.gamma[:, 0]
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Distinct results of a log, in the order of pair and rank: all that position-based looks at.
+
+    Attributes:
+        pair, rank: of each.
+        shown, clicked: how often each was.
+        new: ``int64 [pairs]``, the new ranker's places.
+        query: ``int64 [pairs]``, whose the pair is.
+        times: ``int64 [queries]``, pages.
+        n_ranks: of the log.
+        kind: of each result, which it is.
+        rules: how an estimate is made.
+    """
+
+    pair: Ints
+    rank: Ints
+    shown: Ints
+    clicked: Ints
+    new: Ints
+    query: Ints
+    times: Ints
+    n_ranks: int
+    kind: Ints
+    rules: Rules
+
+    @classmethod
+    def of(cls, pages: Pages, new: Ints, rules: Rules) -> "_Kinds":
+        found, kind = np.unique(pages.pair * (DEEPEST + 1) + pages.rank, return_inverse=True)
+        pair, rank = np.divmod(found, DEEPEST + 1)
+        of_page = pages.query[pages.pair[pages.offsets[:-1]]]
+        return cls(
+            pair, rank, np.bincount(kind), np.bincount(kind, pages.click).astype(np.int64), new, pages.query,
+            np.bincount(of_page, minlength=pages.n_queries), pages.n_ranks, kind, rules,
+        )  # fmt: skip
+
+    def looks(self, shown: Ints, clicked: Ints) -> Floats:
+        """How often ranks are looked at, ``float64 [ranks]``."""
+        return looks_at_ranks(self.pair, self.rank, shown, clicked, self.n_ranks)
+
+    def value(self, shown: Ints, clicked: Ints, times: Ints) -> float:
+        """Clicks a page under the new ranker, with looks learned from these numbers: what `_position_based` comes to, page by page."""
+        gamma, top = self.looks(shown, clicked), self.rules.top
+        n_pairs = len(self.query)
+        looked = np.bincount(self.pair, shown * gamma[self.rank - 1], n_pairs)
+        clicks = np.bincount(self.pair, clicked, n_pairs)
+        at = np.flatnonzero((self.new > 0) & (self.new <= min(top, len(gamma))) & (looked > 0))
+        place = self.new[at] - 1
+        stands = np.minimum(gamma[place] * times[self.query[at]] / np.maximum(looked[at], 1e-12), self.rules.clip)
+        drawn, weight = (np.bincount(place, stands * own, top) for own in (clicks[at], looked[at] / gamma[place]))
+        longest = np.zeros(len(times), np.int64)
+        np.maximum.at(longest, self.query, self.new)
+        wanted = np.array([times[longest > k].sum() for k in range(top)])
+        return float((wanted * drawn / np.maximum(weight, 1e-300)).sum() / times.sum())
+
+    def without_each(self, pages: Pages, part: Ints) -> tuple[Floats, Floats]:
+        """Value and gain of the log without each of its parts."""
+        query = pages.query[pages.pair[pages.offsets[:-1]]]
+        of_result = np.repeat(part, np.diff(pages.offsets))
+        counts = pages.click & (pages.rank <= self.rules.top)
+        logged, found = int(counts.sum()), []
+        for one in np.unique(part):
+            rows = of_result == one
+            times = self.times - np.bincount(query[part == one], minlength=len(self.times))
+            shown = self.shown - np.bincount(self.kind[rows], minlength=len(self.shown))
+            clicked = self.clicked - np.bincount(self.kind[rows & pages.click], minlength=len(self.shown))
+            try:
+                value = self.value(shown, clicked, times)
+            except ValueError as error:
+                raise NoSupportError(
+                    f"position-based: a fortieth of the log decides how often ranks are looked at ({error})"
+                ) from None
+            found.append((value, value - (logged - int(counts[rows].sum())) / times.sum()))
+        values, gains = np.array(found).T
+        return values, gains
 
 
 @dataclass(frozen=True)
@@ -240,12 +333,9 @@ def _weighed(click: Floats, agrees: Bools, wanted: Bools, query: Ints, rules: Ru
     return _Table(click, agrees, wanted, weight, cell, float(lost), query)
 
 
-def _position_based(pages: Pages, rank: Ints, rules: Rules, model: ClickModel) -> _Table:
+def _position_based(pages: Pages, rank: Ints, rules: Rules, gamma: Floats) -> _Table:
     """Every page that shows the document: its click, times how often the new rank is looked at for once that the old one is."""
     n, top = pages.n_pages, rules.top
-    if not isinstance(model, Looks) or model.name != "pbm":
-        raise ValueError(f"position-based: it needs a PBM, not {model.name}")
-    gamma = model.gamma[:, 0]
     query = pages.query[pages.pair[pages.offsets[:-1]]]
     new = rank[pages.pair]
     hit = (new > 0) & (new <= min(top, len(gamma)))
@@ -317,7 +407,21 @@ def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> Floats:
     return parts
 
 
-def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rules: Rules, session: Ints | None) -> Estimate:
+def _spread(without: Floats) -> float:
+    """The jackknife's standard error, of what comes out without each of some equal parts."""
+    return float(np.sqrt((len(without) - 1) * without.var()))
+
+
+def _summed_up(
+    estimator: str,
+    parts: Floats,
+    logged: Floats,
+    table: _Table,
+    rules: Rules,
+    session: Ints | None,
+    apart: tuple[Floats, Floats] | None,
+) -> Estimate:
+    """`apart`: values and gains without each of some parts, where their spread is the error."""
     from scipy.special import stdtrit
 
     cells = sums(table.cell.ravel(), table.agrees.ravel(), int(table.cell.max()) + 1) > 0
@@ -338,6 +442,9 @@ def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rul
             f"{estimator}: what the log shows of the new ranker's rank with the fewest pages weighs as much as {effective:.1f} of them, and an "
             f"estimate needs {rules.sessions:g}"
         )
+    gain_error = mean_error(gains, session)[0]
+    if apart is not None:
+        (error, gain_error), independent = map(_spread, apart), min(independent, len(apart[0]))
     width = float(stdtrit(max(min(effective, independent) - 1, 1), 0.5 + rules.level / 2))
     return Estimate(
         estimator,
@@ -346,7 +453,7 @@ def _summed_up(estimator: str, parts: Floats, logged: Floats, table: _Table, rul
         value - width * error,
         value + width * error,
         float(gains.mean()),
-        mean_error(gains, session)[0],
+        gain_error,
         effective,
         supported,
         max(0.0, table.clipped),

@@ -290,6 +290,13 @@ def chosen(keys: NDArray[np.uint64], share: float, seeds: tuple[int, ...]) -> ND
     return mix(keys ^ salt) < np.uint64(share * 2.0**53) << np.uint64(11)
 
 
+def drawn_parts(keys: NDArray[np.uint64], n: int, seeds: tuple[int, ...]) -> NDArray[np.int64]:
+    """Which of `n` random parts each query is in, ``int64 [queries]`` from 0, drawn as `chosen` draws."""
+    (salt,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64)
+    parts = (mix(keys ^ salt) >> np.uint64(11)) * np.uint64(n) >> np.uint64(53)
+    return parts.astype(np.int64)
+
+
 def _keys_of(queries: Queries) -> NDArray[np.uint64]:
     """Digests of the features of each query's documents. Of queries with equal ones the second and later have their number mixed in, in
     the order of a digest of all else that they hold, so that keys differ and do not depend on the order of the queries."""

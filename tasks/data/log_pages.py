@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from ltr.clicks.pages import DEEPEST, Pages
-from ltr.data.queries import chosen
+from ltr.data.queries import chosen, drawn_parts
 from ltr.kernels.kernel import Bools, Ints, Words
 from tasks.config.click_labels import ClickLog
 from tasks.data.click_log import implausible, open_log
@@ -40,6 +40,10 @@ class LogPages:
     def held_out(self, share: float, seed: int) -> Bools:
         """Which pages are of a share of the sessions that depends on their ids and the seed alone, ``bool [pages]``."""
         return chosen(self.keys, share, (seed, SPLIT))[self.session]
+
+    def parts(self, n: int, seed: int) -> Ints:
+        """Which of `n` parts each page is in, ``int64 [pages]``, whole sessions, drawn alike."""
+        return drawn_parts(self.keys, n, (seed, SPLIT))[self.session]
 
 
 def log_pages(log: ClickLog) -> LogPages:

@@ -9,7 +9,7 @@ import polars as pl
 
 from ltr.clicks.click_model import ClickModel
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ranks, tied
+from ltr.clicks.off_policy import ESTIMATORS, PARTS, Estimate, Rules, estimate, new_ranks, tied
 from ltr.clicks.pages import Pages
 from ltr.kernels.kernel import Bools, Ints
 from tasks.data.click_models import HELD_OUT, compare_models
@@ -90,11 +90,13 @@ def expect(
     compared = compare_models(read, None, HELD_OUT, seed)
     best, found = compared.winner, []
     for name, table in scores.items():
-        pages, rank, half, session, notes = _beside(name, read, table, seed, rules.top)
+        pages, rank, kept, notes = _beside(name, read, table, seed, rules.top)
+        half, session, part = read.held_out(0.5, seed + HALF)[kept], read.session[kept], read.parts(PARTS, seed + HALF)[kept]
         estimates, refused = [], []
         for estimator in estimators:
             try:
-                estimates.append(estimate(pages, rank, estimator, rules, _models(estimator, pages, half, best), half, session))
+                models = _models(estimator, pages, half, best)
+                estimates.append(estimate(pages, rank, estimator, rules, models, half, session, part))
             except ValueError as error:
                 refused.append(f"{name}: {error}")
         found.append(Expected(name, tuple(estimates), tuple(refused), notes))
@@ -104,11 +106,11 @@ def expect(
 def to_go_by(best: str, near: Sequence[str] = ()) -> str:
     """Which estimators' assumption the log bears out, by the click model that foretells its clicks best, and those that cannot be told apart
     from it."""
-    if best in POSITIONAL:
+    if best in POSITIONAL and all(name in POSITIONAL for name in near):
         return f"{best} foretells clicks best here: what stands above a result matters little, and item-position and position-based may be gone by"
-    if positional := [name for name in near if name in POSITIONAL]:
+    if others := [name for name in near if (name in POSITIONAL) != (best in POSITIONAL)]:
         return (
-            f"{best} foretells clicks best here, and {' and '.join(positional)} cannot be told apart from it: what stands above a result is not shown "
+            f"{best} foretells clicks best here, and {' and '.join(others)} cannot be told apart from it: what stands above a result is not shown "
             "to matter, so item-position and position-based may be gone by, and cascade and doubly-robust hold either way"
         )
     return f"{best} foretells clicks best here: clicks depend on what stands above, so go by cascade and doubly-robust"
@@ -116,18 +118,13 @@ def to_go_by(best: str, near: Sequence[str] = ()) -> str:
 
 def _models(estimator: str, pages: Pages, half: Bools, best: str) -> list[ClickModel]:
     """The click models that an estimator needs."""
-    if estimator == "position-based":
-        return [fit(pages, "pbm")]
     if estimator == "doubly-robust":
         return [fit(pages.select(side), best, n_ranks=pages.n_ranks) for side in (~half, half)]
     return []
 
 
-def _beside(
-    name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int
-) -> tuple[Pages, Ints, Bools, Ints, tuple[str, ...]]:
-    """The pages of queries that a ranker has scores of, its rank of each pair, the half of the sessions, whose each page is, and what was left
-    out."""
+def _beside(name: str, read: LogPages, scores: pl.DataFrame, seed: int, top: int) -> tuple[Pages, Ints, Bools, tuple[str, ...]]:
+    """The pages of queries that a ranker has scores of, its rank of each pair, which of the log's pages these are, and what was left out."""
     asked = scores.join(read.pairs.select("query").unique(), on="query", how="semi")
     if not asked.height:
         ours, theirs = (", ".join(table["query"].unique(maintain_order=True).head(3)) for table in (read.pairs, scores))
@@ -153,4 +150,4 @@ def _beside(
     if not kept.all():
         left = number_of(int((~kept).sum()), "page")
         notes.append(f"{name}: {left} of {pages.n_pages:,} are of queries without a score, and are left out")
-    return pages.select(kept), rank, read.held_out(0.5, seed + HALF)[kept], read.session[kept], tuple(notes)
+    return pages.select(kept), rank, kept, tuple(notes)

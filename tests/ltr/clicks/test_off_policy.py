@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered, tied
+from ltr.clicks.off_policy import ESTIMATORS, PARTS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered, tied
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, shuffled_pages, users, worth
 from tests.conftest import JIT
@@ -22,12 +22,16 @@ SIZES = {"item-position": 1000, "position-based": 800, "cascade": 1500, "doubly-
 def estimated(pages, rank, estimator, rules, seed=1):
     """The estimate with the models that it needs."""
     if estimator == "position-based":
-        return estimate(pages, rank, estimator, rules, [fit(pages, "pbm")])
+        return estimate(pages, rank, estimator, rules, part=parts_of(pages, seed))
     if estimator == "doubly-robust":
         half = np.random.default_rng([8, seed]).random(pages.n_pages) < 0.5
         models = [fit(pages.select(side), "dcm", n_ranks=pages.n_ranks) for side in (~half, half)]
         return estimate(pages, rank, estimator, rules, models, half)
     return estimate(pages, rank, estimator, rules)
+
+
+def parts_of(pages, seed):
+    return np.random.default_rng([9, seed]).permutation(pages.n_pages) % 20
 
 
 BY_HAND = Pages(
@@ -167,6 +171,62 @@ def test_five_rankers_are_put_in_their_order(estimator):
     found = [estimated(clicked, rank, estimator, Rules(top=3)).value for rank in ranks]
     assert np.argsort(found).tolist() == np.argsort(truth).tolist()
     assert sorted(truth, reverse=True) == truth
+
+
+def test_looks_that_are_learned_are_those_of_the_model_and_errors_those_of_the_log_without_each_part():
+    """The jackknife's numbers, from distinct results, against estimates of the pages themselves."""
+    pages = shuffled_pages(5, 6, 400, 4, np.random.default_rng(0), spread=2.0)
+    clicked = users("pbm", pages).simulate(pages, 1)
+    rank = new_ranks(users("pbm", pages).attraction, pages.query)
+    part = np.arange(400) % 5
+    for rules in (Rules(top=3), Rules(top=4, clip=1.2)):
+        found = estimate(clicked, rank, "position-based", rules, part=part)
+        known = estimate(clicked, rank, "position-based", rules, [fit(clicked, "pbm")])
+        assert found.value == pytest.approx(known.value, rel=1e-6)
+        assert found.gain == pytest.approx(known.gain, rel=1e-6)
+        left = [clicked.select(part != k) for k in range(5)]
+        without = [estimate(one, rank, "position-based", rules, [fit(one, "pbm")]) for one in left]
+        for name, error in (("value", found.error), ("gain", found.gain_error)):
+            own = np.array([getattr(one, name) for one in without])
+            assert error == pytest.approx(np.sqrt(4 / 5 * ((own - own.mean()) ** 2).sum()), rel=1e-5)
+
+
+@many
+def test_a_log_with_few_swaps_knows_how_little_it_knows():
+    """Two neighbours change places on every twentieth page: with looks taken as known, 95 % intervals covered 27 of 100 and a quarter of logs
+    said surely that a worse ranker was better."""
+    rng, n = np.random.default_rng(4), 4000
+    attraction = rng.beta(1, 4, (20, 6))
+    looks = 1 / np.arange(1, 7)
+    shown = np.argsort(-(attraction + rng.normal(0, 0.15, (20, 6))), axis=1)
+    rank = new_ranks((attraction + rng.normal(0, 0.3, (20, 6))).ravel(), np.repeat(np.arange(20), 6))
+    worth_of = (attraction.ravel() * np.where(rank <= 4, looks[rank - 1], 0)).reshape(20, 6).sum(axis=1).mean()
+    covered, known, surely_wrong = 0, 0, 0
+    for _ in range(20):
+        query = np.arange(n) % 20
+        order = shown[query].copy()
+        swapped, first = np.flatnonzero(rng.random(n) < 0.05), rng.integers(0, 5, n)
+        for page in swapped:
+            k = first[page]
+            order[page, [k, k + 1]] = order[page, [k + 1, k]]
+        click = rng.random((n, 6)) < attraction[query[:, None], order] * looks
+        pages = Pages(
+            np.arange(0, 6 * n + 1, 6),
+            (query[:, None] * 6 + order).ravel(),
+            np.tile(np.arange(1, 7), n),
+            click.ravel(),
+            np.repeat(np.arange(20), 6),
+        )
+        truth = worth_of - (attraction[query[:, None], order] * looks)[:, :4].sum(axis=1).mean()
+        found = estimate(pages, rank, "position-based", Rules(top=4), part=rng.permutation(n) % PARTS)
+        covered += found.low <= worth_of <= found.high
+        surely_wrong += found.gain * np.sign(truth) < -2 * found.gain_error
+        taken = estimate(pages, rank, "position-based", Rules(top=4), [fit(pages, "pbm")])
+        known += taken.low <= worth_of <= taken.high
+    assert truth < -0.01
+    assert covered >= 16
+    assert surely_wrong <= 1
+    assert known <= 12
 
 
 def test_what_is_refused():
