@@ -44,18 +44,20 @@ def export(given: argparse.Namespace) -> int:
     model, queries, _ = opened(given) if given.data else (None, None, None)
     make_state_folder()
     with working("exporting"):
-        from dataclasses import asdict
+        from dataclasses import asdict, replace
         from pathlib import Path
 
-        from tasks.export.formats import export_to
+        from tasks.export.formats import export_to, told_categories
         from tasks.records import number_of, printable
         from tasks.store.state import require_output
-        from tasks.tracking.lookup import find_model
+        from tasks.tracking.lookup import find_columns, find_model
 
         extractors = Path(given.extractors) if given.extractors else None
         require_output(Path(given.output), Path(given.model), *map(Path, given.data or ()), *([extractors] if extractors else ()))
         found_model = model or find_model(given.model)
         done = export_to(found_model, given.output, given.to, queries, given.complete, given.engine, extractors)
+        numbered = told_categories(find_columns(given.model).categories, found_model.names)
+        done = replace(done, remarks=(*done.remarks, *numbered))
     trees = f"{number_of(done.trees, 'tree')} on " if done.trees is not None else ""
     words = words_of(given)
     print(

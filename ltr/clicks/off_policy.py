@@ -155,9 +155,8 @@ def estimate(
     estimator: str,
     rules: Rules | None = None,
     models: Sequence[ClickModel] = (),
-    half: Bools | None = None,
+    part: Array | None = None,
     session: Ints | None = None,
-    part: Ints | None = None,
 ) -> Estimate:
     """What a new ranker would earn.
 
@@ -167,12 +166,12 @@ def estimate(
         estimator: one of `ESTIMATORS`.
         rules: those of `Rules()` where none are given.
         models: position-based: a PBM whose looks are known; without one they are learned from the pages. Doubly robust: two models, the first
-            fitted to pages that are not in `half`, the second to those that are.
-        half: ``bool [pages]``.
+            fitted to pages that are not in the half `part`, the second to those that are.
+        part: of each page, whole sessions. Doubly robust: whether it is in one half of them, ``bool [pages]``. Position-based, where looks are
+            learned: which of some `PARTS` it is in, ``int64 [pages]``; errors are those of what comes out without each of them, so that they
+            hold how surely the looks are known too.
         session: ``int64 [pages]``, whose each page is: pages of one session resemble each other, and errors are those over sessions.
 
-        part: ``int64 [pages]``, where position-based learns looks: which of some `PARTS` parts each page is in, whole sessions. Errors are those
-            of what comes out without each of them, so that they hold how surely the looks are known too.
 
     Raises:
         NoSupportError: where too few of the new ranker's places were ever shown, or the log hardly tells how often ranks are looked at.
@@ -182,17 +181,19 @@ def estimate(
     if estimator not in ESTIMATORS:
         raise ValueError(f"{estimator!r} is not one of {', '.join(ESTIMATORS)}")
     wanted = 2 if estimator == "doubly-robust" else int(estimator == "position-based" and part is None)
-    if len(models) != wanted or (wanted == 2 and half is None):
+    if len(models) != wanted or (wanted == 2 and part is None):
         raise ValueError(f"{estimator}: it needs {wanted} click models{' and a half' if wanted == 2 else ''}, not {len(models)}")
-    apart = None
-    if estimator == "position-based":
-        kinds = None if part is None else _Kinds.of(pages, rank, rules)
-        gamma = _known_looks(models[0]) if kinds is None else kinds.looks(kinds.shown, kinds.clicked)
-        table = _position_based(pages, rank, rules, gamma)
-        apart = None if kinds is None or part is None else kinds.without_each(pages, part)
+    apart, foretold = None, None
+    if estimator == "position-based" and part is not None:
+        kinds = _Kinds.of(pages, rank, rules)
+        table = _position_based(pages, rank, rules, kinds.looks(kinds.shown, kinds.clicked))
+        apart = kinds.without_each(pages, part)
+    elif estimator == "position-based":
+        table = _position_based(pages, rank, rules, _known_looks(models[0]))
     else:
         table = _agreeing(pages, rank, rules, estimator != "item-position")
-    of_page = _parts(table, rules, _foretold(pages, rank, rules, models, half) if wanted == 2 and half is not None else None)
+        foretold = None if part is None or not models else _foretold(pages, rank, rules, models, part.astype(np.bool_))
+    of_page = _parts(table, rules, foretold)
     logged = sums(pages.of_page(), pages.click & (pages.rank <= rules.top), pages.n_pages)
     return _summed_up(estimator, of_page, logged, table, rules, session, apart)
 

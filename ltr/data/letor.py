@@ -17,12 +17,11 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from ltr.data.queries import mix
+from ltr.data.queries import LARGEST_WHOLE, mix
 
 _POWERS = np.array([10.0**k for k in range(23)])
 _PIECE = 1 << 18
 _WIDEST = 100_000
-_WHOLE = 1 << 24
 _MOST_POWER = 1 << 40
 """More than digits that stand in front of an exponent can make up for."""
 _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON = 10, 13, 32, 9, 35, 58
@@ -401,7 +400,7 @@ def _line(
             return 8 if index - first_feature >= _WIDEST else 5
         features[row, index - first_feature] = value
         kept = float(features[row, index - first_feature])
-        if abs(value) > _WHOLE and value == np.floor(value) and value != kept and np.isfinite(kept):
+        if abs(value) > LARGEST_WHOLE and value == np.floor(value) and value != kept and np.isfinite(kept):
             digits_lost[index - first_feature] = True
         last = index
         at = _skip_blanks(text, behind, end)

@@ -23,6 +23,8 @@ from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.sparse import dense_blocks, is_sparse, parts_of, sparse_features, stacked, widened
 
+LARGEST_WHOLE = 1 << 24
+"""Whole numbers up to here are what they are in float32."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _NAN_BITS = np.uint64(np.float32(np.nan).view(np.uint32))
@@ -252,7 +254,7 @@ def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
 
 def warn_of_lost_digits(array: NDArray[Any], name: str) -> None:
     """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has."""
-    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > 1 << 24:
+    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > LARGEST_WHOLE:
         lost = array[array.astype(np.float32).astype(np.float64) != array]
         if lost.size:
             warnings.warn(

@@ -2,15 +2,18 @@
 
 A frame has the query in a column, as XGBRanker's does; arrays have it beside them, as ``qid`` with one entry a row, or as ``group``, the
 sizes of queries whose rows are adjacent. LightGBM's ``weight`` has an entry for each row, XGBoost's for each query; the length tells which.
-Categorical columns count as the place of each category, as in both; both also remember the categories, and so does a `Reading`.
+Categorical columns count as the place of each category, as in both, where the categories are no whole numbers, and otherwise as these; both also
+remember the categories, and so does a `Reading`.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, time
+from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
 from ltr.data.masked import unmasked
-from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
+from ltr.data.queries import LARGEST_WHOLE, FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.rankers.base import Features, Frame, columns_of
@@ -130,7 +133,7 @@ class Reading:
             if numbers.ndim != 1:
                 raise ValueError(f"column {name!r}: {column.dtype}; features are numbers")
             return numbers
-        places: dict[object, float] = {category: float(place) for place, category in enumerate(self.categories[name])}
+        places = _values_of(self.categories[name])
         values = column.to_list()
         text = {isinstance(value, str) for value in values if isinstance(value, str | int | float) and value == value}
         if places and text and text.isdisjoint(isinstance(category, str) for category in places):
@@ -138,7 +141,18 @@ class Reading:
             raise ValueError(
                 f"column {name!r}: {column.dtype}; its categories are {'text' if text == {False} else 'no text'}, such as {known}"
             )
-        return np.array([places.get(value, np.nan) for value in values], np.float32)
+        found = np.array([places.get(value, np.nan) for value in values], np.float32)
+        unknown = [
+            value
+            for value, place in zip(values, found, strict=True)
+            if place != place and isinstance(value, str | int | float) and value == value
+        ]
+        if unknown:
+            warnings.warn(
+                f"column {name!r}: {len(unknown):,} of {len(values):,} values are no category of fit, such as {unknown[0]!r}; they count as missing",
+                stacklevel=2,
+            )
+        return found
 
     def queries(self, X: Features, y: ArrayLike, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> Queries:
         """The rows as queries, in order of first appearance.
@@ -183,6 +197,14 @@ def categories_of(X: Features, query: str) -> dict[str, list[object]]:
     return {name: categories for name, categories in found.items() if categories is not None}
 
 
+def _values_of(categories: Sequence[object]) -> dict[object, float]:
+    """What categories count as: where all are whole numbers, those themselves, which a ranker that is kept without its estimator reads alike; otherwise
+    their places."""
+    numbers = [float(one) if isinstance(one, int | float) else -1.0 for one in categories]
+    themselves = all(one.is_integer() and 0 <= one <= LARGEST_WHOLE for one in numbers)
+    return {category: numbers[place] if themselves else float(place) for place, category in enumerate(categories)}
+
+
 def _own_categories(column: Any) -> list[object] | None:
     """Those that the column's type has, in its order; of polars' Categorical and Arrow's dictionaries, whose types have none, those of its rows
     by the alphabet."""
@@ -208,7 +230,7 @@ def _labels(y: ArrayLike) -> Floats:
     """``float64 [documents]``; of a table with one column, that column."""
     try:
         plain = np.asarray(_plain(y))
-        if plain.dtype.kind == "c":
+        if plain.dtype.kind in "cmMSV":
             raise ValueError
         labels = plain.astype(np.float64, copy=False)
     except (TypeError, ValueError):
@@ -238,28 +260,43 @@ def _numbers(values: Features, what: str) -> Floats32:
 def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
     """The number of each row's query, counted as they appear, and the ids as they would be written in a file."""
     values = np.asarray(qid)
+    if isinstance(qid, list | tuple):  # of which NumPy makes numbers of one type, or text
+        values = np.fromiter(qid, object, len(qid))
     if values.shape != (n,):
         raise ValueError(f"qid: shape {values.shape} for {n} rows of X")
     if np.ma.is_masked(qid):
         raise ValueError(f"qid: row {int(np.ma.getmaskarray(cast(Any, qid)).argmax())} has none; every row names its query")
     numbers: dict[object, int] = {}
     of_row = np.empty(n, np.int64)
-    for row, value in enumerate(list(values) if values.dtype.kind == "M" else values.tolist()):
-        if value is None or value != value:
+    for row, value in enumerate(list(values) if values.dtype.kind == "M" or values.dtype == np.float32 else values.tolist()):
+        if value is None or type(value).__name__ == "NAType" or value != value:
             raise ValueError(f"qid: row {row} has none; every row names its query")
-        of_row[row] = numbers.setdefault(value, len(numbers))
-    return of_row, [_id(query) for query in numbers]
+        try:
+            of_row[row] = numbers.setdefault(value, len(numbers))
+        except TypeError:
+            raise ValueError(f"qid: row {row} has a {type(value).__name__}; an id is a text or a number") from None
+    ids: dict[bytes, object] = {}
+    for query in numbers:
+        if (other := ids.setdefault(_id(query), query)) is not query:
+            raise ValueError(f"qid: {other!r} and {query!r} are written alike, and would be one query; give ids of one type")
+    return of_row, list(ids)
 
 
 def _id(query: object) -> bytes:
     """As files of `lambdaflow run` are read: whole numbers that pandas made floats of are what they were."""
     if isinstance(query, bytes):
         return query
-    if isinstance(query, float) and query.is_integer() and abs(query) < 2.0**63:
-        query = int(query)
-    if isinstance(query, date | np.datetime64):
+    if isinstance(query, float | np.float32 | Decimal) and query == (whole := int(query)) and abs(whole) < 2**63:
+        query = whole
+    if isinstance(query, date | time | np.datetime64):
         return _instant(str(query)).encode()
-    return (str(query).lower() if isinstance(query, bool) else str(query)).encode()
+    if isinstance(query, float | np.float32):
+        small = 1e-5 <= abs(float(query)) < 1e-4  # which polars writes without an exponent
+        return (np.format_float_positional(query, trim="-") if small else re.sub(r"e-0+", "e-", str(query))).encode()
+    try:
+        return (str(query).lower() if isinstance(query, bool) else str(query)).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"qid: {query!r} is no text") from None
 
 
 def _instant(written: str) -> str:

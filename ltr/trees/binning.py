@@ -17,14 +17,15 @@ import numba
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.queries import LARGEST_WHOLE
 from ltr.kernels.kernel import Bools, Bytes, Floats32, Ints
 
 MISSING = 255
 """The bin of missing values, after all others."""
 BLOCK = 16
 """Columns stored together: one row of a block is 16 bytes, and a block's histograms (32 KB) stay in the first-level cache."""
-MOST_CATEGORIES = 1 << 24
-"""Whole numbers up to here are what they are in float32."""
+MOST_CATEGORIES = LARGEST_WHOLE
+"""The largest whole number that is a category."""
 FEW = 31
 """Columns with at most this many bins of values share updates of histograms (`ltr.trees.histograms`); they come after the others."""
 

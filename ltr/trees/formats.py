@@ -414,11 +414,23 @@ def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) 
     if not isinstance(lists, list) or not all(isinstance(own, list) for own in lists):
         raise ValueError("pandas_categorical is no list of lists of categories")
     sets = [name for name, info in zip(names, infos, strict=False) if not info.startswith("[") and info != "none"]
+    with_constant = [name for name, info in zip(names, infos, strict=False) if not info.startswith("[")]
+    if len(sets) != len(lists) == len(with_constant):
+        sets = with_constant
     if len(sets) != len(lists):
         raise ValueError(
             f"pandas_categorical lists the categories of {len(lists)} columns, and the features that have some are {', '.join(sets) or 'none'}: "
             "which are whose is not known"
         )
+    described = dict(zip(names, infos, strict=False))
+    for name, own in zip(sets, lists, strict=True):
+        # A column of whole numbers that was named to LightGBM looks like one of pandas' categories, and an ordered one of these like numbers.
+        numbers = all(isinstance(value, int | float) for value in own) and own != list(range(len(own)))
+        there = [] if described[name] == "none" else list(map(int, described[name].split(":")))
+        if (numbers and f"[0:{len(own) - 1}]" in infos) or max(there, default=-1) >= len(own):
+            raise ValueError(
+                f"pandas_categorical lists {json.dumps(own)[:60]}, and whether these are the categories of {name} is not known"
+            )
     return {name: _category_names(own) for name, own in zip(sets, lists, strict=True)}
 
 

@@ -39,7 +39,7 @@ def calibrated(sets: Mapping[str, str], data: Data, conventions: ltr.Conventions
         return dict(sets), ()
     digests = {path: digest_of_file(path) for path in map(located, asked.judgments)}
     recipe = {
-        "calibrate": 4,
+        "calibrate": 5,
         "data": list(sets.values()),
         "asked": {**asked.model_dump(mode="json"), "judgments": [digests[located(path)] for path in asked.judgments]},
         "gain": conventions.gain,

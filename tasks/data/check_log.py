@@ -35,7 +35,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     path = located(log.log)
     digest = digest_of_file(path)
     about = {**log.model_dump(mode="json"), "log": digest}
-    recipe = {"check_log": 5, "log": about, "data": list(names)}
+    recipe = {"check_log": 6, "log": about, "data": list(names)}
     noted = remembered(recipe)
     if noted is None:
         with unchanged({path: digest}):

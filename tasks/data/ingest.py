@@ -18,7 +18,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.data import letor
-from ltr.data.queries import WEIGHTS, Queries, concatenate, in_order, is_weight, widen
+from ltr.data.queries import LARGEST_WHOLE, WEIGHTS, Queries, concatenate, in_order, is_weight, widen
 from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
 from tasks.data.files import expanded, located
@@ -45,10 +45,8 @@ from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
 """The label source that cndcg reads."""
-_READER = 8
+_READER = 9
 """Raised when the readers change what they make of the same bytes."""
-_WHOLE = 1 << 24
-"""Whole numbers up to this one are features without loss."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +128,8 @@ def with_categories(data: Data, paths: Sequence[Path]) -> Data:
     open_ones = [name for name in data.categorical if name not in data.categories] if all(map(is_table, files)) else []
     found = {name: categories_in(files, name) for name in open_ones}
     for name, own in found.items():
-        if len(own) > _WHOLE:
-            raise DataError(f"data.categorical: {name!r} has {len(own):,} categories; at most {_WHOLE:,} can be told apart")
+        if len(own) > LARGEST_WHOLE:
+            raise DataError(f"data.categorical: {name!r} has {len(own):,} categories; at most {LARGEST_WHOLE:,} can be told apart")
     return data.model_copy(update={"categories": {**data.categories, **found}}) if found else data
 
 
@@ -287,6 +285,11 @@ _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")
 """What pandas calls the numbers of rows in files that it writes."""
 
 
+def _counts(column: pl.Series) -> bool:
+    """Whether it is 0, 1, 2, …, in text too: what `reset_index` and `with_row_index` make."""
+    return column.cast(pl.Int64, strict=False).eq_missing(pl.int_range(len(column), eager=True)).all()
+
+
 def _require_column(path: Path, columns: Sequence[str], column: str) -> None:
     if column not in columns:
         near = difflib.get_close_matches(column, columns, n=3)
@@ -322,9 +325,9 @@ def _of_table(path: Path, data: Data) -> Rows:
             raise DataError(f"{path}: no column {name!r} (data.categorical)")
     names = tuple(n for n in frame.columns if n not in others and not any(fnmatchcase(n, pattern) for pattern in data.ignore))
     for name in names:
-        if name in _ROW_NUMBERS:
+        if name in _ROW_NUMBERS or (name == "index" and _counts(frame[name])):
             raise DataError(
-                f"{path}: a column is named {name!r}, as pandas names its row numbers, which are no feature: write the file with index=False, or "
+                f"{path}: a column is named {name!r}, as data frames name their row numbers, which are no feature: write the file with index=False, or "
                 f"leave the column out by data.ignore: [{name!r}]"
             )
     labels = _labels(path, frame, data.label, data)
@@ -359,7 +362,7 @@ def _unknown(path: Path, column: pl.Series, places: NDArray[np.float64]) -> list
 
 def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArray[np.float32]) -> list[str]:
     """A sentence where whole numbers, such as ids or times, are too large for the 24 bits that a feature has."""
-    lost = (np.abs(exact) > _WHOLE) & (exact == np.floor(exact)) & (exact != kept) & np.isfinite(kept)
+    lost = (np.abs(exact) > LARGEST_WHOLE) & (exact == np.floor(exact)) & (exact != kept) & np.isfinite(kept)
     if not lost.any():
         return []
     example = exact[lost.argmax()]
@@ -379,7 +382,7 @@ def _with_points(path: Path, ids: pl.Series) -> list[str]:
 
 
 def _told_lost(name: str, numbers: str, such_as: str = "") -> str:
-    return f"{name!r} has {numbers} above {_WHOLE:,} that lose digits in float32{such_as}; if they are ids, leave the column out"
+    return f"{name!r} has {numbers} above {LARGEST_WHOLE:,} that lose digits in float32{such_as}; if they are ids, leave the column out"
 
 
 def _attribute(path: Path, frame: pl.DataFrame, name: str, data: Data) -> pl.Series:

@@ -91,12 +91,13 @@ def expect(
     best, found = compared.winner, []
     for name, table in scores.items():
         pages, rank, kept, notes = _beside(name, read, table, seed, rules.top)
-        half, session, part = read.held_out(0.5, seed + HALF)[kept], read.session[kept], read.parts(PARTS, seed + HALF)[kept]
+        half, session = read.held_out(0.5, seed + HALF)[kept], read.session[kept]
+        parts = {"doubly-robust": half, "position-based": read.parts(PARTS, seed + HALF)[kept]}
         estimates, refused = [], []
         for estimator in estimators:
             try:
                 models = _models(estimator, pages, half, best)
-                estimates.append(estimate(pages, rank, estimator, rules, models, half, session, part))
+                estimates.append(estimate(pages, rank, estimator, rules, models, parts.get(estimator), session))
             except ValueError as error:
                 refused.append(f"{name}: {error}")
         found.append(Expected(name, tuple(estimates), tuple(refused), notes))

@@ -48,6 +48,8 @@ def require_plain(path: Path) -> None:
         beginning = file.read(_SAMPLE)
     if not beginning:
         raise DataError(f"{path}: the file is empty")
+    if beginning.startswith(b"PK") and path.suffix.lower() in (".xlsx", ".ods"):
+        raise DataError(f"{path}: this is a spreadsheet; save it as CSV or Parquet")
     for mark, kind in _COMPRESSED.items():
         if beginning.startswith(mark):
             raise DataError(f"{path}: compressed with {kind}; unpack it first")
@@ -371,6 +373,8 @@ def id_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
         return pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(column.cast(pl.String))
     if isinstance(kind, pl.Datetime):
         return _short(column.cast(pl.String))
+    if kind == pl.Time:
+        return _short(column.dt.to_string("%H:%M:%S%.9f"))
     return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1") if kind.is_decimal() else column.cast(pl.String)
 
 
@@ -390,7 +394,7 @@ def _is_text(value: bytes) -> bool:
 def _names(column: pl.Series, listed: Sequence[str] = ()) -> pl.Series:
     """What categories are called: text without spaces around it, and whole numbers without a point, in text too: pandas writes ``1.0`` where
     a value of the column is missing, and ``True``, where a table of types has true. Null for a missing one."""
-    if column.dtype.is_float() or isinstance(column.dtype, pl.Datetime):
+    if column.dtype.is_float() or isinstance(column.dtype, pl.Datetime | pl.Time):
         column = pl.select(id_text(pl.lit(column), column.dtype)).to_series().rename(column.name)
     text = column.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+)\.0+$", "$1")
     moments = text.str.contains(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?$")

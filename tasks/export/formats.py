@@ -8,7 +8,7 @@ References: ``model/linear`` and ``model/ranklib`` of the Elasticsearch and Open
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -238,6 +238,19 @@ def export_to(
         remarks=tuple(remarks),
         verified=verified,
     )
+
+
+def told_categories(categories: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
+    """Sentences for the features whose values are the places of categories in a list: no format has the list, and the other tool is to be given
+    these numbers."""
+    told = []
+    for name in names:
+        own = categories.get(name, ())
+        if own and [str(place) for place in range(len(own))] != list(own):
+            shown = ", ".join(f"{place} for {category}" for place, category in enumerate(own[:5]))
+            more = ", … (columns.json in the model's folder has all)" if len(own) > 5 else ""
+            told.append(f"the file takes {name!r} as numbers, and so does this comparison: {shown}{more}")
+    return told
 
 
 def _nothing_learned(ranker: ltr.Ranker, to: str, complete: bool) -> str:

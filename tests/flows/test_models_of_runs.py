@@ -269,3 +269,7 @@ def test_a_model_of_categories_reads_their_names(workplace, capsys):
     code, out, _ = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10")
     assert (code, "ndcg_10" in out) == (0, True)
     assert answered(capsys, "export", "--model", name, "--to", "solr", "-o", "m.json")[0] == 1
+    code, out, _ = answered(capsys, "export", "--model", name, "--to", "lightgbm", "-o", "m.txt", "--data", "train.csv")
+    assert code == 0
+    told = "0 for 0.com, 1 for 1.com, 2 for 2.com, 3 for 3.com, 4 for 4.com, … (columns.json in the model's folder has all)"
+    assert f"the file takes 'site' as numbers, and so does this comparison: {told}" in out

@@ -1,6 +1,7 @@
 """Tables become the queries that they say, whatever form they have; the estimator's tests hold the rest."""
 
-from datetime import datetime
+from datetime import datetime, time
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,27 @@ def test_numbers_are_not_categories_of_text_nor_text_those_of_numbers():
         assert np.isnan(features[:, 0]).tolist() == [value != "a" for value in unknown]
     assert np.isnan(numbers.features(pd.DataFrame({"site": [3.0, np.nan]}))[0]).all()
     assert np.isnan(text.features(pd.DataFrame({"site": pd.array(["c", None], "string")}))[0]).all()
+
+
+def test_whole_numbers_that_are_categories_are_themselves_also_without_the_estimator(tmp_path):
+    """A saved model knows nothing of an estimator's lists: 7, 10 and 20 were places 0, 1 and 2 to it, and other categories to whoever gave it numbers."""
+    rng = np.random.default_rng(3)
+    sites = rng.choice([7, 10, 20, 30], 300)
+    a, y, qid = rng.normal(size=300), rng.integers(0, 3, 300), np.repeat(np.arange(30), 10)
+    frame = pd.DataFrame({"a": a, "site": pd.Categorical(sites), "qid": qid})
+    estimator = ltr.Estimator(ltr.LambdaMART(n_trees=5, feature_share=1)).fit(frame, y)
+    ltr.save(estimator.model_, tmp_path / "m")
+    scores = estimator.predict(frame)
+    assert len(np.unique(scores)) > 5
+    assert np.array_equal(ltr.load(tmp_path / "m").predict(frame.assign(site=sites)), scores)
+    with pytest.warns(
+        UserWarning, match=r"column 'site': 300 of 300 values are no category of fit, such as 11; they count as missing"
+    ):
+        unknown = estimator.predict(frame.assign(site=11))
+    assert np.array_equal(unknown, estimator.predict(frame.assign(site=np.nan)))
+    for kinds, values in (((True, False), [1, 0]), ((0.5, 1.5), [0, 1]), ((-1, 5), [0, 1]), (("b", "a"), [0, 1])):
+        features, _ = Reading("qid", ("site",), {"site": kinds}).features(pd.DataFrame({"site": list(kinds)}))
+        assert features[:, 0].tolist() == values
 
 
 def test_categories_that_depend_on_the_rows_are_refused():
@@ -228,3 +250,51 @@ def test_columns_of_arrow_are_read_as_pandas_own():
     trees = ltr.Estimator(ltr.LambdaMART(n_trees=2, min_docs_in_leaf=1, cat_smooth=0.0))
     digests = {trees.fit(frame, [0, 1, 0, 1], [1, 1, 2, 2]).model_.digest for frame in (words, coded)}
     assert len(digests) == 1
+
+
+def keys(qid):
+    X = np.arange(2.0 * len(qid)).reshape(-1, 2)
+    return ltr.queries_from(X, np.arange(len(qid)) % 2, qid=qid).keys
+
+
+def test_ids_in_a_list_are_what_they_are():
+    """NumPy makes a list floats where some of it is beyond 2⁶³, and text where some of it is text."""
+    large = [2**63 + k // 2 for k in range(8)]
+    assert len(keys(large)) == 4
+    assert np.array_equal(keys(large), keys(np.array(large, np.uint64)))
+    with pytest.raises(ValueError, match="qid: row 1 has none"):
+        keys(["q", float("nan")])
+    with pytest.raises(ValueError, match="qid: 1 and '1' are written alike, and would be one query"):
+        keys([1, "1", 1])
+    with pytest.raises(ValueError, match="qid: row 0 has none"):
+        keys(pd.Series([pd.NA, "q"], dtype="string"))
+    with pytest.raises(ValueError, match="qid: row 0 has a list; an id is a text or a number"):
+        keys([["a"], ["b"]])
+    with pytest.raises(ValueError, match="is no text"):
+        keys(["a", "\ud800"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (pl.Series([Decimal("1.00"), Decimal("1.00"), Decimal("2.50"), Decimal("2.50")]), ["1", "2.50"]),
+        (pl.Series([0.1, 0.1, 7, 7], dtype=pl.Float32), ["0.1", "7"]),
+        (pl.Series([1e-7, 1e-7, 1.5e300, 1.5e300]), ["1e-7", "1.5e+300"]),
+        (pl.Series([1.5e-5, 1.5e-5, -2.5e-9, -2.5e-9]), ["0.000015", "-2.5e-9"]),
+        (pl.Series([time(1, 0, 0, 500), time(1, 0, 0, 500), time(2), time(2)]), ["01:00:00.0005", "02:00:00"]),
+    ],
+)
+def test_ids_are_written_as_in_a_file(kind, written, tmp_path):
+    from tasks.data.tables import id_texts
+
+    expected = keys(np.repeat(np.array(written, object), 2))
+    assert np.array_equal(keys(kind), expected)
+    assert id_texts(tmp_path, kind).unique(maintain_order=True).to_list() == written
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["2026-01-01", "2026-01-02"], "M8[D]"), np.array([1, 2], "m8[s]"), np.array([b"1", b"2"])]
+)
+def test_moments_and_bytes_are_no_labels(labels):
+    with pytest.raises(ValueError, match="labels are numbers, 0 and up"):
+        ltr.queries_from(np.ones((2, 2)), labels, group=[2])

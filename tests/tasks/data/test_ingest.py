@@ -503,12 +503,19 @@ def test_a_document_without_a_score_is_named_by_its_ids(workplace):
         require_scores(weights, queries, [Path("a.csv")])
 
 
-@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__", "index"])
 def test_row_numbers_of_pandas_are_no_feature(workplace, name):
     pl.DataFrame({name: [0, 1], "query": ["a", "a"], "label": [0, 1], "x": [0.5, 1.5]}).write_csv("x.csv")
-    with pytest.raises(DataError, match=r"x\.csv: a column is named .*, as pandas names its row numbers, which are no feature"):
+    with pytest.raises(
+        DataError, match=r"x\.csv: a column is named .*, as data frames name their row numbers, which are no feature"
+    ):
         ingest.fn([Path("x.csv")], Data(files=["x.csv"]))
     assert open_queries(ingest.fn([Path("x.csv")], Data(files=["x.csv"], ignore=[name])).data).names == ("x",)
+
+
+def test_an_index_that_does_not_count_is_a_feature(workplace):
+    pl.DataFrame({"index": [0, 3], "query": ["a", "a"], "label": [0, 1]}).write_csv("x.csv")
+    assert open_queries(ingest.fn([Path("x.csv")], Data(files=["x.csv"])).data).names == ("index",)
 
 
 def test_lines_that_lost_their_ids_are_told(workplace):

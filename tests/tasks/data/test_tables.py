@@ -76,6 +76,7 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16"), "a.csv: this is UTF-16; text is UTF-8"),
         ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16-be"), "a.csv: this is UTF-16; text is UTF-8"),
         ("a.csv", "query,label,a\n1,2,3\n".encode("utf-16-le"), "a.csv: this is UTF-16; text is UTF-8"),
+        ("a.xlsx", b"PK\x03\x04...", "a.xlsx: this is a spreadsheet; save it as CSV or Parquet"),
         ("a.csv", bytes(range(256)), "a.csv: this is no text: it begins with a zero byte"),
         ("a.tsv", b"query\tlabel\ta\n1\t2\t\n1\n", "a.tsv, line 3: 1 field; the header names 3"),
         ("a.csv", b"query,label,a\n\xff\xfe,2,3\n", "a.csv, line 2: "),

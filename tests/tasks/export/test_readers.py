@@ -104,6 +104,7 @@ def test_categories_that_are_nobodys_are_refused(workplace):
             "[[0, 1, 2], [5]]",
             "lists the categories of 2 columns, and the features that have some are site: which are whose is not known",
         ),
+        ("[[0, 1, 2]]", "[[0, 1]]", r"lists \[0, 1\], and whether these are the categories of site is not known"),
         ("[[0, 1, 2]]", "[[0, 1, [2]]]", r"\[2\] is no category: a text, a number, true or false"),
         ("[[0, 1, 2]]", "[[0, 1", "pandas_categorical is no list of lists of categories"),
     ):
@@ -116,6 +117,27 @@ def test_categories_that_are_nobodys_are_refused(workplace):
     Path("d.csv").write_text("query,a,site\n1,2,x\n")
     with pytest.raises(DataError, match=r"not known; data\.categories: \{site: \[\.\.\.\]\} lists them in its order"):
         predict(find_model("n.txt"), Path("d.csv"), Path("s.csv"), Data(files=["d.csv"], categorical=["site"]))
+
+
+def test_a_constant_column_of_categories_has_its_list_too(workplace):
+    one, site = pandas.Categorical(["x"] * 60), pandas.Categorical(np.arange(60) % 3 + 5)
+    frame = pandas.DataFrame({"one": one, "a": np.arange(60.0), "site": site})
+    given = {"objective": "lambdarank", "min_data_in_leaf": 2, "verbose": -1, "num_threads": 1}
+    lightgbm.train(given, lightgbm.Dataset(frame, np.arange(60) % 4, group=[10] * 6), 3).save_model("m.txt")
+    assert find_columns("m.txt").categories == {"one": ("x",), "site": ("5", "6", "7")}
+
+
+def test_numbers_that_may_be_of_an_ordered_column_are_refused(workplace):
+    """LightGBM takes an ordered column of categories for numbers, and lists its categories all the same; a column of whole numbers that was named
+    to it has none."""
+    rng = np.random.default_rng(1)
+    size = pandas.Categorical(rng.choice([0, 1, 2], 300), categories=[2, 0, 1], ordered=True)
+    frame = pandas.DataFrame({"size": size, "site": rng.integers(0, 3, 300), "a": rng.normal(size=300)})
+    ranker = lightgbm.LGBMRanker(n_estimators=3, verbose=-1, n_jobs=1)
+    ranker.fit(frame, rng.integers(0, 3, 300), group=[10] * 30, categorical_feature=["site"])
+    ranker.booster_.save_model("m.txt")
+    with pytest.raises(DataError, match=r"lists \[2, 0, 1\], and whether these are the categories of site is not known"):
+        find_columns("m.txt")
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.15])
