@@ -107,7 +107,7 @@ def _rankers(outcome: RunOutcome) -> Table:
             words = [column.words.get(ranker) for column in columns]
             styled = (f"[{WORDS.get(word, '')}]{word}[/]" if word in WORDS else word or "–" for word in words)
             table.add_row(named[ranker], *(shown(row.cells[measure], measure) for measure in measures), *styled)
-    table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %."
+    table.caption = "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %; each pair on its own."
     return table
 
 

@@ -16,14 +16,14 @@ likelihood with its prior; what is known of it is Fisher's information Σ nγ / 
 α and γ are known up to a factor, by which the largest γ of a rank that is often shown, without a click above it, is 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 
 from ltr.clicks.ascent import MARGIN
 from ltr.clicks.click_model import STEADY, ClickModel, Settings, drawn_to, draws, no_draws, sums, within
-from ltr.clicks.pages import Pages
+from ltr.clicks.pages import DEEPEST, Pages
 from ltr.data.propensities import propensities, ties
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
@@ -142,20 +142,74 @@ def fit(pages: Pages, name: str, settings: Settings, n_ranks: int) -> Looks:
     return Looks(name, alpha, looks, certain, prior, table)
 
 
-def looks_at_ranks(pair: Ints, rank: Ints, shown: Ints, clicked: Ints, n_ranks: int) -> Floats:
-    """γ of a PBM by rank, ``float64 [n_ranks]``.
+PARTS = 40
+"""Of a log, without each of which in turn looks are learned again: the spread of what comes out is the error (jackknife, Quenouille 1956;
+Tukey 1958)."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The distinct results of a log, in the order of pair and rank.
+
+    Attributes:
+        pair, rank: of each.
+        shown, clicked: how often each was.
+        of_result: of each result of the log, which it is; `click`: whether it was clicked.
+        n_ranks: of the log.
+    """
+
+    pair: Ints
+    rank: Ints
+    shown: Ints
+    clicked: Ints
+    of_result: Ints
+    click: Bools
+    n_ranks: int
+
+    @classmethod
+    def of(cls, pages: Pages) -> "Seen":
+        """Those of these pages."""
+        found, of_result = np.unique(pages.pair * (DEEPEST + 1) + pages.rank, return_inverse=True)
+        pair, rank = np.divmod(found, DEEPEST + 1)
+        shown, clicked = np.bincount(of_result), np.bincount(of_result[pages.click], minlength=len(found))
+        return cls(pair, rank, shown, clicked, of_result, pages.click, pages.n_ranks)
+
+    def without(self, rows: Bools) -> "Seen":
+        """How often each was without some results of the log, ``bool [results]``."""
+        n = len(self.pair)
+        shown = self.shown - np.bincount(self.of_result[rows], minlength=n)
+        clicked = self.clicked - np.bincount(self.of_result[rows & self.click], minlength=n)
+        return replace(self, shown=shown, clicked=clicked)
+
+    def looks(self) -> Floats:
+        """γ of a PBM by rank, ``float64 [ranks]``.
+
+        Raises:
+            ValueError: where clicks do not tell how often ranks are looked at (`ltr.data.propensities`).
+        """
+        there = self.shown > 0
+        pair = self.pair[there]
+        starts = np.searchsorted(pair, np.arange(pair[-1] + 2))
+        return _by_rank(_told(_Cells(starts, self.rank[there], self.shown[there], self.clicked[there]), self.n_ranks, rounds=100))
+
+
+def spread(without: Floats) -> Floats:
+    """The jackknife's standard error, of what comes out without each of some equal parts, ``float64 [parts, …]``."""
+    error: Floats = np.sqrt((len(without) - 1) * without.var(axis=0))
+    return error
+
+
+def looks_errors(pages: Pages, part: Ints) -> Floats:
+    """Standard errors of a PBM's γ by rank, ``float64 [ranks]``; infinite where a part of the log alone tells how often ranks are looked at.
 
     Args:
-        pair, rank: of distinct results, in the order of both.
-        shown, clicked: how often each was; those that were not shown do not count.
-
-    Raises:
-        ValueError: where clicks do not tell how often ranks are looked at (`ltr.data.propensities`).
+        part: ``int64 [pages]``, which of some `PARTS` parts each page is in, whole sessions.
     """
-    there = shown > 0
-    pair = pair[there]
-    cells = _Cells(np.searchsorted(pair, np.arange(pair[-1] + 2)), rank[there], shown[there], clicked[there])
-    return _by_rank(_told(cells, n_ranks, rounds=100))
+    seen, of_result = Seen.of(pages), np.repeat(part, np.diff(pages.offsets))
+    try:
+        return spread(np.array([seen.without(of_result == one).looks() for one in np.unique(part)]))
+    except ValueError:
+        return np.full(pages.n_ranks, np.inf)
 
 
 @dataclass(frozen=True)

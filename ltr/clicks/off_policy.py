@@ -21,13 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr.clicks.click_model import ClickModel, mean_error, sums
-from ltr.clicks.looks import Looks, looks_at_ranks
-from ltr.clicks.pages import DEEPEST, Pages
+from ltr.clicks.looks import Looks, Seen, spread
+from ltr.clicks.pages import Pages
 from ltr.kernels.kernel import Array, Bools, Floats, Ints
 
-PARTS = 40
-"""Of a log, without each of which in turn looks are learned again: the spread of what comes out is the error (jackknife, Quenouille 1956;
-Tukey 1958)."""
 ESTIMATORS = ("item-position", "position-based", "cascade", "doubly-robust")
 """Ways to estimate."""
 
@@ -185,9 +182,8 @@ def estimate(
         raise ValueError(f"{estimator}: it needs {wanted} click models{' and a half' if wanted == 2 else ''}, not {len(models)}")
     apart, foretold = None, None
     if estimator == "position-based" and part is not None:
-        kinds = _Kinds.of(pages, rank, rules)
-        table = _position_based(pages, rank, rules, kinds.looks(kinds.shown, kinds.clicked))
-        apart = kinds.without_each(pages, part)
+        table = _position_based(pages, rank, rules, Seen.of(pages).looks())
+        apart = _without_each(pages, rank, rules, part)
     elif estimator == "position-based":
         table = _position_based(pages, rank, rules, _known_looks(models[0]))
     else:
@@ -204,81 +200,37 @@ def _known_looks(model: ClickModel) -> Floats:
     return model.gamma[:, 0]
 
 
-@dataclass(frozen=True)
-class _Kinds:
-    """Distinct results of a log, in the order of pair and rank: all that position-based looks at.
+def _without_each(pages: Pages, rank: Ints, rules: Rules, part: Ints) -> tuple[Floats, Floats]:
+    """Value and gain, by position-based with looks of its own, of the log without each of its parts."""
+    seen, query = Seen.of(pages), pages.query[pages.pair[pages.offsets[:-1]]]
+    of_result = np.repeat(part, np.diff(pages.offsets))
+    counts = pages.click & (pages.rank <= rules.top)
+    found = []
+    for one in np.unique(part):
+        times = np.bincount(query[part != one], minlength=pages.n_queries)
+        try:
+            value = _value(seen.without(of_result == one), times, rank, pages.query, rules)
+        except ValueError as error:
+            raise NoSupportError(f"position-based: a fortieth of the log decides how often ranks are looked at ({error})") from None
+        found.append((value, value - int(counts[of_result != one].sum()) / times.sum()))
+    values, gains = np.array(found).T
+    return values, gains
 
-    Attributes:
-        pair, rank: of each.
-        shown, clicked: how often each was.
-        new: ``int64 [pairs]``, the new ranker's places.
-        query: ``int64 [pairs]``, whose the pair is.
-        times: ``int64 [queries]``, pages.
-        n_ranks: of the log.
-        kind: of each result, which it is.
-        rules: how an estimate is made.
-    """
 
-    pair: Ints
-    rank: Ints
-    shown: Ints
-    clicked: Ints
-    new: Ints
-    query: Ints
-    times: Ints
-    n_ranks: int
-    kind: Ints
-    rules: Rules
-
-    @classmethod
-    def of(cls, pages: Pages, new: Ints, rules: Rules) -> "_Kinds":
-        found, kind = np.unique(pages.pair * (DEEPEST + 1) + pages.rank, return_inverse=True)
-        pair, rank = np.divmod(found, DEEPEST + 1)
-        of_page = pages.query[pages.pair[pages.offsets[:-1]]]
-        return cls(
-            pair, rank, np.bincount(kind), np.bincount(kind, pages.click).astype(np.int64), new, pages.query,
-            np.bincount(of_page, minlength=pages.n_queries), pages.n_ranks, kind, rules,
-        )  # fmt: skip
-
-    def looks(self, shown: Ints, clicked: Ints) -> Floats:
-        """How often ranks are looked at, ``float64 [ranks]``."""
-        return looks_at_ranks(self.pair, self.rank, shown, clicked, self.n_ranks)
-
-    def value(self, shown: Ints, clicked: Ints, times: Ints) -> float:
-        """Clicks a page under the new ranker, with looks learned from these numbers: what `_position_based` comes to, page by page."""
-        gamma, top = self.looks(shown, clicked), self.rules.top
-        n_pairs = len(self.query)
-        looked = np.bincount(self.pair, shown * gamma[self.rank - 1], n_pairs)
-        clicks = np.bincount(self.pair, clicked, n_pairs)
-        at = np.flatnonzero((self.new > 0) & (self.new <= min(top, len(gamma))) & (looked > 0))
-        place = self.new[at] - 1
-        stands = np.minimum(gamma[place] * times[self.query[at]] / np.maximum(looked[at], 1e-12), self.rules.clip)
-        drawn, weight = (np.bincount(place, stands * own, top) for own in (clicks[at], looked[at] / gamma[place]))
-        longest = np.zeros(len(times), np.int64)
-        np.maximum.at(longest, self.query, self.new)
-        wanted = np.array([times[longest > k].sum() for k in range(top)])
-        return float((wanted * drawn / np.maximum(weight, 1e-300)).sum() / times.sum())
-
-    def without_each(self, pages: Pages, part: Ints) -> tuple[Floats, Floats]:
-        """Value and gain of the log without each of its parts."""
-        query = pages.query[pages.pair[pages.offsets[:-1]]]
-        of_result = np.repeat(part, np.diff(pages.offsets))
-        counts = pages.click & (pages.rank <= self.rules.top)
-        logged, found = int(counts.sum()), []
-        for one in np.unique(part):
-            rows = of_result == one
-            times = self.times - np.bincount(query[part == one], minlength=len(self.times))
-            shown = self.shown - np.bincount(self.kind[rows], minlength=len(self.shown))
-            clicked = self.clicked - np.bincount(self.kind[rows & pages.click], minlength=len(self.shown))
-            try:
-                value = self.value(shown, clicked, times)
-            except ValueError as error:
-                raise NoSupportError(
-                    f"position-based: a fortieth of the log decides how often ranks are looked at ({error})"
-                ) from None
-            found.append((value, value - (logged - int(counts[rows].sum())) / times.sum()))
-        values, gains = np.array(found).T
-        return values, gains
+def _value(seen: Seen, times: Ints, rank: Ints, query: Ints, rules: Rules) -> float:
+    """Clicks a page under the new ranker, with looks learned from what was seen: what `_position_based` comes to, page by page. `times`: pages of
+    each query."""
+    gamma, top = seen.looks(), rules.top
+    looked = np.bincount(seen.pair, seen.shown * gamma[seen.rank - 1], len(query))
+    clicks = np.bincount(seen.pair, seen.clicked, len(query))
+    at = np.flatnonzero((rank > 0) & (rank <= min(top, len(gamma))) & (looked > 0))
+    place = rank[at] - 1
+    stands = np.minimum(gamma[place] * times[query[at]] / np.maximum(looked[at], 1e-12), rules.clip)
+    drawn, weight = (np.bincount(place, stands * own, top) for own in (clicks[at], looked[at] / gamma[place]))
+    longest = np.zeros(len(times), np.int64)
+    np.maximum.at(longest, query, rank)
+    wanted = np.array([times[longest > k].sum() for k in range(top)])
+    return float((wanted * drawn / np.maximum(weight, 1e-300)).sum() / times.sum())
 
 
 @dataclass(frozen=True)
@@ -408,11 +360,6 @@ def _parts(table: _Table, rules: Rules, foretold: Floats | None) -> Floats:
     return parts
 
 
-def _spread(without: Floats) -> float:
-    """The jackknife's standard error, of what comes out without each of some equal parts."""
-    return float(np.sqrt((len(without) - 1) * without.var()))
-
-
 def _summed_up(
     estimator: str,
     parts: Floats,
@@ -445,7 +392,7 @@ def _summed_up(
         )
     gain_error = mean_error(gains, session)[0]
     if apart is not None:
-        (error, gain_error), independent = map(_spread, apart), min(independent, len(apart[0]))
+        (error, gain_error), independent = (float(spread(own)) for own in apart), min(independent, len(apart[0]))
     width = float(stdtrit(max(min(effective, independent) - 1, 1), 0.5 + rules.level / 2))
     return Estimate(
         estimator,

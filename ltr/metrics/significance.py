@@ -223,7 +223,8 @@ def _skewness(paired: Floats, deviation: float) -> float:
 
 
 def _lower_bound(paired: Floats, level: float) -> float:
-    """One-sided bound of the mean: Student's, by Hall's transformation for skewed values (Hall 1992)."""
+    """One-sided bound of the mean: Student's, or that by Hall's transformation for skewed values (Hall 1992) where it is lower. The skewness of a sample
+    whose tails are heavy is mostly chance, and by Hall's alone p-values of .002 came three times as often."""
     if not _enough_differ(paired):
         return -_largest_share(paired, level)
     n, mean, deviation = len(paired), float(paired.mean()), _deviation(paired)
@@ -231,7 +232,7 @@ def _lower_bound(paired: Floats, level: float) -> float:
         return _bound_of_equals(mean, n, level)
     t, g = student_quantile(level, n - 1) / np.sqrt(n), _skewness(paired, deviation)
     corrected = 3 / g * (np.cbrt(1 + g * (t - g / (6 * n))) - 1) if abs(g) > _NO_SKEW else t
-    return float(mean - deviation * corrected)
+    return float(mean - deviation * max(corrected, t))
 
 
 def _p_of_loss(paired: Floats, margin: float) -> float:
@@ -245,7 +246,8 @@ def _p_of_loss(paired: Floats, margin: float) -> float:
     if deviation == 0:
         return _p_below_of_equals(float(paired.mean()), n, -margin)
     s, g = (float(paired.mean()) + margin) / deviation, _skewness(paired, deviation)
-    return _beyond(float(np.sqrt(n) * (s + g * s**2 / 3 + g**2 * s**3 / 27 + g / (6 * n))), n - 1)
+    corrected = s + g * s**2 / 3 + g**2 * s**3 / 27 + g / (6 * n)
+    return _beyond(float(np.sqrt(n) * min(corrected, s)), n - 1)
 
 
 @dataclass(frozen=True)

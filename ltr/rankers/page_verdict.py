@@ -95,7 +95,7 @@ class PageVerdict:
         return Verdict(
             kept,
             f"unbiased: auto keeps {kept}, by clicks and not by judgments ({n_pages:,} validation pages of {n_queries:,} queries); log-likelihood of "
-            f"held-out clicks a page, and clicks a page by an off-policy estimate, beside {NAIVE}: {'; '.join(told)}"
+            f"held-out clicks a page, and clicks a page by an off-policy estimate that takes looks at ranks as known, beside {NAIVE}: {'; '.join(told)}"
             + (f"; Holm over {len(ways)}" if len(ways) > 1 else ""),
         )
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from ltr.clicks.click_model import ClickModel, Settings
 from ltr.clicks.held_out import Foretold, foretell
-from ltr.clicks.looks import tied_ranks
+from ltr.clicks.looks import PARTS, looks_errors, tied_ranks
 from ltr.clicks.models import MODELS, NEED_TIES, fit
 from ltr.clicks.pages import Pages
 from tasks.config.click_labels import BEST, OF_MODELS, ClickLog
@@ -20,6 +20,8 @@ JsonObject = dict[str, object]
 """What JSON calls an object."""
 RANKS_TOLD = 10
 """Ranks whose looks are named."""
+UNSURE = 0.1
+"""A standard error of looks from which on they are called so."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Fitted:
 
     Attributes:
         name: the model's.
-        looks: at ranks 1, 2, …
+        looks: at ranks 1, 2, …; `errors`: their standard errors, of pbm, none of other models.
         prior: how many looks at their query's mean pairs were given beside their own.
         table: ``query``, ``document``, ``impressions``, ``clicks``, ``looks`` (impressions as far as they were examined), ``attraction`` and its
             standard ``deviation``.
@@ -72,16 +74,19 @@ class Fitted:
 
     name: str
     looks: tuple[float, ...]
+    errors: tuple[float, ...]
     prior: float
     table: pl.DataFrame
 
     def sentence(self) -> str:
         """How often ranks are looked at, and how strongly pairs are drawn to their query's mean."""
-        told = " ".join("–" if np.isnan(look) else f"{look:.2f}" for look in self.looks[:RANKS_TOLD])
+        errors = [f" ±{error:.2f}" for error in self.errors] or [""] * len(self.looks)
+        each = [("–" if np.isnan(look) else f"{look:.2f}") + error for look, error in zip(self.looks, errors, strict=True)]
+        told = (", " if self.errors else " ").join(each[:RANKS_TOLD])
         more = " …" if len(self.looks) > RANKS_TOLD else ""
-        return (
-            f"{self.name}, looks at ranks 1, 2, …: {told}{more}; documents drawn to their query's mean as by {self.prior:.1f} looks"
-        )
+        unsure = max(self.errors[:RANKS_TOLD], default=0.0) > UNSURE
+        doubt = " (few documents have changed places, and these, with all that is made of them, are hardly known)" if unsure else ""
+        return f"{self.name}, looks at ranks 1, 2, …: {told}{more}{doubt}; documents drawn to their query's mean as by {self.prior:.1f} looks"
 
 
 def compare_models(read: LogPages, prior: float | None, share: float, seed: int) -> Compared:
@@ -128,7 +133,8 @@ def fit_model(read: LogPages, name: str, prior: float | None) -> Fitted:
         attraction=model.attraction,
         deviation=model.deviation,
     )
-    return Fitted(name, tuple(model.examination(read.pages).tolist()), model.prior, table)
+    errors = looks_errors(read.pages, read.parts(PARTS, SEED)).tolist() if name == "pbm" else ()
+    return Fitted(name, tuple(model.examination(read.pages).tolist()), tuple(errors), model.prior, table)
 
 
 def position_notes(pages: Pages) -> list[str]:

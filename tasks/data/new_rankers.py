@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from ltr.clicks.click_model import ClickModel
+from ltr.clicks.looks import PARTS
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, PARTS, Estimate, Rules, estimate, new_ranks, tied
+from ltr.clicks.off_policy import ESTIMATORS, Estimate, Rules, estimate, new_ranks, tied
 from ltr.clicks.pages import Pages
 from ltr.kernels.kernel import Bools, Ints
 from tasks.data.click_models import HELD_OUT, compare_models

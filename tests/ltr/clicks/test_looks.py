@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ltr.clicks.click_model import Settings, drawn_to
-from ltr.clicks.looks import tied_ranks
+from ltr.clicks.looks import PARTS, Seen, looks_errors, tied_ranks
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
 from tests.click_logs import LOOKS, all_clicks, glances, in_another_order, layout, one_page, users
@@ -148,3 +148,28 @@ def test_tied_ranks():
     assert tied_ranks(users("pbm", pages).simulate(pages, 1)).all()
     fixed = Pages(np.array([0, 2, 4]), np.array([0, 1, 0, 1]), np.array([1, 2, 1, 2]), np.array([1, 0, 0, 1]), np.zeros(2, int))
     assert tied_ranks(fixed).sum() == 1
+
+
+def test_errors_of_looks_are_what_they_differ_by_from_log_to_log():
+    """Of a log in which some documents change places, and of one in which they hardly do."""
+    for share, near in ((1.0, 0.5), (0.1, 0.7)):
+        found, errors = [], []
+        for seed in range(12):
+            rng = np.random.default_rng([seed, 5])
+            order = np.tile(np.arange(4), (3000, 1))
+            drawn = rng.random(3000) < share
+            order[drawn] = rng.permuted(order[drawn], axis=1)
+            query, looks = rng.integers(0, 10, 3000), np.array([1, 0.6, 0.4, 0.3])
+            attraction = np.random.default_rng(1).beta(2, 3, (10, 4))
+            click = rng.random((3000, 4)) < attraction[query[:, None], order] * looks
+            pair = (query[:, None] * 4 + order).ravel()
+            pages = Pages(np.arange(0, 12001, 4), pair, np.tile(np.arange(1, 5), 3000), click.ravel(), np.repeat(np.arange(10), 4))
+            found.append(Seen.of(pages).looks())
+            errors.append(looks_errors(pages, rng.permutation(3000) % PARTS))
+        assert found[0] == pytest.approx(fit(pages, "pbm").gamma[:, 0], abs=0.2)
+        assert np.mean(errors, axis=0)[1:] == pytest.approx(np.std(found, axis=0, ddof=1)[1:], rel=near)
+
+
+def test_looks_that_one_part_of_a_log_alone_tells_have_no_error():
+    pages = Pages(np.array([0, 2, 4, 6]), np.array([0, 1, 1, 0, 0, 1]), np.tile([1, 2], 3), np.ones(6, bool), np.zeros(2, int))
+    assert np.isinf(looks_errors(pages, np.arange(3))).all()

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ltr.clicks.looks import PARTS
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, PARTS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered, tied
+from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered, tied
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, shuffled_pages, users, worth
 from tests.conftest import JIT
