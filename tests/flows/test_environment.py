@@ -40,6 +40,22 @@ def test_the_folder_that_the_environment_names_stays(tmp_path):
     assert done.stdout.strip() == "/given"
 
 
+@pytest.mark.parametrize("given", [{}, {"NO_PROXY": "corp.example"}, {"no_proxy": "corp.example", "NO_PROXY": "other.example"}])
+def test_servers_of_this_machine_are_asked_directly_where_there_is_a_proxy(tmp_path, given):
+    code = (
+        "import os, flows, urllib.request as r, httpx; client = httpx.Client(); direct = httpx.URL('http://127.0.0.1:9/');"
+        "print(os.environ.get('no_proxy'), r.proxy_bypass('127.0.0.1'), r.proxy_bypass('localhost'), bool(r.proxy_bypass('pypi.org')),"
+        " client._transport_for_url(direct) is client._transport)"
+    )
+    environment = {name: value for name, value in own_environment().items() if name.lower() != "no_proxy"} | given
+    for proxy in ({"http_proxy": "http://127.0.0.1:1"}, {"ALL_PROXY": "http://127.0.0.1:1"}):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment | proxy, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        own = "corp.example," if given else ""
+        assert done.stdout.strip() == f"{own}127.0.0.1,localhost True True False True"
+
+
 def test_mlflow_writes_no_address_to_standard_output(tmp_path):
     """Beside a server it would print one as each run ends, and what `--json` writes would not be JSON alone."""
     code = (
