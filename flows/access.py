@@ -42,6 +42,10 @@ def kept_password() -> tuple[str, str]:
     if given := os.environ.get(name):
         return given, name
     path = Path(os.environ["PREFECT_HOME"]) / "password"
+    if path.is_file() and path.stat().st_uid != os.geteuid():
+        raise PermissionError(
+            f"{path}: this is the password of another user, who serves in this folder; {name}=user:password sets one for you"
+        )
     beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.partial")
     with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as new:
         new.write(f"{new_password()}\n")

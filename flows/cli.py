@@ -1,6 +1,7 @@
 """``lambdaflow …``: one command from its arguments to its exit code, and its errors as its user needs them."""
 
 import atexit
+import fcntl
 import gc
 import os
 import sys
@@ -40,13 +41,18 @@ def entry() -> None:
 
 
 def _hold_standard_streams() -> None:
-    """Opens what of standard input, output and error was closed, to nothing: what is opened next would get its number otherwise, and a
+    """Opens what of standard input, output and error was closed, or cannot be written to, to nothing: what is opened next would get its number otherwise, and a
     process that is handed it on lose it to its own stream."""
     for number in range(3):
         try:
-            os.fstat(number)
+            mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
+            continue
+        if number and mode == os.O_RDONLY:  # a script that its shell has left open there
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, number)
+            os.close(nothing)
     sys.stderr = sys.stderr or os.fdopen(2, "w")  # print() writes to standard output what is for None
 
 

@@ -89,7 +89,7 @@ def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
     suffix = path.suffix.lower()
     if suffix == ".json":
         return _of_workbench
-    if suffix in SEPARATORS:
+    if suffix in SEPARATORS and not _is_qrels(path):
         return _of_quepid
     if suffix == ".parquet":
         raise DataError(f"{path}: judgments are TREC qrels, JSON of the workbench, CSV of Quepid, or hello-ltr's text")
@@ -101,6 +101,12 @@ def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
             if line.strip() and not line.lstrip().startswith("#"):
                 return _of_hello_ltr if _GRADED.match(line.strip()) else None
     return None
+
+
+def _is_qrels(path: Path) -> bool:
+    """Whether a text begins as TREC's qrels do, whatever its name is: MS MARCO's end with .tsv."""
+    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
+        return re.fullmatch(r"\S+[ \t]+\S+[ \t]+\S+[ \t]+-?\d+", file.readline().strip()) is not None
 
 
 def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:

@@ -71,6 +71,16 @@ def test_closed_standard_streams_take_nothing_from_a_server(tmp_path):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_standard_stream_that_cannot_be_written_to_is_as_a_closed_one(tmp_path):
+    """A shell that was told to close it may have left its script there."""
+    code = (
+        "import sys; from flows import cli; cli.main = lambda: print(1, file=sys.stderr, flush=True) or print(2) or 0; cli.entry()"
+    )
+    (tmp_path / "c.sh").write_text(f"exec {sys.executable} -c '{code}' 2<c.sh\n")
+    done = subprocess.run(["bash", "c.sh"], cwd=tmp_path, env=own_environment(), capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"2\n", b"")
+
+
 @pytest.mark.parametrize("becomes", ["moved", "deleted", "made anew"])
 def test_a_folder_that_is_moved_while_a_command_runs_is_told(tmp_path, monkeypatch, capsys, becomes):
     folder = tmp_path / "a"

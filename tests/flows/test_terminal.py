@@ -74,7 +74,10 @@ def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
     assert marks == ["", "b", "(b)"]
     assert row_of(text, "b  linear")[0] == ["b  linear", ".6500", ".6500"]
     assert re.search(r"ranker\s*┃\s*NDCG@3\s*┃\s*MAP", text)
-    assert "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %; each pair on its own." in " ".join(text.split())
+    assert (
+        "A letter: significantly better than that ranker, paired t at 95 %; in brackets at 90 %; each pair on its own."
+        in " ".join(text.split())
+    )
     assert "Best on validation NDCG@10: trees." in text
     assert "Report: .lambdaflow/reports/small-01234567/report.html" in text
     assert text.rstrip().endswith("lambdaflow ui   (run 01234567)")

@@ -37,6 +37,12 @@ def test_trec_judgments_are_read_as_before(workplace):
     assert read_judgments([workplace / "qrels"])[0].rows() == [("1", "a", 2.0), ("1", "b", -1.0)]
 
 
+def test_trec_judgments_that_are_called_a_table_are_read(workplace):
+    """As MS MARCO's."""
+    (workplace / "qrels.dev.tsv").write_text("1185869\t0\t0\t1\n1185868\t0\t16\t-1\n")
+    assert read_judgments([workplace / "qrels.dev.tsv"])[0].rows() == [("1185869", "0", 1.0), ("1185868", "16", -1.0)]
+
+
 def test_the_number_of_a_row_is_no_document(workplace):
     (workplace / "q.csv").write_text("id,score,query,docid,rating\n7555,9,rambo,1370,3\n1370,8,rambo,7555,0\n")
     assert read_judgments([workplace / "q.csv"])[0].rows() == [("rambo", "1370", 3.0), ("rambo", "7555", 0.0)]
