@@ -362,7 +362,10 @@ def id_texts(path: Path, column: pl.Series, before: int = 0) -> pl.Series:
         raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: an id is a text or a number") from None
     except pl.exceptions.ComputeError:  # bytes, of some of which polars does not say the row
         row = next(row for row, value in enumerate(column.to_list(), before + 1) if value and not _is_text(value))
-        raise DataError(f"{path}, row {row}: column {column.name!r} is no UTF-8 text") from None
+        uuids = (
+            " (16 bytes a value, as UUIDs are: write them as text)" if set(map(len, column.drop_nulls().to_list())) == {16} else ""
+        )
+        raise DataError(f"{path}, row {row}: column {column.name!r} is no UTF-8 text{uuids}") from None
 
 
 def id_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:

@@ -7,6 +7,7 @@ import time
 import tracemalloc
 from datetime import datetime
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import polars as pl
@@ -271,3 +272,10 @@ def test_moments_are_categories_in_the_digits_that_they_need_also_where_a_list_h
     for listed in (["2024-01-02 03:00:00.000000", "2024-01-01 00:00:00.000000"], ["2024-01-02 03:00:00", "2024-01-01"]):
         assert codes(frame, "day", listed).tolist() == [1, 0]
         assert codes(frame.cast(pl.String), "day", listed).tolist() == [1, 0]
+
+
+def test_ids_that_are_uuids_are_told(tmp_path):
+    with pytest.raises(
+        DataError, match=r"row 1: column 'q' is no UTF-8 text \(16 bytes a value, as UUIDs are: write them as text\)"
+    ):
+        id_texts(tmp_path, pl.Series("q", [uuid5(NAMESPACE_URL, str(k)).bytes for k in range(9)]))
