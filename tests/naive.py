@@ -22,9 +22,9 @@ def value(name, labels, cutoff=None, threshold=2, max_label=4):
     """A measure of one ranked list of labels without ties; None where undefined."""
     cutoff = cutoff or len(labels)
     relevant = [1 if label >= threshold else 0 for label in labels]
-    if name in ("ndcg", "jk_ndcg", "cndcg"):
+    if name in ("ndcg", "jk_ndcg", "linear_ndcg", "cndcg"):
         discount = jk_discount if name == "jk_ndcg" else log_discount
-        gains = [2 ** (4 * label if name == "cndcg" else label) - 1 for label in labels]
+        gains = [label if name == "linear_ndcg" else 2 ** (4 * label if name == "cndcg" else label) - 1 for label in labels]
         best = dcg(sorted(gains, reverse=True), cutoff, discount)
         return dcg(gains, cutoff, discount) / best if best else None
     if name == "err":

@@ -9,7 +9,7 @@ from numba import njit
 
 from ltr.kernels.kernel import Floats, Ints, Kernel, inner
 from ltr.kernels.ranking import sort_falling
-from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount
+from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount, plain
 from ltr.metrics.measure import Definition, Measure, register
 
 
@@ -154,6 +154,20 @@ register(
         paper="Dubey 2009 section 1.6.3",
         gain=graded,
         curve=jarvelin_kekalainen_discount,
+        value=dcg_share_value,
+        prepare=dcg_share_prepare,
+        row=gain_row,
+        short_rules=frozenset({"zero"}),
+    )
+)
+register(
+    Definition(
+        name="linear_ndcg",
+        title="NDCG of linear gains",
+        formula="NDCG with the label itself as gain, whatever `conventions.gain` says: trec_eval's, and often the better one to learn from",
+        paper="Järvelin & Kekäläinen 2002",
+        gain=plain,
+        curve=log_discount,
         value=dcg_share_value,
         prepare=dcg_share_prepare,
         row=gain_row,

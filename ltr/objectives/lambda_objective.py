@@ -421,7 +421,7 @@ class Objective:
         offsets, shares, gains, groups, curves, cutoffs = self._static
         for term in self.terms:
             if Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
-                raise ValueError(f"{term.measure} does not weigh gains; ndcg, jk_ndcg and cndcg do")
+                raise ValueError(f"{term.measure} does not weigh gains; ndcg, jk_ndcg, linear_ndcg and cndcg do")
         if len(self.terms) > 1:
             raise ValueError(f"gains are weighed in an objective of one term, and this one has {len(self.terms)}")
         weighed, of_query = gains * factors, np.repeat(np.arange(len(shares)), np.diff(offsets))

@@ -13,7 +13,7 @@ from tests import naive
 from tests.conftest import make_queries
 from tests.ltr.metrics.brute_force import cases, check_swaps, check_values, one
 
-NAMES = ("ndcg", "jk_ndcg", "cndcg")
+NAMES = ("ndcg", "jk_ndcg", "linear_ndcg", "cndcg")
 
 
 @pytest.mark.parametrize(("name", "cutoff"), cases(*NAMES))

@@ -700,3 +700,11 @@ def test_data_that_cannot_be_split_by_categories_are_refused():
     sparse = Queries(csr_array(queries.features), queries.labels, queries.offsets, names=queries.names)
     with pytest.raises(ValueError, match="categorical features are not yet read from sparse ones"):
         ltr.LambdaMART(categorical=["site"]).fit(sparse)
+
+
+def test_linear_gains_are_learned_from_whatever_the_convention_is():
+    queries = make_queries(40, seed=2)
+    by_name = ltr.LambdaMART(**SMALL, objective="linear_ndcg", normalise="query").fit(queries)
+    by_rule = ltr.LambdaMART(**SMALL, objective="ndcg", normalise="query", conventions=ltr.Conventions(gain="linear")).fit(queries)
+    assert by_name.digest == by_rule.digest
+    assert by_name.digest != ltr.LambdaMART(**SMALL, normalise="query").fit(queries).digest
