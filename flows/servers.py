@@ -168,7 +168,7 @@ def _ending_without(folder: Path, servers: Sequence[subprocess.Popen[bytes]] = (
 
 
 @contextmanager
-def _only_one(name: str, address: str | None) -> Iterator[None]:
+def _only_one(name: str) -> Iterator[None]:
     """Meanwhile no other process of this folder serves a configuration of that name: to Prefect both would be one deployment, which has the
     schedule of the later, and is paused when one of them ends.
 
@@ -177,7 +177,7 @@ def _only_one(name: str, address: str | None) -> Iterator[None]:
     """
     folder = state.STATE / "served"
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / f"{state.digest_of([name, address])[:16]}.lock", "a+", encoding="utf-8") as lock:
+    with open(folder / f"{state.digest_of(name)[:16]}.lock", "a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -192,24 +192,25 @@ def _only_one(name: str, address: str | None) -> Iterator[None]:
 
 
 def _require_own(name: str) -> None:
-    """Of a server that others use too: nobody elsewhere serves a configuration of that name.
+    """Of a server that others use too: nobody else serves a configuration of that name.
 
     Raises:
-        ConfigError: where a deployment of it is active whose version is an owner elsewhere.
+        ConfigError: where a deployment of it is active whose version is another owner, which is not known to have ended.
     """
     from prefect.client.orchestration import get_client
     from prefect.exceptions import ObjectNotFound
 
-    from flows.owners import is_elsewhere
+    from flows.owners import has_ended, owner
     from flows.pipeline import run
 
     with get_client(sync_client=True) as client, suppress(ObjectNotFound):
         found = client.read_deployment_by_name(f"{run.name}/{name}")
-        by = found.version or ""
-        if "@" in by and not found.paused and is_elsewhere(by):
+        by, mine = found.version or "", owner()
+        ours = by.rpartition("@")[2] == mine.rpartition("@")[2]  # of a copied folder, files of owners say nothing
+        if "@" in by and not found.paused and by != mine and not (ours and has_ended(by)):
             raise ConfigError(
-                f"{name} is served on this Prefect server already, from another folder ({by}): give this configuration another name, or pause "
-                "that deployment in Prefect where its process was killed"
+                f"{name} is served on this Prefect server already, by {by}: give this configuration another name, or pause that deployment in "
+                "Prefect where its process was killed elsewhere"
             )
 
 
@@ -223,11 +224,15 @@ def _zone() -> str:
 
     if given := os.environ.get("TZ"):
         name = given.removeprefix(":")
-        for folder in TZPATH:
-            name = name.removeprefix(f"{folder}/")
-        if name not in available_timezones():
+        is_file = Path(name).is_absolute() and Path(name).is_file()
+        for folder in TZPATH if is_file else ():
+            name = os.path.realpath(name).removeprefix(f"{os.path.realpath(folder)}/")
+            if not Path(name).is_absolute():
+                break
+        if name in available_timezones():
+            return name
+        if not is_file:
             raise ConfigError(f"--cron: TZ={given} is no time zone by its name; set one such as TZ=Europe/Berlin")
-        return name
     try:
         return tzlocal.get_localzone_name() or "UTC"
     except LookupError as error:
@@ -292,7 +297,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
     told, here, lost = "", Path.cwd(), ""
     served_by = owner()
     try:
-        with _only_one(config.name, given), _servers() as servers:
+        with _only_one(config.name), _servers() as servers:
             if not given:
                 password, where = kept_password()
                 with _port(prefect_port, "--prefect-port") as port:

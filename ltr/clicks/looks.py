@@ -188,6 +188,8 @@ class Seen:
             ValueError: where clicks do not tell how often ranks are looked at (`ltr.data.propensities`).
         """
         there = self.shown > 0
+        if not there.any():
+            raise ValueError("nothing was shown: there is nothing to estimate propensities from")
         pair = self.pair[there]
         starts = np.searchsorted(pair, np.arange(pair[-1] + 2))
         return _by_rank(_told(_Cells(starts, self.rank[there], self.shown[there], self.clicked[there]), self.n_ranks, rounds=100))
@@ -200,7 +202,7 @@ def spread(without: Floats) -> Floats:
 
 
 def looks_errors(pages: Pages, part: Ints) -> Floats:
-    """Standard errors of a PBM's γ by rank, ``float64 [ranks]``; infinite where a part of the log alone tells how often ranks are looked at.
+    """Standard errors of a PBM's γ by rank, ``float64 [ranks]``; infinite where one part of the log alone tells how often ranks are looked at.
 
     Args:
         part: ``int64 [pages]``, which of some `PARTS` parts each page is in, whole sessions.

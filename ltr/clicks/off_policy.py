@@ -211,7 +211,9 @@ def _without_each(pages: Pages, rank: Ints, rules: Rules, part: Ints) -> tuple[F
         try:
             value = _value(seen.without(of_result == one), times, rank, pages.query, rules)
         except ValueError as error:
-            raise NoSupportError(f"position-based: a fortieth of the log decides how often ranks are looked at ({error})") from None
+            raise NoSupportError(
+                f"position-based: without some of its sessions the log does not tell how often ranks are looked at ({error})"
+            ) from None
         found.append((value, value - int(counts[of_result != one].sum()) / times.sum()))
     values, gains = np.array(found).T
     return values, gains

@@ -176,8 +176,8 @@ class NonInferiority:
 
 
 def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, level: float = 0.95) -> NonInferiority:
-    """One-sided: the lower confidence bound of the mean difference lies above −margin. The bound is Student's, corrected for skewness;
-    where few queries differ it tells no more than how many may.
+    """One-sided: the lower confidence bound of the mean difference lies above −margin. The bound is Student's, or Student's corrected for
+    skewness where that is lower; where few queries differ it tells no more than how many may.
 
     Raises:
         ValueError: for a negative margin or a level outside (0, 1).

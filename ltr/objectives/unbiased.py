@@ -139,7 +139,9 @@ class Unbiased(Named):
             raise ValueError(f"unbiased: clicks are one term, and the objective has {len(terms)}; debias one at a time")
         (term,) = terms
         if self.kind == "ipw" and Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
-            raise ValueError(f"unbiased: ipw weighs gains, which {term.measure} does not have; ndcg, jk_ndcg, linear_ndcg and cndcg do")
+            raise ValueError(
+                f"unbiased: ipw weighs gains, which {term.measure} does not have; ndcg, jk_ndcg, linear_ndcg and cndcg do"
+            )
         if self.kind == "dla" and term != Term(term.measure, term.weight):
             raise ValueError(
                 "unbiased: dla learns by a loss of its own, which knows no cost, construction or pairs; leave them out"

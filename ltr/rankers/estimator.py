@@ -34,7 +34,7 @@ from ltr.metrics.measure import Measure
 from ltr.rankers.average import Average
 from ltr.rankers.base import Features, Ranker, Tick, columns_of
 from ltr.rankers.parameters import whole
-from ltr.rankers.tables import Reading, categories_of, weighed
+from ltr.rankers.tables import Reading, are_numbers, categories_of, weighed
 from ltr.rankers.training import Callback, checked_callbacks, mean_measure
 
 
@@ -62,7 +62,8 @@ class Estimator(Named):
         feature_importances_: ``float64 [features]``: of trees, the gain of all splits by each feature.
         n_features_in_: number of features.
         feature_names_in_: their names ``[features]``; only where `fit` was given a frame.
-        categories_: of each categorical column, in order.
+        categories_: of each categorical column, in order; a category is its place there, or itself, a whole number, in `themselves_`.
+        themselves_: columns whose categories are whole numbers from 0 to 65,535.
     """
 
     model: Ranker
@@ -134,13 +135,13 @@ class Estimator(Named):
         if not isinstance(self.model, Ranker):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
-        categories = _after(init_model, categories_of(X, self.query))
+        categories, themselves = _after(init_model, categories_of(X, self.query))
         sparse = self.model.sparse_features
-        queries = Reading(self.query, categories=categories, sparse=sparse).queries(X, y, qid, group)
+        queries = Reading(self.query, categories=categories, sparse=sparse, themselves=themselves).queries(X, y, qid, group)
         queries = queries if sample_weight is None else weighed(queries, sample_weight)
         if queries.weights is not None and not self.model.query_weights:
             raise ValueError(f"sample_weight: {type(self.model).__name__} does not obey weights of queries")
-        reading = Reading(self.query, queries.names, categories, sparse)
+        reading = Reading(self.query, queries.names, categories, sparse, themselves)
         held_out = [reading.queries(*one) for one in _sets(valid, eval_set, eval_group, eval_qid)]
         start = init_model._fitted if isinstance(init_model, Estimator) else init_model
         with self._threads():
@@ -148,7 +149,7 @@ class Estimator(Named):
                 queries, held_out, self._ticks(), checked_callbacks(callbacks), start
             )
         # All of it at once: a fit that is refused or interrupted leaves what there was, and its trees read their own categories.
-        self.model_, self.categories_ = fitted, categories
+        self.model_, self.categories_, self.themselves_ = fitted, categories, themselves
         self.best_iteration_ = self.model_.best_iteration
         self.evals_result_ = _watched(self.model_)
         self.n_features_in_ = queries.n_features
@@ -224,7 +225,8 @@ class Estimator(Named):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.query, self._fitted.names, self.categories_, self._fitted.sparse_features)
+        themselves = getattr(self, "themselves_", ())  # those of 0.1.0 know categories by their places
+        return Reading(self.query, self._fitted.names, self.categories_, self._fitted.sparse_features, themselves)
 
     def _stopped_by(self, metric: object) -> Ranker:
         """The ranker, with another measure to choose its best iteration by."""
@@ -284,18 +286,26 @@ _ASKED_FOR = ("group", "valid", "eval_set", "eval_group", "eval_qid", "eval_metr
 """Arguments of `fit` that scikit-learn routes where that is asked for."""
 
 
-def _after(start: Ranker | Estimator | None, found: dict[str, list[object]]) -> dict[str, list[object]]:
-    """The categories of columns, those of what training starts from first: its trees know them by their places."""
+def _after(start: Ranker | Estimator | None, found: dict[str, list[object]]) -> tuple[dict[str, list[object]], tuple[str, ...]]:
+    """The categories of columns, those of what training starts from first: its trees know them by their places; and the columns whose categories count
+    as themselves, to its trees too."""
     if isinstance(start, Estimator):
-        known = getattr(start, "categories_", {})
-        return {
+        known, numbers = getattr(start, "categories_", {}), getattr(start, "themselves_", ())
+        both = {
             name: [*known.get(name, ()), *(one for one in own if one not in known.get(name, ()))] for name, own in found.items()
         }
+        for name in numbers:
+            if name in both and not are_numbers(both[name]):
+                other = next(one for one in both[name] if not are_numbers([one]))
+                raise ValueError(
+                    f"init_model: it learned categories of {name!r} that are whole numbers up to 65,535, and {other!r} is none"
+                )
+        return both, tuple(name for name, own in both.items() if name in numbers or (name not in known and are_numbers(own)))
     if start is not None and found:
         raise ValueError(
             f"init_model: a {type(start).__name__} does not know the categories of {next(iter(found))!r}; give the ltr.Estimator that learned it"
         )
-    return found
+    return found, tuple(name for name, own in found.items() if are_numbers(own))
 
 
 def _split_by_categories(ranker: Ranker, names: tuple[str, ...]) -> Ranker:

@@ -2,15 +2,14 @@
 
 A frame has the query in a column, as XGBRanker's does; arrays have it beside them, as ``qid`` with one entry a row, or as ``group``, the
 sizes of queries whose rows are adjacent. LightGBM's ``weight`` has an entry for each row, XGBoost's for each query; the length tells which.
-Categorical columns count as the place of each category, as in both, where the categories are no whole numbers, and otherwise as these; both also
-remember the categories, and so does a `Reading`.
+Categorical columns count as the place of each category, as in both; both also remember the categories, and so does a `Reading`.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from decimal import Decimal
@@ -21,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from ltr.data.letor import key_of
 from ltr.data.masked import unmasked
-from ltr.data.queries import LARGEST_WHOLE, FarValueError, Queries, as_float32, warn_of_lost_digits
+from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
 from ltr.data.sparse import is_sparse, require_places, sparse_features
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.rankers.base import Features, Frame, columns_of
@@ -93,12 +92,14 @@ class Reading:
         names: of the features, where they are known; then they are looked for, whatever else there is.
         categories: of each categorical column, in order; another category is a missing value.
         sparse: whether features of scipy.sparse stay what they are.
+        themselves: columns whose categories are whole numbers and count as these; those of other columns count as their places.
     """
 
     query: str
     names: tuple[str, ...] = ()
     categories: Mapping[str, Sequence[object]] = field(default_factory=dict)
     sparse: bool = False
+    themselves: Collection[str] = ()
 
     def features(self, X: Features) -> tuple[Floats32, tuple[str, ...]]:
         """``float32 [documents, features]`` and the names a frame gives them: `names`, or where these are empty all columns but `query`.
@@ -133,7 +134,10 @@ class Reading:
             if numbers.ndim != 1:
                 raise ValueError(f"column {name!r}: {column.dtype}; features are numbers")
             return numbers
-        places = _values_of(self.categories[name])
+        places: dict[object, float] = {
+            category: float(cast(float, category) if name in self.themselves else place)
+            for place, category in enumerate(self.categories[name])
+        }
         values = column.to_list()
         text = {isinstance(value, str) for value in values if isinstance(value, str | int | float) and value == value}
         if places and text and text.isdisjoint(isinstance(category, str) for category in places):
@@ -197,12 +201,13 @@ def categories_of(X: Features, query: str) -> dict[str, list[object]]:
     return {name: categories for name, categories in found.items() if categories is not None}
 
 
-def _values_of(categories: Sequence[object]) -> dict[object, float]:
-    """What categories count as: where all are whole numbers, those themselves, which a ranker that is kept without its estimator reads alike; otherwise
-    their places."""
-    numbers = [float(one) if isinstance(one, int | float) else -1.0 for one in categories]
-    themselves = all(one.is_integer() and 0 <= one <= LARGEST_WHOLE for one in numbers)
-    return {category: numbers[place] if themselves else float(place) for place, category in enumerate(categories)}
+_LARGEST_CODE = 65_535
+"""Larger numbers make large files of other tools, which have a bit for each up to the largest."""
+
+
+def are_numbers(categories: Sequence[object]) -> bool:
+    """Whether categories are whole numbers that can count as themselves, so that a ranker that is kept without its estimator reads them alike."""
+    return all(isinstance(one, int | float) and one == one and 0 <= one <= _LARGEST_CODE and one % 1 == 0 for one in categories)
 
 
 def _own_categories(column: Any) -> list[object] | None:
@@ -214,7 +219,7 @@ def _own_categories(column: Any) -> list[object] | None:
     if kind in _OF_ITS_ROWS:
         named: set[Any] = {value for value in column.to_list() if isinstance(value, str | int | float) and value == value}
         return sorted(named)
-    return list(column.dtype.categories)
+    return [one.item() if isinstance(one, np.generic) and one.dtype.kind in "biuf" else one for one in column.dtype.categories]
 
 
 _OF_ITS_ROWS = ("categorical", "dictionary")
@@ -286,17 +291,27 @@ def _id(query: object) -> bytes:
     """As files of `lambdaflow run` are read: whole numbers that pandas made floats of are what they were."""
     if isinstance(query, bytes):
         return query
-    if isinstance(query, float | np.float32 | Decimal) and query == (whole := int(query)) and abs(whole) < 2**63:
-        query = whole
+    if isinstance(query, np.generic) and query.dtype.kind in "biuf" and query.dtype != np.float32:
+        query = query.item()
+    if isinstance(query, float | np.float32 | Decimal) and abs(exact := float(query)) < 2**63 and query == int(exact):
+        query = int(exact)
     if isinstance(query, date | time | np.datetime64):
         return _instant(str(query)).encode()
     if isinstance(query, float | np.float32):
-        small = 1e-5 <= abs(float(query)) < 1e-4  # which polars writes without an exponent
-        return (np.format_float_positional(query, trim="-") if small else re.sub(r"e-0+", "e-", str(query))).encode()
+        return _real(query).encode()
+    if isinstance(query, Decimal):
+        return f"{query:f}".encode()
     try:
         return (str(query).lower() if isinstance(query, bool) else str(query)).encode()
     except UnicodeEncodeError:
         raise ValueError(f"qid: {query!r} is no text") from None
+
+
+def _real(number: float | np.float32) -> str:
+    """In the digits that it needs, with an exponent where polars writes one."""
+    if (1e-6 if isinstance(number, np.float32) else 1e-5) <= abs(float(number)) < 1e16:
+        return np.format_float_positional(number, trim="0")
+    return re.sub(r"e-0+", "e-", str(number))
 
 
 def _instant(written: str) -> str:

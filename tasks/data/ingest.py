@@ -287,7 +287,9 @@ _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")
 
 def _counts(column: pl.Series) -> bool:
     """Whether it is 0, 1, 2, …, in text too: what `reset_index` and `with_row_index` make."""
-    return column.cast(pl.Int64, strict=False).eq_missing(pl.int_range(len(column), eager=True)).all()
+    if not (column.dtype.is_numeric() or column.dtype == pl.String) or len(column) < 2:
+        return False
+    return column.cast(pl.Float64, strict=False).eq_missing(pl.int_range(len(column), eager=True).cast(pl.Float64)).all()
 
 
 def _require_column(path: Path, columns: Sequence[str], column: str) -> None:

@@ -111,8 +111,9 @@ def to_go_by(best: str, near: Sequence[str] = ()) -> str:
     if best in POSITIONAL and all(name in POSITIONAL for name in near):
         return f"{best} foretells clicks best here: what stands above a result matters little, and item-position and position-based may be gone by"
     if others := [name for name in near if (name in POSITIONAL) != (best in POSITIONAL)]:
+        named = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
         return (
-            f"{best} foretells clicks best here, and {' and '.join(others)} cannot be told apart from it: what stands above a result is not shown "
+            f"{best} foretells clicks best here, and {named} cannot be told apart from it: what stands above a result is not shown "
             "to matter, so item-position and position-based may be gone by, and cascade and doubly-robust hold either way"
         )
     return f"{best} foretells clicks best here: clicks depend on what stands above, so go by cascade and doubly-robust"

@@ -56,6 +56,14 @@ def test_servers_of_this_machine_are_asked_directly_where_there_is_a_proxy(tmp_p
         assert done.stdout.strip() == f"{own}127.0.0.1,localhost True True False True"
 
 
+@pytest.mark.parametrize("given", ["*", "127.0.0.1,localhost"])
+def test_what_is_asked_directly_already_stays(tmp_path, given):
+    code = "import os, flows; print(os.environ['no_proxy'])"
+    environment = own_environment() | {"http_proxy": "http://127.0.0.1:1", "no_proxy": given}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == given
+
+
 def test_mlflow_writes_no_address_to_standard_output(tmp_path):
     """Beside a server it would print one as each run ends, and what `--json` writes would not be JSON alone."""
     code = (

@@ -243,14 +243,13 @@ def test_a_schedule_ended_in_the_middle_of_a_run_goes_on(tmp_path, ending):
 def test_a_name_is_served_once_in_a_folder(workplace):
     """To Prefect two would be one deployment, which has the later schedule and is paused when either ends."""
     with (
-        _only_one("nightly", None),
-        _only_one("hourly", None),
-        _only_one("nightly", "http://team/api"),
+        _only_one("nightly"),
+        _only_one("hourly"),
         pytest.raises(ConfigError, match=f"nightly is served here already, by process {os.getpid()}: end it first"),
-        _only_one("nightly", None),
+        _only_one("nightly"),
     ):
         pass
-    with _only_one("nightly", None):
+    with _only_one("nightly"):
         pass
 
 
@@ -262,10 +261,10 @@ def test_a_name_that_another_folder_serves_on_a_teams_server_is_refused(address,
     (workplace / "c.yaml").write_text(yaml.safe_dump({**SMALL, "name": "of-two-folders"}))
     command = ["serve", "c.yaml", "--cron", "15 3 * * *"]
     assert [main(command), main(command)] == [0, 0], "what was here before is this folder's own"
-    monkeypatch.setattr("flows.owners.is_elsewhere", lambda who: "@" in who)
+    monkeypatch.setattr("flows.owners.owner", lambda: "machine-1-ab@another")
     assert main(command) == 1
     assert re.search(
-        r"error: of-two-folders is served on this Prefect server already, from another folder \(.+@.+\): give",
+        r"error: of-two-folders is served on this Prefect server already, by .+@.+: give",
         capsys.readouterr().err,
     )
     with get_client(sync_client=True) as client:
@@ -285,6 +284,14 @@ def test_a_name_that_another_folder_serves_on_a_teams_server_is_refused(address,
 def test_the_zone_is_that_of_the_environment(monkeypatch, given, zone):
     monkeypatch.setenv("TZ", given)
     assert _zone() == zone
+
+
+def test_a_zone_by_its_file_is_that_file(monkeypatch, tmp_path):
+    (tmp_path / "localtime").symlink_to("/usr/share/zoneinfo/Asia/Tokyo")
+    monkeypatch.setattr("flows.servers.TZPATH", ("/usr/share/zoneinfo",))
+    monkeypatch.setenv("TZ", f":{tmp_path}/localtime")
+    if Path("/usr/share/zoneinfo/Asia/Tokyo").is_file():
+        assert _zone() == "Asia/Tokyo"
 
 
 @pytest.mark.parametrize("given", ["UTC-3", "<+03>-3", "EST5EDT,M3.2.0,M11.1.0", "europe/berlin", "Europe/Nowhere"])

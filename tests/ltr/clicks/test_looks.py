@@ -173,3 +173,4 @@ def test_errors_of_looks_are_what_they_differ_by_from_log_to_log():
 def test_looks_that_one_part_of_a_log_alone_tells_have_no_error():
     pages = Pages(np.array([0, 2, 4, 6]), np.array([0, 1, 1, 0, 0, 1]), np.tile([1, 2], 3), np.ones(6, bool), np.zeros(2, int))
     assert np.isinf(looks_errors(pages, np.arange(3))).all()
+    assert np.isinf(looks_errors(pages, np.zeros(3, int))).all()

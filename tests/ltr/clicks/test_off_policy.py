@@ -67,6 +67,13 @@ def test_one_session_has_no_interval():
         estimate(BY_HAND, np.array([1, 2, 0]), "item-position", Rules(top=2, sessions=1), session=np.zeros(4, np.int64))
 
 
+def test_sessions_of_one_part_have_no_interval():
+    with pytest.raises(
+        NoSupportError, match="position-based: without some of its sessions the log does not tell how often ranks are"
+    ):
+        estimate(BY_HAND, np.array([1, 2, 0]), "position-based", Rules(top=2, sessions=1), part=np.full(4, 7))
+
+
 def test_a_place_that_was_never_shown_has_no_support():
     new = np.array([0, 2, 1])
     with pytest.raises(NoSupportError, match=r"item-position: the log shows 50\.0% .* an estimate needs 90%"):

@@ -1,5 +1,6 @@
 """Tables become the queries that they say, whatever form they have; the estimator's tests hold the rest."""
 
+from dataclasses import replace
 from datetime import datetime, time
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ from scipy.sparse import csr_array
 
 import ltr
 from ltr.data.sparse import is_sparse
-from ltr.rankers.tables import Reading, weighed
+from ltr.rankers.tables import Reading, are_numbers, weighed
 from tests.ltr.rankers.test_estimator import TREES, framed, rows
 
 
@@ -119,9 +120,36 @@ def test_whole_numbers_that_are_categories_are_themselves_also_without_the_estim
     ):
         unknown = estimator.predict(frame.assign(site=11))
     assert np.array_equal(unknown, estimator.predict(frame.assign(site=np.nan)))
-    for kinds, values in (((True, False), [1, 0]), ((0.5, 1.5), [0, 1]), ((-1, 5), [0, 1]), (("b", "a"), [0, 1])):
-        features, _ = Reading("qid", ("site",), {"site": kinds}).features(pd.DataFrame({"site": list(kinds)}))
-        assert features[:, 0].tolist() == values
+    nullable = frame.assign(site=pd.Series(sites, dtype="Int64").astype("category"))
+    assert ltr.Estimator(ltr.LambdaMART(n_trees=5, feature_share=1)).fit(nullable, y).model_.digest == estimator.model_.digest
+
+
+def test_what_training_goes_on_from_keeps_its_way_to_read_categories():
+    rng = np.random.default_rng(3)
+    y, sites = rng.integers(0, 3, 300), rng.choice([10, 20, 30], 300)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "site": pd.Categorical(sites), "qid": np.repeat(np.arange(30), 10)})
+    trees = ltr.LambdaMART(n_trees=5, feature_share=1)
+    first, more = ltr.Estimator(trees).fit(frame, y), ltr.Estimator(replace(trees, n_trees=8))
+    assert first.themselves_ == ("site",)
+    goes_on = more.fit(frame.assign(site=pd.Categorical(sites, categories=[10, 20, 30, 40])), y, init_model=first)
+    assert np.array_equal(goes_on.predict(frame, n_trees=5), first.predict(frame))
+    with pytest.raises(ValueError, match="it learned categories of 'site' that are whole numbers up to 65,535, and -1 is none"):
+        more.fit(frame.assign(site=pd.Categorical(sites, categories=[10, 20, 30, -1])), y, init_model=first)
+    del first.themselves_  # as in 0.1.0, whose trees know places
+    old = ltr.Estimator(trees).fit(frame.assign(site=pd.Categorical(sites.astype(str))), y)
+    old.categories_ = {"site": [10, 20, 30]}
+    del old.themselves_
+    places = frame.assign(site=pd.Categorical(np.searchsorted([10, 20, 30], sites).astype(int)))
+    assert np.array_equal(old.predict(frame), ltr.Estimator(trees).fit(places, y).predict(places))
+
+
+def test_which_categories_count_as_themselves():
+    assert are_numbers([7, 10, 0, 65_535])
+    assert are_numbers([True, False, 2.0])
+    for other in ([-1, 5], [0.5], ["1"], [65_536], [float("nan")], [float("inf")], [10**400]):
+        assert not are_numbers(other)
+    features, _ = Reading("qid", ("site",), {"site": ["b", "a"]}).features(pl.DataFrame({"site": ["b", "a"]}))
+    assert features[:, 0].tolist() == [0, 1]
 
 
 def test_categories_that_depend_on_the_rows_are_refused():
@@ -272,6 +300,8 @@ def test_ids_in_a_list_are_what_they_are():
         keys([["a"], ["b"]])
     with pytest.raises(ValueError, match="is no text"):
         keys(["a", "\ud800"])
+    assert len(keys([1.0, float("inf"), Decimal("Infinity"), 2**70, 1e30])) == 4
+    assert np.array_equal(keys([np.True_, np.float16(2.334)]), keys(np.array(["true", "2.333984375"], object)))
 
 
 @pytest.mark.parametrize(
@@ -279,6 +309,8 @@ def test_ids_in_a_list_are_what_they_are():
     [
         (pl.Series([Decimal("1.00"), Decimal("1.00"), Decimal("2.50"), Decimal("2.50")]), ["1", "2.50"]),
         (pl.Series([0.1, 0.1, 7, 7], dtype=pl.Float32), ["0.1", "7"]),
+        (pl.Series([1728041.4, 1728041.4, 2.21263e-6, 2.21263e-6], dtype=pl.Float32), ["1728041.4", "0.00000221263"]),
+        (pl.Series([1728041.4, 1728041.4, 2.21263e-6, 2.21263e-6]), ["1728041.4", "2.21263e-6"]),
         (pl.Series([1e-7, 1e-7, 1.5e300, 1.5e300]), ["1e-7", "1.5e+300"]),
         (pl.Series([1.5e-5, 1.5e-5, -2.5e-9, -2.5e-9]), ["0.000015", "-2.5e-9"]),
         (pl.Series([time(1, 0, 0, 500), time(1, 0, 0, 500), time(2), time(2)]), ["01:00:00.0005", "02:00:00"]),
