@@ -5,7 +5,7 @@ features, so its numbers are means over ten seeds; CatBoost's, which draws too, 
 OHSUMED and MQ2008 have LETOR's folds; LightGBM's example and generated data (`benchmarks.lifelike`) are cut by query. MQ2008 is there a second
 time with 30 % of its values missing. As they come all may take 500 rounds, CatBoost its own 1,000, tuned 1,000; all stop 100 after their best.
 
-python benchmarks/defaults.py [linear | tuned]
+python benchmarks/defaults.py [linear | mixed | tuned]
 """
 
 import os
@@ -122,6 +122,11 @@ def average_of_linear(train: Queries, valid: Queries, seed: int) -> Predict:
     return ltr.Average(LINEAR, copies=5, seed=5 * seed, conventions=RULES).fit(train, valid).predict
 
 
+def mixed(train: Queries, valid: Queries, seed: int) -> Predict:
+    both = (ltr.LambdaMART(conventions=RULES), LINEAR)
+    return ltr.Average(of=both, copies=3, seed=5 * seed, conventions=RULES).fit(train, valid).predict
+
+
 def lightgbm(train: Queries, valid: Queries, seed: int, rounds: int = 500, **settings: Any) -> Predict:
     from lightgbm import LGBMRanker, early_stopping
 
@@ -231,6 +236,8 @@ def main(asked: Sequence[str]) -> None:
         table("defaults", "Rankers as they come", RANKERS, "of LambdaMART over ten seeds too, of CatBoost over three")
     if asked in ([], ["linear"]):
         table("defaults.linear", "Learned from linear gains", OF_LINEAR, "of LambdaMART over ten seeds too")
+    if asked in ([], ["linear"], ["mixed"]):
+        table("defaults.mixed", "Three of each", {"average of three of each": (mixed, SEEDS[:1])}, "one seed")
     if asked in ([], ["tuned"]):
         chosen = "chosen on the validation queries, over 12 settings, CatBoost over 6"
         table("defaults.tuned", "The peers tuned", TUNED, chosen)
