@@ -164,6 +164,10 @@ def find_run(reference: str) -> Tracked:
     found = [run for run in runs if run.id.startswith(reference)]
     if len(found) > 1:
         raise DataError(f"{reference}: {len(found)} runs have an id that begins so")
+    if not found and (deleted := [run.id for run in tracked(deleted=True) if run.id.startswith(reference)]):
+        raise DataError(
+            f"{reference}: this run was deleted in MLflow; restore it there, or by mlflow runs restore --run-id {deleted[0]}"
+        )
     if not found:
         raise DataError(f"{reference}: no folder with a model, and no run whose id begins so{_meant(reference, runs)}")
     if parts := {name.removeprefix(_OF_STUDY): run_id for name, run_id in found[0].tags.items() if name.startswith(_OF_STUDY)}:

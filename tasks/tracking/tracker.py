@@ -26,7 +26,18 @@ from typing import Any, TextIO, TypeVar
 from urllib.parse import unquote, urlparse
 
 import mlflow
-from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModel, LoggedModelOutput, Metric, Param, RunStatus, RunTag
+from mlflow.entities import (
+    Dataset,
+    DatasetInput,
+    InputTag,
+    LoggedModel,
+    LoggedModelOutput,
+    Metric,
+    Param,
+    RunStatus,
+    RunTag,
+    ViewType,
+)
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from requests import RequestException
@@ -543,11 +554,13 @@ class Tracked:
         """The cells of this run."""
         return [run for run in tracked() if run.tags.get(PARENT) == self.id]
 
+    @patient
     def data_digests(self) -> dict[str, str]:
         """The digests of its data sets by name (`tasks.tracking.description.logged_digests`)."""
         inputs = self.client.get_run(self.id).inputs
         return {one.dataset.name: one.dataset.digest for one in inputs.dataset_inputs} if inputs else {}
 
+    @patient
     def download(self, path: str) -> Path:
         """An artifact as a local file.
 
@@ -563,6 +576,7 @@ class Tracked:
             raise ValueError(f"run {self.id[:8]} has no {path} in MLflow any more; {again}")
         return Path(self.client.download_artifacts(self.id, path))
 
+    @patient
     def download_model(self, folder: Path) -> Path:
         """The folder of the logged model's own files."""
         outputs = self.client.get_run(self.id).outputs
@@ -599,14 +613,15 @@ def _is_there() -> bool:
 
 
 @patient
-def tracked() -> list[Tracked]:
-    """Every run of the project, newest first; looking for them makes nothing."""
+def tracked(deleted: bool = False) -> list[Tracked]:
+    """Every run of the project, newest first, or every one that was deleted; looking for them makes nothing."""
     if not _is_there():
         return []
     client, experiment = opened()
     runs, token = [], None
     while True:
-        page = client.search_runs([experiment], max_results=1000, page_token=token)
+        kind = ViewType.DELETED_ONLY if deleted else ViewType.ACTIVE_ONLY
+        page = client.search_runs([experiment], run_view_type=kind, max_results=1000, page_token=token)
         runs += [Tracked(run.info.run_id, run.info.run_name or "", run.data.tags, run.data.params, client) for run in page]
         token = page.token
         if not token:

@@ -1,13 +1,16 @@
 """Runs and their values are found by the beginning of a run's id; what is not there is said."""
 
 import json
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 from tasks.records import DataError
 from tasks.tracking.runs import _values, chosen_cells, find_run, find_values
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, Tracker
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, Tracker, tracking_uri
 
 
 def test_several_and_unfinished(workplace):
@@ -35,6 +38,18 @@ def test_what_a_run_chose_are_its_cells_also_where_two_rankers_are_one(workplace
     noted = json.dumps({"trees": ["k0", "k2"], "same": ["k0", "k2"], "gone": ["k1", "k9"]})
     run = SimpleNamespace(children=lambda: cells, noted=lambda tag: noted)
     assert chosen_cells(run) == {"trees": [cells[0], cells[2]], "same": [cells[0], cells[2]]}
+
+
+def test_a_run_that_was_deleted_is_told_with_the_way_back(workplace):
+    tracker = Tracker("x", "key")
+    tracker.client.delete_run(tracker.run_id)
+    with pytest.raises(
+        DataError, match=rf"was deleted in MLflow; restore it there, or by mlflow runs restore --run-id {tracker.run_id}$"
+    ):
+        find_run(tracker.run_id[:8])
+    command = [sys.executable, "-m", "mlflow", "runs", "restore", "--run-id", tracker.run_id]
+    subprocess.run(command, env=os.environ | {"MLFLOW_TRACKING_URI": tracking_uri()}, check=True, capture_output=True)
+    assert find_run(tracker.run_id[:8]).id == tracker.run_id
 
 
 def test_a_tag_that_was_edited_is_named(workplace):
