@@ -185,8 +185,12 @@ class Average(Ranker):
 
     @property
     def export_form(self) -> str | None:
-        """Linear where all members are."""
-        return "linear" if self.members and {member.export_form for member in self.members} == {"linear"} else None
+        """Linear where all members are; trees where all are, and none has a base."""
+        forms = {member.export_form for member in self.members}
+        based = any(getattr(member, "base_feature", None) is not None for member in self.members)
+        if forms and forms <= {"trees", "trees of categories"} and not based:
+            return max((form for form in forms if form), key=len)
+        return "linear" if forms == {"linear"} else None
 
 
 def _has_seed(member: Ranker) -> bool:

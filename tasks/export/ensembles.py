@@ -1,9 +1,10 @@
 """What writers of every format take, and the ensemble of a ranker that is made of trees."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import ltr
-from ltr.trees.ensemble import Trees
+from ltr.trees.ensemble import Trees, join
 from ltr.trees.tree_ranker import TreeRanker
 
 Writer = Callable[[ltr.Ranker, str, bool], str | bytes]
@@ -11,13 +12,20 @@ Writer = Callable[[ltr.Ranker, str, bool], str | bytes]
 
 
 def trees_of(ranker: ltr.Ranker) -> Trees:
-    """The trees of a fitted ranker whose `export_form` is one of trees."""
+    """The trees of a fitted ranker whose `export_form` is one of trees; of an average those of its members, with leaves that add up to it."""
+    if isinstance(ranker, ltr.Average):
+        assert ranker.deviations is not None
+        shares = (ranker.deviations * len(ranker.members)).tolist()
+        own = [trees_of(member) for member in ranker.members]
+        return join([replace(trees, value=trees.value / share) for trees, share in zip(own, shares, strict=True)])
     assert isinstance(ranker, TreeRanker)
     return ranker.ensemble
 
 
 def base_of(ranker: ltr.Ranker) -> str | None:
     """The feature that is added to the trees' scores, where there is one."""
+    if isinstance(ranker, ltr.Average):
+        return None
     assert isinstance(ranker, TreeRanker)
     return ranker.base_feature
 

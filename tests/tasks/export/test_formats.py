@@ -74,6 +74,23 @@ def test_trees_score_alike_in_the_formats_own_reader(workplace, to, missing):
     assert np.isnan(features).any() == (missing > 0)
 
 
+@pytest.mark.parametrize("to", TREE_FORMATS)
+def test_an_average_of_trees_is_one_ensemble(workplace, to):
+    queries = data()
+    of = [
+        ltr.LambdaMART(n_trees=6, n_leaves=4, min_docs_in_leaf=4),
+        ltr.LambdaMART(n_trees=3, objective="linear_ndcg", min_docs_in_leaf=4),
+    ]
+    average = ltr.Average(of, copies=2).fit(queries, queries)
+    assert average.export_form == "trees"
+    done = export_to(average, "m.json", to, queries)
+    assert done.trees == sum(member.trees.n_trees for member in average.members)
+    assert done.verified.largest_difference <= max(TOLERANCE[to], 1e-14)
+    assert done.verified.same_ranking
+    based = ltr.Average([replace(of[0], base="f2"), of[1]]).fit(queries, queries)
+    assert based.export_form is None
+
+
 @pytest.mark.parametrize("to", ["lightgbm", "xgboost"])
 def test_names_and_shapley_values_come_along(workplace, to):
     queries = replace(data(0.1), names=("alpha", "b", "ß", "d.4"))
