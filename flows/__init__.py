@@ -25,8 +25,8 @@ for _name, _value in {
     "DO_NOT_TRACK": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",  # it would make runs twice; `tasks.tracking.tracker.patient` looks whether there is one
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "NUMBA_THREADING_LAYER_PRIORITY": "omp tbb workqueue",
@@ -37,8 +37,8 @@ for _name, _value in {
 
 # Requests to servers of this machine's own, and their password, never go to a proxy.
 if any(os.environ.get(_name) for _name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")):
-    _direct = [name for name in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",") if name]
-    if "*" not in _direct:
+    _direct = [name.strip() for name in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",") if name.strip()]
+    if _direct != ["*"]:
         _direct += [name for name in ("127.0.0.1", "localhost") if name not in _direct]
         os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(_direct)
 

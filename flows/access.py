@@ -42,7 +42,7 @@ def kept_password() -> tuple[str, str]:
     if given := os.environ.get(name):
         return given, name
     path = Path(os.environ["PREFECT_HOME"]) / "password"
-    if path.is_file() and path.stat().st_uid != os.geteuid():
+    if path.is_file() and os.geteuid() not in (0, path.stat().st_uid):
         raise PermissionError(
             f"{path}: this is the password of another user, who serves in this folder; {name}=user:password sets one for you"
         )

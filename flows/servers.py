@@ -231,7 +231,7 @@ def _zone() -> str:
                 break
         if name in available_timezones():
             return name
-        if not is_file:
+        if not (is_file and Path("/etc/localtime").is_file() and os.path.samefile(given.removeprefix(":"), "/etc/localtime")):
             raise ConfigError(f"--cron: TZ={given} is no time zone by its name; set one such as TZ=Europe/Berlin")
     try:
         return tzlocal.get_localzone_name() or "UTC"

@@ -9,7 +9,7 @@ from numba import njit
 
 from ltr.kernels.kernel import Floats, Ints, Kernel, inner
 from ltr.kernels.ranking import sort_falling
-from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, log_discount, plain
+from ltr.metrics.gains import clicked, graded, jarvelin_kekalainen_discount, linear, log_discount
 from ltr.metrics.measure import Definition, Measure, register
 
 
@@ -166,7 +166,7 @@ register(
         title="NDCG of linear gains",
         formula="NDCG with the label itself as gain, whatever `conventions.gain` says: trec_eval's, and often the better one to learn from",
         paper="Järvelin & Kekäläinen 2002",
-        gain=plain,
+        gain=linear,
         curve=log_discount,
         value=dcg_share_value,
         prepare=dcg_share_prepare,

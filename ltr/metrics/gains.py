@@ -5,6 +5,7 @@ length of the longest query and the cutoff to one weight a rank, ``float64 [long
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,6 +35,15 @@ def graded(labels: Floats, conventions: Conventions) -> Floats:
 def label_worth(gains: Floats, conventions: Conventions) -> Floats:
     """The labels that are worth these gains: `graded` gives the gains back; ``gains float64 [documents]``, 0 or more."""
     return np.log2(1.0 + gains) if conventions.gain == "exp2" else gains
+
+
+def linear(labels: Floats, conventions: Conventions) -> Floats:
+    """The label itself, as `graded` with ``gain="linear"`` has it.
+
+    Raises:
+        ValueError: as `graded`.
+    """
+    return graded(labels, replace(conventions, gain="linear"))
 
 
 def plain(labels: Floats, conventions: Conventions) -> Floats:

@@ -300,7 +300,7 @@ def _after(start: Ranker | Estimator | None, found: dict[str, list[object]]) -> 
                 raise ValueError(
                     f"init_model: it learned categories of {name!r} that are whole numbers up to 65,535, and {other!r} is none"
                 )
-        return both, tuple(name for name, own in both.items() if name in numbers or (name not in known and are_numbers(own)))
+        return both, tuple(name for name, own in both.items() if name in numbers or (not known.get(name) and are_numbers(own)))
     if start is not None and found:
         raise ValueError(
             f"init_model: a {type(start).__name__} does not know the categories of {next(iter(found))!r}; give the ltr.Estimator that learned it"

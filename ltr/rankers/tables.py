@@ -207,7 +207,8 @@ _LARGEST_CODE = 65_535
 
 def are_numbers(categories: Sequence[object]) -> bool:
     """Whether categories are whole numbers that can count as themselves, so that a ranker that is kept without its estimator reads them alike."""
-    return all(isinstance(one, int | float) and one == one and 0 <= one <= _LARGEST_CODE and one % 1 == 0 for one in categories)
+    whole = (isinstance(one, int | float) and one == one and 0 <= one <= _LARGEST_CODE and one % 1 == 0 for one in categories)
+    return len(categories) > 0 and all(whole)
 
 
 def _own_categories(column: Any) -> list[object] | None:
@@ -293,7 +294,9 @@ def _id(query: object) -> bytes:
         return query
     if isinstance(query, np.generic) and query.dtype.kind in "biuf" and query.dtype != np.float32:
         query = query.item()
-    if isinstance(query, float | np.float32 | Decimal) and abs(exact := float(query)) < 2**63 and query == int(exact):
+    if isinstance(query, Decimal) and query.is_finite() and abs(query) < 10**38 and query == query.to_integral_value():
+        query = int(query)
+    if isinstance(query, float | np.float32) and abs(exact := float(query)) < 2**63 and query == int(exact):
         query = int(exact)
     if isinstance(query, date | time | np.datetime64):
         return _instant(str(query)).encode()
@@ -309,7 +312,7 @@ def _id(query: object) -> bytes:
 
 def _real(number: float | np.float32) -> str:
     """In the digits that it needs, with an exponent where polars writes one."""
-    if (1e-6 if isinstance(number, np.float32) else 1e-5) <= abs(float(number)) < 1e16:
+    if (float(np.float32(1e-6)) if isinstance(number, np.float32) else 1e-5) <= abs(float(number)) < 1e16:
         return np.format_float_positional(number, trim="0")
     return re.sub(r"e-0+", "e-", str(number))
 

@@ -44,7 +44,7 @@ def test_the_password_is_kept_for_its_owner_alone(home, monkeypatch):
     assert list(home.iterdir()) == [home / "password"]
     (home / "password").write_text("")
     assert kept_password()[0] not in ("", password)
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345 + os.getuid())
     with pytest.raises(
         PermissionError, match=r"password: this is the password of another user, .*_AUTH_STRING=user:password sets one for you"
     ):

@@ -40,7 +40,7 @@ def test_the_folder_that_the_environment_names_stays(tmp_path):
     assert done.stdout.strip() == "/given"
 
 
-@pytest.mark.parametrize("given", [{}, {"NO_PROXY": "corp.example"}, {"no_proxy": "corp.example", "NO_PROXY": "other.example"}])
+@pytest.mark.parametrize("given", [{}, {"NO_PROXY": "corp.example"}, {"no_proxy": " corp.example,", "NO_PROXY": "other.example"}])
 def test_servers_of_this_machine_are_asked_directly_where_there_is_a_proxy(tmp_path, given):
     code = (
         "import os, flows, urllib.request as r, httpx; client = httpx.Client(); direct = httpx.URL('http://127.0.0.1:9/');"

@@ -294,6 +294,13 @@ def test_a_zone_by_its_file_is_that_file(monkeypatch, tmp_path):
         assert _zone() == "Asia/Tokyo"
 
 
+def test_a_file_that_is_no_zone_by_its_name_is_refused(monkeypatch, tmp_path):
+    (tmp_path / "zone").write_bytes(b"TZif")
+    monkeypatch.setenv("TZ", f"{tmp_path}/zone")
+    with pytest.raises(ConfigError, match="zone is no time zone by its name"):
+        _zone()
+
+
 @pytest.mark.parametrize("given", ["UTC-3", "<+03>-3", "EST5EDT,M3.2.0,M11.1.0", "europe/berlin", "Europe/Nowhere"])
 def test_a_zone_that_is_known_to_the_c_library_alone_or_to_nobody_is_refused(monkeypatch, given):
     monkeypatch.setenv("TZ", given)

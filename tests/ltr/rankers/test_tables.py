@@ -133,6 +133,9 @@ def test_what_training_goes_on_from_keeps_its_way_to_read_categories():
     assert first.themselves_ == ("site",)
     goes_on = more.fit(frame.assign(site=pd.Categorical(sites, categories=[10, 20, 30, 40])), y, init_model=first)
     assert np.array_equal(goes_on.predict(frame, n_trees=5), first.predict(frame))
+    empty = ltr.Estimator(trees).fit(frame.assign(site=pd.Categorical([None] * 300, categories=[])), y)
+    text = more.fit(frame.assign(site=pd.Categorical(sites.astype(str))), y, init_model=empty)
+    assert (empty.themselves_, text.themselves_) == ((), ())
     with pytest.raises(ValueError, match="it learned categories of 'site' that are whole numbers up to 65,535, and -1 is none"):
         more.fit(frame.assign(site=pd.Categorical(sites, categories=[10, 20, 30, -1])), y, init_model=first)
     del first.themselves_  # as in 0.1.0, whose trees know places
@@ -146,7 +149,7 @@ def test_what_training_goes_on_from_keeps_its_way_to_read_categories():
 def test_which_categories_count_as_themselves():
     assert are_numbers([7, 10, 0, 65_535])
     assert are_numbers([True, False, 2.0])
-    for other in ([-1, 5], [0.5], ["1"], [65_536], [float("nan")], [float("inf")], [10**400]):
+    for other in ([], [-1, 5], [0.5], ["1"], [65_536], [float("nan")], [float("inf")], [10**400]):
         assert not are_numbers(other)
     features, _ = Reading("qid", ("site",), {"site": ["b", "a"]}).features(pl.DataFrame({"site": ["b", "a"]}))
     assert features[:, 0].tolist() == [0, 1]
@@ -308,7 +311,12 @@ def test_ids_in_a_list_are_what_they_are():
     ("kind", "written"),
     [
         (pl.Series([Decimal("1.00"), Decimal("1.00"), Decimal("2.50"), Decimal("2.50")]), ["1", "2.50"]),
+        (
+            pl.Series([Decimal("9007199254740993.00")] * 2 + [Decimal("92233720368547758080.00")] * 2),
+            ["9007199254740993", "92233720368547758080"],
+        ),
         (pl.Series([0.1, 0.1, 7, 7], dtype=pl.Float32), ["0.1", "7"]),
+        (pl.Series([1e-6, 1e-6, 2.21263e-6, 2.21263e-6], dtype=pl.Float32), ["0.000001", "0.00000221263"]),
         (pl.Series([1728041.4, 1728041.4, 2.21263e-6, 2.21263e-6], dtype=pl.Float32), ["1728041.4", "0.00000221263"]),
         (pl.Series([1728041.4, 1728041.4, 2.21263e-6, 2.21263e-6]), ["1728041.4", "2.21263e-6"]),
         (pl.Series([1e-7, 1e-7, 1.5e300, 1.5e300]), ["1e-7", "1.5e+300"]),
