@@ -223,15 +223,13 @@ def _zone() -> str:
     import tzlocal
 
     if given := os.environ.get("TZ"):
-        name = given.removeprefix(":")
-        is_file = Path(name).is_absolute() and Path(name).is_file()
-        for folder in TZPATH if is_file else ():
-            name = os.path.realpath(name).removeprefix(f"{os.path.realpath(folder)}/")
-            if not Path(name).is_absolute():
-                break
-        if name in available_timezones():
+        file = Path(given.removeprefix(":"))
+        is_file = file.is_absolute() and file.is_file()
+        folders = [Path(folder).resolve() for folder in TZPATH] if is_file else []
+        below = [file.resolve().relative_to(folder) for folder in folders if file.resolve().is_relative_to(folder)]
+        if (name := str(below[0] if below else file)) in available_timezones():
             return name
-        if not (is_file and Path("/etc/localtime").is_file() and os.path.samefile(given.removeprefix(":"), "/etc/localtime")):
+        if not (is_file and Path("/etc/localtime").is_file() and file.samefile("/etc/localtime")):
             raise ConfigError(f"--cron: TZ={given} is no time zone by its name; set one such as TZ=Europe/Berlin")
     try:
         return tzlocal.get_localzone_name() or "UTC"

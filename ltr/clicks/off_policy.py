@@ -169,7 +169,6 @@ def estimate(
             hold how surely the looks are known too.
         session: ``int64 [pages]``, whose each page is: pages of one session resemble each other, and errors are those over sessions.
 
-
     Raises:
         NoSupportError: where too few of the new ranker's places were ever shown, or the log hardly tells how often ranks are looked at.
         ValueError: for an unknown estimator, and models or parts that it needs and that are not there.
@@ -182,8 +181,9 @@ def estimate(
         raise ValueError(f"{estimator}: it needs {wanted} click models{' and a half' if wanted == 2 else ''}, not {len(models)}")
     apart, foretold = None, None
     if estimator == "position-based" and part is not None:
-        table = _position_based(pages, rank, rules, Seen.of(pages).looks())
-        apart = _without_each(pages, rank, rules, part)
+        seen = Seen.of(pages)
+        table = _position_based(pages, rank, rules, seen.looks())
+        apart = _without_each(pages, seen, rank, rules, part)
     elif estimator == "position-based":
         table = _position_based(pages, rank, rules, _known_looks(models[0]))
     else:
@@ -200,9 +200,9 @@ def _known_looks(model: ClickModel) -> Floats:
     return model.gamma[:, 0]
 
 
-def _without_each(pages: Pages, rank: Ints, rules: Rules, part: Ints) -> tuple[Floats, Floats]:
+def _without_each(pages: Pages, seen: Seen, rank: Ints, rules: Rules, part: Ints) -> tuple[Floats, Floats]:
     """Value and gain, by position-based with looks of its own, of the log without each of its parts."""
-    seen, query = Seen.of(pages), pages.query[pages.pair[pages.offsets[:-1]]]
+    query = pages.query[pages.pair[pages.offsets[:-1]]]
     of_result = np.repeat(part, np.diff(pages.offsets))
     counts = pages.click & (pages.rank <= rules.top)
     found = []

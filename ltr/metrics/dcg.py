@@ -1,8 +1,10 @@
-"""Measures that are sums of discounted gains: NDCG with the logarithmic and the Järvelin–Kekäläinen discount and CNDCG over
+"""Measures that are sums of discounted gains: NDCG with the logarithmic and the Järvelin–Kekäläinen discount or linear gains, and CNDCG over
 clicks. They share their kernels and differ in gain and discount (`ltr.metrics.gains`).
 
 Ties are in expectation: a tied document counts the mean gain of its group (McSherry & Najork 2008).
 """
+
+from dataclasses import replace
 
 import numpy as np
 from numba import njit
@@ -132,7 +134,7 @@ def _divide_by_ideal(gains: Floats, offsets: Ints, curve: Floats) -> None:
         own /= ideal if ideal > 0.0 else 1.0
 
 
-register(
+_NDCG = register(
     Definition(
         name="ndcg",
         title="NDCG",
@@ -147,46 +149,34 @@ register(
     )
 )
 register(
-    Definition(
+    replace(
+        _NDCG,
         name="jk_ndcg",
         title="NDCG of Järvelin and Kekäläinen",
         formula="NDCG with ranks 1 and 2 undiscounted, then 1/log₂ r: LETOR's",
         paper="Dubey 2009 section 1.6.3",
-        gain=graded,
         curve=jarvelin_kekalainen_discount,
-        value=dcg_share_value,
-        prepare=dcg_share_prepare,
-        row=gain_row,
-        short_rules=frozenset({"zero"}),
     )
 )
 register(
-    Definition(
+    replace(
+        _NDCG,
         name="linear_ndcg",
         title="NDCG of linear gains",
-        formula="NDCG with the label itself as gain, whatever `conventions.gain` says: trec_eval's, and often the better one to learn from",
+        formula="NDCG with the label itself as gain, whatever `conventions.gain` says: trec_eval's",
         paper="Järvelin & Kekäläinen 2002",
         gain=linear,
-        curve=log_discount,
-        value=dcg_share_value,
-        prepare=dcg_share_prepare,
-        row=gain_row,
-        short_rules=frozenset({"zero"}),
     )
 )
 register(
-    Definition(
+    replace(
+        _NDCG,
         name="cndcg",
         title="Click NDCG",
         formula="NDCG with the gain 2^(4c) − 1, c the click label",
         paper="Svore 2011 eq. 9",
         gain=clicked,
-        curve=log_discount,
-        value=dcg_share_value,
-        prepare=dcg_share_prepare,
-        row=gain_row,
         labels="click",
         source="click",
-        short_rules=frozenset({"zero"}),
     )
 )

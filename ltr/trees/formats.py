@@ -425,9 +425,9 @@ def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) 
     described = dict(zip(names, infos, strict=False))
     for name, own in zip(sets, lists, strict=True):
         # A column of whole numbers that was named to LightGBM looks like one of pandas' categories, and an ordered one of these like numbers.
-        numbers = all(isinstance(value, int | float) for value in own) and own != sorted(own)
+        unsorted = all(isinstance(value, int | float) for value in own) and own != sorted(own)
         there = [] if described[name] == "none" else list(map(int, described[name].split(":")))
-        if (numbers and f"[0:{len(own) - 1}]" in infos) or max(there, default=-1) >= len(own):
+        if (unsorted and f"[0:{len(own) - 1}]" in infos) or max(there, default=-1) >= len(own):
             raise ValueError(
                 f"pandas_categorical lists {json.dumps(own)[:60]}, and whether these are the categories of {name} is not known"
             )

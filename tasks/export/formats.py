@@ -248,7 +248,7 @@ def told_categories(categories: Mapping[str, Sequence[str]], names: Sequence[str
         own = categories.get(name, ())
         if own and [str(place) for place in range(len(own))] != list(own):
             shown = ", ".join(f"{place} for {category}" for place, category in enumerate(own[:5]))
-            more = ", … (columns.json in the model's folder has all)" if len(own) > 5 else ""
+            more = ", … (in the order of the model's list)" if len(own) > 5 else ""
             told.append(f"the file takes {name!r} as numbers: {shown}{more}")
     return told
 

@@ -271,5 +271,5 @@ def test_a_model_of_categories_reads_their_names(workplace, capsys):
     assert answered(capsys, "export", "--model", name, "--to", "solr", "-o", "m.json")[0] == 1
     code, out, _ = answered(capsys, "export", "--model", name, "--to", "lightgbm", "-o", "m.txt", "--data", "train.csv")
     assert code == 0
-    told = "0 for 0.com, 1 for 1.com, 2 for 2.com, 3 for 3.com, 4 for 4.com, … (columns.json in the model's folder has all)"
+    told = "0 for 0.com, 1 for 1.com, 2 for 2.com, 3 for 3.com, 4 for 4.com, … (in the order of the model's list)"
     assert f"the file takes 'site' as numbers: {told}" in out
