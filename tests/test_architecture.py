@@ -27,8 +27,13 @@ CORE_LIBRARIES = {"numpy", "numba", "scipy"}
 ASKED_BY = {"ltr/rankers/estimator.py": {"sklearn"}}
 """Libraries that a module imports only inside functions, which those libraries call; without them the module works."""
 NOT_IN_CORE = {"logging", "os", "sys", "subprocess", "socket", "pickle", "shutil", "tempfile"}
-KNOWS_THE_ENVIRONMENT = {"ltr/kernels/threads.py": {"os"}, "ltr/kernels/cache.py": {"os", "shutil", "tempfile"}}
-"""How threads wait can be said in no other way; and compiled kernels are files in the user's cache folder."""
+KNOWS_THE_ENVIRONMENT = {
+    "ltr/kernels/threads.py": {"os"},
+    "ltr/kernels/cache.py": {"os", "shutil", "tempfile"},
+    "ltr/kernels/beside.py": {"os", "subprocess", "sys"},
+}
+"""How threads wait can be said in no other way; compiled kernels are files in the user's cache folder; and two of them are compiled at once by
+two processes only."""
 OPENS_FILES = {"ltr/rankers/base.py"}
 KNOW_MLFLOW = {"tasks/tracking/tracker.py", "tasks/tracking/registry.py", "tasks/tracking/served_model.py"}
 MOST_PARAMETERS = 7

@@ -52,11 +52,11 @@ def _start(
         from flows.pipeline import run
         from flows.runners import runner_of
         from flows.terminal import show, show_lines, show_study
+        from ltr.trees.grower import is_cold
         from tasks.report.outcome import PartlyFailedError
         from tasks.report.results_file import keep_results, read_results
         from tasks.tracking.description import commit
         from tasks.tracking.tracker import opened, patient
-        from tasks.training.warming import is_cold
 
     if is_cold():
         _compile()

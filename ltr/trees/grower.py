@@ -19,13 +19,17 @@ code calls by address: each is compiled once, on its own.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
+import numba
 import numpy as np
 from numba import njit, prange, types
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from ltr.kernels.beside import begin_beside, wait_beside
 from ltr.kernels.kernel import (
     F8_1D,
     F8_2D,
@@ -517,6 +521,23 @@ _NODES = record_type(Nodes, I8_1D, I8_1D, I1_1D, I8_1D, I8_1D, types.Array(I1, 2
 _GROWTH = record_type(Growth, _NODES, F8_1D, I8_1D, I8_1D, F8_2D)
 
 
+def is_cold() -> bool:
+    """Whether nothing of how trees grow is in numba's cache yet: nothing was trained on this machine with this version."""
+    if numba.config.DISABLE_JIT:
+        return False
+    dispatcher: Any = BEST_FIRST
+    return not any(Path(dispatcher._cache.cache_path).glob("*.nbi"))
+
+
+@cache
+def compile_beside() -> None:
+    """Begins, once a process, to compile `growing` and `questions` in a second one where `is_cold`: they are as much as all that the first
+    training compiles before it needs them."""
+    if is_cold():
+        begin_beside("from ltr.trees.grower import growing; from ltr.trees.partition import questions; growing(); questions()")
+
+
 def growing(dataset: NumbaType = DATASET, questions: Sequence[NumbaType] = QUESTIONS) -> Kernel:
     """`best_first`, compiled for data sets of this type, whose questions have these signatures; those of dense features unless given."""
+    wait_beside()
     return ready(BEST_FIRST, _GROWTH(dataset, *(types.FunctionType(question) for question in questions), I8, I8_3D, SEARCH))

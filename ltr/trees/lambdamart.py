@@ -37,7 +37,7 @@ from ltr.trees.attribution import importance
 from ltr.trees.binned import Binned
 from ltr.trees.by_name import check_by_name, groups_of, read_by, require_features, require_same_bins
 from ltr.trees.ensemble import Trees, join
-from ltr.trees.grower import TreeOptions, leaf_l2, leaves_again
+from ltr.trees.grower import TreeOptions, compile_beside, leaf_l2, leaves_again
 from ltr.trees.regression_em import TREES, LooksObjective, found
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
@@ -231,6 +231,8 @@ class LambdaMART(TreeRanker):
         several = valid if isinstance(valid, list | tuple) else () if valid is None else (valid,)
         for one in several or (None,):
             check_data(self, given, one)
+        if not is_sparse(given.features):
+            compile_beside()
         if self.terms == () and preferences is not None:
             raise ValueError("LambdaMART: preferences are an objective of their own, and so is a function; one of them")
         if self.unbiased is not None and preferences is not None:

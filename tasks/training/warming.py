@@ -14,16 +14,14 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import numba
 import numpy as np
 
 import ltr
 from ltr.data.queries import canonical
 from ltr.data.synthetic import World
 from ltr.objectives.lambda_objective import Objective
-from ltr.trees.grower import BEST_FIRST, TreeOptions, grow, growing
+from ltr.trees.grower import TreeOptions, grow, growing
 from ltr.trees.partition import BinnedDataset, questions
 
 PROCESSES = 2
@@ -107,14 +105,6 @@ WHOLES: Mapping[str, Callable[[], object]] = {
 """The second round."""
 RECIPES = {**PARTS, **WHOLES}
 """All that `warm` does."""
-
-
-def is_cold() -> bool:
-    """Whether nothing of how trees grow is in the cache yet: nothing was trained on this machine with this version."""
-    if numba.config.DISABLE_JIT:
-        return False
-    dispatcher: Any = BEST_FIRST
-    return not any(Path(dispatcher._cache.cache_path).glob("*.nbi"))
 
 
 def compile_for(name: str) -> str:

@@ -69,7 +69,7 @@ def test_each_recipe_runs_and_then_training_compiles_nothing(tmp_path):
 @pytest.mark.long  # from an empty cache
 def test_a_cold_machine_is_warmed_by_two_processes_and_the_demo_then_compiles_nothing(tmp_path):
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    cold = "from tasks.training.warming import is_cold\nprint(is_cold())"
+    cold = "from ltr.trees.grower import is_cold\nprint(is_cold())"
     assert compiled(cold, cwd=tmp_path, **environment) == "True"
     subprocess.run(
         [sys.executable, "-m", "flows.cli", "warm"],
@@ -77,6 +77,13 @@ def test_a_cold_machine_is_warmed_by_two_processes_and_the_demo_then_compiles_no
     )  # fmt: skip
     assert compiled(cold, cwd=tmp_path, **environment) == "False"
     assert compiled(DEMO, ROOT / "conf" / "demo.yaml", cwd=tmp_path, **environment) == "[]"
+
+
+@pytest.mark.long  # from an empty cache
+def test_the_first_training_of_all_leaves_the_growing_of_trees_to_a_second_process(tmp_path):
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    fit = TRAIN.replace("print(compiled)", "print('best_first' in compiled, 'split_leaf' in compiled, 'rank' in compiled)")
+    assert compiled(fit, cwd=tmp_path, **environment) == "False False True"
 
 
 def test_each_recipe_is_told_once(monkeypatch):
@@ -101,6 +108,6 @@ def test_each_recipe_is_told_once(monkeypatch):
 
 
 def test_without_compilation_nothing_is_cold():
-    code = "from tasks.training.warming import is_cold\nprint(is_cold())"
+    code = "from ltr.trees.grower import is_cold\nprint(is_cold())"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "False\n"
