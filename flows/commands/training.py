@@ -22,10 +22,9 @@ def run_configuration(given: argparse.Namespace) -> int:
 
         server = begin_own_server()
         import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-        from tasks.config.reading import read, read_study
+        from tasks.config.reading import read_any
 
-        several = None if given.data else read_study(given.config, given.set)
-        config = several or read(given.config, given.set, given.data)
+        config = read_any(given.config, given.set, given.data)
     return _start(given, config, server)
 
 

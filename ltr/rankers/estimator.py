@@ -75,7 +75,8 @@ class Estimator(Named):
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by name; with `deep` the ranker's own too, as ``model__…``."""
         own: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return own | {f"model__{name}": getattr(self.model, name) for name in self.model.parameters} if deep else own
+        inner = self.model.parameters if deep and isinstance(self.model, Ranker) else ()
+        return own | {f"model__{name}": getattr(self.model, name) for name in inner}
 
     def set_params(self, **parameters: Any) -> Self:
         """Sets parameters in place: a new `model` first, then its ``model__…``.

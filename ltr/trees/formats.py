@@ -74,7 +74,8 @@ _LIGHTGBM_ZERO = np.float32(1e-35)
 
 
 def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
-    """A LightGBM model, version 4, that ``lightgbm.Booster(model_file=…)`` opens; its raw scores are the ensemble's, to the bit.
+    """A LightGBM model, version 4, that ``lightgbm.Booster(model_file=…)`` opens; its raw scores are the ensemble's, to the bit,
+    where no feature is above 0 by 1e-35 or less: LightGBM takes that for 0, and a split at 0 then sends it to the other side.
 
     Raises:
         ValueError: for a feature name with a space, which LightGBM separates names by, and for a split between values that are all 0 to it.

@@ -14,7 +14,7 @@ from tasks.config.calibrate import Calibrate
 from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.clicked_pages import ClickedPages
 from tasks.config.section import Strict
-from tasks.records import Columns, number_of
+from tasks.records import RETRIEVED, Columns, number_of
 
 Count = Annotated[int, Field(ge=1)]
 """Of what there is at least one."""
@@ -178,9 +178,9 @@ class Data(Strict):
         if self.runs and self.generate:
             raise ValueError("runs goes with files of data, and these are generated")
         for name, paths in self.runs.items():
-            if not paths or name in (self.query, self.document, self.label):
+            if not paths or name in (self.query, self.document, self.label, RETRIEVED):
                 raise ValueError(
-                    f"runs.{name}: a run has at least one file, and a name that is not the query's, document's or label's"
+                    f"runs.{name}: a run has at least one file, and a name that is not the query's, document's or label's, nor {RETRIEVED}"
                 )
         columns = [column_of(form, name) for name in self.runs for form in self.run_forms]
         for name in columns:

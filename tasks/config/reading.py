@@ -113,7 +113,22 @@ def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | 
     Raises:
         ConfigError: for a file that is missing or not YAML, and for whatever `parse` refuses.
     """
+    return _run(_written(path), path, overrides, data_of)
+
+
+def read_any(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | None = None) -> RunConfig | StudyConfig:
+    """The study in a YAML file that names ``datasets``, the run in another. The file is read once, for it may be a pipe.
+
+    Raises:
+        ConfigError: as `read`; of a study, for a data set that is no mapping of ``data``, ``conventions`` and ``rankers``, and for an
+            unknown baseline.
+    """
     written = _written(path)
+    is_study = data_of is None and "datasets" in written
+    return _study(written, path, overrides) if is_study else _run(written, path, overrides, data_of)
+
+
+def _run(written: dict[str, Any], path: str | Path, overrides: Iterable[str], data_of: str | Path | None) -> RunConfig:
     if data_of is not None:
         other = _written(data_of)
         written |= {"name": f"{written.get('name', 'run')}-{other.get('name', Path(data_of).stem)}"}
@@ -122,15 +137,7 @@ def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | 
     return parse(written, str(path))
 
 
-def read_study(path: str | Path, overrides: Iterable[str] = ()) -> StudyConfig | None:
-    """The study in a YAML file; None where it names no ``datasets``.
-
-    Raises:
-        ConfigError: as `read`; for a data set that is no mapping of ``data``, ``conventions`` and ``rankers``; for an unknown baseline.
-    """
-    written = _written(path)
-    if "datasets" not in written:
-        return None
+def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) -> StudyConfig:
     override_all(written, overrides)
     datasets, baselines, name = written.pop("datasets"), written.pop("baselines", []), str(written.pop("name", "study"))
     repeat = _repeat(written.pop("repeat", {}), path)

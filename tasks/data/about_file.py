@@ -1,13 +1,16 @@
-"""What the doctor says of files that hold no rows to learn from, but what rows are made of: judgments, feature logs, logs of users."""
+"""What the doctor says of files that hold no rows to learn from, but what rows are made of: judgments, runs, feature logs, logs of users."""
 
 from itertools import islice
 from pathlib import Path
 
+import polars as pl
+
 from tasks.data.feature_logs import read_feature_logs
 from tasks.data.files import located
 from tasks.data.json_lines import SUFFIXES, object_at, objects
-from tasks.data.judgments import is_judgments, read_judgments
-from tasks.data.trec import PAIR
+from tasks.data.judgments import is_judgments, is_qrels, read_judgments
+from tasks.data.tables import is_table
+from tasks.data.trec import PAIR, RUN, is_run, read_trec
 from tasks.data.ubi import ubi_log
 from tasks.records import DataError, Finding, number_of
 
@@ -31,7 +34,9 @@ def about_file(path: Path, label: str = "label") -> list[Finding] | None:
 
 def _kind(path: Path, label: str) -> str | None:
     if path.suffix.lower() not in SUFFIXES:
-        return "judgments" if is_judgments(path, label) else None
+        if is_judgments(path, label) or (not is_table(path) and is_qrels(path)):
+            return "judgments"
+        return "run" if not is_table(path) and is_run(path) else None
     try:
         first = [one for _, one in islice(objects(path), _LOOKED_AT)]
     except DataError:
@@ -47,6 +52,14 @@ def _judgments(path: Path) -> list[str]:
     return [*notes, f"judgments by rating: {labels}", "judgments are named by data.qrels, beside data.runs or data.feature_logs"]
 
 
+def _run(path: Path) -> list[str]:
+    run = read_trec([path], RUN)
+    queries, documents = run["query"].n_unique(), run.height
+    tied = int(run.select(pl.struct("query", "score").is_duplicated().sum()).item())
+    told = f"{number_of(queries, 'query')}, {number_of(documents, 'document')}, {documents / queries:.1f} a query, {tied:,} of equal scores"
+    return [f"run of TREC: {told}", "runs are named by data.runs, beside judgments in data.qrels"]
+
+
 def _features(path: Path) -> list[str]:
     table = read_feature_logs([path])
     names = [name for name in table.columns if name not in PAIR]
@@ -60,4 +73,4 @@ def _ubi(path: Path) -> list[str]:
     return [*ubi_log(located(path))[1], "a log of users is named by data.clicks.log"]
 
 
-_SAYS = {"judgments": _judgments, "features": _features, "ubi": _ubi}
+_SAYS = {"judgments": _judgments, "run": _run, "features": _features, "ubi": _ubi}

@@ -35,7 +35,7 @@ def check_log(log: ClickLog, names: Sequence[str]) -> list[Finding]:
     path = located(log.log)
     digest = digest_of_file(path)
     about = {**log.model_dump(mode="json"), "log": digest}
-    recipe = {"check_log": 6, "log": about, "data": list(names)}
+    recipe = {"check_log": 7, "log": about, "data": list(names)}
     noted = remembered(recipe)
     if noted is None:
         with unchanged({path: digest}):
@@ -61,6 +61,7 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
         rank_fault = ("note" if missing else "warning", f"{why}: how clicks depend on the position cannot be told")
     if not frame.head(1).collect().height:
         return [Finding("error", log.log.name, "there is no row in it")]
+    columns = frame.collect_schema().names()
     frame, nameless = results_in(log, frame, page)
     shown, sessions = shown_results(log, frame, page), _sessions(log, frame, page)
     if not sessions.height:
@@ -70,6 +71,7 @@ def log_findings(log: ClickLog, sets: Sequence[Queries]) -> list[Finding]:
         *(("note", note) for note in (ubi_log(path)[1] if is_ubi(path) else [])),
         *(("note", note) for note in nameless),
         ("note", _size(shown, sessions, rank_fault is None)),
+        *_unread(log, columns),
         *_pages(log, sessions, rank_fault is None),
         *_bots(sessions),
     ]
@@ -131,6 +133,18 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
             "note",
             f"{number_of(shared, 'page')} of {pages:,} where several results are the last click: each of them counts as it",
         )
+
+
+def _unread(log: ClickLog, columns: Sequence[str]) -> Iterator[Said]:
+    """A column that by its name tells the pages of a session apart, and is not asked."""
+    name = "interaction"
+    if log.interaction is None and name in columns and not is_ubi(log.log):
+        named = {log.query, log.document, log.session, log.click, log.rank, log.text}
+        if name not in named:
+            yield (
+                "warning",
+                f"its column {name!r} is not read: pages are told apart by session and query alone (clicks.interaction: {name} reads it)",
+            )
 
 
 def _bots(sessions: pl.DataFrame) -> Iterator[Said]:

@@ -89,7 +89,7 @@ def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
     suffix = path.suffix.lower()
     if suffix == ".json":
         return _of_workbench
-    if suffix in SEPARATORS and not _is_qrels(path):
+    if suffix in SEPARATORS and not is_qrels(path):
         return _of_quepid
     if suffix == ".parquet":
         raise DataError(f"{path}: judgments are TREC qrels, JSON of the workbench, CSV of Quepid, or hello-ltr's text")
@@ -103,7 +103,7 @@ def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
     return None
 
 
-def _is_qrels(path: Path) -> bool:
+def is_qrels(path: Path) -> bool:
     """Whether a text begins as TREC's qrels do, whatever its name is: MS MARCO's end with .tsv."""
     with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
         return re.fullmatch(r"\S+[ \t]+\S+[ \t]+\S+[ \t]+-?\d+", file.readline().strip()) is not None

@@ -35,12 +35,12 @@ def pool(data: Data) -> tuple[Data, list[str]]:
     Raises:
         DataError: for what is wrong in a file, or where no judged query is in a run.
     """
-    paths = {"qrels": data.qrels, "feature logs": data.feature_logs, **data.runs}
-    paths |= {"query features": data.query_features} if data.query_features else {}
-    digests = {path: digest_of_file(path) for own in paths.values() for path in map(located, own)}
-    files = [[name, [[path.name, digests[path]] for path in map(located, own)]] for name, own in paths.items()]
+    given = [("qrels", data.qrels), ("feature logs", data.feature_logs), ("query features", data.query_features)]
+    given += [(f"run {name}", own) for name, own in data.runs.items()]
+    digests = {path: digest_of_file(path) for _, own in given for path in map(located, own)}
+    files = [[name, [[path.name, digests[path]] for path in map(located, own)]] for name, own in given]
     columns = dict(zip([*PAIR, "label"], (data.query, data.document, data.label), strict=True))
-    folder = state.STATE / "pooled" / digest_of({"pool": 7, "files": files, "columns": columns, "forms": data.run_forms})[:32]
+    folder = state.STATE / "pooled" / digest_of({"pool": 8, "files": files, "columns": columns, "forms": data.run_forms})[:32]
     if not is_whole(folder):
         with unchanged(digests):
             (judged, said), runs = read_judgments(data.qrels), {name: read_trec(own, RUN) for name, own in data.runs.items()}

@@ -267,7 +267,12 @@ def numbers(path: Path, frame: pl.DataFrame, name: str, data: Data, before: int 
     """A column of numbers, missing ones NaN; text is read as numbers where all of it can be. `before`: rows of the file before these."""
     is_id = data.document not in frame.columns and name not in (data.label, *data.sources)
     ids = f"if these are document ids, set data.document: {name}; " if is_id and frame[name].dtype == pl.String else ""
-    ways = f"data.categorical: [{name}] has trees split by it, data.ignore: [{name}] leaves the column out"
+    splits = (
+        ""
+        if frame[name].dtype.is_nested() or frame[name].dtype == pl.Binary
+        else f"data.categorical: [{name}] has trees split by it, "
+    )
+    ways = f"{splits}data.ignore: [{name}] leaves the column out"
     if name in data.categorical:
         ways = f"which number of the model's stands for which category is not known; data.categories: {{{name}: [...]}} lists them in its order"
     hint = "" if name in (data.label, *data.sources) else f" ({ids}{ways})"

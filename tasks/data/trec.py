@@ -4,6 +4,7 @@ A line of a run is ``query Q0 document rank score tag``. The score ranks, as in 
 that is written there tells documents of equal scores apart, which have their ids beyond that.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,12 @@ def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
         "query", "score", "rank", "document", descending=[False, True, False, False], nulls_last=True
     )
     return ranked.select(*PAIR, value, pl.int_range(1, pl.len() + 1).over("query").alias("rank"))
+
+
+def is_run(path: Path) -> bool:
+    """Whether a text begins as a run does."""
+    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
+        return re.fullmatch(r"\S+\s+\S+\s+\S+\s+\d+\s+[-+]?[\d.]+([eE][-+]?\d+)?\s+\S+", file.readline().strip()) is not None
 
 
 def with_run(table: pl.DataFrame, run: pl.DataFrame, name: str, forms: Sequence[Form] = ("score",)) -> pl.DataFrame:

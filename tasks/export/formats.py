@@ -108,9 +108,8 @@ def export(
         raise DataError(f"{path}: {error.strerror}") from None
 
 
-def _written(ranker: ltr.Ranker, path: Path, to: str, complete: bool) -> str | bytes:
-    if not ranker.names:
-        raise DataError(f"{path}: this model is not fitted")
+def _require_holds(ranker: ltr.Ranker, path: Path, to: str) -> None:
+    """Raises DataError for a format that cannot hold the ranker."""
     format, form = _format(path, to), form_of(ranker)
     if form not in format.writers:
         able = [name for name, other in FORMATS.items() if form in other.writers]
@@ -118,8 +117,14 @@ def _written(ranker: ltr.Ranker, path: Path, to: str, complete: bool) -> str | b
             f"{path}: {to} holds {', '.join(format.writers)}, and this ranker ({ranker.kind}) is of the form {form!r}; "
             + (f"formats that hold it: {', '.join(able)}" if able else "no format holds it")
         )
+
+
+def _written(ranker: ltr.Ranker, path: Path, to: str, complete: bool) -> str | bytes:
+    if not ranker.names:
+        raise DataError(f"{path}: this model is not fitted")
+    _require_holds(ranker, path, to)
     try:
-        return format.writers[form](ranker, path.stem, complete)
+        return FORMATS[to].writers[form_of(ranker)](ranker, path.stem, complete)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
 
@@ -210,6 +215,7 @@ def export_to(
         DataError: as `export` and `verify` do.
     """
     path = Path(path)
+    _require_holds(ranker, path, to)
     if sample is not None and not complete and _no_missing_values(ranker, to, complete) and np.isnan(sample.features).any():
         row, column = np.argwhere(np.isnan(sample.features))[0]
         raise DataError(

@@ -132,6 +132,7 @@ def test_every_kind_clones_and_has_its_parameters(kind):
     model = ltr.Estimator(ltr.KINDS[kind](**SMALL.get(kind, {})))
     before = model.get_params()
     assert {"model", "measure", "query"} < set(before)
+    assert ltr.Estimator(3).get_params()["model"] == 3
     assert set(model.get_params(deep=False)) == {"model", "measure", "query", "n_jobs", "verbose"}
     twin = clone(model)
     assert twin.get_params() == before

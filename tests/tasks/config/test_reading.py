@@ -1,5 +1,7 @@
 """Configurations: short ones work, wrong ones are told apart in one line each."""
 
+import os
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +11,8 @@ import yaml
 
 import ltr
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-from tasks.config.reading import from_yaml, override_all, parse, read, read_study
+from tasks.config.reading import from_yaml, override_all, parse, read, read_any
+from tasks.config.run_config import RunConfig, StudyConfig
 from tasks.records import ConfigError
 
 SHORT = {"data": {"files": "judged.txt"}}
@@ -215,15 +218,29 @@ def test_data_and_conventions_of_another_configuration(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "conf").glob("**/*.yaml")), ids=lambda p: p.stem)
 def test_every_configuration_of_the_project_can_be_read(path):
-    several = read_study(path)
-    for config in several.runs.values() if several else [read(path)]:
+    found = read_any(path)
+    for config in found.runs.values() if isinstance(found, StudyConfig) else [found]:
         assert all(config.cells(ranker) for ranker in config.rankers)
+
+
+@pytest.mark.parametrize(
+    "text", ["data: {files: a.txt}\nselect: map\n", "name: s\ndatasets: {A: {data: {files: a.txt}}}\nselect: map\n"]
+)
+def test_a_configuration_is_read_once_and_may_come_through_a_pipe(text, tmp_path):
+    path = tmp_path / "pipe.yaml"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(text,))
+    writer.start()
+    found = read_any(path)
+    writer.join()
+    run = found.runs["A"] if isinstance(found, StudyConfig) else found
+    assert run.select == "map"
 
 
 def test_a_study_is_one_run_a_data_set(tmp_path):
     def study(text, *overrides):
         (tmp_path / "s.yaml").write_text(text)
-        return read_study(tmp_path / "s.yaml", overrides)
+        return read_any(tmp_path / "s.yaml", overrides)
 
     text = "name: s\ndatasets: {A: {data: {files: a.txt}}, B: {data: {files: b.txt}, conventions: {threshold: 1}}}\nbaselines: [linear]\n"
     found = study(text, "scale=0.5")
@@ -231,7 +248,7 @@ def test_a_study_is_one_run_a_data_set(tmp_path):
     assert [run.name for run in found.runs.values()] == ["s-A", "s-B"]
     assert [run.scale for run in found.runs.values()] == [0.5, 0.5]
     assert found.runs["B"].conventions.threshold == 1
-    assert study("data: {files: a.txt}\n") is None
+    assert isinstance(study("data: {files: a.txt}\n"), RunConfig)
     for wrong, says in (
         ("datasets: []", "name each data set, with its data and conventions"),
         ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data, conventions and rankers, not 'files'"),
@@ -254,7 +271,7 @@ datasets:
 def test_what_is_repeated_is_a_run_a_value(tmp_path):
     def study(text):
         (tmp_path / "s.yaml").write_text(text)
-        return read_study(tmp_path / "s.yaml")
+        return read_any(tmp_path / "s.yaml")
 
     found = study(REPEATED)
     assert found.datasets == {"drawn": ("drawn-3", "drawn-5"), "files": ("files",)}

@@ -17,6 +17,8 @@ FILES = {
     "h.txt": (JUDGMENTS["h.txt"], ["h.txt: 2 queries, 3 judgments"]),
     "f.ndjson": (json.dumps({"query": "rambo", **ANSWER}), ["feature log: 1 query, 2 documents, 2 features", "not logged for some documents: title 1"]),
     "solr.json": (json.dumps(FORMS["solr.json"][0]), ["feature log: 1 query, 2 documents, 2 features"]),
+    "qrels.txt": ("q1 0 a 2\nq1 0 b -1\n", ["judgments by rating: -1: 1, 2: 1"]),
+    "bm25.run": ("q1 Q0 a 1 3.5 t\nq1 Q0 b 2 1e-3 t\nq2 Q0 b 1 1e-3 t\n", ["run of TREC: 2 queries, 3 documents, 1.5 a query, 0 of equal scores"]),
     "u.ndjson": ("\n".join(map(json.dumps, LINES)), ["UBI: 3 queries, 9 events; read: click 5, impression 2, add_to_cart 1"]),
 }  # fmt: skip
 

@@ -84,6 +84,9 @@ def test_repeated_rows_and_pages_in_one(said):
         "1 page of 4 with several documents at one rank: a session that asks a query twice needs clicks.interaction"
     ]
     numbered = [{**row, "interaction": k >= len(GOOD)} for k, row in enumerate(again)]
+    assert said(numbered)["warning"][0] == (
+        "its column 'interaction' is not read: pages are told apart by session and query alone (clicks.interaction: interaction reads it)"
+    )
     assert not said(numbered, interaction="interaction")["warning"]
 
 

@@ -50,6 +50,22 @@ def test_judgments_and_runs_are_a_data_set(workplace):
         pool.fn(Data(qrels=["qrels"], runs={"dense": ["s"]}))
 
 
+@pytest.mark.parametrize("name", ["qrels", "feature logs", "query features", "bm25"])
+@pytest.mark.parametrize("changed", ["j", "r", "q.csv"])
+def test_a_file_that_changes_is_read_again_whatever_a_run_is_called(workplace, name, changed):
+    def files(label, score, words):
+        return {"j": f"q1 0 a {label}\n", "r": f"q1 Q0 a 1 {score} t\n", "q.csv": f"query,words\nq1,{words}\n"}
+
+    first, second = files(1, 3, 5), files(2, 4, 6)
+    for file, text in first.items():
+        (workplace / file).write_text(text)
+    data = Data(qrels=["j"], runs={name: ["r"]}, query_features=["q.csv"])
+    assert pl.read_parquet(pool.fn(data)[0].files[0]).row(0) == ("q1", "a", 1.0, 3.0, 5.0)
+    (workplace / changed).write_text(second[changed])
+    expected = {"j": ("q1", "a", 2.0, 3.0, 5.0), "r": ("q1", "a", 1.0, 4.0, 5.0), "q.csv": ("q1", "a", 1.0, 3.0, 6.0)}
+    assert pl.read_parquet(pool.fn(data)[0].files[0]).row(0) == expected[changed]
+
+
 def test_judgments_and_forms(workplace):
     (workplace / "qrels").write_text("q1 0 a 2\nq1 0 n 1\n")
     (workplace / "r").write_text("q1 Q0 a 1 3 t\nq1 Q0 u 2 1 t\n")

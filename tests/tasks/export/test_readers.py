@@ -14,7 +14,7 @@ import xgboost
 
 import ltr
 from tasks.config.data_section import Data
-from tasks.export.formats import export, verify
+from tasks.export.formats import export, export_to, verify
 from tasks.export.predict import predict
 from tasks.export.readers import read_model
 from tasks.records import DataError
@@ -432,3 +432,5 @@ def test_formats_without_categories_say_so(workplace, to):
     )
     with pytest.raises(DataError, match="of the form 'trees of categories'; formats that hold it: lightgbm, xgboost, xgboost-ubj"):
         export(model, "m.out", to)
+    with pytest.raises(DataError, match="formats that hold it: lightgbm"):  # and not a word of the values that are missing
+        export_to(model, "m.out", to, by_category())
