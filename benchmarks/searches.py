@@ -23,6 +23,7 @@ import ltr
 import tasks.evidence  # noqa: F401  (keys of a configuration)
 from benchmarks.results import Table
 from ltr.data.queries import Queries
+from ltr.kernels.kernel import Floats
 from tasks.config.reading import parse, read
 from tasks.config.run_config import RunConfig
 from tasks.data.ready import ready_data
@@ -38,17 +39,21 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "the same, no halving": {"trials": 5000, "halving": 0},
     "random, no halving": {"trials": 5000, "halving": 0, "sampler": "random"},
 }
+BEST = "the {}'s best five, averaged"
 SEEDS, MORE = (1, 2, 3), 4
 """Seeds of each search, and how many times longer one more of the first goes on."""
+TOGETHER = 5
+"""Of the best cells, averaged, beside the best alone."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A trained cell: seconds of the processor so far, and its measure on validation and test queries."""
+    """A trained cell: seconds of the processor so far, its measure on validation and test queries, and the ranker."""
 
     seconds: float
     valid: float
     test: float
+    fitted: ltr.Ranker
 
 
 class Trainer:
@@ -66,11 +71,25 @@ class Trainer:
             self.seconds += time.process_time() - started
 
     def point(self, fitted: ltr.Ranker) -> Point:
-        def mean(queries: Queries) -> float:
-            scores = fitted.predict(queries.features)
-            return float(np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, [MEASURE])[MEASURE]))
+        valid, test = (measured(queries, fitted.predict(queries.features)) for queries in (self.valid, self.test))
+        return Point(self.seconds, valid, test, fitted)
 
-        return Point(self.seconds, mean(self.valid), mean(self.test))
+    def together(self, points: list[Point]) -> Point:
+        """The mean of the best cells' scores, each divided by its standard deviation within training queries, as `ltr.Average` has it."""
+        chosen = sorted(points, key=lambda point: -point.valid)[:TOGETHER]
+        query = np.repeat(np.arange(self.train.n_queries), np.diff(self.train.offsets))
+        valid, test = np.zeros(self.valid.n_documents), np.zeros(self.test.n_documents)
+        for point in chosen:
+            scores = point.fitted.predict(self.train.features)
+            means = np.bincount(query, scores) / np.bincount(query)
+            deviation = np.sqrt(np.mean((scores - means[query]) ** 2)) or 1.0
+            valid += point.fitted.predict(self.valid.features) / deviation
+            test += point.fitted.predict(self.test.features) / deviation
+        return Point(self.seconds, measured(self.valid, valid), measured(self.test, test), chosen[0].fitted)
+
+
+def measured(queries: Queries, scores: Floats) -> float:
+    return float(np.nanmean(ltr.evaluate(queries.labels, scores, queries.offsets, [MEASURE])[MEASURE]))
 
 
 def gridded(config: RunConfig, trainer: Trainer) -> Iterator[Point]:
@@ -120,12 +139,17 @@ def folds_of(name: str) -> list[tuple[Queries, ...]]:
     return [tuple(open_queries(dataset) for dataset in (fold.train, fold.valid, fold.test)) for fold in data.folds]
 
 
+def together(trainers: list[Trainer], runs: list[list[Point]]) -> list[list[Point]]:
+    """Of each run its best cells, averaged; runs are those of the folds one seed after another."""
+    return [[trainers[k % len(trainers)].together(run)] for k, run in enumerate(runs)]
+
+
 def best(points: list[Point]) -> Point:
     return max(points, key=lambda point: point.valid)
 
 
-def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: list[list[Point]]) -> None:
-    """A row of `runs`, those of the folds one seed after another, against the grids of the folds."""
+def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: list[list[Point]], averaged: bool = False) -> None:
+    """A row of `runs`, those of the folds one seed after another, against the grids of the folds; `averaged`: each is one average."""
     against = [grids[k % len(grids)] for k in range(len(runs))]
     differences = np.array([best(run).test - best(grid).test for run, grid in zip(runs, against, strict=True)])
     by_fold = differences.reshape(-1, len(grids)).mean(axis=0)
@@ -135,11 +159,11 @@ def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: li
         shares.append(reached[0] / grid[-1].seconds if reached else np.inf)
     table.add(
         *words,
-        f"{np.mean([len(run) for run in runs]):.0f}",
+        f"{TOGETHER if averaged else np.mean([len(run) for run in runs]):.0f}",
         f"{np.mean([best(run).valid for run in runs]):.4f}",
         f"{np.mean([best(run).test for run in runs]):.4f}",
         "" if runs is grids else f"{by_fold.mean():+.4f} ± {by_fold.std(ddof=1) / np.sqrt(len(by_fold)):.4f}",
-        f"{np.median(shares):.2f} ({np.isfinite(shares).sum()} of {len(shares)})" if np.isfinite(np.median(shares)) else f"– ({np.isfinite(shares).sum()} of {len(shares)})",
+        "" if averaged else f"{np.median(shares):.2f} ({np.isfinite(shares).sum()} of {len(shares)})" if np.isfinite(np.median(shares)) else f"– ({np.isfinite(shares).sum()} of {len(shares)})",
     )  # fmt: skip
 
 
@@ -157,6 +181,7 @@ def main() -> None:
                 next(gridded(grid, Trainer(data[name][0])))
                 grids = [list(gridded(grid, trainer)) for trainer in trainers]
                 add(table, (name, ranker, "grid", "1"), grids, grids)
+                add(table, (name, ranker, BEST.format("grid"), "1"), together(trainers, grids), grids, True)
                 for words, search in SEARCHES.items():
                     config = configured(name, ranker, search)
 
@@ -167,8 +192,10 @@ def main() -> None:
                             for sets, grid in zip(data[name], trainers, strict=True)
                         ]
 
-                    add(table, (name, ranker, words, "1"), runs(1, SEEDS), grids)
+                    drawn = runs(1, SEEDS)
+                    add(table, (name, ranker, words, "1"), drawn, grids)
                     if search is next(iter(SEARCHES.values())):
+                        add(table, (name, ranker, BEST.format("search"), "1"), together(trainers, drawn), grids, True)
                         add(table, (name, ranker, f"{words}, one seed", str(MORE)), runs(MORE, SEEDS[:1]), grids)
         table.note(
             "± is the standard error of the mean over the five folds. The last column: after which share of the grid's time a search had a "

@@ -1,14 +1,27 @@
-"""The model as MLflow serves it: loaded from code and arrays, fed features (array or frame), answering scores."""
+"""The model as MLflow serves it: loaded from code and arrays, fed features (array or frame), answering scores.
 
+The core that it was made with lies beside it in one file, for each file that is sent to a server is a request. Python would import from that
+file as it is; numba, which looks at sources, would not, so it is unpacked for as long as the process lives.
+"""
+
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
-import ltr
-from ltr.rankers.stacked import Stacked
+_CORE = Path(__file__).parent / "code" / "ltr.zip"
+if _CORE.is_file():
+    _unpacked = TemporaryDirectory(prefix="lambdaflow-")
+    ZipFile(_CORE).extractall(_unpacked.name)
+    sys.path.insert(0, _unpacked.name)
+
+import ltr  # noqa: E402
+from ltr.rankers.stacked import Stacked  # noqa: E402
 
 
 class ServedRanker(PythonModel):

@@ -17,13 +17,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
+from io import BytesIO
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
 from textwrap import shorten
 from typing import Any, TextIO, TypeVar
 from urllib.parse import unquote, urlparse
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import mlflow
 from mlflow.entities import (
@@ -191,6 +193,16 @@ def fluent() -> Iterator[None]:
         mlflow.set_tracking_uri(given or "")
 
 
+@contextmanager
+def _entered(run_id: str) -> Iterator[None]:
+    """MLflow's fluent calls are about this run inside, and it is RUNNING afterwards; by itself MLflow would call it FINISHED."""
+    mlflow.start_run(run_id=run_id)
+    try:
+        yield
+    finally:
+        mlflow.end_run(RunStatus.to_string(RunStatus.RUNNING))
+
+
 _PAUSES = (1.0, 2.0, 4.0, 8.0)
 _AT_MOST = 15.0
 """Seconds after which nothing is tried again, also where each time takes long."""
@@ -348,9 +360,9 @@ class Tracker:
             }
             run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
             try:
-                self._log_cell(run_id, cell, result, data)
-                if model:
-                    self._log_model(run_id, CellFolder.of(result.key).model, below)
+                self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
+                model_id = self._log_model(run_id, CellFolder.of(result.key).model, below) if model else None
+                self._log_cell(run_id, result, data, model_id)
             except BaseException:
                 with suppress(MlflowException, OSError, OperationalError):
                     self._end(run_id, RunStatus.FAILED)
@@ -358,14 +370,13 @@ class Tracker:
             self._end(run_id, RunStatus.FINISHED)
             return run_id
 
-    def _log_cell(self, run_id: str, cell: Cell, result: CellResult, data: Sequence[LoggedDataset]) -> None:
-        """A finished cell's numbers, parameters, data sets and files."""
+    def _log_cell(self, run_id: str, result: CellResult, data: Sequence[LoggedDataset], model_id: str | None) -> None:
+        """A finished cell's numbers, which are those of its model too, data sets and files."""
         folder, now = CellFolder.of(result.key), int(time.time() * 1000)
-        metrics = [Metric(key, value, now, 0) for key, value in result.metrics.items()]
-        metrics.append(Metric("train_seconds", result.seconds, now, 0))
+        numbers = {**result.metrics, "train_seconds": result.seconds}
+        metrics = [Metric(key, value, now, 0, model_id=model_id) for key, value in numbers.items()]
         lines = _position_bias(folder, now) + _curve(folder, now) + _pairs(folder, now)
-        params = _params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section})
-        self.client.log_batch(run_id, metrics=(metrics + lines)[:1000], params=params)
+        self.client.log_batch(run_id, metrics=(metrics + lines)[:1000])
         self.client.log_inputs(run_id, [_dataset(entry) for entry in data])
         for path in (folder.pairs, folder.importance, folder.position_bias, folder.values):
             if path.is_file():
@@ -402,25 +413,35 @@ class Tracker:
         if outputs is not None and outputs.model_outputs:
             return False
         self._log_model(run_id, CellFolder.of(key).model, below)
+        self._end(run_id, RunStatus.FINISHED)
         return True
 
     def _models_of(self, run_id: str) -> Sequence[LoggedModel]:
         return self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
 
-    def _log_model(self, run_id: str, folder: Path, below: Sequence[Path]) -> None:
-        """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle."""
+    def _log_model(self, run_id: str, folder: Path, below: Sequence[Path]) -> str:
+        """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle. MLflow gives
+        it the run's parameters, and asks for the history of each number that the run has: there should be none yet.
+
+        Returns:
+            The model's id. The run goes on.
+        """
         requirements = ["numpy", "numba", "scipy"]
-        with fluent(), mlflow.start_run(run_id=run_id), TemporaryDirectory() as temporary:
+        with fluent(), _entered(run_id), TemporaryDirectory() as temporary:
             bases = Path(temporary) / "below"
             for k, base in enumerate(below):
                 copytree(base, bases / str(k))
-            mlflow.pyfunc.log_model(
+            core = Path(temporary) / "ltr.zip"
+            core.write_bytes(_packed_core())
+            logged = mlflow.pyfunc.log_model(
                 name="model",
                 python_model=str(_SERVED),
                 artifacts={"model": str(folder), **({"below": str(bases)} if below else {})},
-                code_paths=[str(Path(ltr.__file__).parent)],
+                code_paths=[str(core)],
                 pip_requirements=requirements,
             )
+        model_id: str = logged.model_id
+        return model_id
 
     @patient
     def summary(self, metrics: Mapping[str, float], tags: Mapping[str, str], files: Sequence[tuple[Path, str]]) -> None:
@@ -470,6 +491,16 @@ class Tracker:
             path = Path(folder) / name
             path.write_text(text, encoding="utf-8")
             self.client.log_artifact(self.run_id, str(path))
+
+
+@cache
+def _packed_core() -> bytes:
+    """The core that models carry along, in one file (`tasks.tracking.served_model`), the same bytes each time."""
+    core, packed = Path(ltr.__file__).parent, BytesIO()
+    with ZipFile(packed, "w") as file:
+        for path in sorted((*core.rglob("*.py"), core / "py.typed")):
+            file.writestr(ZipInfo(path.relative_to(core.parent).as_posix()), path.read_bytes(), ZIP_DEFLATED)
+    return packed.getvalue()
 
 
 def _is_here(location: str) -> bool:

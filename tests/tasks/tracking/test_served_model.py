@@ -84,3 +84,24 @@ def test_mlflows_server_answers_the_same_scores(logged):
         with suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
+
+
+LOADED = """
+import sys
+import mlflow
+import numpy as np
+model = mlflow.pyfunc.load_model(sys.argv[1])
+import ltr
+print(ltr.__file__, *model.predict(np.load(sys.argv[2])))
+"""
+
+
+def test_a_model_brings_its_core_along(logged, workplace):
+    model, queries, address = logged
+    np.save("features.npy", queries.features)
+    command = [sys.executable, "-c", LOADED, address, "features.npy"]
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": tracking_uri(), "TMPDIR": str(workplace)}
+    core, *scores = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+    assert Path(core).parents[2] == workplace, "not the one that is installed"
+    assert not Path(core).exists(), "it goes with the process"
+    assert list(map(float, scores)) == model.predict(queries.features).tolist()
