@@ -46,12 +46,12 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     results: dict[int, CellResult] = {}
     errors: dict[int, tuple[Cell, Exception]] = {}
     there: set[str] = set()
-    keys: dict[tuple[str, int], str] = {}
+    bases: dict[tuple[str, int], list[Trained]] = {}
 
     def finished(cell: Cell, result: CellResult) -> None:
         results[id(cell)] = result
-        below = [CellFolder.of(keys[base, cell.fold]).model for base in config.rankers[cell.ranker].on]
-        tracker.cell(cell, result, list(describe_fold(cell.data)), below=below)
+        below = bases.get((cell.ranker, cell.fold), [])
+        tracker.cell(cell, result, list(describe_fold(cell.data)), below=[one.result.key for one in below])
         progress.done(told(cell, result, config.select_of(cell.ranker), result.key in there))
 
     def failed(cell: Cell, error: Exception) -> None:
@@ -74,9 +74,10 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     found = search(config, folds, tracker, fresh, progress)
     alone = (*trained(cells), *found.cells)
     left, lost = config.without(_incomplete(config.alone, alone, len(folds)))
-    if len(left.alone) < len(left.rankers):
-        keys |= {(one.ranker, one.fold): one.result.key for one in choose(alone, left)}
-    stacked = _stacked_cells(left, folds, keys)
+    bases |= {(name, fold): _bases(left, name, fold, alone) for name in _on_scores(left) for fold in range(len(folds))}
+    for one in {id(one): one for below in bases.values() for one in below}.values():
+        tracker.cell(one.cell, one.result, list(describe_fold(one.cell.data)))
+    stacked = _stacked_cells(left, folds, bases)
     if stacked:
         progress.begin("training on scores", len(stacked))
         there |= _finished(stacked, fresh)
@@ -100,12 +101,28 @@ def _finished(cells: Sequence[Cell], fresh: bool) -> set[str]:
     return set() if fresh else {key for cell in cells if CellFolder.of(key := cell_key(cell)).is_finished}
 
 
-def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], keys: Mapping[tuple[str, int], str]) -> list[Cell]:
-    """The cells of rankers on the scores of others, whose chosen cells are known by the keys of each ranker and fold."""
+def _on_scores(config: RunConfig) -> list[str]:
+    return [name for name in config.rankers if name not in config.alone]
+
+
+def _bases(config: RunConfig, ranker: str, fold: int, trained: Sequence[Trained]) -> list[Trained]:
+    """The cells whose scores a ranker learns from on a fold, in the order of its features. Of a search that its time ended with fewer cells, or
+    of which fewer could be trained, the best ones stand in for those that are not there."""
+    section = config.rankers[ranker]
+    found = []
+    for base in section.on:
+        cells = ranked([one for one in trained if (one.ranker, one.fold) == (base, fold)], config)
+        found += [cells[place % len(cells)] for place in range(section.best)]
+    return found
+
+
+def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], bases: Mapping[tuple[str, int], Sequence[Trained]]) -> list[Cell]:
+    """The cells of rankers on the scores of others, which are known by ranker and fold."""
     cells = []
-    for name in (name for name in config.rankers if name not in config.alone):
-        bases = config.rankers[name].on
-        scored = [stack(fold, {base: keys[base, k] for base in bases}, config.seed) for k, fold in enumerate(folds)]
+    for name in _on_scores(config):
+        names = config.rankers[name].inputs
+        below = [[one.result.key for one in bases[name, k]] for k in range(len(folds))]
+        scored = [stack(fold, dict(zip(names, keys, strict=True)), config.seed) for fold, keys in zip(folds, below, strict=True)]
         cells += cells_of(config, [name], tuple(scored))
     return cells
 
@@ -116,16 +133,27 @@ def choose(trained: Iterable[Trained], config: RunConfig) -> Iterator[Trained]:
     Raises:
         ValueError: where the measure is undefined on every validation query.
     """
-    best: dict[tuple[str, int], Trained] = {}
+    cells: dict[tuple[str, int], list[Trained]] = {}
     for one in trained:
+        cells.setdefault((one.ranker, one.fold), []).append(one)
+    yield from (ranked(own, config)[0] for own in cells.values())
+
+
+def ranked(trained: Sequence[Trained], config: RunConfig) -> list[Trained]:
+    """Cells from the highest validation value to the lowest, as they stand where several tie.
+
+    Raises:
+        ValueError: where the measure is undefined on every validation query.
+    """
+
+    def value(one: Trained) -> float:
         select = config.select_of(one.ranker)
-        value = one.result.metrics.get(f"valid_{select}")
-        if value is None:
+        found = one.result.metrics.get(f"valid_{select}")
+        if found is None:
             raise ValueError(f"{select} is undefined on every validation query: no relevant document there")
-        place = (one.ranker, one.fold)
-        if place not in best or value > best[place].result.metrics[f"valid_{select}"]:
-            best[place] = one
-    yield from best.values()
+        return -found
+
+    return sorted(trained, key=value)
 
 
 def expect_numbers(config: RunConfig, trained: Sequence[Trained]) -> None:

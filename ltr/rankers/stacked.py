@@ -4,14 +4,16 @@ In training the scores of the others are a data set of their own (``on`` in a co
 all of it is put together again. scikit-learn's StackingRegressor holds its estimators for the same reason.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats, Floats32
-from ltr.rankers.base import Arrays, Ranker, Tick
+from ltr.rankers.average import Average
+from ltr.rankers.base import Arrays, Features, Ranker, Tick
+from ltr.rankers.column import Column
 from ltr.rankers.surface import Surface
 
 
@@ -53,6 +55,38 @@ class Stacked(Ranker):
         raise ValueError(
             "a ranker on the scores of others has no weights of its own, and so no certificate of local optimality; certify these"
         )
+
+    @property
+    def average(self) -> Average | None:
+        """The average of the rankers below that ranks as this one does, but for the rounding of their scores to float32; None where the ranker above
+        does something else with them."""
+        if not isinstance(self.top, Average):
+            return None
+        below, members = dict(zip(self.top.names, self.bases, strict=True)), []
+        for member in self.top.members:
+            if not (isinstance(member, Column) and member.descending):
+                return None
+            members.append(below[member.feature])
+        return replace(self.top, members=tuple(members), names=self.names)
+
+    @property
+    def export_form(self) -> str | None:
+        """That of an average of the same rankers."""
+        return self.average.export_form if self.average else None
+
+    @property
+    def linear_weights(self) -> Floats | None:
+        """Those of an average of the same rankers."""
+        return self.average.linear_weights if self.average else None
+
+    def attributions(self, features: Features) -> Floats | None:
+        """Those of an average of the same rankers."""
+        return self.average.attributions(features) if self.average else None
+
+    @property
+    def attributed(self) -> str:
+        """As those of the average are."""
+        return self.average.attributed if self.average else super().attributed
 
     def _learned_arrays(self) -> Arrays:
         parts = (*self.bases, self.top)

@@ -1,6 +1,6 @@
 """A section for every kind of ranker, made of the core's own parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import reduce
 from operator import or_
@@ -86,12 +86,17 @@ class Polish(Strict):
         return self
 
 
+def inputs(on: Sequence[str], best: int) -> tuple[str, ...]:
+    """The features of a ranker on the scores of others: a name for each one's best cell, and for its second best, and so on."""
+    return tuple(base if place == 1 else f"{base} {place}" for base in on for place in range(1, best + 1))
+
+
 class RankerSection(Section):
     """A ranker: its model's own parameters, the share of the training queries it sees, whether it is polished, what is swept or searched,
     and the measure that selects where that is not the run's.
 
-    `on` names other rankers: then the features are their chosen models' scores. It learns from one half of the validation queries,
-    which those models were not fitted to, and is chosen on the other.
+    `on` names other rankers: then the features are their chosen models' scores, or those of the `best` so many of each. It learns from one
+    half of the validation queries, which those models were not fitted to, and is chosen on the other.
     """
 
     core: ClassVar[type[ltr.Ranker]]
@@ -102,6 +107,31 @@ class RankerSection(Section):
     search: MaybeSearch = None
     select: str | None = None
     on: tuple[str, ...] = ()
+    best: int = Field(1, ge=1, le=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_average_is_of_all(cls, written: Any) -> Any:
+        """What averages the scores of others averages all of them, unless it says which."""
+        if "of" not in cls.model_fields or not isinstance(written, Mapping) or "of" in written or not written.get("on"):
+            return written
+        return {
+            **written,
+            "of": [{"kind": "column", "feature": name} for name in inputs(several(written["on"]), written.get("best", 1))],
+        }
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Of a ranker on the scores of others its features, by name."""
+        return inputs(self.on, self.best)
+
+    @model_validator(mode="after")
+    def _check_best(self) -> "RankerSection":
+        if self.best > 1 and not self.on:
+            raise ValueError("best: so many cells of each ranker that `on` names; there is none")
+        if self.best > 1 and self.core.n_inputs is not None:
+            raise ValueError(f"best: a {self.kind} mixes two rankers, the best cell of each")
+        return self
 
     @model_validator(mode="after")
     def _check_polish(self) -> "RankerSection":

@@ -184,6 +184,14 @@ class RunConfig(Strict):
                     raise ValueError(
                         f"rankers.{name}.on: {base!r} is no ranker on the data's own features; these are: {', '.join(bases)}"
                     )
+                search = self.rankers[base].search
+                there = search.trials if search else len(self.cells(base))
+                if ranker.best > there:
+                    raise ValueError(f"rankers.{name}.best: {ranker.best} cells of {base}, which has {there}")
+            if len(set(ranker.inputs)) < len(ranker.inputs):
+                raise ValueError(
+                    f"rankers.{name}.on: two of the scores would have one name; name the rankers otherwise, and each once"
+                )
             if ranker.core.n_inputs is not None and len(ranker.on) not in (0, ranker.core.n_inputs):
                 raise ValueError(f"rankers.{name}.on: a {ranker.kind} mixes two rankers")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import ltr
+from ltr.rankers.stacked import Stacked
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.tree_ranker import TreeRanker
 
@@ -12,7 +13,11 @@ Writer = Callable[[ltr.Ranker, str, bool], str | bytes]
 
 
 def trees_of(ranker: ltr.Ranker) -> Trees:
-    """The trees of a fitted ranker whose `export_form` is one of trees; of an average those of its members, with leaves that add up to it."""
+    """The trees of a fitted ranker whose `export_form` is one of trees; of an average, of rankers or of the
+    scores of others, those of its members, with leaves that add up to it."""
+    if isinstance(ranker, Stacked):
+        assert ranker.average is not None
+        return trees_of(ranker.average)
     if isinstance(ranker, ltr.Average):
         assert ranker.deviations is not None
         shares = (ranker.deviations * len(ranker.members)).tolist()
@@ -24,7 +29,7 @@ def trees_of(ranker: ltr.Ranker) -> Trees:
 
 def base_of(ranker: ltr.Ranker) -> str | None:
     """The feature that is added to the trees' scores, where there is one."""
-    if isinstance(ranker, ltr.Average):
+    if isinstance(ranker, ltr.Average | Stacked):
         return None
     assert isinstance(ranker, TreeRanker)
     return ranker.base_feature

@@ -10,7 +10,7 @@ import ltr
 from tasks.config.reading import from_yaml
 from tasks.records import DataError
 from tasks.store.cells import CellFolder
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY, Tracked, tracked
+from tasks.tracking.tracker import BELOW, CELL_KEY, CHOSEN, PARENT, REFIT, RUN_KEY, Tracked, tracked
 
 _OF_STUDY = "run."
 """Tags of a study begin so: its runs, by their names."""
@@ -78,6 +78,10 @@ def bases_of(cell: Tracked, names: Sequence[str]) -> list[Tracked]:
         names: of its features, which are those of rankers of its run where it did.
     """
     parent = next((run for run in tracked() if run.id == cell.tags.get(PARENT)), None)
+    if parent is not None and (below := cell.noted(BELOW)):
+        return [
+            _of_key(f"{parent.id[:8]}:{name}", parent.children(), key) for name, key in zip(names, json.loads(below), strict=True)
+        ]
     chosen = _noted(parent, CHOSEN) if parent else {}
     if parent is None or not set(names) <= set(chosen):
         return []

@@ -8,6 +8,7 @@ code-based pyfuncs without pickle.
 import errno
 import fcntl
 import itertools
+import json
 import os
 import re
 import sqlite3
@@ -56,7 +57,7 @@ from tasks.tracking.secrets import masked
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 ERROR = "lambdaflow.error"
-CHOSEN, REFIT = "lambdaflow.chosen", "lambdaflow.refit"
+CHOSEN, REFIT, BELOW = "lambdaflow.chosen", "lambdaflow.refit", "lambdaflow.below"
 """Tags of a run, by ranker: keys of the chosen cells, one a fold, and of the cell that was trained on all data."""
 DIGEST = "lambdaflow.digest"
 NOTE = "mlflow.note.content"
@@ -339,13 +340,13 @@ class Tracker:
         data: Sequence[LoggedDataset],
         tags: Mapping[str, str] = NO_TAGS,
         model: bool = True,
-        below: Sequence[Path] = (),
+        below: Sequence[str] = (),
     ) -> str:
         """The child run of a finished cell, with its model or without; made once, found afterwards, and given its model where that is asked for
         later. One whose model was deleted is made anew.
 
         Args:
-            below: folders of the models whose scores it reads, in the order of its features.
+            below: keys of the cells whose scores it reads, in the order of its features.
         """
         with _alone_with(result.key):
             found = self._find(CELL_KEY, result.key, self.run_id)
@@ -356,6 +357,7 @@ class Tracker:
             own = {
                 OWNER: self._owner,
                 DIGEST: result.digest,
+                **dict(_pieces(BELOW, json.dumps(list(below))) if below else ()),
                 **({"remarks": "; ".join(result.remarks)[:5000]} if result.remarks else {}),
             }
             run_id = self._create(cell.label, {PARENT: self.run_id, CELL_KEY: result.key, **own, **tags})
@@ -403,7 +405,7 @@ class Tracker:
             self.client.delete_logged_model(model.model_id)
         self.client.delete_run(run_id)
 
-    def _has_model(self, run_id: str, key: str, below: Sequence[Path]) -> bool:
+    def _has_model(self, run_id: str, key: str, below: Sequence[str]) -> bool:
         """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted, or its
         files, as far as they were in this folder: those of another one, or of a store, may only be out of sight."""
         if found := self._models_of(run_id):
@@ -419,7 +421,7 @@ class Tracker:
     def _models_of(self, run_id: str) -> Sequence[LoggedModel]:
         return self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
 
-    def _log_model(self, run_id: str, folder: Path, below: Sequence[Path]) -> str:
+    def _log_model(self, run_id: str, folder: Path, below: Sequence[str]) -> str:
         """The model as a pyfunc made of code and arrays: it carries the core along, and the models below it, and needs no pickle. MLflow gives
         it the run's parameters, and asks for the history of each number that the run has: there should be none yet.
 
@@ -430,7 +432,7 @@ class Tracker:
         with fluent(), _entered(run_id), TemporaryDirectory() as temporary:
             bases = Path(temporary) / "below"
             for k, base in enumerate(below):
-                copytree(base, bases / str(k))
+                copytree(CellFolder.of(base).model, bases / str(k))
             core = Path(temporary) / "ltr.zip"
             core.write_bytes(_packed_core())
             logged = mlflow.pyfunc.log_model(

@@ -32,7 +32,9 @@ def table(seed=0, n=60) -> pl.DataFrame:
 
 CONFIG = """
 data: {files: train.csv, folds: 3, query: qid, label: grade, document: sku, attributes: [language], ignore: ["note*"]}
-rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}, mix: {kind: least_squares, on: [trees, ridge]}}
+rankers: {ridge: {kind: least_squares}, trees: {kind: lambdamart, n_trees: 3, n_leaves: 3}, mix: {kind: least_squares, on: [trees, ridge]},
+  swept: {kind: lambdamart, n_trees: 4, n_leaves: 4, stop_on: null, sweep: {learning_rate: [0.05, 0.1, 0.2, 0.4]}},
+  best: {kind: average, on: [swept], best: 3}}
 measures: [ndcg_10]
 seed: 5
 """
@@ -79,6 +81,27 @@ def test_a_ranker_on_the_scores_of_others_is_a_model_of_the_same_table(run_id, c
     assert (code, "this ranker (stacked) is of the form 'stacked'; no format holds it" in err) == (1, True)
 
 
+def test_the_best_cells_of_a_ranker_are_averaged(run_id, capsys):
+    model = find_model(f"{run_id[:8]}:best:2")
+    parent = next(run for run in tracked() if run.id.startswith(run_id))
+    cells = [cell for cell in parent.children() if cell.params["ranker"] == "swept" and cell.params["fold"] == "2"]
+    values = {cell.params["learning_rate"]: cell.client.get_run(cell.id).data.metrics["valid_ndcg_10"] for cell in cells}
+    assert len(set(values.values())) == 4, "nothing ties"
+    best = sorted(values, key=values.get, reverse=True)[:3]
+    assert [str(base.learning_rate) for base in model.bases] == best
+    features = table().select("a", "b", "c").to_numpy().astype(np.float32)
+    scores = [
+        base.predict(features).astype(np.float32).astype(float) / d
+        for base, d in zip(model.bases, model.top.deviations, strict=True)
+    ]
+    assert np.allclose(model.predict(features), np.mean(scores, axis=0), rtol=1e-12)
+    code, _, err = answered(
+        capsys, "export", "--model", f"{run_id[:8]}:best:2", "--to", "lightgbm", "-o", "m.txt", "--data", "train.csv"
+    )
+    assert code == 0, err
+    assert Path("m.txt").read_text().count("Tree=") == sum(base.ensemble.n_trees for base in model.bases)
+
+
 def test_its_logged_model_reads_the_tables_own_features(run_id):
     cell = find_cell(f"{run_id[:8]}:mix:2")
     (output,) = mlflow.tracking.MlflowClient(tracking_uri()).get_run(cell.id).outputs.model_outputs
@@ -100,7 +123,7 @@ def test_folds_are_models_of_their_own(run_id, capsys):
         ("ridge:4", "fold '4'; ridge has the folds 1 to 3"),
         ("ridge:x", "fold 'x'; ridge has"),
         ("ridge:²", "fold '²'; ridge has"),
-        ("net", "no finished ranker 'net'; it has: ridge, trees, mix"),
+        ("net", "no finished ranker 'net'; it has: ridge, trees, mix, swept, best"),
     ):
         code, _, err = answered(capsys, "predict", "--model", f"{run_id[:8]}:{name}", "--data", "train.csv", "-o", "s.csv")
         assert code == 1

@@ -443,9 +443,24 @@ def test_what_may_stand_on_what():
             "rankers.b.on: 'c' is no ranker on the data's own features; these are: a",
         ),
         ({"a": trees, "b": {"kind": "combination", "on": ["a"]}}, "a combination mixes two rankers"),
+        (
+            {"a": trees, "b": {"kind": "combination", "on": ["a", "a"], "best": 2}},
+            "best: a combination mixes two rankers, the best cell of each",
+        ),
+        ({"a": {**trees, "best": 2}}, "best: so many cells of each ranker that `on` names; there is none"),
+        ({"a": trees, "b": {"kind": "average", "on": ["a"], "best": 9}}, "rankers.b.best: 9 cells of a, which has"),
+        (
+            {"a": trees, "a 2": trees, "b": {"kind": "average", "on": ["a", "a 2"], "best": 2}},
+            "rankers.b.(on: two of the scores|best: 2 cells)",
+        ),
     ):
         with pytest.raises(ValueError, match=says):
             parse({"data": data, "rankers": rankers})
+    swept = {**trees, "sweep": {"learning_rate": [0.1, 0.2, 0.3]}}
+    config = parse({"data": data, "rankers": {"a": swept, "b": {"kind": "average", "on": ["a"], "best": 2}}})
+    assert [column.feature for column in config.rankers["b"].of] == list(config.rankers["b"].inputs) == ["a", "a 2"]
+    with pytest.raises(ValueError, match="two of the scores would have one name"):
+        parse({"data": data, "rankers": {"a": swept, "a 2": swept, "b": {"kind": "average", "on": ["a", "a 2"], "best": 2}}})
     stacked = {"a": trees, "b": trees, "s": {"kind": "lambdarank", "on": ["a", "b"]}}
     config = parse({"data": data, "rankers": stacked, "guarantee": {"baseline": "a"}})
     assert evidence_of(config, Guarantee).guaranteed(config) == ["b"]

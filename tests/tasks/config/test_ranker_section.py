@@ -17,7 +17,7 @@ def test_a_section_builds_the_ranker_that_its_defaults_are(kind):
     core, given = ltr.KINDS[kind], REQUIRED.get(kind, {})
     section = SECTIONS[kind](kind=kind, **given)
     assert section.build() == core(**given)
-    own = {"kind", "train_share", "polish", "sweep", "search", "select", "on"}
+    own = {"kind", "train_share", "polish", "sweep", "search", "select", "on", "best"}
     assert set(type(section).model_fields) - own == set(parameters_of(core)) - {"conventions"}
     rules = ltr.Conventions(threshold=1)
     assert section.model(rules) == replace(core(**given), conventions=rules)
