@@ -1,4 +1,5 @@
-"""Searches against the grids of conf/ohsumed.yaml and conf/mq2008.yaml, for as many seconds of the processor as the grid took on the fold.
+"""Searches against the grids of conf/ohsumed.yaml and conf/mq2008.yaml, for as many seconds of the processor as the grid took on the fold; and
+the average of each one's best five cells (`best` in a configuration).
 
 Chosen by validation NDCG@10 under the default conventions, five folds, three seeds of a search; nothing of data or training is cut. Cells are
 trained one after another by one thread, in the order in which a run trains them; seconds are those of training alone.

@@ -131,8 +131,9 @@ def bootstrap(
     challenger: ArrayLike, baseline: ArrayLike, level: float = 0.95, draws: int = 10_000, seed: int = 1
 ) -> tuple[float, float]:
     """Expanded percentile interval of the mean difference (Hesterberg 2015, section 5.3): the percentiles lie so far out that with normal
-    differences it is as wide as Student's. Plain percentiles cover 85 % of 95 with five queries, 93 % with twenty. Of fewer than five, whose
-    draws are never so far out, it is Student's itself.
+    differences it is as wide as Student's. Plain percentiles cover 85 % of 95 with five queries, 93 % with twenty. Each end is Student's where
+    that lies farther out: of eight queries with heavy tails the expanded percentiles alone cover 91 to 92 %. Of fewer than five, whose draws are never
+    so far out, it is Student's itself.
     """
     from scipy.special import ndtr
 
@@ -145,11 +146,12 @@ def bootstrap(
         return interval_of_equals(tested.difference, n, level)
     t = student_quantile((1 + level) / 2, n - 1)
     tail = ndtr(-np.sqrt(n / (n - 1)) * t)
+    below, above = tested.difference - t * tested.standard_error, tested.difference + t * tested.standard_error
     if tail < float(n) ** -n:
-        return tested.difference - t * tested.standard_error, tested.difference + t * tested.standard_error
+        return below, above
     means = np.array([paired[rng.integers(0, n, n)].mean() for _ in range(draws)])
     low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    return min(float(low), below), max(float(high), above)
 
 
 def holm(p_values: Sequence[float]) -> Floats:

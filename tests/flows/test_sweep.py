@@ -3,7 +3,7 @@
 import pytest
 
 from flows.cells import cells_of
-from flows.sweep import choose
+from flows.sweep import _bases, choose
 from tasks.config.reading import parse
 from tasks.records import CellResult, Fold, Trained
 from tasks.store.cells import cell_key
@@ -37,3 +37,16 @@ def test_a_ranker_may_be_chosen_by_a_measure_of_its_own():
     values = [{"valid_map": 0.1 * k, "valid_err": -0.1 * k} for k in (1, 2, 1, 2)]
     trained = [Trained(cell, CellResult(str(k), "d", v, 1.0)) for k, (cell, v) in enumerate(zip(cells, values, strict=True))]
     assert [(one.ranker, one.result.key) for one in choose(trained, config)] == [("a", "0"), ("b", "3")]
+
+
+def test_where_fewer_cells_are_there_than_asked_for_the_best_count_again():
+    config = parse(
+        {
+            "data": {"files": "a.txt"},
+            "rankers": {"a": {"kind": "least_squares", "search": "auto"}, "b": {"kind": "average", "on": ["a"], "best": 5}},
+        }
+    )
+    (cell,) = cells_of(config, ["a"], FOLDS[:1])
+    values = [{"valid_ndcg_10": value} for value in (0.1, 0.3, 0.2)]
+    cells = [Trained(cell, CellResult(str(k), "d", value, 1.0)) for k, value in enumerate(values)]
+    assert [one.result.metrics["valid_ndcg_10"] for one in _bases(config, "b", 0, cells)] == [0.3, 0.2, 0.1, 0.3, 0.2]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
-from ltr.metrics.significance import bootstrap, holm, lexicographic, non_inferior, paired_t, randomisation
+from ltr.metrics.significance import bootstrap, holm, lexicographic, non_inferior, paired_t, randomisation, student_quantile
 
 
 def test_paired_t_by_hand_and_by_scipy():
@@ -250,3 +250,13 @@ def test_a_model_and_itself_are_not_told_apart():
     values = np.random.default_rng(6).random(20)
     tiers, found = lexicographic([values, values], [values, values], [0.0, 0.0])
     assert ([t.verdict for t in tiers], found) == (["equal", "equal"], "open")
+
+
+def test_no_interval_is_narrower_than_students_on_either_side():
+    rng = np.random.default_rng(3)
+    for n in (5, 8, 30):
+        differences = np.exp(1.3 * rng.normal(size=n)) - np.exp(1.3 * rng.normal(size=n))
+        low, high = bootstrap(differences, np.zeros(n), draws=500)
+        tested = paired_t(differences, np.zeros(n))
+        reach = student_quantile(0.975, n - 1) * tested.standard_error
+        assert low <= tested.difference - reach and high >= tested.difference + reach
