@@ -99,6 +99,10 @@ def permutation_importance(
     read, names = Measure.of(measure), model.names
     queries = with_features_of(model, queries, "permutation_importance")
     groups = [(one,) if isinstance(one, str) else tuple(one) for one in (names if features is None else features)]
+    if isinstance(features, str) or not all(groups):
+        raise ValueError(
+            f"permutation_importance: features={features!r}; a list of names, and of groups of names that are not empty"
+        )
     unknown = [name for group in groups for name in group if name not in names]
     if unknown:
         raise ValueError(f"permutation_importance: the model reads no feature {unknown[0]!r}; it has {', '.join(names[:5])} …")

@@ -65,7 +65,7 @@ class Confusion:
             attributes: of each document's query, ``str [documents]`` by name; `by` among them.
 
         Raises:
-            ValueError: for a label that the machine had not given before.
+            ValueError: for a label that the machine had not given before, and attributes without `by`, or of another number of documents.
         """
         labels = np.asarray(machine, np.float64)
         kinds = np.searchsorted(self.machine, labels).clip(max=len(self.machine) - 1)
@@ -73,6 +73,11 @@ class Confusion:
             raise ValueError(f"calibration: the machine's label {labels[strange][0]:g} is none of those that it was calibrated on")
         if not self.by:
             return np.asarray(self.shares[0][kinds])
+        if self.by not in attributes or len(attributes[self.by]) != len(labels):
+            given = f"that of {len(attributes[self.by])}" if self.by in attributes else "none"
+            raise ValueError(
+                f"calibration: shares differ by {self.by!r}: attributes says that of each of {len(labels)} documents' queries; given: {given}"
+            )
         tables = np.array([self.groups.get(name, 0) for name in attributes[self.by].tolist()], np.int64)
         return np.asarray(self.shares[tables, kinds])
 

@@ -77,6 +77,11 @@ def test_the_truth_is_found_by_group_where_groups_differ():
     for name, table in zip(("de", "fr"), (HARSH, KIND), strict=True):
         np.testing.assert_allclose(found.shares[found.groups[name]], posterior(table), atol=0.05)
     rows = found.of([0.0, 2.0, 2.0], {"market": np.array(["de", "fr", "??"])})
+    for given, says in (({}, "given: none"), ({"market": np.array(["de"])}, "given: that of 1")):
+        with pytest.raises(
+            ValueError, match=f"shares differ by 'market': attributes says that of each of 3 documents' queries; {says}"
+        ):
+            found.of([0.0, 2.0, 2.0], given)
     np.testing.assert_allclose(rows[0], found.shares[found.groups["de"], 0])
     np.testing.assert_allclose(rows[1], found.shares[found.groups["fr"], 2])
     np.testing.assert_allclose(rows[2], found.shares[0, 2], err_msg="a group that was not seen is as all are")
