@@ -4,11 +4,13 @@ import atexit
 import fcntl
 import gc
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
+from types import FrameType
 
 from flows.arguments import parser
 
@@ -18,6 +20,9 @@ def entry() -> None:
     quarter of the time that importing takes, and not taken apart at the end, which takes more than a second."""
     codes: list[int] = []
     _hold_standard_streams()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _end)
     streams = [stream for stream in (sys.stdout, sys.stderr) if stream is not None]  # one that was closed is None
     for stream in streams:
         if isinstance(stream, TextIOWrapper):
@@ -38,6 +43,11 @@ def entry() -> None:
     if (errors := sys.modules.get("flows.errors")) and errors.unanswered:
         leave()  # Prefect would ask for minutes where it can leave the last logs
     sys.exit(codes[0])
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """Ends the process as an error would, so that what is half-written is cleared away."""
+    sys.exit(128 + number)
 
 
 def _hold_standard_streams() -> None:

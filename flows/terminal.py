@@ -17,12 +17,12 @@ from tasks.evidence.reasons import SHOWN, ShownPair
 from tasks.evidence.segments import Changes
 from tasks.evidence.significance import Mean, Scorecard, Standings, best_mean, marks
 from tasks.evidence.wrong_order import Summary
-from tasks.records import percent, printable
+from tasks.records import MICRO, percent, printable
 from tasks.report.outcome import RunOutcome
 from tasks.report.page import table_columns
 from tasks.report.publish import report_page
 from tasks.report.searches import search_sentences
-from tasks.report.study import MICRO, StudyCell
+from tasks.report.study import StudyCell
 
 if TYPE_CHECKING:
     from flows.study import StudyOutcome

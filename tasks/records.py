@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
+MICRO = "micro-average"
+"""The column of a study over the queries of all data sets."""
 RETRIEVED = "_retrieved"
 """A source of data that are judgments and runs: 0 for documents that are judged and in no run. No column of users is called so."""
 

@@ -178,7 +178,7 @@ class Data(Strict):
         if self.runs and self.generate:
             raise ValueError("runs goes with files of data, and these are generated")
         for name, paths in self.runs.items():
-            if not paths or name in (self.query, self.document, self.label, RETRIEVED):
+            if not paths or name in (self.query, self.document, self.label, "query", "document", "label", RETRIEVED):
                 raise ValueError(
                     f"runs.{name}: a run has at least one file, and a name that is not the query's, document's or label's, nor {RETRIEVED}"
                 )

@@ -18,7 +18,7 @@ from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS
 from tasks.config.run_config import EVIDENCE, RunConfig, StudyConfig
 from tasks.config.section import near
-from tasks.records import ConfigError
+from tasks.records import MICRO, ConfigError
 
 
 def _path(fault: Any) -> str:
@@ -143,6 +143,8 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
     repeat = _repeat(written.pop("repeat", {}), path)
     if not isinstance(datasets, dict) or not datasets:
         raise ConfigError(f"{path}: datasets: name each data set, with its data and conventions")
+    if MICRO in datasets:
+        raise ConfigError(f"{path}: datasets.{MICRO}: that is the name of the column over all data sets; give this one another")
     runs: dict[str, RunConfig] = {}
     columns: dict[str, tuple[str, ...]] = {}
     for label, about in datasets.items():

@@ -29,7 +29,7 @@ def prepare(name: str, data: Data, label: str = "data") -> Prepared:
     files = [*([log.log] if log else []), *(path for paths in data.runs.values() for path in paths)]
     digests = {path: digest_of_file(path) for path in map(located, files)}
     recipe = {
-        "prepare": 9,
+        "prepare": 10,
         "data": name,
         "clean": data.clean,
         "binarise": [data.binarise, data.binarise_into],

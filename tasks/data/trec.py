@@ -80,8 +80,8 @@ def with_run(table: pl.DataFrame, run: pl.DataFrame, name: str, forms: Sequence[
     if "z-score" in forms:
         column = column_of("z-score", name)
         lowest = run.select("query").with_columns(lowest=columns[column]).group_by("query").min()
-        found = found.join(lowest, on="query", how="left", maintain_order="left")
-        found = found.with_columns(pl.col(column).fill_null(pl.col("lowest")).fill_null(0.0)).drop("lowest")
+        of_query = found.select("query").join(lowest, on="query", how="left", maintain_order="left")["lowest"]
+        found = found.with_columns(pl.col(column).fill_null(of_query).fill_null(0.0))
     return found
 
 

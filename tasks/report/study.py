@@ -15,9 +15,9 @@ from prefect.cache_policies import NO_CACHE
 from ltr.metrics import significance
 from ltr.metrics.measure import fewer_is_better
 from tasks.evidence.drawing import heading_of, title_of
+from tasks.records import MICRO
 from tasks.store.values import read_values, values_of
 
-MICRO = "micro-average"
 Repetition = Mapping[str, Sequence[str]]
 """By ranker the files with the per-query values of its folds."""
 

@@ -20,7 +20,7 @@ def describe_run(config: RunConfig, folds: tuple[Fold, ...]) -> tuple[Mapping[st
     """Parameters, tags and data sets of a run."""
     params = {
         "name": config.name,
-        "rankers": ", ".join(config.rankers),
+        "rankers": ", ".join(sorted(config.rankers)),
         "select": config.select,
         "seed": config.seed,
         "scale": config.scale,

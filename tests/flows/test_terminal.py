@@ -12,9 +12,9 @@ from tasks.config.reading import parse
 from tasks.evidence.optimality import CertificateRecord, Certificates
 from tasks.evidence.segments import ChangedQuery, Changes
 from tasks.evidence.significance import Mean, PairTest, Scorecard, Standing, Standings, TierResult
-from tasks.records import Cell, CellResult, Fold, Trained
+from tasks.records import MICRO, Cell, CellResult, Fold, Trained
 from tasks.report.outcome import RunOutcome
-from tasks.report.study import MICRO, StudyCell, StudyTable
+from tasks.report.study import StudyCell, StudyTable
 
 FOLD = Fold("t", "v", "e")
 MEASURES = ("ndcg_3", "map")

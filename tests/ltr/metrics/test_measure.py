@@ -106,3 +106,22 @@ def test_why_a_measure_is_undefined(labels, why):
 def test_what_is_no_measure_says_what_would_be(given, says):
     with pytest.raises(ValueError, match=says):
         Measure.of(given)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("ndcg:10", "ndcg@10"), ("ndcg:10_x", "ndcg@10:x"), ("mrr:exact", "mrr_exact"), ("mrr:exact_x", "mrr_exact:x")],
+)
+def test_no_measure_is_called_as_another(text, other):
+    with pytest.raises(
+        ValueError, match=f"measure {text!r}: its name in results, .*, is that of {other}; give the source another name"
+    ):
+        Measure.of(text)
+
+
+def test_every_key_is_of_its_measure():
+    for name, definition in MEASURES.items():
+        for cutoff in (None,) * (not definition.needs_cutoff) + (7,) * (not definition.whole):
+            for source in (None, "x", "x_7", "machine_labels", "exact_" * (name != "mrr") or "y"):
+                measure = Measure.of(str(Measure(name, cutoff, source)))
+                assert Measure._of_key(measure.key) == measure

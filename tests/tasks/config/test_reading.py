@@ -250,6 +250,7 @@ def test_a_study_is_one_run_a_data_set(tmp_path):
     assert found.runs["B"].conventions.threshold == 1
     assert isinstance(study("data: {files: a.txt}\n"), RunConfig)
     for wrong, says in (
+        ("datasets: {micro-average: {data: {files: a.txt}}}", "datasets.micro-average: that is the name of the column over all"),
         ("datasets: []", "name each data set, with its data and conventions"),
         ("datasets: {A: {files: a.txt}}", "datasets.A: a data set has data, conventions and rankers, not 'files'"),
         (text.replace("[linear]", "[lineal]"), "baselines: no ranker 'lineal'; there are: lambdamart, linear"),

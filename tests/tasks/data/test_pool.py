@@ -75,3 +75,10 @@ def test_judgments_and_forms(workplace):
         ("q1", "n", 1.0, None, -1.0, 0.0),
         ("q1", "u", None, 2.0, -1.0, 1.0),
     ]
+
+
+@pytest.mark.parametrize("given", [{"label": "grade"}, {"query": "qid"}, {"document": "doc"}])
+def test_no_run_is_called_as_a_column_of_the_pool_is(given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"runs.{name}: a run has at least one file, and a name that is not"):
+        Data(qrels=["j"], runs={name: ["r"]}, **given)

@@ -3,6 +3,7 @@
 import gzip
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ltr
@@ -12,7 +13,7 @@ from tasks.config.data_section import Data
 from tasks.config.reading import parse
 from tasks.data.ingest import ingest
 from tasks.data.prepare import prepare
-from tasks.data.trec import QRELS, RUN, read_trec
+from tasks.data.trec import QRELS, RUN, read_trec, with_run
 from tasks.records import ConfigError, DataError, Prepared
 from tasks.store.datasets import open_queries
 
@@ -189,3 +190,12 @@ def test_ids_that_are_no_text_stay_apart(workplace):
     assert found[b"caf\xe9", 6] == 1.5
     assert np.isnan(found[b"caf\xe9", 5])
     assert notes == ["run 'b': 2 of 3 documents with a score"]
+
+
+def test_a_run_may_be_called_lowest(workplace):
+    run = pl.DataFrame({"query": ["a", "a"], "document": ["x", "y"], "score": [3.0, 1.0], "rank": [1, 2]})
+    table = pl.DataFrame({"query": ["a", "a", "b"], "document": ["x", "z", "x"]})
+    found = with_run(table, run, "lowest", ("score", "z-score"))
+    assert found.columns == ["query", "document", "lowest", "z-score of lowest"]
+    assert found["lowest"].to_list() == [3.0, None, None]
+    assert found["z-score of lowest"].to_list() == [1.0, -1.0, 0.0]

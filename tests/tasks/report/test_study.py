@@ -4,7 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tasks.report.study import MICRO, gather, markdown, write_study
+from tasks.records import MICRO
+from tasks.report.study import gather, markdown, write_study
 
 
 @pytest.fixture

@@ -24,5 +24,14 @@ def test_data_sets_by_role_and_fold(workplace):
     assert [entry.name for entry in describe_run(parse({"data": {"files": "x"}}), (fold,))[2]] == ["train", "valid", "test"]
 
 
+def test_a_run_with_its_keys_in_another_order_is_the_same_run_and_has_the_same_parameters(workplace):
+    name = keep_queries(make_queries(7))
+    fold = Fold(name, name, name)
+    rankers = {"a": {"kind": "least_squares"}, "b": {"kind": "lambdamart", "n_trees": 3}}
+    one, other = (parse({"data": {"files": "x"}, "rankers": dict(items)}) for items in (rankers.items(), [*rankers.items()][::-1]))
+    assert one.digest == other.digest
+    assert describe_run(one, (fold,))[0] == describe_run(other, (fold,))[0]
+
+
 def test_outside_of_a_flow_there_is_no_run_to_name():
     assert prefect_tags() == {}
