@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numba
 
+LONGEST = 120.0
+"""Seconds that are waited at most: several times what it takes on a busy machine."""
 _RUNNING: list[subprocess.Popen[bytes]] = []
 
 
@@ -37,6 +39,11 @@ def begin_beside(statement: str) -> None:
 
 
 def wait_beside() -> None:
-    """Until all that was begun has ended, well or not."""
+    """Until all that was begun has ended, well or not, or has taken too long."""
     while _RUNNING:
-        _RUNNING.pop().wait()
+        begun = _RUNNING.pop()
+        try:
+            begun.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            begun.kill()
+            begun.wait()

@@ -1,12 +1,15 @@
 """The model as MLflow serves it: loaded from code and arrays, fed features (array or frame), answering scores.
 
 The core that it was made with lies beside it in one file, for each file that is sent to a server is a request. Python would import from that
-file as it is; numba, which looks at sources, would not, so it is unpacked for as long as the process lives.
+file as it is; numba, which looks at sources, would not, so it is unpacked.
 """
 
+import os
 import sys
+from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 from zipfile import ZipFile
 
@@ -15,10 +18,32 @@ from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
 _CORE = Path(__file__).parent / "code" / "ltr.zip"
-if _CORE.is_file():
-    _unpacked = TemporaryDirectory(prefix="lambdaflow-")
-    ZipFile(_CORE).extractall(_unpacked.name)
-    sys.path.insert(0, _unpacked.name)
+
+
+def _unpacked() -> Path:
+    """The folder of the core, unpacked once for each version into the user's cache folder, or where that cannot be written to into one of this
+    process."""
+    packed = _CORE.read_bytes()
+    cores = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "lambdaflow" / "core"
+    place = cores / sha256(packed).hexdigest()[:16]
+    if place.is_dir():
+        return place
+    try:
+        cores.mkdir(parents=True, exist_ok=True)
+        made = Path(mkdtemp(dir=cores))
+    except OSError:
+        made = place = Path(mkdtemp(prefix="lambdaflow-"))
+    ZipFile(_CORE).extractall(made)
+    if made != place:
+        try:
+            made.rename(place)
+        except OSError:  # another process was first
+            rmtree(made, ignore_errors=True)
+    return place
+
+
+if _CORE.is_file() and "ltr" not in sys.modules:
+    sys.path.insert(0, str(_unpacked()))
 
 import ltr  # noqa: E402
 from ltr.rankers.stacked import Stacked  # noqa: E402

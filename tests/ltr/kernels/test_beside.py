@@ -1,10 +1,12 @@
 """What compiles beside this process: one statement of Python, waited for, and nothing where it could do harm."""
 
 import sys
+import time
 
 import numba
 import pytest
 
+from ltr.kernels import beside
 from ltr.kernels.beside import begin_beside, wait_beside
 from ltr.kernels.threads import threads
 
@@ -28,6 +30,15 @@ def test_a_statement_runs_with_this_process_s_path_and_is_waited_for(tmp_path, m
 def test_one_that_fails_is_waited_for_too():
     begin_beside("raise SystemExit(3)")
     wait_beside()
+
+
+@needs_threads
+def test_one_that_hangs_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(beside, "LONGEST", 0.5)
+    begin_beside("import time; time.sleep(600)")
+    started = time.monotonic()
+    wait_beside()
+    assert time.monotonic() - started < 60
 
 
 def test_one_thread_means_one_process(tmp_path):
