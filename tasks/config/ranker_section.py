@@ -86,6 +86,10 @@ class Polish(Strict):
         return self
 
 
+MOST_CELLS = 1000
+"""Of one ranker, whose scores another one learns from."""
+
+
 def inputs(on: Sequence[str], best: int) -> tuple[str, ...]:
     """The features of a ranker on the scores of others: a name for each one's best cell, and for its second best, and so on."""
     return tuple(base if place == 1 else f"{base} {place}" for base in on for place in range(1, best + 1))
@@ -107,18 +111,18 @@ class RankerSection(Section):
     search: MaybeSearch = None
     select: str | None = None
     on: tuple[str, ...] = ()
-    best: int = Field(1, ge=1, le=1000)
+    best: int = Field(1, ge=1, le=MOST_CELLS)
 
     @model_validator(mode="before")
     @classmethod
     def _an_average_is_of_all(cls, written: Any) -> Any:
         """What averages the scores of others averages all of them, unless it says which."""
-        if "of" not in cls.model_fields or not isinstance(written, Mapping) or "of" in written or not written.get("on"):
+        if "of" not in cls.model_fields or not isinstance(written, Mapping) or "of" in written:
             return written
-        return {
-            **written,
-            "of": [{"kind": "column", "feature": name} for name in inputs(several(written["on"]), written.get("best", 1))],
-        }
+        on, best = written.get("on"), written.get("best", 1)
+        if not isinstance(on, list | tuple) or not isinstance(best, int) or best > MOST_CELLS:
+            return written
+        return {**written, "of": [{"kind": "column", "feature": name} for name in inputs(on, best)]}
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -447,6 +447,9 @@ def test_what_may_stand_on_what():
             {"a": trees, "b": {"kind": "combination", "on": ["a", "a"], "best": 2}},
             "best: a combination mixes two rankers, the best cell of each",
         ),
+        ({"a": trees, "b": {"kind": "average", "on": ["a"], "best": "many"}}, "best: input should be a valid integer"),
+        ({"a": trees, "b": {"kind": "average", "on": ["a"], "best": 10**9}}, "best: input should be less than or equal to 1000"),
+        ({"a": trees, "b": {"kind": "average", "on": 5}}, "rankers.b"),
         ({"a": {**trees, "best": 2}}, "best: so many cells of each ranker that `on` names; there is none"),
         ({"a": trees, "b": {"kind": "average", "on": ["a"], "best": 9}}, "rankers.b.best: 9 cells of a, which has"),
         (
