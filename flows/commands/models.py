@@ -137,6 +137,8 @@ def explain(given: argparse.Namespace) -> int:
         from tasks.evidence.wrong_order import summary_of
         from tasks.store.state import require_output, written_whole
 
+        if given.output:
+            require_output(Path(given.output), Path(given.model), *map(Path, given.data))
         if given.query is None:
             summary = summary_of(model, queries, given.segment, config.data.clicks)
             show_wrong_order(summary, words_of(given))
@@ -146,7 +148,6 @@ def explain(given: argparse.Namespace) -> int:
             show_pair(pair, words_of(given))
             written = pair.as_json()
             if given.output:
-                require_output(Path(given.output), Path(given.model), *map(Path, given.data))
                 with written_whole(Path(given.output)) as partial:
                     partial.write_text(pair.drawing(), encoding="utf-8")
                 print(f"drawing: {given.output}", file=words_of(given))

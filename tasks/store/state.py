@@ -125,7 +125,12 @@ def require_output(output: Path, *inputs: Path) -> None:
         raise DataError(
             f"{output}: this is a pipe or a device, and files are written beside their place and moved there whole; name a file"
         )
-    folder = (output.resolve() if output.is_symlink() else output).parent
+    try:
+        folder = (output.resolve(strict=output.exists()) if output.is_symlink() else output).parent
+    except (OSError, RuntimeError):  # by the version of Python
+        raise DataError(f"{output}: this is a link that leads back to itself") from None
+    if not folder.is_dir():
+        raise DataError(f"{output}: this is a link into {folder}, and there is no such folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DataError(f"{output}: the folder {folder} cannot be written to")
     for path in inputs:

@@ -217,3 +217,13 @@ def test_a_file_keeps_its_permissions(workplace):
     with state.written_whole(Path("private")) as partial:
         partial.write_text("now")
     assert (Path("private").read_text(), Path("private").stat().st_mode & 0o777) == ("now", 0o600)
+
+
+def test_links_that_lead_nowhere_are_no_outputs(workplace):
+    for link, target in (("a", "b"), ("b", "a"), ("away", "nowhere/x.csv"), ("new", "x.csv")):
+        Path(link).symlink_to(target)
+    with pytest.raises(DataError, match="a: this is a link that leads back to itself"):
+        require_output(Path("a"))
+    with pytest.raises(DataError, match=r"away: this is a link into .*nowhere, and there is no such folder"):
+        require_output(Path("away"))
+    require_output(Path("new"))
