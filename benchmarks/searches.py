@@ -160,7 +160,7 @@ def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: li
         shares.append(reached[0] / grid[-1].seconds if reached else np.inf)
     table.add(
         *words,
-        f"{TOGETHER if averaged else np.mean([len(run) for run in runs]):.0f}",
+        f"{min(TOGETHER, len(grids[0])) if averaged else np.mean([len(run) for run in runs]):.0f}",
         f"{np.mean([best(run).valid for run in runs]):.4f}",
         f"{np.mean([best(run).test for run in runs]):.4f}",
         "" if runs is grids else f"{by_fold.mean():+.4f} ± {by_fold.std(ddof=1) / np.sqrt(len(by_fold)):.4f}",

@@ -37,7 +37,9 @@ def cell_at(config: RunConfig, ranker: str, point: GridPoint, fold: int, folds: 
         ranker=ranker,
         fold=fold,
         point=point.settings,
-        section=point.section.model_dump(mode="json", exclude={"sweep", "search", "select", "on", "best"}),
+        section=point.section.model_dump(
+            mode="json", exclude={"of": {"__all__": {"best"}}, **dict.fromkeys(("sweep", "search", "select", "on", "best"), True)}
+        ),
         data=Fold(share(data.train, point.section.train_share, config.seed), data.valid, data.test),
         measures=tuple(config.all_measures),
         conventions=config.conventions.model_dump(mode="json"),

@@ -20,7 +20,7 @@ _RUNNING: list[subprocess.Popen[bytes]] = []
 
 
 def begin_beside(statement: str) -> None:
-    """Runs a statement of Python in a process of its own, which ends with this one at the latest.
+    """Runs a statement of Python in a process of its own, which imports from where this one does, and is ended where this one ends by itself.
 
     Nothing happens where this process may take one thread only, and where what runs is not Python's own program: an application that has
     Python within it would be started again.
@@ -28,22 +28,29 @@ def begin_beside(statement: str) -> None:
     python = sys.executable or ""
     if numba.get_num_threads() < 2 or getattr(sys, "frozen", False) or not Path(python).name.lower().startswith("python"):
         return
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
+    paths, environment = [path for path in sys.path if isinstance(path, str)], dict(os.environ)
     if numba.config.CACHE_DIR:
         environment["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR
     nowhere = subprocess.DEVNULL
-    with suppress(OSError):
-        begun = subprocess.Popen([python, "-c", statement], env=environment, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    command = [
+        python,
+        "-I",
+        "-c",
+        f"import sys; sys.path[:] = {paths!r}; {statement}",
+    ]  # -I: nothing from the folder that it runs in
+    with suppress(OSError, ValueError):
+        begun = subprocess.Popen(command, env=environment, stdin=nowhere, stdout=nowhere, stderr=nowhere)
         atexit.register(begun.kill)
         _RUNNING.append(begun)
 
 
 def wait_beside() -> None:
     """Until all that was begun has ended, well or not, or has taken too long."""
-    while _RUNNING:
-        begun = _RUNNING.pop()
+    for begun in list(_RUNNING):
         try:
             begun.wait(LONGEST)
         except subprocess.TimeoutExpired:
             begun.kill()
             begun.wait()
+        with suppress(ValueError):  # another thread has waited too
+            _RUNNING.remove(begun)

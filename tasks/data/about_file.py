@@ -8,7 +8,7 @@ import polars as pl
 from tasks.data.feature_logs import read_feature_logs
 from tasks.data.files import located
 from tasks.data.json_lines import SUFFIXES, object_at, objects
-from tasks.data.judgments import is_judgments, is_qrels, read_judgments
+from tasks.data.judgments import has_features, is_judgments, is_qrels, read_judgments
 from tasks.data.tables import is_table
 from tasks.data.trec import PAIR, RUN, is_run, read_trec
 from tasks.data.ubi import ubi_log
@@ -34,9 +34,11 @@ def about_file(path: Path, label: str = "label") -> list[Finding] | None:
 
 def _kind(path: Path, label: str) -> str | None:
     if path.suffix.lower() not in SUFFIXES:
-        if is_judgments(path, label) or (not is_table(path) and is_qrels(path)):
+        if is_judgments(path, label):
             return "judgments"
-        return "run" if not is_table(path) and is_run(path) else None
+        if is_table(path) or has_features(path):
+            return None
+        return "judgments" if is_qrels(path) else "run" if is_run(path) else None
     try:
         first = [one for _, one in islice(objects(path), _LOOKED_AT)]
     except DataError:

@@ -24,7 +24,7 @@ from tasks.data.files import located
 from tasks.data.json_lines import read_json_file, text_of
 from tasks.data.plain_number import plain_number
 from tasks.data.tables import SEPARATORS, header_of, is_table, quote_of, require_plain
-from tasks.data.trec import PAIR, QRELS, read_trec
+from tasks.data.trec import PAIR, QRELS, first_line, read_trec
 from tasks.records import DataError, number_of
 
 Row = tuple[int, str, str, str]
@@ -75,10 +75,10 @@ def is_judgments(path: Path, label: str = "label") -> bool:
     if path.suffix.lower() in SEPARATORS:
         header = header_of(path)
         return label not in header and {"docid", "rating"} <= set(map(_plain, header))
-    return not is_table(path) and _reader(path) is not None and not _has_features(path)
+    return not is_table(path) and _reader(path) is not None and not has_features(path)
 
 
-def _has_features(path: Path) -> bool:
+def has_features(path: Path) -> bool:
     """Whether one of the first lines of a text is of a data set."""
     with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
         return any(_FEATURE.match(line) for line in islice(file, _LOOKED_AT))
@@ -105,8 +105,7 @@ def _reader(path: Path) -> Callable[[Path], Iterator[Row]] | None:
 
 def is_qrels(path: Path) -> bool:
     """Whether a text begins as TREC's qrels do, whatever its name is: MS MARCO's end with .tsv."""
-    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
-        return re.fullmatch(r"\S+[ \t]+\S+[ \t]+\S+[ \t]+-?\d+", file.readline().strip()) is not None
+    return re.fullmatch(r"\S+[ \t]+(?!qid:)\S+[ \t]+\S+[ \t]+-?\d+", first_line(path)) is not None
 
 
 def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:

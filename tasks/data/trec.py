@@ -58,10 +58,15 @@ def read_trec(paths: Sequence[Path], form: str) -> pl.DataFrame:
     return ranked.select(*PAIR, value, pl.int_range(1, pl.len() + 1).over("query").alias("rank"))
 
 
+def first_line(path: Path) -> str:
+    """The first line of a text that holds more than a comment, without the spaces around it; empty where there is none."""
+    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
+        return next((line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")), "")
+
+
 def is_run(path: Path) -> bool:
     """Whether a text begins as a run does."""
-    with open(path, encoding="utf-8-sig", errors="backslashreplace") as file:
-        return re.fullmatch(r"\S+\s+\S+\s+\S+\s+\d+\s+[-+]?[\d.]+([eE][-+]?\d+)?\s+\S+", file.readline().strip()) is not None
+    return re.fullmatch(r"\S+\s+(?!qid:)\S+\s+\S+\s+\d+\s+[-+]?[\d.]+([eE][-+]?\d+)?\s+\S+", first_line(path)) is not None
 
 
 def with_run(table: pl.DataFrame, run: pl.DataFrame, name: str, forms: Sequence[Form] = ("score",)) -> pl.DataFrame:

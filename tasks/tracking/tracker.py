@@ -414,8 +414,11 @@ class Tracker:
         outputs = self.client.get_run(run_id).outputs
         if outputs is not None and outputs.model_outputs:
             return False
-        self._log_model(run_id, CellFolder.of(key).model, below)
-        self._end(run_id, RunStatus.FINISHED)
+        try:
+            self._log_model(run_id, CellFolder.of(key).model, below)
+        finally:  # it was finished before
+            with suppress(MlflowException, OSError, OperationalError):
+                self._end(run_id, RunStatus.FINISHED)
         return True
 
     def _models_of(self, run_id: str) -> Sequence[LoggedModel]:

@@ -27,6 +27,22 @@ def test_a_statement_runs_with_this_process_s_path_and_is_waited_for(tmp_path, m
 
 
 @needs_threads
+def test_nothing_is_imported_from_the_folder_that_it_runs_in(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    begin_beside("import json")
+    wait_beside()
+    assert not (tmp_path / "ran").exists()
+
+
+@needs_threads
+def test_what_is_no_text_in_the_path_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [tmp_path, b"bytes", "nul\0", "\udc80", *sys.path])
+    assert repr(str(tmp_path)) not in written(tmp_path / "path")
+
+
+@needs_threads
 def test_one_that_fails_is_waited_for_too():
     begin_beside("raise SystemExit(3)")
     wait_beside()

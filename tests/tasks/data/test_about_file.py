@@ -37,6 +37,11 @@ def test_data_to_learn_from_are_not_of_these_kinds(workplace):
     (workplace / "b.txt").write_text("1 qid:q1 1:5 #docid = a\n")
     pl.DataFrame({"query": ["a"], "document": ["b"], "label": [1]}).write_parquet(workplace / "c.parquet")
     (workplace / "d.csv").write_text("query,document,label,f\na,b,1,2\n")
+    (workplace / "sparse.txt").write_text("0 qid:1 # 12\n1 qid:1 2:1 # 13\n")
+    (workplace / "com.txt").write_text("# made in 2024\n0 qid:2 2:1\n")
+    (workplace / "six.txt").write_text("# a b c 1 2.5 x\n0 qid:2 2:1\n")
+    for name in ("sparse.txt", "com.txt", "six.txt"):
+        assert about_file(workplace / name) is None
     assert about_file(workplace / "b.txt") is None
     assert about_file(workplace / "c.parquet") is None
     assert about_file(workplace / "d.csv") is None
