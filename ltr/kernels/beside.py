@@ -32,12 +32,8 @@ def begin_beside(statement: str) -> None:
     if numba.config.CACHE_DIR:
         environment["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR
     nowhere = subprocess.DEVNULL
-    command = [
-        python,
-        "-I",
-        "-c",
-        f"import sys; sys.path[:] = {paths!r}; {statement}",
-    ]  # -I: nothing from the folder that it runs in
+    alone = [python, "-I", "-c"]  # nothing comes from the folder that it runs in
+    command = [*alone, f"import sys; sys.path[:] = {paths!r}; {statement}"]
     with suppress(OSError, ValueError):
         begun = subprocess.Popen(command, env=environment, stdin=nowhere, stdout=nowhere, stderr=nowhere)
         atexit.register(begun.kill)

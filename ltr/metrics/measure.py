@@ -145,15 +145,15 @@ class Measure:
             raise ValueError(f"measure {text!r}: {title} needs a cutoff, such as {measure.name}@10")
         if cutoff is not None and measure.definition.whole:
             raise ValueError(f"measure {text!r}: {measure.name} has no cutoff")
-        if Measure._of_key(measure.key) != measure:
+        if Measure.of_key(measure.key) != measure:
             raise ValueError(
-                f"measure {text!r}: its name in results, {measure.key}, is that of {Measure._of_key(measure.key)}; give the source another name"
+                f"measure {text!r}: its name in results, {measure.key}, is that of {Measure.of_key(measure.key)}; give the source another name"
             )
         return measure
 
     @staticmethod
-    def _of_key(key: str) -> "Measure":
-        """The measure that reads a key first: the longest name that there is, then a number, which is its cutoff, then the source."""
+    def of_key(key: str) -> "Measure":
+        """The measure of a key (`Measure.key`): the longest name that there is, then a number, which is its cutoff, then the source."""
         name = max((name for name in MEASURES if f"{key}_".startswith(f"{name}_")), key=len)
         cutoff, source = re.findall(r"^(?:_([0-9]+)(?![^_]))?(?:_(.*))?$", key[len(name) :])[0]
         return Measure(name, int(cutoff) if cutoff else None, source or None)

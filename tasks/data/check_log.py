@@ -137,14 +137,12 @@ def _pages(log: ClickLog, sessions: pl.DataFrame, ranked: bool) -> Iterator[Said
 
 def _unread(log: ClickLog, columns: Sequence[str]) -> Iterator[Said]:
     """A column that by its name tells the pages of a session apart, and is not asked."""
-    name = "interaction"
-    if log.interaction is None and name in columns and not is_ubi(log.log):
-        named = {log.query, log.document, log.session, log.click, log.rank, log.text}
-        if name not in named:
-            yield (
-                "warning",
-                f"its column {name!r} is not read: pages are told apart by session and query alone (clicks.interaction: {name} reads it)",
-            )
+    name, read = "interaction", {log.query, log.document, log.session, log.click, log.rank, log.text}
+    if log.interaction is None and name in {*columns} - read and not is_ubi(log.log):
+        yield (
+            "warning",
+            f"its column {name!r} is not read: pages are told apart by session and query alone (clicks.interaction: {name} reads it)",
+        )
 
 
 def _bots(sessions: pl.DataFrame) -> Iterator[Said]:

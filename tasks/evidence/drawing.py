@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ltr.metrics.measure import MEASURES
+from ltr.metrics.measure import MEASURES, Measure
 from tasks.records import printable
 
 COLOURS = ("#22577a", "#d1603d", "#38a3a5", "#8d6a9f", "#6b705c", "#c9a227", "#4f86c6", "#a63d40", "#7fb069", "#3d348b")
@@ -33,14 +33,11 @@ def heading_of(key: str) -> str:
 
 def _parts(key: str) -> tuple[str, str, str]:
     """Name, ``@cutoff`` and ``:source`` of a measure's key; the latter two are empty where there is none."""
-    named = [name for name in MEASURES if f"{key}_".startswith(f"{name}_")]
-    name = max(named, key=len, default="")
-    if not name:
+    if not any(f"{key}_".startswith(f"{name}_") for name in MEASURES):
         name, _, rest = key.rpartition("_") if key[-1].isdigit() else (key, "", "")
         return name, f"@{rest}" if rest else "", ""
-    first, _, rest = key[len(name) + 1 :].partition("_")
-    cutoff, source = (first, rest) if first.isdigit() else ("", "_".join(part for part in (first, rest) if part))
-    return name, f"@{cutoff}" if cutoff else "", f":{source}" if source else ""
+    read = Measure.of_key(key)
+    return read.name, f"@{read.cutoff}" if read.cutoff else "", f":{read.other_source}" if read.other_source else ""
 
 
 def colour(k: int) -> str:

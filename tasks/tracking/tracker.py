@@ -57,8 +57,10 @@ from tasks.tracking.secrets import masked
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 ERROR = "lambdaflow.error"
-CHOSEN, REFIT, BELOW = "lambdaflow.chosen", "lambdaflow.refit", "lambdaflow.below"
+CHOSEN, REFIT = "lambdaflow.chosen", "lambdaflow.refit"
 """Tags of a run, by ranker: keys of the chosen cells, one a fold, and of the cell that was trained on all data."""
+BELOW = "lambdaflow.below"
+"""Tag of a cell: keys of those whose scores it learned from, in the order of its features."""
 DIGEST = "lambdaflow.digest"
 NOTE = "mlflow.note.content"
 """What MLflow shows as a run's description."""
@@ -416,9 +418,11 @@ class Tracker:
             return False
         try:
             self._log_model(run_id, CellFolder.of(key).model, below)
-        finally:  # it was finished before
+        except BaseException:
             with suppress(MlflowException, OSError, OperationalError):
-                self._end(run_id, RunStatus.FINISHED)
+                self._end(run_id, RunStatus.FINISHED)  # as it was before
+            raise
+        self._end(run_id, RunStatus.FINISHED)
         return True
 
     def _models_of(self, run_id: str) -> Sequence[LoggedModel]:

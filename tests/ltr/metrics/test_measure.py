@@ -124,4 +124,4 @@ def test_every_key_is_of_its_measure():
         for cutoff in (None,) * (not definition.needs_cutoff) + (7,) * (not definition.whole):
             for source in (None, "x", "x_7", "machine_labels", "exact_" * (name != "mrr") or "y"):
                 measure = Measure.of(str(Measure(name, cutoff, source)))
-                assert Measure._of_key(measure.key) == measure
+                assert Measure.of_key(measure.key) == measure
