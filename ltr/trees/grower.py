@@ -164,6 +164,7 @@ class Gradients:
         gradient, hessian: ``float64 [documents]``.
         sample: ``bool [documents]``, those the tree is grown on; None for all.
         leaf: ``int32 [documents]``, written by `totals`.
+        allowed: ``bool [features]``, those it may split by; None for all.
     """
 
     data: BinnedDataset | SparseDataset
@@ -171,11 +172,18 @@ class Gradients:
     hessian: Floats
     sample: Bools | None
     leaf: Ints32
+    allowed: Bools | None = None
 
     @classmethod
-    def by(cls, data: BinnedDataset | SparseDataset, gradients: tuple[Floats, Floats], sample: Bools | None) -> "Gradients":
+    def by(
+        cls,
+        data: BinnedDataset | SparseDataset,
+        gradients: tuple[Floats, Floats],
+        sample: Bools | None,
+        allowed: Bools | None = None,
+    ) -> "Gradients":
         """Gradients before a tree is grown on them: no leaf is known yet."""
-        return cls(data, *gradients, sample, np.empty(len(gradients[0]), np.int32))
+        return cls(data, *gradients, sample, np.empty(len(gradients[0]), np.int32), allowed)
 
     @property
     def bins(self) -> Bins:
@@ -209,7 +217,7 @@ class Gradients:
             data.rows[:n_rows] = chosen
         data.leaf_ranges[:, 0] = 0, n_rows
         pack(self.gradient, self.hessian, *scales, newton, data.row_index, data.packed[0], numbered)
-        data.start(n_rows)
+        data.start(n_rows, self.allowed)
         return n_rows
 
     def grow(self, n_rows: int, n_leaves: int, space: SplitSearch) -> Growth:
@@ -225,14 +233,13 @@ class Gradients:
         data, of_row = self.data, self.data.scratch
         starts = data.leaf_ranges[0, order]
         n_rows = len(self.leaf) if self.sample is None else int(self.sample.sum())
-        if n_rows < len(of_row):
-            of_row[:] = -1
         note_leaves(data.rows[:n_rows], np.append(starts, n_rows), of_row)
-        pieces = np.zeros((pieces_of(len(self.leaf)), len(order), 2), np.int64)
-        _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, self.leaf, pieces)
-        totals: Ints = pieces.sum(axis=0)
         if self.sample is not None:
-            data.fall(self.sample, nodes, self.leaf)
+            data.fall(self.sample, n_rows, nodes, of_row)
+        pieces = np.zeros((pieces_of(len(self.leaf)), len(order), 2), np.int64)
+        sample = np.ones(len(self.leaf), np.bool_) if self.sample is None else self.sample
+        _leaf_totals(self.gradient, self.hessian, *scales, of_row, data.row_index, sample, self.leaf, pieces)
+        totals: Ints = pieces.sum(axis=0)
         return totals
 
     def move(self, scores: Floats, values: Floats) -> None:
@@ -268,7 +275,7 @@ def grow(
         sample: ``bool [documents]``, those the tree is grown on; left out, all.
         allowed: ``bool [features]``, those it may split by; left out, all.
     """
-    source = Gradients.by(data, gradients, sample)
+    source = Gradients.by(data, gradients, sample, allowed)
     tree = grow_from(source, options, allowed)
     return GrownTree(tree, source.leaf) if tree is not None else None
 
@@ -391,16 +398,17 @@ def _leaf_totals(
     hessian_scale: float,
     of_row: Ints32,
     row_index: Ints32,
+    sample: Bools,
     leaf: Ints32,
     totals: Ints,
 ) -> None:
-    """Writes the leaf of each document, and adds to exact sums of gradient and hessian of every leaf, ``int64 [pieces, leaves, 2]``.
-    Documents of leaf −1 are in none."""
+    """Writes the leaf of each document, and adds to exact sums of gradient and hessian of every leaf, ``int64 [pieces, leaves, 2]``, those
+    of the sample."""
     for piece in prange(len(totals)):
         for document in range(piece * PIECE, min((piece + 1) * PIECE, len(leaf))):
             k = of_row[row_index[document]]
             leaf[document] = k
-            if k >= 0:
+            if sample[document]:
                 totals[piece, k, 0] += np.int64(np.rint(gradient[document] * gradient_scale))
                 totals[piece, k, 1] += np.int64(np.rint(hessian[document] * hessian_scale))
 
@@ -488,7 +496,8 @@ def best_first(
             open_groups[leaf, group] = open_groups[leaf, group] and space.groups[group, f]
             open_groups[n_grown, group] = open_groups[leaf, group]
         if any_monotone and monotone[f] != 0:
-            middle = middle_value(histograms[left, 0].sum(), histograms[right, 0].sum(), space.l2, bounds[leaf])
+            column = space.columns[f]
+            middle = middle_value(histograms[left, column].sum(), histograms[right, column].sum(), space.l2, bounds[leaf])
             below, above = (left, right) if monotone[f] > 0 else (right, left)
             bounds[below, 1], bounds[above, 0] = middle, middle
         for k in (left, right):

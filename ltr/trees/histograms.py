@@ -10,6 +10,8 @@ An update is a read, an addition and a write, and a processor writes about once 
 two of them share an update: first a table over both bins is summed, and its margins are the histograms.
 
     b1 b0   →   place 32·b1 + b0 of 1024        31: missing
+
+Columns that a tree may not split by are left out, word by word (`HistogramBuffers.searched`).
 """
 
 from typing import NamedTuple
@@ -17,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from ltr.kernels.kernel import Ints, Ints32, Kernel, Words, inner
+from ltr.kernels.kernel import Bools, Ints, Ints32, Kernel, Words, inner
 from ltr.kernels.prefetch import prefetch
 from ltr.trees.binning import BLOCK, FEW, MISSING, Bins
 
@@ -38,12 +40,14 @@ class HistogramBuffers(NamedTuple):
     Attributes:
         kinds: ``int64 [blocks, 2]``, of words.
         used: ``int64 [columns]``, bins of values.
+        searched: ``bool [columns]``, those whose histograms are wanted; `choose` writes it.
         per_thread: ``int64 [threads, blocks, BLOCK · bins]``, histograms of each thread's rows.
         tables: ``int64 [threads, BLOCK // 2, places]``, of pairs of columns of one block.
     """
 
     kinds: Ints
     used: Ints
+    searched: Bools
     per_thread: Ints
     tables: Ints
 
@@ -54,7 +58,14 @@ class HistogramBuffers(NamedTuple):
         words = used.reshape(-1, _WORD)
         kinds = np.where(words.max(axis=1) > FEW, _WIDE, np.where(words.any(axis=1), _SHARED, _NONE)).reshape(-1, 2)
         per_thread = np.empty((threads, len(kinds), BLOCK * N_BINS), np.int64)
-        return cls(kinds, used, per_thread, np.empty((threads, _WORD, _PLACES), np.int64))
+        return cls(kinds, used, used > 0, per_thread, np.empty((threads, _WORD, _PLACES), np.int64))
+
+    def choose(self, columns: Ints, allowed: Bools | None) -> None:
+        """From now on sums histograms of the features that are allowed, ``bool [features]``, alone; of all where that is None.
+        `columns`: of each feature."""
+        self.searched[:] = self.used > 0
+        if allowed is not None:
+            self.searched[columns] = allowed
 
 
 @inner()
@@ -72,6 +83,35 @@ def _add_word(word: np.uint64, value: int, sums: Ints, first: np.uint64) -> None
     byte, mask, bins = np.uint64(8), np.uint64(255), np.uint64(N_BINS)
     for k in range(np.uint64(_WORD)):
         sums[first + k * bins + ((word >> (byte * k)) & mask)] += value
+
+
+@inner(forceinline=True)
+def _add_chosen(word: np.uint64, chosen: np.uint64, value: int, sums: Ints, first: np.uint64) -> None:
+    """`_add_word` for those of the eight columns whose bit is set. The branches are the same for every row, so that a processor foresees them."""
+    byte, mask, bins = np.uint64(8), np.uint64(255), np.uint64(N_BINS)
+    for k in range(np.uint64(_WORD)):
+        if (chosen >> k) & np.uint64(1):
+            sums[first + k * bins + ((word >> (byte * k)) & mask)] += value
+
+
+@inner()
+def _add_rows_of_chosen(words: Words, rows: Ints32, values: Ints, low: np.uint64, high: np.uint64, sums: Ints) -> None:
+    """Adds the values of rows to the histograms of some columns of a block that shares no updates, by a bit for each."""
+    n = np.uint64(len(rows))
+    for i in range(n):
+        prefetch(words, 2 * np.int64(rows[min(i + np.uint64(AHEAD), n - np.uint64(1))]))
+        row, value = np.uint64(rows[i]), values[i]
+        _add_chosen(words[row, 0], low, value, sums, np.uint64(0))
+        _add_chosen(words[row, 1], high, value, sums, np.uint64(_WORD * N_BINS))
+
+
+@inner()
+def _bits(searched: Bools) -> np.uint64:
+    """Bit k is set where the k-th column is searched."""
+    bits = np.uint64(0)
+    for k in range(np.uint64(len(searched))):
+        bits |= np.uint64(searched[k]) << k
+    return bits
 
 
 @inner(forceinline=True)
@@ -147,10 +187,18 @@ def _add_margins(table: Ints, even: Ints, odd: Ints) -> None:
 
 
 @inner()
-def _sum_rows(words: Words, rows: Ints32, values: Ints, kinds: Ints, sums: Ints, tables: Ints) -> None:
-    """The histograms ``sums [blocks, BLOCK · bins]`` over rows."""
+def _sum_rows(words: Words, rows: Ints32, values: Ints, kinds: Ints, used: Ints, searched: Bools, sums: Ints, tables: Ints) -> None:
+    """The histograms ``sums [blocks, BLOCK · bins]`` over rows, of the columns searched at least."""
     for block in range(len(kinds)):
+        first = block * BLOCK
+        n_used, n_searched = (used[first : first + BLOCK] > 0).sum(), searched[first : first + BLOCK].sum()
+        if n_searched == 0:
+            continue
         sums[block] = 0
+        if n_searched < n_used and kinds[block, 0] == _WIDE and kinds[block, 1] != _SHARED:
+            low, high = _bits(searched[first : first + _WORD]), _bits(searched[first + _WORD : first + BLOCK])
+            _add_rows_of_chosen(words[block], rows, values, low, high, sums[block])
+            continue
         if kinds[block, 0] == _SHARED or kinds[block, 1] == _SHARED:
             tables[:] = 0
         _add_rows(words[block], rows, values, kinds[block, 0], kinds[block, 1], sums[block], tables.ravel())
@@ -172,7 +220,8 @@ def build(
     parent: Ints,
     has_parent: bool,
 ) -> None:
-    """histogram[column, bin] = Σ packed over `rows`; if `has_parent`, that is also subtracted from `parent`, which becomes the sibling's.
+    """histogram[column, bin] = Σ packed over `rows`, for the columns searched; if `has_parent`, that is also subtracted from `parent`, which
+    becomes the sibling's.
 
     Args:
         words: ``uint64 [blocks, documents, 2]``.
@@ -181,15 +230,17 @@ def build(
         threads: no more than `buffers` are for.
         histogram, parent: ``int64 [columns, bins]``.
     """
-    kinds, used, per_thread, tables = buffers
+    kinds, used, searched, per_thread, tables = buffers
     n = len(rows)
     values = packed if n == len(packed) else gathered
     for thread in prange(threads):
         a, b = n * thread // threads, n * (thread + 1) // threads
         if n < len(packed):
             gather(packed, rows[a:b], values[a:b])
-        _sum_rows(words, rows[a:b], values[a:b], kinds, per_thread[thread], tables[thread])
+        _sum_rows(words, rows[a:b], values[a:b], kinds, used, searched, per_thread[thread], tables[thread])
     for column in prange(len(used)):
+        if not searched[column]:
+            continue
         few, first = used[column] <= FEW, column % BLOCK * N_BINS
         for k in range(N_BINS):
             total = per_thread[0, column // BLOCK, first + k]

@@ -136,14 +136,23 @@ class BinnedDataset:
         """`split_leaf`, `subtract_sibling` and `leaf_in_bins`, each compiled for itself."""
         return questions()
 
-    def start(self, n_rows: int) -> None:
-        """The histogram of leaf 0, of the first `n_rows` of `rows`."""
+    def start(self, n_rows: int, allowed: Bools | None = None) -> None:
+        """The histogram of leaf 0, of the first `n_rows` of `rows`. `allowed`: ``bool [features]``, those that the tree may split by; left out,
+        all. Of others no leaf of the tree has a histogram."""
+        self.buffers.choose(self.bins.columns, allowed)
         data, sums = self.compiled, self.histograms[0]
         build(data.words, data.rows[:n_rows], data.packed, data.gathered, data.buffers, data.threads, sums, sums, False)
 
-    def fall(self, sample: Bools, nodes: Nodes, leaf: Ints32) -> None:
-        """Writes the leaves of documents that the tree was not grown on, those not in ``sample bool [documents]``."""
-        _fall(self.binned, self.bins.columns, self.row_index, sample, nodes.feature, nodes.goes_left, nodes.left, nodes.right, leaf)
+    def fall(self, sample: Bools, n_rows: int, nodes: Nodes, of_row: Ints32) -> None:
+        """Writes the leaves of the rows that the tree was not grown on, those of documents not in ``sample bool [documents]``.
+
+        Args:
+            n_rows: rows that it was grown on; `rows` has its own first, and memory for the others behind them.
+            of_row: ``int32 [documents]``; may be `scratch`.
+        """
+        others, moved = self.rows[n_rows:], self.packed[1].view(np.int32)[len(self.rows) :]
+        others[:] = np.sort(self.row_index[~sample])
+        _fall(self.binned, self.bins.columns[nodes.feature], others, moved, nodes.goes_left, nodes.left, nodes.right, of_row)
 
     def reorder_rows(self, leaf: Ints32) -> None:
         """Moves the rows of each leaf together; `leaf`: ``int32 [documents]``."""
@@ -180,7 +189,7 @@ class CompiledDataset(NamedTuple):
 
 DATASET = record_type(
     CompiledDataset, U1_3D, U8_3D, I8_1D, I4_1D, I8_2D, I8_1D, I8_1D, I4_1D, I8_3D,
-    record_type(HistogramBuffers, I8_2D, I8_1D, I8_3D, I8_3D), I8,
+    record_type(HistogramBuffers, I8_2D, I8_1D, I1_1D, I8_3D, I8_3D), I8,
 )  # fmt: skip
 """The type of a `CompiledDataset`."""
 QUESTIONS = (I8(DATASET, I8, I8, I8, I1_1D), types.void(DATASET, I8, I8, I1, I1), I8_1D(DATASET, I8, I8))
@@ -315,23 +324,31 @@ def subtract_sibling(data: CompiledDataset, leaf: int, new: int, left_is_smaller
 
 @njit(cache=True, parallel=True)
 def _fall(
-    binned: Bytes,
-    columns: Ints,
-    row_index: Ints32,
-    sample: Bools,
-    feature: Ints,
-    goes_left: Bools,
-    left: Ints,
-    right: Ints,
-    leaf: Ints32,
+    binned: Bytes, columns: Ints, rows: Ints32, moved: Ints32, goes_left: Bools, left: Ints, right: Ints, of_row: Ints32
 ) -> None:
-    for document in prange(len(leaf)):
-        node = 0 if not sample[document] else -1
-        while node >= 0:
-            column = columns[feature[node]]
-            b = binned[column // BLOCK, row_index[document], column % BLOCK]
-            node = left[node] if goes_left[node, b] else right[node]
-            leaf[document] = ~node
+    """of_row[row] = the leaf that a row falls into, for `rows` that rise: piece by piece they are divided at every node, parents first, which
+    reads bins of many rows at once where a walk of each row from the root would wait for one after the other.
+
+    Args:
+        columns, left, right: ``int64 [nodes]``; a negative child is ~leaf.
+        rows: comes back in another order.
+        moved: memory for as many.
+    """
+    n, n_nodes = len(rows), len(columns)
+    for piece in prange((n + PIECE - 1) // PIECE):
+        own, space = rows[piece * PIECE : min((piece + 1) * PIECE, n)], moved[piece * PIECE : min((piece + 1) * PIECE, n)]
+        starts, ends = np.zeros(n_nodes, np.int64), np.full(n_nodes, len(own))
+        for node in range(n_nodes):
+            start, end, column = starts[node], ends[node], columns[node]
+            here = own[start:end]
+            n_left = _divide_from_front(binned[column // BLOCK], column % BLOCK, here, goes_left[node], space)
+            _copy(space, np.int64(0), here, n_left, len(here) - n_left)
+            for child, first, last in ((left[node], start, start + n_left), (right[node], start + n_left, end)):
+                if child >= 0:
+                    starts[child], ends[child] = first, last
+                else:
+                    for k in range(first, last):
+                        of_row[own[k]] = ~child
 
 
 @njit(cache=True)

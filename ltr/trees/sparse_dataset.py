@@ -178,15 +178,15 @@ class SparseDataset:
         split, subtract, in_bins = QUESTIONS
         return ready(split_leaf, split), ready(subtract_sibling, subtract), ready(leaf_in_bins, in_bins)
 
-    def start(self, n_rows: int) -> None:
-        """The histogram of leaf 0, of the first `n_rows` of `rows`."""
+    def start(self, n_rows: int, allowed: Bools | None = None) -> None:
+        """The histogram of leaf 0, of the first `n_rows` of `rows`; here of all features, whatever is `allowed`."""
         self.counted[:] = -1
         build(self.compiled, self.rows[:n_rows], *self.packed, self.histograms[0], self.histograms[0], False)
 
-    def fall(self, sample: Bools, nodes: Nodes, leaf: Ints32) -> None:
-        """Writes the leaves of documents that the tree was not grown on."""
+    def fall(self, sample: Bools, n_rows: int, nodes: Nodes, of_row: Ints32) -> None:
+        """`ltr.trees.partition.BinnedDataset.fall`."""
         feature = np.searchsorted(self.kept, nodes.feature)
-        _fall(self.compiled, self.row_index, sample, feature, nodes.goes_left, nodes.left, nodes.right, leaf)
+        _fall(self.compiled, self.row_index, sample, feature, nodes.goes_left, nodes.left, nodes.right, of_row)
 
     def reorder_rows(self, leaf: Ints32) -> None:
         """Rows stay where they are."""
@@ -447,11 +447,11 @@ def _fall(
     goes_left: Bools,
     left: Ints,
     right: Ints,
-    leaf: Ints32,
+    of_row: Ints32,
 ) -> None:
-    for document in prange(len(leaf)):
-        node = 0 if not sample[document] else -1
+    for document in prange(len(sample)):
+        node, row = 0 if not sample[document] else -1, row_index[document]
         while node >= 0:
-            b = _bin(data, row_index[document], feature[node])
+            b = _bin(data, row, feature[node])
             node = left[node] if goes_left[node, b] else right[node]
-            leaf[document] = ~node
+            of_row[row] = ~node

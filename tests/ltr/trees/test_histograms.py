@@ -50,6 +50,29 @@ def test_sums_are_exact_for_any_threads_and_siblings_are_the_rest(shape, threads
         assert np.array_equal(parent[real], before[real] - child[real])
 
 
+@pytest.mark.parametrize("allowed", [[], [3], [0, 2, 4, 6, 20, 33], range(8, 24), range(40)], ids=str)
+@pytest.mark.parametrize("shape", [[200] * 40, [5] * 40, [2, 300, 31, 40] * 10], ids=["many bins", "few bins", "both"])
+def test_features_that_are_left_out_change_no_others_histogram(shape, allowed):
+    features = columns_of(shape, seed=1)
+    bins = find_bins(features)
+    binned = apply_bins(features, bins)
+    rng = np.random.default_rng(1)
+    values, parent_values = rng.integers(-(2**55), 2**55, (2, N))
+    workshop = HistogramBuffers.of(bins, 2)
+    workshop.choose(bins.columns, np.isin(np.arange(40), allowed))
+    own = bins.columns[list(allowed)]
+    everything, some = np.arange(N, dtype=np.int32), np.flatnonzero(rng.random(N) < 0.3).astype(np.int32)
+    parent, child = np.full((2, len(bins.used), 256), 77, np.int64)
+    gathered = np.empty(N, np.int64)
+    build(binned.view(np.uint64), everything, parent_values, gathered, workshop, 2, parent, parent, False)
+    build(binned.view(np.uint64), some, values, gathered, workshop, 2, child, parent, True)
+    assert np.array_equal(child[own], naive(binned, some, values[some])[own])
+    assert np.array_equal(parent[own], naive(binned, everything, parent_values)[own] - child[own])
+    workshop.choose(bins.columns, None)
+    build(binned.view(np.uint64), some, values, gathered, workshop, 2, child, parent, False)
+    assert np.array_equal(child[bins.used > 0], naive(binned, some, values[some])[bins.used > 0])
+
+
 def test_columns_of_few_bins_stand_behind_the_others_in_order():
     counts = np.array([3, 100, 31, 32, 2, 255, 1])
     bins = Bins(np.zeros((counts - 1).sum(), np.float32), np.concatenate(([0], np.cumsum(counts - 1))), np.zeros(7, np.bool_))
