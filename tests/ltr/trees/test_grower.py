@@ -168,3 +168,7 @@ def test_monotone_structure_agrees_with_lightgbm():
     assert booster.predict(features.astype(np.float64)) == pytest.approx(found.tree.scores(features), abs=1e-5)
     free = grown(features, gradient, hessian, n_leaves=8, min_docs=20)
     assert not np.array_equal(free.tree.feature, found.tree.feature)
+    allowed = np.arange(6) > 0
+    drawn = grown(features, gradient, hessian, n_leaves=8, min_docs=20, monotone=monotone, allowed=allowed)
+    alone = grown(features[:, 1:].copy(), gradient, hessian, n_leaves=8, min_docs=20, monotone=monotone[1:])
+    assert np.array_equal(drawn.tree.scores(features), alone.tree.scores(features[:, 1:].copy()))
