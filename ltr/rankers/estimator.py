@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -221,7 +222,7 @@ class Estimator(Named):
     @property
     def _fitted(self) -> Ranker:
         if "model_" not in vars(self):
-            raise ValueError("Estimator: fit comes before predict and score")
+            raise _unfitted("Estimator: fit comes before predict and score")
         return self.model_
 
     @property
@@ -281,6 +282,15 @@ class Estimator(Named):
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=InputTags(allow_nan=True))
+
+
+def _unfitted(sentence: str) -> ValueError:
+    """A ValueError; where scikit-learn is in use, its own kind of it, which its tools and their users wait for."""
+    if "sklearn" not in sys.modules:
+        return ValueError(sentence)
+    from sklearn.exceptions import NotFittedError
+
+    return cast(ValueError, NotFittedError(sentence))
 
 
 _ASKED_FOR = ("group", "valid", "eval_set", "eval_group", "eval_qid", "eval_metric", "callbacks", "init_model")

@@ -490,6 +490,9 @@ def test_scoring_before_fitting_and_other_widths_are_refused():
     X, y, qid, *_ = rows()
     with pytest.raises(ValueError, match="fit comes before"):
         ltr.Estimator(TREES).predict(X)
+    exceptions = pytest.importorskip("sklearn.exceptions")
+    with pytest.raises(exceptions.NotFittedError, match="fit comes before"):
+        ltr.Estimator(TREES).predict(X)
     model = ltr.Estimator(TREES).fit(X, y, qid)
     with pytest.raises(ValueError, match="expected 4 features, as in fit"):
         model.predict(X[:, :3])
