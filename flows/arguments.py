@@ -150,7 +150,7 @@ def _judged(commands: Any) -> None:
     correct.add_argument("--people", required=True, metavar="FILE", help="judgments of a random sample of these pairs, by people")
     correct.add_argument("--measure", default="dcg@10", metavar="MEASURE", help="p@k or dcg@k (default: dcg@10)")
     correct.add_argument("--level", type=float, default=0.95, help="of the intervals")
-    _settable(correct, "a convention, such as conventions.gain=exp2")
+    _settable(correct, "conventions.gain=exp2, or conventions.threshold=2")
     correct.add_argument("--json", action="store_true", help="print the numbers as JSON")
 
     check = _command(commands, "check", judged.check_files, "look at data files before training on them")

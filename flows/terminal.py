@@ -170,6 +170,8 @@ def show_changed(found: Sequence[Changes], words: TextIO | None = None) -> None:
 def show_pair(pair: ShownPair, words: TextIO | None = None) -> None:
     """Prints why one document stands above another: contributions, a table a feature, and the smallest changes that swap them."""
     console = _console(words)
+    if pair.note:
+        console.print(_plain(f"{pair.query}: {pair.note}"), highlight=False)
     console.print(_plain(f"{pair.query}: {pair.above} stands above {pair.below} by {pair.why.difference:.4g}"), highlight=False)
     table = Table("feature", title_justify="left")
     for column in (pair.above.name, pair.below.name, "contribution", *(["SE"] if any(r.error for r in pair.why.reasons) else [])):

@@ -130,8 +130,15 @@ def correct(given: argparse.Namespace) -> int:
         from tasks.config.fuse import fuse_config, named_runs
         from tasks.config.reading import override_all, parse
         from tasks.evidence.machine_labels import corrected_runs
-        from tasks.records import printable
+        from tasks.records import ConfigError, printable
 
+        for one in given.set:
+            if (key := one.partition("=")[0]) not in (known := ("conventions.gain", "conventions.threshold")):
+                raise ConfigError(
+                    f"correct: --set {key}: what it computes reads {' and '.join(known)} alone; a run's ranks are as written"
+                )
+        if not 0 < given.level < 1:
+            raise ConfigError(f"correct: --level {given.level:g}; between 0 and 1, such as 0.95")
         runs = named_runs(given.runs, fewest=1, command="correct")
         written = fuse_config(runs, given.people, "ndcg_10", 3)
         override_all(written, given.set)

@@ -118,6 +118,17 @@ def _other_rules(trained: "Conventions", used: "Conventions") -> str:
     return f"the model was trained by other rules than it is measured by ({rules}); by its own: {options}"
 
 
+def _rules_with(trained: "Conventions", configured: "Conventions", overrides: list[str]) -> "Conventions":
+    """The rules that a model was trained by, with those of `overrides` (``conventions.gain=linear``) as configured."""
+    from dataclasses import fields, replace
+
+    keys = [one.partition("=")[0] for one in overrides]
+    named = {key.removeprefix("conventions.") for key in keys if key.startswith("conventions.")}
+    if "conventions" in keys:
+        named = {one.name for one in fields(configured)}
+    return replace(trained, **{name: getattr(configured, name) for name in named})
+
+
 def explain(given: argparse.Namespace) -> int:
     """Says why documents stand where they do."""
     from tasks.records import ConfigError
@@ -139,12 +150,13 @@ def explain(given: argparse.Namespace) -> int:
 
         if given.output:
             require_output(Path(given.output), Path(given.model), *map(Path, given.data))
+        rules = _rules_with(model.conventions, config.core_conventions, given.set)
         if given.query is None:
-            summary = summary_of(model, queries, given.segment, config.data.clicks)
+            summary = summary_of(model, queries, given.segment, config.data.clicks, conventions=rules)
             show_wrong_order(summary, words_of(given))
             written = summary.as_json()
         else:
-            pair = pair_of(model, queries, given.query, given.above, given.below)
+            pair = pair_of(model, queries, given.query, given.above, given.below, conventions=rules)
             show_pair(pair, words_of(given))
             written = pair.as_json()
             if given.output:

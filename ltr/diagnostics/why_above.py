@@ -9,7 +9,9 @@ The contributions sum to the difference. They are
   Sundararajan & Najmi 2020): exact of up to `EXACT` features in which they differ, otherwise the mean over random orders and their reverses
   (Mitchell 2022), with its standard error. The lower document is the baseline, so that no third one has a say.
 
-A change is to a value that occurs in the data (a counterfactual of one feature), measured in the feature's standard deviations there.
+A change is to a value that occurs in the data (a counterfactual of one feature), measured in the feature's standard deviations there. To be
+missing is such a value too, where the ranker scores documents that lack it; how far that is from a number, or one category from another, no
+number says, and such changes come last.
 """
 
 from collections.abc import Iterator
@@ -52,8 +54,8 @@ class Change:
 
     Attributes:
         feature: its name; `above`: whether it is the upper document's.
-        value, to: what it is, and the nearest value in the data that swaps the two.
-        deviations: the change in standard deviations of the feature; infinite where the value was missing.
+        value, to: what it is, and the nearest value in the data that swaps the two; NaN is missing.
+        deviations: the change in standard deviations of the feature; infinite where there is no distance: from and to missing, and between categories.
     """
 
     feature: str
@@ -186,28 +188,33 @@ def changes(model: Ranker, features: Floats32, pair: Floats32) -> tuple[Change, 
     """The smallest change of each feature of the first, or of the second, of two documents ``float32 [2, features]`` after which the second
     has the higher score, the smallest first. Values to change to are those of ``features float32 [documents, features]``, of a feature with more
     than `MOST_VALUES` so many quantiles."""
-    scores = model.predict(pair)
+    scores, categories = model.predict(pair), model.split_by_categories
     found = []
-    for k, values, deviation in _values(features):
+    for k, values, deviation in _values(features, not model.needs_complete):
         for row, sign in ((0, -1.0), (1, 1.0)):
             tried = np.repeat(pair[row : row + 1], len(values), axis=0)
             tried[:, k] = values
-            swaps = values[sign * (model.predict(tried) - scores[1 - row]) > 0]
+            predicted = model.predict(tried)
+            swaps = values[np.isfinite(predicted) & (sign * (predicted - scores[1 - row]) > 0)]
             if len(swaps):
-                distance = np.abs(swaps.astype(np.float64) - float(pair[row, k])) / deviation
-                nearest = 0 if np.isnan(distance).all() else int(np.nanargmin(distance))
-                steps = float(distance[nearest]) if np.isfinite(distance[nearest]) else np.inf
+                gaps = np.abs(swaps.astype(np.float64) - float(pair[row, k]))
+                nearest = 0 if np.isnan(gaps).all() else int(np.nanargmin(gaps))
+                far = np.isfinite(gaps[nearest]) and deviation > 0 and model.names[k] not in categories
+                steps = float(gaps[nearest] / deviation) if far else np.inf
                 found.append(Change(model.names[k], row == 0, float(pair[row, k]), float(swaps[nearest]), steps))
     return tuple(sorted(found, key=lambda change: change.deviations))
 
 
-def _values(features: Floats32) -> Iterator[tuple[int, Floats32, float]]:
-    """Of each feature that varies its place, the values to try, rising, and its standard deviation."""
+def _values(features: Floats32, missing: bool) -> Iterator[tuple[int, Floats32, float]]:
+    """Of each feature that varies its place, the values to try, rising, and its standard deviation; NaN last where it occurs and `missing`
+    is to be tried."""
     for k, column in enumerate(features.T):
         present = column[np.isfinite(column)]
         values = np.unique(present)
-        if len(values) < 2:
+        some_missing = len(present) < len(column)
+        if len(values) + some_missing < 2:
             continue
         if len(values) > MOST_VALUES:
             values = np.unique(np.quantile(present, np.linspace(0, 1, MOST_VALUES), method="inverted_cdf"))
-        yield k, values, float(present.std(dtype=np.float64))
+        tried = np.append(values, np.float32(np.nan)) if some_missing and missing else values
+        yield k, tried, float(present.std(dtype=np.float64)) if len(present) else 0.0

@@ -36,6 +36,8 @@ NEEDED = 4
 _AS_MANY = 10
 """Sampled documents with a weight whose word on λ weighs as much as that it is 1. Where it was not drawn there, intervals of 8 documents held in .88
 of 250 draws for .94, and of 4 in .77 for .86 (differences of DCG@10 of 1,000 pairs, .95 asked for)."""
+BY_CHANCE = 1e-4
+"""What is less likely than this of a random sample is taken for another kind of sample."""
 _NOTHING = 1e-9
 """What rounding leaves, of a measure or of 1."""
 
@@ -50,6 +52,7 @@ class Corrected:
         machine: from the machine's labels alone, as they are.
         tuned: λ, how much the machine's labels count, from 0, not at all, to 1, wholly.
         documents, sampled: with a weight other than 0, and judged by people among them.
+        judged: by people, with a weight or not.
         level: of the intervals.
         spread: s of w·(g − λf) over documents, from which `needed` is computed.
         population: all documents that the sample is of.
@@ -69,11 +72,32 @@ class Corrected:
     spread: float
     population: int
     surprises: float
+    judged: int
 
     @property
     def trusted(self) -> bool:
         """Whether enough documents with a weight were sampled for the interval to hold, and enough of them say what the machine does not."""
-        return self.sampled == self.documents or (self.sampled >= FEWEST and self.surprises >= FEWEST_SURPRISES)
+        enough = self.sampled >= FEWEST and self.surprises >= FEWEST_SURPRISES
+        return self.complete or (enough and self.random)
+
+    @property
+    def complete(self) -> bool:
+        """Whether people judged all documents with a weight: their labels are the measure then."""
+        return self.sampled == self.documents
+
+    @property
+    def expected(self) -> float:
+        """How many documents with a weight a random sample of this size has on average."""
+        return self.documents * self.judged / self.population
+
+    @property
+    def random(self) -> bool:
+        """Whether a random sample may well have so many documents with a weight, or so few: in more than one of 5,000 draws. Documents that people
+        judged because rankings had them high are no random sample, and no interval holds."""
+        from scipy import stats
+
+        drawn = stats.hypergeom(self.population, self.documents, self.judged)
+        return float(min(drawn.cdf(self.sampled), drawn.sf(self.sampled - 1))) > BY_CHANCE
 
     @property
     def foretold(self) -> bool:
@@ -115,7 +139,8 @@ def corrected(
 
     Args:
         weights: ``[documents]``, of every document that could have been sampled, 0 for one that the measure does not see.
-        people: gains of people's labels ``[documents]``, NaN where they did not judge; a simple random sample of the documents.
+        people: gains of people's labels ``[documents]``, NaN where they did not judge; a simple random sample of the documents, or all that
+            have a weight, of which the measure is then known.
         machine: gains of the machine's labels ``[documents]``, of every document.
         labels: the machine's labels ``[documents]``, by which its gains are calibrated; the gains themselves where left out.
         level: of the intervals.
@@ -143,6 +168,10 @@ def corrected(
         raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs {NEEDED}")
     everywhere, held_out = _calibrated(g, f, kinds, judged, seed)
     own, matters = w[judged], w != 0
+    if judged[matters].all():
+        known = float(w[matters] @ g[matters])
+        m = int(matters.sum())
+        return Corrected(known, (known, known), known, (known, known), float(w @ f), 1.0, m, m, level, 0.0, population, 0.0, n)
     tuned = _tuned(own * g[judged], own * held_out, own)
     rest = _total(own * (g[judged] - tuned * held_out), own, float(w.sum()), population, level)
     alone = _total(own * g[judged], own, float(w.sum()), population, level)
@@ -150,7 +179,7 @@ def corrected(
     return Corrected(
         value, (value - rest.reach, value + rest.reach), alone.value, (alone.value - alone.reach, alone.value + alone.reach),
         float(w @ f), tuned, int(matters.sum()), int((matters & judged).sum()), level, rest.spread, population,
-        min(rest.effective, _unforeseen(g[judged & matters], kinds[judged & matters])),
+        min(rest.effective, _unforeseen(g[judged & matters], kinds[judged & matters])), n,
     )  # fmt: skip
 
 

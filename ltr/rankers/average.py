@@ -184,6 +184,11 @@ class Average(Ranker):
         return mean
 
     @property
+    def split_by_categories(self) -> frozenset[str]:
+        """Those of any of its rankers."""
+        return frozenset().union(*(one.split_by_categories for one in self.members))
+
+    @property
     def export_form(self) -> str | None:
         """Linear where all members are; trees where all are, and none has a base."""
         forms = {member.export_form for member in self.members}

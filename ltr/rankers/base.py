@@ -311,6 +311,11 @@ class Ranker(Named, ABC):
         return self.complete_features
 
     @property
+    def split_by_categories(self) -> frozenset[str]:
+        """The features whose values it reads as categories, which have no order and no distance."""
+        return frozenset()
+
+    @property
     def export_form(self) -> str | None:
         """The form in which other tools can read it: ``trees``, ``linear``, ``linear with imputation``, ``linear net``, ``two-layer net``; None where there is none."""
         return None

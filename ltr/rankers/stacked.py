@@ -70,6 +70,11 @@ class Stacked(Ranker):
         return replace(self.top, members=tuple(members), names=self.names)
 
     @property
+    def split_by_categories(self) -> frozenset[str]:
+        """Those of any of its rankers."""
+        return frozenset().union(*(one.split_by_categories for one in self.bases))
+
+    @property
     def export_form(self) -> str | None:
         """That of an average of the same rankers."""
         return self.average.export_form if self.average else None

@@ -251,8 +251,25 @@ def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
     return f"## LambdaMART\n## No. of trees = {trees.n_trees}\n{''.join(listed)}\n<ensemble>\n{''.join(rows)}</ensemble>\n"
 
 
+def _check_solr(trees: Trees, names: Sequence[str]) -> None:
+    """Raises ValueError where two thresholds of a feature become one in Solr: the values between them would go to the wrong side."""
+    for feature in np.unique(trees.feature):
+        own = np.unique(trees.threshold[(trees.feature == feature) & np.isfinite(trees.threshold)])
+        met = np.array([solr_threshold(edge) for edge in own], np.float32) + _SLACK
+        for k in np.flatnonzero(np.diff(met) == 0)[:1]:
+            raise ValueError(
+                f"solr: Solr adds 1e-6 to thresholds, in float32, so that {own[k]:.9g} and {own[k + 1]:.9g} of {names[feature]!r} would be one "
+                "and values between them on the wrong side; learn from it in larger units"
+            )
+
+
 def solr_trees(trees: Trees, names: Sequence[str], name: str) -> dict[str, Json]:
-    """A ``MultipleAdditiveTreesModel`` called `name`, for Solr's model store."""
+    """A ``MultipleAdditiveTreesModel`` called `name`, for Solr's model store.
+
+    Raises:
+        ValueError: where two thresholds of a feature become one in Solr.
+    """
+    _check_solr(trees, names)
 
     def split(feature: int, threshold: np.float32, left: Json, right: Json) -> Json:
         return {"feature": names[feature], "threshold": str(solr_threshold(threshold)), "left": left, "right": right}
@@ -275,11 +292,12 @@ def _solr(kind: str, names: Sequence[str], name: str, params: Json) -> dict[str,
 
 def solr_threshold(threshold: np.float32) -> np.float32:
     """The float32 that becomes `threshold`, or comes nearest to it, when Solr adds 1e-6: thresholds below 1e-6 in size cannot all be
-    reached."""
+    reached. One below 0 stays below 0, which goes to its right."""
     middle = np.float32(threshold - _SLACK)
     with np.errstate(over="ignore"):  # beyond the largest float32 is infinity
         near = (middle, np.nextafter(middle, np.float32(-np.inf)), np.nextafter(middle, np.float32(np.inf)))
-    return min(near, key=lambda one: abs(float(one + _SLACK) - float(threshold)))
+    sided = [one for one in near if (one + _SLACK < 0) == (threshold < 0)]
+    return min(sided, key=lambda one: abs(float(one + _SLACK) - float(threshold)))
 
 
 def solr_shift(trees: Trees) -> float:

@@ -156,6 +156,12 @@ class TreeRanker(Ranker):
         return self.ensemble.n_trees
 
     @property
+    def split_by_categories(self) -> frozenset[str]:
+        """Those that a tree splits by categories of."""
+        of_codes = self.ensemble.feature[self.ensemble.n_codes > 0]
+        return frozenset(self.names[f] for f in np.unique(of_codes))
+
+    @property
     def export_form(self) -> str | None:
         """Every tool that reads ensembles of trees can read it; those of categories, where it splits by some."""
         return "trees of categories" if self.trees is not None and len(self.trees.codes) else "trees"

@@ -126,7 +126,7 @@ TEMPLATE = """<h2>Guarantee</h2>
 {% for g in guarantees %}<p><b>{{ g.ranker }}</b> against {{ g.baseline }}: {{ g.text() }}</p>{% endfor %}
 <p class="soft"><b>Promised</b>: on the fold's validation queries a cell is shown to lose no more than the margin on any tier but the last,
 and of such cells the one that gains most on the last tier was taken; where there is none, the one nearest to it. <b>Shown</b> on test
-queries: over those of all folds the lower bound of each of these tiers is above the margin; <b>broken</b>: one is shown to lose more.</p>
+queries: over those of all folds the lower bound of each of these tiers is above minus the margin; <b>broken</b>: one is shown to lose more.</p>
 <div class="plots">{% for figure in figures %}<figure>{{ figure | safe }}</figure>{% endfor %}</div>
 {% if figures %}<p class="soft">Means on validation queries; cells that were taken are large. An ellipse holds the true difference to the baseline (+) at the level; left
 of the dotted line is harm.</p>{% endif %}

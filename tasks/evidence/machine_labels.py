@@ -30,6 +30,7 @@ class CorrectedRun:
     Attributes:
         unjudged: documents of the run, within the measure's depth, that the machine did not judge, and which gain nothing.
         absent: judged queries that the run does not have, whose measure is 0.
+        no_sample: how it shows that people's labels are no random sample, which no interval of any run then survives; empty where nothing does.
     """
 
     run: str
@@ -37,11 +38,13 @@ class CorrectedRun:
     against: str | None = None
     unjudged: int = 0
     absent: int = 0
+    no_sample: str = ""
 
     @property
     def settled(self) -> bool:
-        """Whether the interval of a difference leaves out 0."""
-        return self.found.interval[0] > 0 or self.found.interval[1] < 0
+        """Whether the interval of a difference leaves out 0, and is of a random sample or of all."""
+        found = self.found
+        return (found.interval[0] > 0 or found.interval[1] < 0) and (found.complete or not self.no_sample)
 
     def text(self) -> str:
         """In words."""
@@ -60,7 +63,9 @@ class CorrectedRun:
     def verdict(self) -> str:
         """Whether a difference is settled, or how many labels would settle it; empty for a measure that can be trusted."""
         found = self.found
-        if found.foretold and found.sampled < found.documents:
+        if self.no_sample and not found.complete:
+            return f"({self.no_sample}: it is no random sample, and the interval does not hold)"
+        if found.foretold and not found.complete:
             return (
                 f"(people's labels follow from the machine's on all of the {number_of(found.sampled, 'sampled pair')} that matter to it, "
                 "which says nothing of how far they may be off elsewhere)"
@@ -76,7 +81,8 @@ class CorrectedRun:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {**asdict(self.found), **{name: value for name, value in vars(self).items() if name != "found"}}
+        own = {name: value for name, value in vars(self).items() if name != "found"}
+        return {**asdict(self.found), **own, "verdict": self.verdict}
 
 
 def corrected_runs(
@@ -135,7 +141,16 @@ def compared(
     differences = [
         CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, machine, level), best) for one in found[1:]
     ]
-    return [*found, *differences]
+    odd = next((one for one in found if not one.found.random), None)
+    return [replace(one, no_sample=_unlike_a_sample(odd) if odd else "") for one in (*found, *differences)]
+
+
+def _unlike_a_sample(one: CorrectedRun) -> str:
+    found = one.found
+    return (
+        f"people judged {found.sampled:,} of the {number_of(found.documents, 'pair')} that matter to {one.run}, where a random sample of "
+        f"{found.judged:,} of {found.population:,} has about {found.expected:.0f}"
+    )
 
 
 def sums_of(measure: str, conventions: Conventions) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
@@ -149,6 +164,10 @@ def sums_of(measure: str, conventions: Conventions) -> tuple[Callable[[Floats], 
         depth = int(cutoff or 1_000_000)
         return lambda labels: graded(labels, conventions), lambda ranks: _at(log_discount, ranks, depth, conventions)
     read = Measure.of(measure)
+    if read.other_source is not None:
+        raise DataError(
+            f"measure {measure!r}: it is of people's labels and the machine's, and of no source; {measure.partition(':')[0]}"
+        )
     if read.definition.value is not gain_mean_value or read.cutoff is None:
         raise DataError(f"measure {measure!r}: p@k and dcg@k are sums over documents, which can be corrected from a sample of them")
     return lambda labels: read.definition.gain(labels, conventions), lambda ranks: _at(

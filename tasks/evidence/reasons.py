@@ -22,8 +22,6 @@ from tasks.training.scoring import scores_of
 
 SHOWN = 12
 """Features in a drawing and a table; the others are summed up."""
-LOOKED_AT = 200
-"""Documents from the top among which the worst pair is looked for."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,15 @@ class ShownPair:
     above: ShownDocument
     below: ShownDocument
     why: WhyAbove
+    note: str = ""
+    """Why it is these two, where nobody named them and none stands above one of a higher label."""
 
     def text(self, most: int = 3) -> str:
         """In a sentence, with as many reasons and the smallest change."""
         reasons = ", ".join(f"{r.feature} {r.contribution:+.3g}" for r in self.why.reasons[:most])
         change = f"; {self.change_text(self.why.changes[0])}" if self.why.changes else "; no change of one feature would swap them"
-        return f"{self.above} stands above {self.below} by {self.why.difference:.3g}: {reasons}{change}"
+        told = f"{self.above} stands above {self.below} by {self.why.difference:.3g}: {reasons}{change}"
+        return f"{self.note}: {told}" if self.note else told
 
     def change_text(self, change: Change) -> str:
         """A change that swaps the two, in words."""
@@ -71,10 +72,16 @@ class ShownPair:
 
 
 def pair_of(
-    model: ltr.Ranker, queries: Queries, query: str, above: str | None = None, below: str | None = None, orders: int = 200
+    model: ltr.Ranker,
+    queries: Queries,
+    query: str,
+    above: str | None = None,
+    below: str | None = None,
+    orders: int = 200,
+    conventions: ltr.Conventions | None = None,
 ) -> ShownPair:
     """Why one document of a query stands above another: those named, by id or rank, otherwise the worst pair, or the first two where no pair
-    is wrong.
+    is wrong. `conventions`: by which a pair is wrong; the model's own where left out.
 
     Raises:
         DataError: for a query or a document that is not there, and for two that stand the other way round.
@@ -87,9 +94,11 @@ def pair_of(
     place = names.index(query)
     start, end = (int(row) for row in queries.offsets[place:][:2])
     scores, labels = scores_of(model, select(queries, np.array([place]))), queries.labels[start:end]
-    order = np.argsort(-scores, kind="stable")
+    order, note = np.argsort(-scores, kind="stable"), ""
     if above is None and below is None:
-        chosen = worst_pair(labels, scores, model.conventions) or _first_two(scores[order])
+        chosen = worst_pair(labels, scores, conventions or model.conventions)
+        if chosen is None:
+            chosen, note = _first_two(scores[order]), "no document stands above one of a higher label; these are the first two"
         if chosen is None:
             raise DataError(f"query {query}: all its documents have the same score, or there is only one")
     else:
@@ -110,21 +119,29 @@ def pair_of(
         )
         for rank, row in ((first, upper), (second, lower))
     ]
-    return ShownPair(query, documents[0], documents[1], why)
+    return ShownPair(query, documents[0], documents[1], why, note)
 
 
 def worst_pair(labels: NDArray[np.float64], scores: NDArray[np.float64], conventions: ltr.Conventions) -> tuple[int, int] | None:
-    """Ranks from 0 of the two documents of a query whose swap would raise its DCG most, by the conventions' gains; None where none would."""
-    order = np.argsort(-scores, kind="stable")[:LOOKED_AT]
-    order = order[np.isfinite(scores[order])]
-    gains = graded(np.nan_to_num(labels[order]), conventions)
-    discounts = 1 / np.log2(np.arange(len(order)) + 2)
-    rise = (gains[None, :] - gains[:, None]) * (discounts[:, None] - discounts[None, :])
-    rise[~(scores[order][:, None] > scores[order][None, :])] = 0
-    if not len(order) or rise.max() <= 0:
-        return None
-    first, second = np.unravel_index(int(rise.argmax()), rise.shape)
-    return int(first), int(second)
+    """Ranks from 0 of the two documents of a query whose swap would raise its DCG most, by the conventions' gains and ranks; None where none
+    would.
+
+    Of two labels the swap of the first document of the one and the last of the other raises it most, so that only these are compared."""
+    order = np.argsort(-scores, kind="stable")
+    seen = np.isfinite(scores[order]) & ~(np.isnan(labels[order]) & (conventions.unlabelled == "condensed"))
+    ranks = np.flatnonzero(seen)
+    ranked, gains = scores[order][ranks], graded(np.nan_to_num(labels[order][ranks]), conventions)
+    discounts = 1 / np.log2(np.arange(len(ranks)) + 2)
+    levels, firsts = np.unique(gains, return_index=True)
+    lasts = len(gains) - 1 - np.unique(gains[::-1], return_index=True)[1]
+    most, worst = 0.0, None
+    for first in np.sort(firsts).tolist():
+        rises = np.where(
+            ranked[first] > ranked[lasts], (levels - gains[first]) * (discounts[first] - discounts[lasts]), 0.0
+        )  # fmt: skip
+        if rises.max() > most:
+            most, worst = float(rises.max()), (int(ranks[first]), int(ranks[lasts[rises == rises.max()].min()]))
+    return worst
 
 
 def _first_two(scores: NDArray[np.float64]) -> tuple[int, int] | None:

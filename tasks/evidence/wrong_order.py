@@ -58,9 +58,14 @@ class Summary:
 
 
 def summary_of(
-    model: ltr.Ranker, queries: Queries, segment: str | None = None, log: ClickLog | None = None, orders: int = 50
+    model: ltr.Ranker,
+    queries: Queries,
+    segment: str | None = None,
+    log: ClickLog | None = None,
+    orders: int = 50,
+    conventions: ltr.Conventions | None = None,
 ) -> Summary:
-    """Reasons over the worst pairs of all queries, or of a segment (``language=de``).
+    """Reasons over the worst pairs of all queries, or of a segment (``language=de``). `conventions`: as in `pair_of`.
 
     Raises:
         DataError: for a segment that is none.
@@ -70,8 +75,8 @@ def summary_of(
     names, found = names_of(queries), []
     for k in chosen:
         rows = slice(int(queries.offsets[k]), int(queries.offsets[k + 1]))
-        if worst_pair(queries.labels[rows], scores[rows], model.conventions):
-            found.append(pair_of(model, queries, names[k], orders=orders).why)
+        if worst_pair(queries.labels[rows], scores[rows], conventions or model.conventions):
+            found.append(pair_of(model, queries, names[k], orders=orders, conventions=conventions).why)
     contributions = np.zeros((len(found), len(model.names)))
     first, nearest = np.zeros(len(model.names), np.int64), np.zeros(len(model.names), np.int64)
     at = {name: place for place, name in enumerate(model.names)}
@@ -88,7 +93,8 @@ def summary_of(
     features = tuple(
         FeatureShare(model.names[k], float(means[k]), float(sizes[k]), int(first[k]), int(nearest[k])) for k in rows_shown
     )
-    return Summary(segment or "all queries", len(chosen), len(found), found[0].method if found else "", features)
+    methods = " or ".join(sorted({why.method for why in found}))
+    return Summary(segment or "all queries", len(chosen), len(found), methods, features)
 
 
 def _queries_of(queries: Queries, segment: str, log: ClickLog | None) -> Sequence[int]:

@@ -269,6 +269,11 @@ def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
 
 
+def _narrow_sums(ranker: ltr.Ranker, to: str, complete: bool) -> str:
+    narrow = form_of(ranker) != "trees" and to in ("solr", "opensearch")
+    return f"{to} keeps weights and sums in float32: documents whose scores nearly tie may change places" if narrow else ""
+
+
 def _numbered_features(ranker: ltr.Ranker, to: str, complete: bool) -> str:
     first, last = ranker.names[0], ranker.names[-1]
     return f"features by number: 1 is {first!r}, {len(ranker.names)} is {last!r}" if to == "ranklib" else ""
@@ -307,6 +312,7 @@ def _of_queries(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 _REMARKS = (
     _nothing_learned,
     _narrow_leaves,
+    _narrow_sums,
     _of_queries,
     _numbered_features,
     _no_missing_values,

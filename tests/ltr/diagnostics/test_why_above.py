@@ -151,3 +151,36 @@ def test_features_are_read_by_name(models):
     assert why_above(model, other, above, below) == why_above(model, QUERIES, above, below)
     with pytest.raises(ValueError, match="why_above: the queries have no feature 'f3', which the model reads"):
         why_above(model, in_order(QUERIES, tuple(name for name in turned if name != "f3")), above, below)
+
+
+def test_a_feature_of_one_value_or_missing_changes_too():
+    """An indicator coded 1 or missing: to have it and to lack it are the changes there are."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(400, 2)).astype(np.float32)
+    features[:, 0] = np.where(rng.random(400) < 0.5, 1, np.nan)
+    labels = np.where(np.isnan(features[:, 0]), 0.0, 2.0) + (features[:, 1] > 0)
+    queries = ltr.Queries(features, labels, np.arange(0, 401, 10))
+    model = ltr.LambdaMART(n_trees=9, n_leaves=6, min_docs_in_leaf=5, feature_share=1.0, stop_on=None).fit(queries)
+    rows, scores = queries.features, model.predict(queries.features)
+    has, lacks = np.flatnonzero(rows[:, 0] == 1), np.flatnonzero(np.isnan(rows[:, 0]))
+    above, below = int(has[scores[has].argmin()]), int(lacks[scores[lacks].argmax()])
+    by = {change.above: change for change in why_above(model, queries, above, below).changes if change.feature == "f1"}
+    assert np.isnan([by[False].value, by[True].to]).all()
+    assert (by[False].to, by[True].value, by[False].deviations, by[True].deviations) == (1, 1, np.inf, np.inf)
+
+
+def test_categories_have_no_distance():
+    rng = np.random.default_rng(1)
+    features = np.column_stack((rng.integers(0, 12, 600), rng.normal(size=600))).astype(np.float32)
+    labels = np.where(np.isin(features[:, 0], [1, 4, 11]), 2.0, 0.0) + (features[:, 1] > 1)
+    queries = ltr.Queries(features, labels, np.arange(0, 601, 10))
+    trees = ltr.LambdaMART(n_trees=9, n_leaves=6, min_docs_in_leaf=5, feature_share=1.0, categorical=["f1"], stop_on=None)
+    for ranker in (trees, ltr.Average(of=[trees, ltr.RankBoost(rounds=3)])):
+        model = ranker.fit(queries)
+        assert model.split_by_categories == {"f1"}
+        order = np.argsort(-model.predict(queries.features))
+        lower = np.flatnonzero(np.diff(model.predict(queries.features)[order]) < 0)[0] + 20
+        found = why_above(model, queries, int(order[0]), int(order[lower])).changes
+        assert {change.deviations for change in found if change.feature == "f1"} == {np.inf}
+        assert all(np.isfinite(change.deviations) for change in found if change.feature == "f2")
+    assert ltr.LeastSquares().fit(queries).split_by_categories == set()

@@ -185,3 +185,33 @@ def test_real_labels_of_people_and_a_machine(real_data, share):
         assert 0.93 <= held <= 0.97
         widths = np.array([[high - low for low, high in (one.interval, one.people_interval)] for one in found])
         assert widths[:, 0].mean() < 0.95 * widths[:, 1].mean()
+
+
+def test_where_people_judged_all_that_matters_the_measure_is_known():
+    rng = np.random.default_rng(4)
+    gains = rng.integers(0, 4, 1000).astype(float)
+    weights = np.where(np.arange(1000) < 30, rng.random(1000), 0.0)
+    people = np.where((np.arange(1000) < 30) | (rng.random(1000) < 0.1), gains, np.nan)
+    found = corrected(weights, people, np.clip(gains + rng.integers(0, 2, 1000), 0, 3))
+    assert found.value == found.people == pytest.approx(weights @ gains)
+    assert found.interval == found.people_interval == (found.value, found.value)
+    assert found.trusted
+    assert found.complete
+
+
+def test_documents_judged_because_a_ranking_had_them_high_are_no_random_sample():
+    rng = np.random.default_rng(5)
+    gains = rng.integers(0, 4, 2000).astype(float)
+    machine = np.clip(gains + rng.integers(0, 2, 2000), 0, 3)
+    weights = np.where(np.arange(2000) < 300, 1.0, 0.0)
+    high = corrected(
+        weights, np.where(np.arange(2000) % 300 < 200, gains, np.nan) * np.where(np.arange(2000) < 600, 1, np.nan), machine
+    )
+    assert (high.sampled, high.documents, high.judged) == (200, 300, 400)
+    assert high.expected == pytest.approx(60)
+    assert not high.random
+    assert not high.trusted
+    low = corrected(weights, np.where(np.arange(2000) > 298, gains, np.nan), machine)
+    assert not low.random, "hardly one of those that matter"
+    drawn = [corrected(weights, np.where(rng.permutation(2000) < 400, gains, np.nan), machine).random for _ in range(300)]
+    assert sum(drawn) >= 299

@@ -256,9 +256,23 @@ def test_solr_meets_thresholds_once_it_has_added_its_slack():
     largest = np.finfo(np.float32).max
     with np.errstate(over="raise"):
         assert formats.solr_threshold(largest) == largest
+    for below in (-1e-35, -1.0000000180025095e-35, -1e-14, -3e-14):
+        assert -1.2e-13 < formats.solr_threshold(np.float32(below)) + np.float32(1e-6) < 0, "0 goes right of it there too"
+    assert formats.solr_threshold(np.float32(1e-35)) + np.float32(1e-6) == 0
     tiny = join([stump(3e-10), stump(0.5)])
     assert 0 < formats.solr_shift(tiny) < 1e-13
     assert formats.solr_shift(stump(0.5)) == 0
+
+
+def test_thresholds_that_would_be_one_in_solr_are_refused():
+    """Features of e^−45: all of their splits would be at 0."""
+    for lost in ((1e-20, 3e-20), (-2e-14, -1e-35), (1e-7, np.nextafter(np.float32(1e-7), np.float32(1)))):
+        trees = join([stump(0.5), stump(lost[0]), stump(lost[1])])
+        with pytest.raises(
+            ValueError, match=r"solr: Solr adds 1e-6 to thresholds, in float32, so that .* and .* of 'a' would be one"
+        ):
+            formats.solr_trees(trees, ("a",), "mine")
+    formats.solr_trees(join([stump(-1e-35), stump(1e-35), stump(1e-7), stump(1.01e-7)]), ("a",), "mine")
 
 
 def test_solr_trees_say_features_by_name():

@@ -95,3 +95,38 @@ def test_what_the_machine_did_not_judge_and_what_a_run_lacks_is_counted(folder):
     assert (other.unjudged, other.absent) == (20, 2)
     assert "(20 documents that the machine did not judge gain nothing)   (2 judged queries not in it: 0)" in other.text()
     assert other.as_json()["absent"] == 2
+
+
+def test_people_who_judged_what_a_run_has_high_are_no_random_sample(folder):
+    run = sorted(
+        (line.split() for line in (folder / "poor.run").read_text().splitlines()), key=lambda row: (row[0], -float(row[4]))
+    )
+    top = {(row[0], row[2]) for k, row in enumerate(run) if sum(other[0] == row[0] for other in run[:k]) < 10}
+    lines = [line for line in (folder / "all").read_text().splitlines() if tuple(line.split()[::2]) in top]
+    (folder / "pool").write_text("\n".join(lines))
+    runs = {name: [folder / f"{name}.run"] for name in ("good", "poor")}
+    good, poor, difference = sorted(
+        corrected_runs(runs, [folder / "pool"], [folder / "machine"], "dcg@10", RULES),
+        key=lambda one: (one.against is not None, one.run),
+    )
+    truth = {one.run: one.found.value for one in corrected_runs(runs, [folder / "all"], [folder / "machine"], "dcg@10", RULES)[:2]}
+    assert poor.found.value == pytest.approx(truth["poor"])
+    assert poor.found.interval == (poor.found.value, poor.found.value)
+    for one in (good, difference):
+        assert "it is no random sample, and the interval does not hold" in one.text()
+        assert one.as_json()["verdict"] == one.verdict
+        assert not one.settled
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--set", "conventions.ties=docid"], "correct: --set conventions.ties: what it computes reads conventions.gain and"),
+        (["--set", "measures=[map]"], "correct: --set measures: what it computes reads"),
+        (["--measure", "p@5:people"], "measure 'p@5:people': it is of people's labels and the machine's, and of no source; p@5"),
+        (["--level", "95"], "correct: --level 95; between 0 and 1, such as 0.95"),
+    ],
+)
+def test_what_has_no_say_is_refused(folder, capsys, asked, said):
+    assert main(["correct", "good.run", "poor.run", "--people", "few", "--machine", "machine", *asked]) == 1
+    assert said in capsys.readouterr().err

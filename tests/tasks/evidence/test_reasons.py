@@ -53,6 +53,55 @@ def test_the_worst_pair_is_the_one_whose_swap_raises_dcg_most():
     assert worst_pair(np.array([0.0, 1.0]), np.array([0.3, 0.3]), ltr.Conventions()) is None, "neither stands above the other"
 
 
+@pytest.mark.parametrize("unlabelled", ["zero", "condensed"])
+def test_the_worst_pair_of_long_lists_with_ties_and_unjudged_documents(unlabelled):
+    """Against all pairs of which one stands above the other, by the ranks that the rules count."""
+    rng = np.random.default_rng(1)
+    for k in range(80):
+        n = int(rng.integers(1, 400))
+        labels = np.where(
+            rng.random(n) < 0.3, np.nan, rng.integers(0, 4, n).astype(float) if k % 3 else np.floor(rng.random(n) * 50) / 20
+        )
+        scores = rng.integers(0, 30, n).astype(float) if k % 2 else rng.permutation(n).astype(float)
+        order = np.argsort(-scores, kind="stable")
+        counted = [i for i in range(n) if unlabelled == "zero" or not np.isnan(labels[order[i]])]
+        gains = 2 ** np.nan_to_num(labels[order]) - 1
+        place = {i: 1 / np.log2(2 + at) for at, i in enumerate(counted)}
+        rises = {
+            (i, j): (gains[j] - gains[i]) * (place[i] - place[j])
+            for i, j in combinations(counted, 2)
+            if scores[order[i]] > scores[order[j]] and gains[j] > gains[i]
+        }
+        found = worst_pair(labels, scores, ltr.Conventions(unlabelled=unlabelled))
+        assert (found is None) == (not rises)
+        if found:
+            assert rises[found] == pytest.approx(max(rises.values()))
+
+
+def test_two_that_nobody_named_and_nothing_is_wrong_with_are_told_as_such():
+    queries = Queries(
+        QUERIES.features[:5], np.array([4.0, 0, 0, 0, 0]), [0, 5], documents=QUERIES.documents[:5], names=QUERIES.names
+    )
+    (name,) = names_of(queries)
+    pair = pair_of(MODEL, queries, name)
+    assert pair.note == "no document stands above one of a higher label; these are the first two"
+    assert pair.text().startswith(f"{pair.note}: a (rank 1, label 4) stands above d (rank 2, label 0)")
+    assert pair_of(MODEL, queries, name, "a", "d").note == ""
+    assert pair_of(MODEL, QUERIES, "wine").note == ""
+
+
+def test_a_pair_is_wrong_by_the_rules_asked_for():
+    """The second case of a stranger: by linear gains another pair is the worst one."""
+    queries = Queries(np.arange(9.0, 4, -1)[:, None], np.array([3.0, 2, 0, 3, 2]), [0, 5])
+    model = ltr.Column("f1").fit(queries)
+    (name,) = names_of(queries)
+    ranks = [
+        (pair.above.rank, pair.below.rank)
+        for pair in (pair_of(model, queries, name, conventions=ltr.Conventions(gain=rule)) for rule in ("exp2", "linear"))
+    ]
+    assert ranks == [(2, 4), (3, 5)]
+
+
 def test_documents_at_no_rank_are_in_no_pair():
     queries = Queries(np.array([[3], [np.nan], [1]]), np.array([0.0, 2, 1]), [0, 3], documents=np.array([b"a", b"b", b"c"]))
     model = ltr.Column("f1").fit(queries)

@@ -44,3 +44,16 @@ def test_queries_in_order_have_no_reasons():
     right = replace(QUERIES, labels=np.zeros(QUERIES.n_documents))
     summary = summary_of(MODEL, right)
     assert (summary.pairs, summary.features, summary.method) == (0, (), "")
+
+
+def test_pairs_explained_in_two_ways_name_both():
+    """Those that differ in few features exactly, the others by sampled orders."""
+    queries = make_queries(20, n_features=14, seed=2)
+    features = queries.features.copy()
+    for k in range(10):
+        features[queries.offsets[k] : queries.offsets[k + 1], 3:] = 0
+    queries = replace(queries, features=features, ids=np.arange(20).astype("S"))
+    assert (
+        summary_of(ltr.LambdaRank(hidden=2, epochs=2).fit(queries), queries, orders=4).method
+        == "Shapley, exact or Shapley, sampled"
+    )

@@ -10,15 +10,20 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import ltr
 from tasks.records import Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder
 from tasks.store.values import table
+from tasks.tracking.served_model import ServedRanker
 from tasks.tracking.tracker import Tracker, tracking_uri
 from tests.conftest import make_queries
 
@@ -111,3 +116,36 @@ def test_a_model_brings_its_core_along(logged, workplace):
     assert Path(core).parents[2] == workplace / "lambdaflow" / "core", "not the one that is installed"
     assert len(list((workplace / "lambdaflow" / "core").iterdir())) == 1
     assert list(map(float, scores)) == 2 * model.predict(queries.features).tolist()
+    (Path(core).parent / "data" / "queries.py").unlink()
+    (Path(core).parent / "trees" / "lambdamart.py").write_text("")
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+    assert again == [core, *scores], "files that a cleaner took from the cache are there again"
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
+def test_categories_are_read_by_name(workplace, frame):
+    """As `predict` reads them, from the list that lies beside the model; by number as well, and others as missing."""
+    shops = ["amber", "birch", "cedar", "dune"]
+    queries = make_queries(30, n_features=2, seed=4)
+    features = queries.features.copy()
+    features[:, 1] = np.arange(len(features)) % 4
+    queries = replace(queries, features=features, labels=np.where(features[:, 1] == 2, 2.0, 0.0))
+    model = ltr.LambdaMART(n_trees=4, n_leaves=4, min_docs_in_leaf=4, categorical=["f2"], feature_share=1.0, stop_on=None).fit(
+        queries
+    )
+    ltr.save(model, "model")
+    Path("model/columns.json").write_text(json.dumps({"categories": {"f2": shops, "f9": ["x"]}}))
+    served = ServedRanker()
+    served.load_context(SimpleNamespace(artifacts={"model": "model"}))
+    names = [shops[int(place)] for place in features[:, 1]]
+    by_name = frame(
+        {"f2": [*names[:-1], "elm"], "more": 0, "f1": features[:, 0]}
+        if frame is pd.DataFrame
+        else {"f2": [*names[:-1], "elm"], "f1": features[:, 0]}
+    )
+    expected = features.copy()
+    expected[-1, 1] = np.nan
+    with pytest.warns(UserWarning, match="1 of .* values are no category of fit, such as 'elm'; they count as missing"):
+        assert np.array_equal(served.predict(None, by_name), model.predict(expected))
+    assert np.array_equal(served.predict(None, frame({"f1": features[:, 0], "f2": features[:, 1]})), model.predict(features))
+    assert np.array_equal(served.predict(None, features), model.predict(features))
