@@ -53,3 +53,19 @@ def test_evaluate_says_that_a_model_was_trained_by_other_rules(workplace, capsys
     assert f"{told}{' '.join(own)}\n" in capsys.readouterr().err
     assert main([*command, *own]) == 0
     assert "other rules" not in capsys.readouterr().err
+
+
+def test_a_pair_is_wrong_by_the_models_rules_and_those_that_are_set(workplace, capsys):
+    """Labels 3, 2, 0, 3, 2 in the order of the scores: by gains of 2^label − 1 the 2 above the 3 costs most, by the labels themselves the 0."""
+    labels, xs = [3, 2, 0, 3, 2], [9, 8, 7, 6, 5]
+    rows = [f"q,d{k + 1},{label},{x}" for k, (label, x) in enumerate(zip(labels, xs, strict=True))]
+    Path("d.csv").write_text("\n".join(["query,document,label,x", *rows]))
+    queries = ltr.Queries(np.array(xs, np.float32)[:, None], np.array(labels, float), [0, 5], names=("x",))
+    for rule, ends in (("exp2", ("d2", "d4")), ("linear", ("d3", "d5"))):
+        other = {"exp2": "linear", "linear": "exp2"}[rule]
+        ltr.save(ltr.LeastSquares(conventions=ltr.Conventions(gain=other)).fit(queries).moved(np.array([1.0])), other)
+        ltr.save(ltr.LeastSquares(conventions=ltr.Conventions(gain=rule)).fit(queries).moved(np.array([1.0])), rule)
+        for asked in (["--model", rule], ["--model", other, "--set", f"conventions.gain={rule}"]):
+            assert main(["explain", *asked, "--data", "d.csv", "--query", "q", "--json"]) == 0
+            pair = json.loads(capsys.readouterr().out)
+            assert (pair["above"]["name"], pair["below"]["name"]) == ends
