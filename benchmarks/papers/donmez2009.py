@@ -286,8 +286,8 @@ def of_figures(runs: Runs) -> str:
 
 
 BLOCKS = {
-    "donmez table 1": Block(("donmez2009-table1",), means("map", MAP_1), winner(FIVE[0], "map", FIVE[1:]), "[table 1](#donmez-table-1"),
-    "donmez table 2": Block(("donmez2009-table2",), means("mrr", MRR_2), winner(FIVE[0], "mrr", FIVE[1:]), "[table 2](#donmez-table-2"),
+    "donmez table 1": Block(("donmez2009-table1",), means("map", MAP_1), winner(FIVE[0], "map", FIVE[1:]), "[table 1](#donmez-table-1", WORLDS),
+    "donmez table 2": Block(("donmez2009-table2",), means("mrr", MRR_2), winner(FIVE[0], "mrr", FIVE[1:]), "[table 2](#donmez-table-2", WORLDS),
     "donmez figure 1": Block(("donmez2009-figure1",), in_ways("", ", absolute steps"), optimum(), "[figure 1](#donmez-figures", WORLDS),
     "donmez figure 2": Block(("donmez2009-figure2",), in_ways("", ", absolute steps"), optimum(), "[figure 2](#donmez-figures", WORLDS),
     "donmez figure 3": Block(("donmez2009-figure3",), in_ways("", ", absolute steps"), optimum(), "[figure 3](#donmez-figures", WORLDS),
