@@ -102,6 +102,14 @@ class RunConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
+    def _false_is_none(cls, written: Any) -> Any:
+        """``refit: false`` asks for no refit, as leaving it out does; so of every kind of evidence."""
+        if not isinstance(written, dict):
+            return written
+        return {key: value for key, value in written.items() if not (key in EVIDENCE and value is False)}
+
+    @model_validator(mode="before")
+    @classmethod
     def _auto(cls, written: Any) -> Any:
         return (
             {**written, "rankers": _searched_rankers()}

@@ -26,6 +26,7 @@ from tasks.evidence.drift import Drift, Profile, drift, profile, shifted
 from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
 from tasks.evidence.significance import TierResult, tier_results
 from tasks.records import DataError, Fold, Trained, number_of
+from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.values import names_of, read_values, table, values_of
 
@@ -145,7 +146,8 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
 
     cell = challenger.cell
     learned = open_queries(cell.data.train).keys
-    own = registry.registered(rule.name, run_id, challenger.result.digest, cell.columns.categories, learned)
+    model = ltr.load(CellFolder.of(challenger.result.key).model)
+    own = registry.registered(rule.name, run_id, model, cell.columns.categories, learned)
     champion = registry.version_of(rule.name, registry.CHAMPION)
     while True:
         found = _met(champion, rule, challenger, own)

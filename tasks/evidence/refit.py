@@ -132,7 +132,8 @@ class Refit(Evidence):
             for name, trained in models.items():
                 run_id, categories = run.tracker.run_of(trained.result.key), trained.cell.columns.categories
                 learned = open_queries(data.train).keys
-                made = registry.registered(self.name, run_id, trained.result.digest, categories, learned)
+                model = ltr.load(CellFolder.of(trained.result.key).model)
+                made = registry.registered(self.name, run_id, model, categories, learned)
                 versions[name] = f"{made.number} of {self.name}"
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 

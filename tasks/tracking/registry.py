@@ -50,13 +50,14 @@ class Version:
             folder = download_version(f"models:/{self.name}/{self.number}", Path(temporary))
             return ltr.load(folder), read_columns(folder) or Columns()
 
-    def is_whole(self, categories: Mapping[str, tuple[str, ...]]) -> bool:
-        """Whether its files and its run are still there, and it reads these categories."""
+    def is_whole(self, model: ltr.Ranker, categories: Mapping[str, tuple[str, ...]]) -> bool:
+        """Whether its files and its run are still there, and it reads the features that the model reads, and these categories."""
         try:
-            _, columns = self.model()
+            own, columns = self.model()
         except DataError:
             return False
-        return self._has_run() and (not categories or columns.categories == categories)
+        alike = own.names == model.names and _base_of(own) == _base_of(model)
+        return alike and self._has_run() and (not categories or columns.categories == categories)
 
     @patient
     def _has_run(self) -> bool:
@@ -121,10 +122,11 @@ class Version:
 
 @patient
 def registered(
-    name: str, run_id: str, digest: str, categories: Mapping[str, tuple[str, ...]], learned: NDArray[np.uint64]
+    name: str, run_id: str, model: ltr.Ranker, categories: Mapping[str, tuple[str, ...]], learned: NDArray[np.uint64]
 ) -> Version:
-    """The version of the model that a cell's run logged; made once for a digest and the categories of its data's columns, of whose places
-    alone the digest knows, and found afterwards. Its run says from then on which queries it learned from (`learned`, their keys)."""
+    """The version of the model that a cell's run logged; made once for a digest, the names of its features and the categories of its data's
+    columns, of whose places alone the digest knows, and found afterwards. Its run says from then on which queries it learned from (`learned`, their
+    keys)."""
     client, _ = opened()
     try:
         client.create_registered_model(name)
@@ -133,7 +135,7 @@ def registered(
             raise
     for version in client.search_model_versions(f"name = '{name}'"):
         found = _version(version, client)
-        if found.digest == digest and (found.run_id == run_id or found.is_whole(categories)):
+        if found.digest == model.digest and (found.run_id == run_id or found.is_whole(model, categories)):
             return found
     outputs = client.get_run(run_id).outputs
     assert outputs is not None
@@ -141,7 +143,7 @@ def registered(
     keys = b64encode(np.sort(learned).tobytes()).decode()
     client.log_text(run_id, json.dumps({"queries": len(learned), "keys": keys}), LEARNED)
     with fluent():
-        made = client.create_model_version(name, f"models:/{model_id}", run_id, tags={"digest": digest}, model_id=model_id)
+        made = client.create_model_version(name, f"models:/{model_id}", run_id, tags={"digest": model.digest}, model_id=model_id)
     return _version(client.get_model_version(name, made.version), client)
 
 
@@ -185,6 +187,11 @@ def remove_alias(name: str, alias: str) -> None:
     """Takes an alias away from whatever version has it."""
     client, _ = opened()
     client.delete_registered_model_alias(name, alias)
+
+
+def _base_of(model: ltr.Ranker) -> str | None:
+    """The feature that holds the scores it starts from, where it is of trees and has one."""
+    return getattr(model, "base_feature", None)
 
 
 def _version(found: Any, client: MlflowClient) -> Version:

@@ -104,10 +104,22 @@ def opened() -> tuple[MlflowClient, str]:
                 else:
                     MlflowClient(_database(partial)).get_experiment_by_name(EXPERIMENT)
                     keep(partial, _TEMPLATE)
-        elif tracking_uri() == _database(_STORE) and (was := follow_move(_STORE, EXPERIMENT)):
+        elif tracking_uri() == _database(_STORE) and (was := _moved_from()):
             print(f"mlruns/ was in {was.parent}: the addresses in {_STORE} are those of {Path.cwd()} now", file=sys.stderr)
         _require_database()
         return _opened(os.environ.get("LAMBDAFLOW_ARTIFACTS") or own)
+
+
+def _moved_from() -> Path | None:
+    """`follow_move` of the folder's own database.
+
+    Raises:
+        TrackingError: where another program holds it for longer than half a minute.
+    """
+    try:
+        return follow_move(_STORE, EXPERIMENT)
+    except sqlite3.OperationalError as error:
+        raise TrackingError(f"{_STORE}: {error}; what was trained is kept, run the same command again") from None
 
 
 def _lock() -> TextIO:

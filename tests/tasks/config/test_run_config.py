@@ -129,3 +129,8 @@ def test_what_rankers_have_from_the_run_stays_when_its_plain_values_are_read_aga
         assert again.rankers[name].search == config.rankers[name].search
     del written["rankers"]["own"]["seed"]
     assert parse(written).digest != config.digest, "another model is another configuration"
+
+
+def test_evidence_that_is_false_is_not_asked_for():
+    assert not parse({**NETS, "refit": False, "champion": False}).evidence
+    assert len(parse({**NETS, "refit": True}).evidence) == 1

@@ -183,6 +183,24 @@ def test_the_same_trees_over_other_categories_are_another_version(prefect_server
     assert find_columns("models:/search/2").categories == {"site": tuple("vwxyz")}
 
 
+def test_the_same_trees_over_features_of_other_names_are_another_version(prefect_server, workplace):
+    """Two headers exchanged, and one renamed: the arrays of the model are the same, and what it reads is not."""
+    rng = np.random.default_rng(3)
+    rows = [(q, rng.integers(0, 5), *rng.normal(size=3)) for q in range(60) for _ in range(8)]
+    rows = [(q, label, a + label, b, c) for q, label, a, b, c in rows]
+    trees = {"trees": {"kind": "lambdamart", "n_trees": 9, "min_docs_in_leaf": 3}}
+    found = []
+    for names in ("a,b,c", "b,a,c", "a,z,c", "b,a,c", "a,b,c"):
+        lines = [",".join(map(str, row)) for row in rows]
+        (workplace / "now.csv").write_text("\n".join([f"query,label,{names}", *lines]) + "\n")
+        found.append(challenge(trees, data={"files": "now.csv"}))
+    assert [one.version for one in found] == ["1", "2", "3", "2", "1"]
+    assert [one.verdict == "same" for one in found] == [False] * 4 + [True]
+    assert "reads 'b', which these data do not have" in found[2].why
+    for version, names in (("1", ("a", "b", "c")), ("2", ("b", "a", "c")), ("3", ("a", "z", "c"))):
+        assert find_model(f"models:/search/{version}").names == names
+
+
 def test_a_champion_is_one_model(prefect_server, workplace):
     parts = [workplace / f"S{k}.txt" for k in range(1, 6)]
     for k, part in enumerate(parts):

@@ -350,3 +350,15 @@ def test_a_model_whose_files_are_out_of_sight_is_left_alone(cell, workplace, mon
     (workplace / "theirs").rename(workplace / "elsewhere")
     assert Tracker("x", "key").cell(*cell) == run_id
     assert tracker._models_of(run_id)
+
+
+def test_a_database_that_another_program_holds_is_named(workplace, monkeypatch):
+    def held(*_):
+        raise sqlite3.OperationalError("database is locked")
+
+    Tracker("x", "key")
+    monkeypatch.setattr("tasks.tracking.tracker.follow_move", held)
+    with pytest.raises(
+        TrackingError, match=r"^mlruns/mlflow.db: database is locked; what was trained is kept, run the same command again"
+    ):
+        Tracker("x", "another")
