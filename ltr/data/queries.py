@@ -412,10 +412,23 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
-    """The rows in canonical order, ``[documents]``; None where they are in it."""
-    of_document, digests = np.repeat(queries.keys, np.diff(queries.offsets)), queries.row_digests
-    of_labels = _label_digests(queries)
-    return None if _in_order(of_document, digests, of_labels) else np.lexsort((of_labels, digests, of_document))
+    """The rows in canonical order, ``[documents]``: by key of the query, by digest of the features, by that of the labels, as they lie; None where
+    they are in it.
+
+    They are sorted by one number, the query's place and the first bits of the digest, and where that is equal by all."""
+    sizes, digests, of_labels = np.diff(queries.offsets), queries.row_digests, _label_digests(queries)
+    if _in_order(np.repeat(queries.keys, sizes), digests, of_labels):
+        return None
+    place = np.empty(queries.n_queries, np.uint64)
+    place[np.argsort(queries.keys, kind="stable")] = np.arange(queries.n_queries, dtype=np.uint64)
+    bits = np.uint64(max(queries.n_queries - 1, 1).bit_length())
+    both = np.repeat(place << (np.uint64(64) - bits), sizes) | (digests >> bits)
+    order = np.argsort(both)
+    equal = np.flatnonzero(np.diff(both[order]) == 0)
+    tied = np.union1d(equal, equal + 1)
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((rows, of_labels[rows], digests[rows], both[rows]))]
+    return order
 
 
 def reordered(queries: Queries, order: NDArray[np.intp] | None) -> Queries:

@@ -53,7 +53,7 @@ from ltr.trees.binning import Bins
 from ltr.trees.ensemble import Trees
 from ltr.trees.fixed_point import PIECE, coarse_scale, fine_scales, largest_of, pack, pieces_of, size_of
 from ltr.trees.histograms import N_BINS
-from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves
+from ltr.trees.partition import DATASET, QUESTIONS, BinnedDataset, note_leaves, rows_by_sample
 from ltr.trees.sparse_dataset import SparseDataset
 from ltr.trees.splits import (
     SEARCH,
@@ -212,9 +212,8 @@ class Gradients:
         """Packs gradients and hessians by their scales, and makes leaf 0 of the sample; returns how many documents it has."""
         data, n_rows, numbered = self.data, len(self.gradient), self.data.rows
         if self.sample is not None:
-            chosen = np.sort(data.row_index[self.sample])
-            n_rows, numbered = len(chosen), data.rows[:0]
-            data.rows[:n_rows] = chosen
+            n_rows, numbered = int(self.sample.sum()), data.rows[:0]
+            rows_by_sample(self.sample, data.row_index, n_rows, data.rows)
         data.leaf_ranges[:, 0] = 0, n_rows
         pack(self.gradient, self.hessian, *scales, newton, data.row_index, data.packed[0], numbered)
         data.start(n_rows, self.allowed)

@@ -147,11 +147,10 @@ class BinnedDataset:
         """Writes the leaves of the rows that the tree was not grown on, those of documents not in ``sample bool [documents]``.
 
         Args:
-            n_rows: rows that it was grown on; `rows` has its own first, and memory for the others behind them.
+            n_rows: rows that it was grown on, the first of `rows`; the others are behind them (`rows_by_sample`).
             of_row: ``int32 [documents]``; may be `scratch`.
         """
         others, moved = self.rows[n_rows:], self.packed[1].view(np.int32)[len(self.rows) :]
-        others[:] = np.sort(self.row_index[~sample])
         _fall(self.binned, self.bins.columns[nodes.feature], others, moved, nodes.goes_left, nodes.left, nodes.right, of_row)
 
     def reorder_rows(self, leaf: Ints32) -> None:
@@ -320,6 +319,20 @@ def subtract_sibling(data: CompiledDataset, leaf: int, new: int, left_is_smaller
         ranges = data.leaf_ranges
         members, sums = data.rows[ranges[0, new] : ranges[0, new] + ranges[1, new]], data.histograms
         build(data.words, members, data.packed, data.gathered, data.buffers, data.threads, sums[new], sums[leaf], searched)
+
+
+@njit(cache=True)
+def rows_by_sample(sample: Bools, row_index: Ints32, n_rows: int, rows: Ints32) -> None:
+    """Writes the rows of documents in a sample, of which there are `n_rows`, and behind them those of the others; both rise."""
+    chosen = np.empty(len(rows), np.bool_)
+    for document in range(len(sample)):
+        chosen[row_index[document]] = sample[document]
+    to, behind = np.uint64(0), np.uint64(n_rows)
+    for row in range(np.uint64(len(rows))):
+        own = np.uint64(chosen[row])
+        rows[to if own else behind] = row
+        to += own
+        behind += np.uint64(1) - own
 
 
 @njit(cache=True, parallel=True)

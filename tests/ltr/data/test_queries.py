@@ -68,6 +68,39 @@ def test_row_digests_join_zeros_and_nans_and_part_the_rest():
     assert len(set(digests.tolist())) == 3
 
 
+@pytest.mark.parametrize(
+    ("n", "n_queries", "equal"), [(2000, 37, 0.5), (1000, 1, 0.9), (300, 300, 0.5), (5000, 2, 0.0), (1, 1, 0.0)]
+)
+def test_rows_are_in_the_order_of_all_that_counts(n, n_queries, equal):
+    """By key, digest of the features and of the labels, and as they lie: rows of equal features and labels too."""
+    rng = np.random.default_rng(n)
+    features = rng.normal(size=(n, 4)).astype(np.float32)
+    alike = rng.random(n) < equal
+    features[alike] = features[rng.integers(0, min(n, 20), alike.sum())]
+    offsets = np.concatenate(([0], np.sort(rng.choice(np.arange(1, n), n_queries - 1, replace=False)), [n])) if n > 1 else [0, 1]
+    keys = rng.permutation(10**6)[:n_queries].astype(np.uint64) * np.uint64(18446744073709)
+    given = Queries(features, rng.integers(0, 3, n).astype(float), offsets, keys=keys)
+    label_of = {label: place for place, label in enumerate(np.unique(given.labels))}
+    order = canonical_order(given)
+    order = np.arange(n) if order is None else order
+    by = [
+        (keys[q], digest, row)
+        for q, row, digest in zip(np.repeat(np.arange(n_queries), np.diff(given.offsets)), range(n), given.row_digests, strict=True)
+    ]
+    found = [by[row] for row in order]
+    assert sorted(order) == list(range(n))
+    assert [one[:2] for one in found] == sorted(one[:2] for one in by)
+    runs = {}
+    for key, digest, row in found:
+        runs.setdefault((key, digest), []).append(row)
+    for rows in runs.values():
+        labels = [label_of[given.labels[row]] for row in rows]
+        assert len([k for k in range(1, len(rows)) if labels[k] != labels[k - 1]]) < len(set(labels)), "equal labels are together"
+        for label in set(labels):
+            own = [row for row, one in zip(rows, labels, strict=True) if one == label]
+            assert own == sorted(own)
+
+
 def test_canonical_order_does_not_know_labels():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(2000, 3)).astype(np.float32)

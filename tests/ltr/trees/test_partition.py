@@ -5,7 +5,7 @@ import pytest
 
 from ltr.trees.binning import BLOCK, MISSING
 from ltr.trees.histograms import N_BINS
-from ltr.trees.partition import BinnedDataset, note_leaves, partition
+from ltr.trees.partition import BinnedDataset, note_leaves, partition, rows_by_sample
 from ltr.trees.splits import Nodes
 from tests.conftest import JIT
 
@@ -47,6 +47,8 @@ def test_rows_that_a_tree_was_not_grown_on_fall_as_each_would_alone(share):
         goes_left,
     )
     sample = rng.random(n) >= share
+    rows_by_sample(sample, data.row_index, int(sample.sum()), data.rows)
+    assert np.array_equal(data.rows, np.concatenate([np.sort(data.row_index[sample]), np.sort(data.row_index[~sample])]))
     of_row = data.scratch
     of_row[:] = 77
     data.fall(sample, int(sample.sum()), nodes, of_row)
