@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -285,11 +284,11 @@ class Estimator(Named):
 
 
 def _unfitted(sentence: str) -> ValueError:
-    """A ValueError; where scikit-learn is in use, its own kind of it, which its tools and their users wait for."""
-    if "sklearn" not in sys.modules:
+    """A ValueError; where scikit-learn is installed, its own kind of it, which its tools and their users wait for."""
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
         return ValueError(sentence)
-    from sklearn.exceptions import NotFittedError
-
     return cast(ValueError, NotFittedError(sentence))
 
 
