@@ -134,9 +134,7 @@ def correct(given: argparse.Namespace) -> int:
 
         for one in given.set:
             if (key := one.partition("=")[0]) not in (known := ("conventions.gain", "conventions.threshold")):
-                raise ConfigError(
-                    f"correct: --set {key}: what it computes reads {' and '.join(known)} alone; a run's ranks are as written"
-                )
+                raise ConfigError(f"correct: --set {key}: it reads only {' and '.join(known)}; ranks come from the run's scores")
         if not 0 < given.level < 1:
             raise ConfigError(f"correct: --level {given.level:g}; between 0 and 1, such as 0.95")
         runs = named_runs(given.runs, fewest=1, command="correct")

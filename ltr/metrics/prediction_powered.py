@@ -16,6 +16,7 @@ without calibration and without an end to the population.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,8 +78,12 @@ class Corrected:
     @property
     def trusted(self) -> bool:
         """Whether enough documents with a weight were sampled for the interval to hold, and enough of them say what the machine does not."""
-        enough = self.sampled >= FEWEST and self.surprises >= FEWEST_SURPRISES
-        return self.complete or (enough and self.random)
+        return self.enough and (self.complete or self.random)
+
+    @property
+    def enough(self) -> bool:
+        """Whether so many documents were sampled that an interval of a random sample holds."""
+        return self.complete or (self.sampled >= FEWEST and self.surprises >= FEWEST_SURPRISES)
 
     @property
     def complete(self) -> bool:
@@ -92,12 +97,17 @@ class Corrected:
 
     @property
     def random(self) -> bool:
-        """Whether a random sample may well have so many documents with a weight, or so few: in more than one of 5,000 draws. Documents that people
-        judged because rankings had them high are no random sample, and no interval holds."""
+        """Whether a random sample may well have so many documents with a weight, or so few. Documents that people judged because rankings had
+        them high are no random sample, and no interval holds."""
+        return self.chance > BY_CHANCE
+
+    @property
+    def chance(self) -> float:
+        """How likely a random sample has so many documents with a weight or more, or so many or fewer, whichever is less likely."""
         from scipy import stats
 
         drawn = stats.hypergeom(self.population, self.documents, self.judged)
-        return float(min(drawn.cdf(self.sampled), drawn.sf(self.sampled - 1))) > BY_CHANCE
+        return float(min(drawn.cdf(self.sampled), drawn.sf(self.sampled - 1)))
 
     @property
     def foretold(self) -> bool:
@@ -164,14 +174,13 @@ def corrected(
         raise ValueError("corrected: a gain of people's is infinite")
     judged = ~np.isnan(g)
     n, population = int(judged.sum()), len(w)
+    own, matters = w[judged], w != 0
+    if n and judged[matters].all():
+        known, m = _rounded_sum(w[matters] * g[matters]), int(matters.sum())
+        return Corrected(known, (known, known), known, (known, known), float(w @ f), 1.0, m, m, level, 0.0, population, 0.0, n)
     if n < NEEDED:
         raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs {NEEDED}")
     everywhere, held_out = _calibrated(g, f, kinds, judged, seed)
-    own, matters = w[judged], w != 0
-    if judged[matters].all():
-        known = float(w[matters] @ g[matters])
-        m = int(matters.sum())
-        return Corrected(known, (known, known), known, (known, known), float(w @ f), 1.0, m, m, level, 0.0, population, 0.0, n)
     tuned = _tuned(own * g[judged], own * held_out, own)
     rest = _total(own * (g[judged] - tuned * held_out), own, float(w.sum()), population, level)
     alone = _total(own * g[judged], own, float(w.sum()), population, level)
@@ -181,6 +190,12 @@ def corrected(
         float(w @ f), tuned, int(matters.sum()), int((matters & judged).sum()), level, rest.spread, population,
         min(rest.effective, _unforeseen(g[judged & matters], kinds[judged & matters])), n,
     )  # fmt: skip
+
+
+def _rounded_sum(values: Floats) -> float:
+    """Their sum; 0 where they cancel but for roundings."""
+    total = math.fsum(values)
+    return total if abs(total) > _NOTHING * float(np.abs(values).sum()) else 0.0
 
 
 def _unforeseen(gains: Floats, kinds: Ints) -> int:

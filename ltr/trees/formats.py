@@ -251,12 +251,25 @@ def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
     return f"## LambdaMART\n## No. of trees = {trees.n_trees}\n{''.join(listed)}\n<ensemble>\n{''.join(rows)}</ensemble>\n"
 
 
+_SOLR_MISSES = 0.01
+"""The share of a threshold by which Solr may miss it."""
+_ZERO = 1e-30
+"""Thresholds no larger stand beside 0, as LightGBM's ±1e-35 do."""
+
+
 def _check_solr(trees: Trees, names: Sequence[str]) -> None:
-    """Raises ValueError where two thresholds of a feature become one in Solr: the values between them would go to the wrong side."""
+    """Raises ValueError where Solr misses a threshold by far, or two of a feature become one: values would go to the wrong side."""
     for feature in np.unique(trees.feature):
         own = np.unique(trees.threshold[(trees.feature == feature) & np.isfinite(trees.threshold)])
         met = np.array([solr_threshold(edge) for edge in own], np.float32) + _SLACK
-        for k in np.flatnonzero(np.diff(met) == 0)[:1]:
+        far = (np.abs(met - own) > _SOLR_MISSES * np.abs(own)) & (np.abs(own) > _ZERO)
+        for k in np.flatnonzero(far)[:1]:
+            raise ValueError(
+                f"solr: Solr adds 1e-6 to thresholds, in float32, so that {own[k]:.9g} of {names[feature]!r} would be {met[k]:.2g}; learn from "
+                "it in larger units"
+            )
+        one = (np.diff(met) == 0) & ((own[:-1] < -_ZERO) | (own[1:] > _ZERO))
+        for k in np.flatnonzero(one)[:1]:
             raise ValueError(
                 f"solr: Solr adds 1e-6 to thresholds, in float32, so that {own[k]:.9g} and {own[k + 1]:.9g} of {names[feature]!r} would be one "
                 "and values between them on the wrong side; learn from it in larger units"

@@ -11,7 +11,7 @@ two of them share an update: first a table over both bins is summed, and its mar
 
     b1 b0   →   place 32·b1 + b0 of 1024        31: missing
 
-Columns that a tree may not split by are left out, word by word (`HistogramBuffers.searched`).
+Columns that a tree may not split by are left out: each for itself in blocks that share no updates, otherwise a whole block (`HistogramBuffers.searched`).
 """
 
 from typing import NamedTuple

@@ -179,7 +179,7 @@ class Shard:
         Raises:
             ValueError: where Newton's steps are asked for and no document has a second derivative.
         """
-        gradients = self._gradients_at(iteration, every_query)
+        gradients = self._gradients_at(iteration, every_query, None if self.whole else allowed)
         source: GradientSource = SummedGradients(gradients, self.whole) if self.whole else gradients
         tree = grow_from(source, options, allowed)
         if tree is None:
@@ -197,13 +197,14 @@ class Shard:
             self.moved = True
         return tree
 
-    def _gradients_at(self, iteration: int, every_query: bool) -> Gradients:
-        """The documents with the gradients of an iteration and its draw of queries, or all of them."""
+    def _gradients_at(self, iteration: int, every_query: bool, allowed: Bools | None) -> Gradients:
+        """The documents with the gradients of an iteration and its draw of queries, or all of them. Where several machines grow a tree (`allowed`:
+        None) every column is summed: they exchange sums of the first."""
         sample = None
         if self.model.query_share < 1 and not every_query:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
             sample = np.repeat(drawn, np.diff(self.queries.offsets))
-        return Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample)
+        return Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample, allowed)
 
     def mean(self, measure: str | PlainFunction) -> float:
         """Mean of a measure at the current scores.

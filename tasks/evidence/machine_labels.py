@@ -17,7 +17,7 @@ from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import gain_mean_value
 from ltr.metrics.gains import graded, log_discount
 from ltr.metrics.measure import Measure
-from ltr.metrics.prediction_powered import FEWEST, FEWEST_SURPRISES, Corrected, corrected
+from ltr.metrics.prediction_powered import BY_CHANCE, FEWEST, FEWEST_SURPRISES, Corrected, corrected
 from tasks.data.judgments import read_judgments
 from tasks.data.trec import PAIR, RUN, read_trec
 from tasks.records import DataError, number_of
@@ -50,14 +50,21 @@ class CorrectedRun:
         """In words."""
         found = self.found
         name = f"{self.run} − {self.against}" if self.against else self.run
+        if found.complete:
+            return self._with_gaps(
+                f"{name}: {found.value:.4f}, all that matters judged by people   machine alone {found.machine:.4f}"
+            )
         shown = f"{found.value:.4f} [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
         alone = f"people alone {found.people:.4f} [{found.people_interval[0]:.4f}, {found.people_interval[1]:.4f}]"
-        told = f"{name}: {shown}   {alone}   machine alone {found.machine:.4f}"
+        told = self._with_gaps(f"{name}: {shown}   {alone}   machine alone {found.machine:.4f}")
+        return f"{told}   {self.verdict}" if self.verdict not in ("", "settled") else told
+
+    def _with_gaps(self, told: str) -> str:
         if self.unjudged:
             told += f"   ({number_of(self.unjudged, 'document')} that the machine did not judge gain nothing)"
         if self.absent:
             told += f"   ({number_of(self.absent, 'judged query')} not in it: 0)"
-        return f"{told}   {self.verdict}" if self.verdict not in ("", "settled") else told
+        return told
 
     @property
     def verdict(self) -> str:
@@ -70,7 +77,7 @@ class CorrectedRun:
                 f"(people's labels follow from the machine's on all of the {number_of(found.sampled, 'sampled pair')} that matter to it, "
                 "which says nothing of how far they may be off elsewhere)"
             )
-        if not found.trusted:
+        if not found.enough:
             few = f"only {found.sampled} sampled documents matter to it; below {FEWEST}"
             alike = f"what people say beside the machine comes of {found.surprises:.1f} sampled documents; below {FEWEST_SURPRISES}"
             return f"({few if found.sampled < FEWEST else alike} intervals hold less often than they say)"
@@ -141,15 +148,16 @@ def compared(
     differences = [
         CorrectedRun(one.run, corrected(weights[one.run] - weights[best], true, gains, machine, level), best) for one in found[1:]
     ]
-    odd = next((one for one in found if not one.found.random), None)
-    return [replace(one, no_sample=_unlike_a_sample(odd) if odd else "") for one in (*found, *differences)]
+    every = [*found, *differences]
+    odd = next((one for one in every if one.found.chance * len(every) <= BY_CHANCE), None)
+    return [replace(one, no_sample=_unlike_a_sample(odd) if odd else "") for one in every]
 
 
 def _unlike_a_sample(one: CorrectedRun) -> str:
-    found = one.found
+    found, name = one.found, f"{one.run} − {one.against}" if one.against else one.run
     return (
-        f"people judged {found.sampled:,} of the {number_of(found.documents, 'pair')} that matter to {one.run}, where a random sample of "
-        f"{found.judged:,} of {found.population:,} has about {found.expected:.0f}"
+        f"people judged {found.sampled:,} of the {found.documents:,} pairs that matter to {name}, where a random sample of "
+        f"{found.judged:,} of {found.population:,} has about {found.expected:.3g}"
     )
 
 
@@ -166,7 +174,7 @@ def sums_of(measure: str, conventions: Conventions) -> tuple[Callable[[Floats], 
     read = Measure.of(measure)
     if read.other_source is not None:
         raise DataError(
-            f"measure {measure!r}: it is of people's labels and the machine's, and of no source; {measure.partition(':')[0]}"
+            f"measure {measure!r}: correct compares people's labels with the machine's, and no measure has a source here: {measure.partition(':')[0]}"
         )
     if read.definition.value is not gain_mean_value or read.cutoff is None:
         raise DataError(f"measure {measure!r}: p@k and dcg@k are sums over documents, which can be corrected from a sample of them")

@@ -6,7 +6,9 @@ file as it is; numba, which looks at sources, would not, so it is unpacked.
 
 import json
 import os
+import re
 import sys
+import warnings
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
@@ -41,9 +43,12 @@ def _unpacked() -> Path:
         try:
             made.rename(place)
         except OSError:  # another process was first, or files were lost since
-            for name in lost:
-                (place / name).parent.mkdir(parents=True, exist_ok=True)
-                (made / name).replace(place / name)
+            try:
+                for name in lost:
+                    (place / name).parent.mkdir(parents=True, exist_ok=True)
+                    (made / name).replace(place / name)
+            except OSError:  # not ours to mend
+                return made
             rmtree(made, ignore_errors=True)
     return place
 
@@ -58,7 +63,8 @@ from ltr.rankers.tables import Reading  # noqa: E402
 
 
 class ServedRanker(PythonModel):
-    """Scores of documents, higher is better; a frame is read by feature name, categories in it by name or by number, an array by position."""
+    """Scores of documents, higher is better; a frame is read by feature name, an array by position. Categories in a frame are read by what they are
+    called, as `predict` reads those of files; where all are text, a column of numbers holds their places in the model's list. An array has places."""
 
     def load_context(self, context: Any) -> None:
         """Opens the model's own files, and those of the models below it."""
@@ -71,12 +77,49 @@ class ServedRanker(PythonModel):
 
     # MLflow makes a schema of most type hints and warns of none; this one it leaves alone. Frames are welcome too.
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, object] | None = None) -> Any:
-        named = {
-            name: known
-            for name, known in self.categories.items()
-            if name in columns_of(model_input) and any(isinstance(one, str) for one in model_input[name].to_list())
-        }
-        return self.model.predict(Reading("", self.model.names, named).features(model_input)[0] if named else model_input)
+        given = columns_of(model_input)
+        known = {name: _by_name(model_input[name].to_list(), own, name) for name, own in self.categories.items() if name in given}
+        coded = {name: places for name, places in known.items() if places is not None and name in self.model.names}
+        if not coded:
+            return self.model.predict(model_input)
+        others = tuple(name for name in self.model.names if name not in coded)
+        features = np.empty((len(model_input), len(self.model.names)), np.float32)
+        if others:
+            features[:, [name not in coded for name in self.model.names]] = Reading("", others).features(model_input)[0]
+        for name, places in coded.items():
+            features[:, self.model.names.index(name)] = places
+        return self.model.predict(features)
+
+
+def _by_name(column: list[Any], categories: list[str], name: str) -> list[float] | None:
+    """The places of a column's categories, NaN of one that is missing or unknown; None for numbers where all categories are text, which are
+    places already."""
+    listed = [_called(one) for one in categories]
+    numbers = all(one is None or (isinstance(one, int | float) and not isinstance(one, bool)) for one in column)
+    if numbers and not any(_WHOLE.fullmatch(one or "") for one in listed):
+        return None
+    truth = {str(one).lower() for one in listed} <= {"true", "false"}
+    places = {str(one).lower() if truth else one: float(place) for place, one in reversed(list(enumerate(listed)))}
+    called = [_called(one) for one in column]
+    found = [places.get(one.lower() if truth and one else one, np.nan) for one in called]
+    unknown = [one for one, place in zip(called, found, strict=True) if one is not None and place != place]
+    if unknown:
+        told = f"{len(unknown):,} of {len(column):,} values are no category of the model, such as {unknown[0]!r}; they count as missing"
+        warnings.warn(f"column {name!r}: {told}", stacklevel=2)
+    return found
+
+
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
+def _called(value: Any) -> str | None:
+    """What a category is called: text without spaces around it, whole numbers without a point; None for a missing value."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value).strip()
+    return text.partition(".")[0] if re.fullmatch(r"[+-]?\d+\.0+", text) else text
 
 
 set_model(ServedRanker())

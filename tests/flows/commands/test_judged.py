@@ -85,7 +85,10 @@ def test_corrections_need_a_level(workplace, capsys):
     for level in ("2", "0", "nan"):
         assert main(["correct", "a.run", "--machine", "m", "--people", "p", "--level", level]) == 1
         said = capsys.readouterr()
-        assert (said.out, said.err.splitlines()[-1]) == ("", f"error: level: {float(level)}; between 0 and 1")
+        assert (said.out, said.err.splitlines()[-1]) == (
+            "",
+            f"error: correct: --level {float(level):g}; between 0 and 1, such as 0.95",
+        )
 
 
 def test_check_takes_conventions(workplace, capsys):

@@ -215,3 +215,9 @@ def test_documents_judged_because_a_ranking_had_them_high_are_no_random_sample()
     assert not low.random, "hardly one of those that matter"
     drawn = [corrected(weights, np.where(rng.permutation(2000) < 400, gains, np.nan), machine).random for _ in range(300)]
     assert sum(drawn) >= 299
+
+
+def test_three_documents_that_are_all_judged_are_enough():
+    for weights, people in (([1.0, 2, 3], [0.0, 1, 2]), ([1.0, 2, 3, 0, 0], [0.0, 1, 2, np.nan, np.nan])):
+        found = corrected(weights, people, np.ones(len(weights)))
+        assert (found.value, found.interval) == (8, (8, 8))

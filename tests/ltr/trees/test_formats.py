@@ -265,14 +265,20 @@ def test_solr_meets_thresholds_once_it_has_added_its_slack():
 
 
 def test_thresholds_that_would_be_one_in_solr_are_refused():
-    """Features of e^−45: all of their splits would be at 0."""
-    for lost in ((1e-20, 3e-20), (-2e-14, -1e-35), (1e-7, np.nextafter(np.float32(1e-7), np.float32(1)))):
+    """Two so near that Solr does not tell them apart, and features so small that all of their splits would be at 0."""
+    for lost in ((1e-7, np.nextafter(np.float32(1e-7), np.float32(1))), (-2e-8, np.nextafter(np.float32(-2e-8), np.float32(0)))):
         trees = join([stump(0.5), stump(lost[0]), stump(lost[1])])
         with pytest.raises(
             ValueError, match=r"solr: Solr adds 1e-6 to thresholds, in float32, so that .* and .* of 'a' would be one"
         ):
             formats.solr_trees(trees, ("a",), "mine")
-    formats.solr_trees(join([stump(-1e-35), stump(1e-35), stump(1e-7), stump(1.01e-7)]), ("a",), "mine")
+    for lost in (4e-14, 1e-12, -3e-13):
+        with pytest.raises(
+            ValueError,
+            match=r"solr: Solr adds 1e-6 to thresholds, in float32, so that .* of 'a' would be .*; learn from it in larger",
+        ):
+            formats.solr_trees(stump(lost), ("a",), "mine")
+    formats.solr_trees(join([stump(-1e-35), stump(1e-35), stump(1e-7), stump(1.01e-7), stump(0)]), ("a",), "mine")
 
 
 def test_solr_trees_say_features_by_name():

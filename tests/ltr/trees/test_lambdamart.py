@@ -19,6 +19,7 @@ from ltr.data.queries import Queries, canonical, concatenate, select
 from ltr.data.synthetic import World
 from ltr.objectives.terms import Term
 from ltr.trees.grower import grow_from
+from ltr.trees.histograms import HistogramBuffers
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
 
@@ -708,3 +709,20 @@ def test_linear_gains_are_learned_from_whatever_the_convention_is():
     by_rule = ltr.LambdaMART(**SMALL, objective="ndcg", normalise="query", conventions=ltr.Conventions(gain="linear")).fit(queries)
     assert by_name.digest == by_rule.digest
     assert by_name.digest != ltr.LambdaMART(**SMALL, normalise="query").fit(queries).digest
+
+
+def test_features_that_are_not_drawn_are_not_summed(monkeypatch):
+    """Each tree of a training sums histograms of its own draw alone, and of all where all are asked for."""
+    summed = []
+
+    def choose(self, columns, allowed):
+        summed.append(len(columns) if allowed is None else int(allowed.sum()))
+        return own(self, columns, allowed)
+
+    own = HistogramBuffers.choose
+    monkeypatch.setattr(HistogramBuffers, "choose", choose)
+    train = make_queries(40, n_features=20, seed=2)
+    for share, most in ((0.3, 6), (1.0, 20)):
+        summed.clear()
+        ltr.LambdaMART(n_trees=5, n_leaves=4, min_docs_in_leaf=4, feature_share=share, stop_on=None).fit(train)
+        assert summed == [most] * 5

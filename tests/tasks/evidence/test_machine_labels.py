@@ -7,7 +7,7 @@ import pytest
 
 import ltr
 from flows.cli import main
-from tasks.evidence.machine_labels import corrected_runs
+from tasks.evidence.machine_labels import compared, corrected_runs
 from tasks.records import DataError
 
 RULES = ltr.Conventions(gain="linear", threshold=2, ties="docid", empty="zero")
@@ -121,12 +121,52 @@ def test_people_who_judged_what_a_run_has_high_are_no_random_sample(folder):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["--set", "conventions.ties=docid"], "correct: --set conventions.ties: what it computes reads conventions.gain and"),
-        (["--set", "measures=[map]"], "correct: --set measures: what it computes reads"),
-        (["--measure", "p@5:people"], "measure 'p@5:people': it is of people's labels and the machine's, and of no source; p@5"),
+        (["--set", "conventions.ties=docid"], "correct: --set conventions.ties: it reads only conventions.gain and"),
+        (["--set", "measures=[map]"], "correct: --set measures: it reads only"),
+        (
+            ["--measure", "p@5:people"],
+            "measure 'p@5:people': correct compares people's labels with the machine's, and no measure has a source here: p@5",
+        ),
         (["--level", "95"], "correct: --level 95; between 0 and 1, such as 0.95"),
     ],
 )
 def test_what_has_no_say_is_refused(folder, capsys, asked, said):
     assert main(["correct", "good.run", "poor.run", "--people", "few", "--machine", "machine", *asked]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_runs_that_swap_equal_labels_are_level_and_nothing_is_settled(folder):
+    """Three-thousandths that do not cancel to the bit are no difference."""
+    lines = [line.split() for line in (folder / "good.run").read_text().splitlines()]
+    labels = {tuple(line.split()[::2]): line.split()[3] for line in (folder / "all").read_text().splitlines()}
+    ranked = sorted((line for line in lines if line[2] != "unknown"), key=lambda line: (line[0], -float(line[4])))
+    swapped = [list(line) for line in ranked]
+    for q in range(30):
+        own = [line for line in swapped if line[0] == f"q{q}"][:10]
+        same = [line for line in own if labels[line[0], line[2]] == labels[own[0][0], own[0][2]]]
+        same[0][2], same[-1][2] = same[-1][2], same[0][2]
+    (folder / "a.run").write_text("\n".join(" ".join(line) for line in ranked))
+    (folder / "b.run").write_text("\n".join(" ".join(line) for line in swapped))
+    runs = {name: [folder / f"{name}.run"] for name in ("a", "b")}
+    for measure in ("dcg@10", "p@7"):
+        difference = corrected_runs(runs, [folder / "all"], [folder / "machine"], measure, RULES)[2]
+        assert difference.found.value == 0
+        assert not difference.settled
+        assert "all that matters judged by people" in difference.text()
+
+
+def test_more_judged_where_two_runs_differ_is_no_random_sample_either():
+    """Both have what a random sample has; what is in one of them alone has twice that."""
+    rng = np.random.default_rng(0)
+    people, machine = rng.integers(0, 3, 10_000).astype(float), rng.integers(0, 3, 10_000).astype(float)
+    place = np.arange(10_000)
+    runs = {"a": (place < 2000) * 1.0, "b": ((place >= 200) & (place < 2200)) * 1.0}
+    judged = np.zeros(10_000, bool)
+    judged[rng.permutation(200)[:40]] = judged[2000 + rng.permutation(200)[:40]] = True
+    judged[200 + rng.permutation(1800)[:165]] = judged[2200 + rng.permutation(7800)[:755]] = True
+    rows = compared(runs, np.where(judged, people, np.nan), machine, ("dcg", RULES), 0.95)
+    assert all(one.found.random for one in rows if not one.against)
+    for one in rows:
+        assert "people judged 80 of the 400 pairs that matter to " in one.text()
+        assert "it is no random sample" in one.text()
+        assert not one.settled

@@ -20,6 +20,7 @@ import polars as pl
 import pytest
 
 import ltr
+from tasks.data.tables import known_codes
 from tasks.records import Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder
 from tasks.store.values import table
@@ -123,6 +124,32 @@ def test_a_model_brings_its_core_along(logged, workplace):
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
+@pytest.mark.parametrize("known", [["3", "2", "1", "0"], ["17", "30", "all", "4"]], ids=str)
+def test_categories_that_are_numbers_are_read_by_name_however_they_are_written(workplace, frame, known):
+    queries = make_queries(30, n_features=2, seed=4)
+    features = queries.features.copy()
+    features[:, 1] = np.arange(len(features)) % 4
+    queries = replace(queries, features=features, labels=np.where(features[:, 1] == 2, 2.0, 0.0))
+    model = ltr.LambdaMART(n_trees=4, n_leaves=4, min_docs_in_leaf=4, categorical=["f2"], feature_share=1.0, stop_on=None).fit(
+        queries
+    )
+    ltr.save(model, "model")
+    Path("model/columns.json").write_text(json.dumps({"categories": {"f2": known}}))
+    served = ServedRanker()
+    served.load_context(SimpleNamespace(artifacts={"model": "model"}))
+    expected = model.predict(features)
+    assert len(set(expected)) > 1
+    names = [known[int(place)] for place in features[:, 1]]
+    ways = [names, [f" {name} " for name in names], [f"{name}.0" if name.isdigit() else name for name in names]]
+    if "all" not in known:
+        ways += [list(map(int, names)), list(map(float, names))]
+    for column in ways:
+        assert np.array_equal(served.predict(None, frame({"f2": column, "f1": features[:, 0]})), expected)
+        there = known_codes(Path("x.csv"), pl.DataFrame({"f2": column}), "f2", known)
+        assert np.array_equal(there, features[:, 1]), "as predict reads a file's"
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
 def test_categories_are_read_by_name(workplace, frame):
     """As `predict` reads them, from the list that lies beside the model; by number as well, and others as missing."""
     shops = ["amber", "birch", "cedar", "dune"]
@@ -145,7 +172,7 @@ def test_categories_are_read_by_name(workplace, frame):
     )
     expected = features.copy()
     expected[-1, 1] = np.nan
-    with pytest.warns(UserWarning, match="1 of .* values are no category of fit, such as 'elm'; they count as missing"):
+    with pytest.warns(UserWarning, match="1 of .* values are no category of the model, such as 'elm'; they count as missing"):
         assert np.array_equal(served.predict(None, by_name), model.predict(expected))
     assert np.array_equal(served.predict(None, frame({"f1": features[:, 0], "f2": features[:, 1]})), model.predict(features))
     assert np.array_equal(served.predict(None, features), model.predict(features))
