@@ -77,9 +77,11 @@ class ServedRanker(PythonModel):
 
     # MLflow makes a schema of most type hints and warns of none; this one it leaves alone. Frames are welcome too.
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, object] | None = None) -> Any:
-        given = columns_of(model_input)
-        known = {name: _by_name(model_input[name].to_list(), own, name) for name, own in self.categories.items() if name in given}
-        coded = {name: places for name, places in known.items() if places is not None and name in self.model.names}
+        given = [name for name in columns_of(model_input) if name in self.categories and name in self.model.names]
+        frame: Any = model_input
+        columns = {name: frame[name].to_list() for name in given if hasattr(frame[name], "to_list")}
+        known = {name: _by_name(column, self.categories[name], name) for name, column in columns.items()}
+        coded = {name: places for name, places in known.items() if places is not None}
         if not coded:
             return self.model.predict(model_input)
         others = tuple(name for name in self.model.names if name not in coded)
@@ -94,7 +96,7 @@ class ServedRanker(PythonModel):
 def _by_name(column: list[Any], categories: list[str], name: str) -> list[float] | None:
     """The places of a column's categories, NaN of one that is missing or unknown; None for numbers where all categories are text, which are
     places already."""
-    listed = [_called(one) for one in categories]
+    listed, column = [_called(one) for one in categories], [None if type(one).__name__ in _MISSING else one for one in column]
     numbers = all(one is None or (isinstance(one, int | float) and not isinstance(one, bool)) for one in column)
     if numbers and not any(_WHOLE.fullmatch(one or "") for one in listed):
         return None
@@ -109,6 +111,8 @@ def _by_name(column: list[Any], categories: list[str], name: str) -> list[float]
     return found
 
 
+_MISSING = ("NAType", "NaTType")
+"""What pandas has for missing values beside NaN, which are equal to nothing and not unequal either."""
 _WHOLE = re.compile(r"[+-]?\d+")
 
 

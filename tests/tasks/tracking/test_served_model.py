@@ -172,6 +172,13 @@ def test_categories_are_read_by_name(workplace, frame):
     )
     expected = features.copy()
     expected[-1, 1] = np.nan
+    if frame is pd.DataFrame:
+        nullable = pd.DataFrame({"f1": features[:, 0], "f2": pd.array([*names[:-1], None], "string")})
+        places = pd.DataFrame({"f1": features[:, 0], "f2": pd.array([*features[:-1, 1].astype(int), None], "Int64")})
+        for given in (nullable, places):
+            assert np.array_equal(served.predict(None, given), model.predict(expected))
+        with pytest.raises(ValueError, match="f2"):
+            served.predict(None, pd.concat([nullable, nullable[["f2"]]], axis=1))
     with pytest.warns(UserWarning, match="1 of .* values are no category of the model, such as 'elm'; they count as missing"):
         assert np.array_equal(served.predict(None, by_name), model.predict(expected))
     assert np.array_equal(served.predict(None, frame({"f1": features[:, 0], "f2": features[:, 1]})), model.predict(features))
