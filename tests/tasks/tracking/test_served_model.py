@@ -123,9 +123,8 @@ def test_a_model_brings_its_core_along(logged, workplace):
     assert again == [core, *scores], "files that a cleaner took from the cache are there again"
 
 
-@pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
-@pytest.mark.parametrize("known", [["3", "2", "1", "0"], ["17", "30", "all", "4"]], ids=str)
-def test_categories_that_are_numbers_are_read_by_name_however_they_are_written(workplace, frame, known):
+def of_four_categories(listed):
+    """A model whose second feature is one of four categories, the features that it learned from, and the model as it is served with these lists."""
     queries = make_queries(30, n_features=2, seed=4)
     features = queries.features.copy()
     features[:, 1] = np.arange(len(features)) % 4
@@ -134,9 +133,16 @@ def test_categories_that_are_numbers_are_read_by_name_however_they_are_written(w
         queries
     )
     ltr.save(model, "model")
-    Path("model/columns.json").write_text(json.dumps({"categories": {"f2": known}}))
+    Path("model/columns.json").write_text(json.dumps({"categories": listed}))
     served = ServedRanker()
     served.load_context(SimpleNamespace(artifacts={"model": "model"}))
+    return model, features, served
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
+@pytest.mark.parametrize("known", [["3", "2", "1", "0"], ["17", "30", "all", "4"]], ids=str)
+def test_categories_that_are_numbers_are_read_by_name_however_they_are_written(workplace, frame, known):
+    model, features, served = of_four_categories({"f2": known})
     expected = model.predict(features)
     assert len(set(expected)) > 1
     names = [known[int(place)] for place in features[:, 1]]
@@ -153,17 +159,7 @@ def test_categories_that_are_numbers_are_read_by_name_however_they_are_written(w
 def test_categories_are_read_by_name(workplace, frame):
     """As `predict` reads them, from the list that lies beside the model; by number as well, and others as missing."""
     shops = ["amber", "birch", "cedar", "dune"]
-    queries = make_queries(30, n_features=2, seed=4)
-    features = queries.features.copy()
-    features[:, 1] = np.arange(len(features)) % 4
-    queries = replace(queries, features=features, labels=np.where(features[:, 1] == 2, 2.0, 0.0))
-    model = ltr.LambdaMART(n_trees=4, n_leaves=4, min_docs_in_leaf=4, categorical=["f2"], feature_share=1.0, stop_on=None).fit(
-        queries
-    )
-    ltr.save(model, "model")
-    Path("model/columns.json").write_text(json.dumps({"categories": {"f2": shops, "f9": ["x"]}}))
-    served = ServedRanker()
-    served.load_context(SimpleNamespace(artifacts={"model": "model"}))
+    model, features, served = of_four_categories({"f2": shops, "f9": ["x"]})
     names = [shops[int(place)] for place in features[:, 1]]
     by_name = frame(
         {"f2": [*names[:-1], "elm"], "more": 0, "f1": features[:, 0]}
