@@ -211,7 +211,7 @@ def _values(features: Floats32, missing: bool) -> Iterator[tuple[int, Floats32, 
     for k, column in enumerate(features.T):
         present = column[np.isfinite(column)]
         values = np.unique(present)
-        some_missing = len(present) < len(column)
+        some_missing = bool(np.isnan(column).any())
         if len(values) + some_missing < 2:
             continue
         if len(values) > MOST_VALUES:

@@ -176,7 +176,7 @@ def corrected(
     n, population = int(judged.sum()), len(w)
     own, matters = w[judged], w != 0
     if n and judged[matters].all():
-        known, m = _rounded_sum(w[matters] * g[matters]), int(matters.sum())
+        known, m = _sum_without_roundings(w[matters] * g[matters]), int(matters.sum())
         return Corrected(known, (known, known), known, (known, known), float(w @ f), 1.0, m, m, level, 0.0, population, 0.0, n)
     if n < NEEDED:
         raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs {NEEDED}")
@@ -192,7 +192,7 @@ def corrected(
     )  # fmt: skip
 
 
-def _rounded_sum(values: Floats) -> float:
+def _sum_without_roundings(values: Floats) -> float:
     """Their sum; 0 where they cancel but for roundings."""
     total = math.fsum(values)
     return total if abs(total) > _NOTHING * float(np.abs(values).sum()) else 0.0

@@ -136,7 +136,7 @@ def test_what_has_no_say_is_refused(folder, capsys, asked, said):
 
 
 def test_runs_that_swap_equal_labels_are_level_and_nothing_is_settled(folder):
-    """Three-thousandths that do not cancel to the bit are no difference."""
+    """Gains that cancel but for a rounding are no difference."""
     lines = [line.split() for line in (folder / "good.run").read_text().splitlines()]
     labels = {tuple(line.split()[::2]): line.split()[3] for line in (folder / "all").read_text().splitlines()}
     ranked = sorted((line for line in lines if line[2] != "unknown"), key=lambda line: (line[0], -float(line[4])))
