@@ -92,6 +92,8 @@ class Refit(Evidence):
     @model_validator(mode="before")
     @classmethod
     def _true_is_enough(cls, written: Any) -> Any:
+        if isinstance(written, str | int | float | list) and written is not True:
+            raise ValueError("true or false, or a section with rankers and a name")
         return {} if written is True else written
 
     def check(self, config: RunConfig) -> None:

@@ -134,3 +134,6 @@ def test_what_rankers_have_from_the_run_stays_when_its_plain_values_are_read_aga
 def test_evidence_that_is_false_is_not_asked_for():
     assert not parse({**NETS, "refit": False, "champion": False}).evidence
     assert len(parse({**NETS, "refit": True}).evidence) == 1
+    for wrong in ("no", 1, ["net"]):
+        with pytest.raises(ValueError, match="refit: true or false, or a section with rankers and a name"):
+            parse({**NETS, "refit": wrong})
