@@ -11,6 +11,7 @@ from pathlib import Path
 # isort: off
 from ltr.kernels.threads import threads  # first: it says how threads wait, before any of them runs
 from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the others keep what they compile)
+from ltr.kernels import linear_algebra as _linear_algebra  # noqa: F401  (and it what numba imports when it starts)
 
 # isort: on
 from ltr.data.queries import Queries
