@@ -5,6 +5,7 @@ margin, and the first that moves has to rise (`ltr.metrics.significance.lexicogr
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -78,6 +79,10 @@ class Challenge(Found):
     def lasting_tags(self) -> dict[str, str]:
         return {} if self.verdict == "same" else self.tags()
 
+    def printed(self) -> Mapping[str, Any]:
+        """What became of the challenger."""
+        return {"champion": {"ranker": self.ranker, **self._kept(), "why": self.why}}
+
     def sentences(self) -> list[str]:
         return [self.text()]
 
@@ -86,9 +91,11 @@ class Challenge(Found):
 
     def as_json(self) -> str:
         """The evidence as text, as the registry's run keeps it."""
-        kept = ("name", "version", "champion", "tiers", "drift", "verdict", "promoted")
+        return json.dumps({**self._kept(), "text": self.why}, indent=1)
+
+    def _kept(self) -> dict[str, Any]:
         written: dict[str, Any] = asdict(self)
-        return json.dumps({**{name: written[name] for name in kept}, "text": self.why}, indent=1)
+        return {name: written[name] for name in ("name", "version", "champion", "tiers", "drift", "verdict", "promoted")}
 
 
 class Champion(Evidence):

@@ -4,7 +4,7 @@ Promised on validation queries, where the cell is chosen; held against test quer
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -105,6 +105,17 @@ class RankerGuarantee:
         """Whether harmlessness was promised in any fold."""
         return any(promise.promised for promise in self.promises)
 
+    def as_json(self) -> dict[str, Any]:
+        """What the promises came to, in numbers."""
+        return {
+            "baseline": self.baseline,
+            "margin": self.margin,
+            "level": self.level,
+            "folds": [{"chosen": promise.chosen, "promised": promise.promised} for promise in self.promises],
+            "held": self.outcome.held if self.is_promised else None,
+            "tiers": [asdict(tier) for tier in self.outcome.tiers],
+        }
+
     def text(self) -> str:
         """What the promises came to, in words."""
         *protected, last = self.outcome.tiers
@@ -148,6 +159,10 @@ class Guarantees(Found):
 
     def numbers(self) -> Mapping[str, Any]:
         return {"guarantee": {g.ranker: {"baseline": g.baseline, "said": g.text()} for g in self.rankers}}
+
+    def printed(self) -> Mapping[str, Any]:
+        """Of each ranker, the cells that were taken and whether harmlessness was promised fold by fold, and the bounds on test queries."""
+        return {"guarantee": {g.ranker: g.as_json() for g in self.rankers}}
 
     def figures(self) -> dict[str, str]:
         return {f"frontier-{g.ranker}": frontier_figure(g) for g in self.rankers}

@@ -101,6 +101,10 @@ class Inspections(Found):
         left_out = ("lost", "folder", "ranker")
         return {"microscope": {r.ranker: {k: v for k, v in asdict(r).items() if k not in left_out} for r in self.rankers}}
 
+    def printed(self) -> Mapping[str, Any]:
+        """Nothing: they are curves, a number an iteration."""
+        return {}
+
     def figures(self) -> dict[str, str]:
         own = {f"{name}-{seen.ranker}": figure for seen in self.rankers for name, figure in inspection_figures(seen).items()}
         return {**own, "measure-by-iteration": measure_figure(self.rankers)} if self.rankers else {}

@@ -98,8 +98,8 @@ class Found(ABC):
         return self.tags()
 
     def printed(self) -> Mapping[str, Any]:
-        """What ``--json`` prints beside the models."""
-        return {}
+        """What ``--json`` prints beside the models, by a name of its kind: its numbers, where it does not say more or less."""
+        return self.numbers()
 
     def sentences(self) -> list[str]:
         """Lines for the terminal, below the table."""

@@ -184,6 +184,19 @@ class SegmentsFound(Found):
     def sentences(self) -> list[str]:
         return [self.text(), *(entry.text() for entry in self.changed)]
 
+    def printed(self) -> Mapping[str, Any]:
+        """All segments; the most changed queries are in a table of their own."""
+        return {
+            "segments": {
+                "measure": self.measure,
+                "baseline": self.baseline,
+                "rows": [asdict(row) for row in self.segments],
+                "changed": [
+                    {name: getattr(entry, name) for name in ("ranker", "n_harmed", "n_helped", "n_same")} for entry in self.changed
+                ],
+            }
+        }
+
     def artifacts(self, folder: Path) -> list[Artifact]:
         return [Artifact(path, path.name) for path in write_tables(self, folder)]
 

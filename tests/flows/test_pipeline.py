@@ -114,6 +114,18 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     }
 
 
+def test_json_has_what_the_evidence_says_too(finished):
+    outcome = finished[1]
+    printed = json.loads(json.dumps(outcome.as_json(), allow_nan=False))
+    assert set(printed) == {"run_id", "models", "names", "guarantee", "optimality"}
+    (guarantee,) = found(outcome, Guarantees).rankers
+    written = printed["guarantee"]["graded"]
+    assert written["folds"] == [{"chosen": guarantee.promises[0].chosen, "promised": guarantee.promises[0].promised}]
+    assert [tier["measure"] for tier in written["tiers"]] == ["ndcg_10", "cndcg_3"]
+    assert written["tiers"][0]["lower_bound"] == guarantee.outcome.tiers[0].lower_bound
+    assert [record["ranker"] for record in printed["optimality"]] == ["linear"]
+
+
 def test_stores_are_named_by_the_environment_alone(prefect_server, workplace, monkeypatch, capsys):
     small = {"linear": {"kind": "lambdarank", "epochs": 2, "sweep": {"learning_rate": [0.001, 0.002]}}}
     config = {"name": "team", "data": CONFIG["data"], "rankers": small, "measures": ["ndcg_10"]}
@@ -123,9 +135,11 @@ def test_stores_are_named_by_the_environment_alone(prefect_server, workplace, mo
     database, kept = workplace / "shared.db", workplace / "kept"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
     monkeypatch.setenv("LAMBDAFLOW_ARTIFACTS", kept.as_uri())
-    for _ in range(2):
+    for verdict in ("first", "same"):
         outcome = run(parse({**config, "champion": {"name": "search"}}))
         assert outcome.models == at_home.models
+        became = json.loads(json.dumps(outcome.as_json(), allow_nan=False))["champion"]
+        assert [became[name] for name in ("ranker", "name", "version", "verdict")] == ["linear", "search", "1", verdict]
     with sqlite3.connect(database) as store:
         assert store.execute("select status from runs").fetchall() == [("FINISHED",)] * 3
     assert not Path("mlruns/mlflow.db").exists()
@@ -401,13 +415,19 @@ def test_segments_of_the_test_queries_and_the_most_changed_ones(prefect_server, 
     (workplace / "c.yaml").write_text(json.dumps(written))
     assert main(["run", "c.yaml", "--json"]) == 0
     out, err = capsys.readouterr()
-    run_id = json.loads(out)["run_id"]
+    printed = json.loads(out)
+    run_id = printed["run_id"]
     assert "NDCG@10 against flat" in err
     client = MlflowClient(tracking_uri())
     segments = pl.read_csv(client.download_artifacts(run_id, "segments.csv"))
     by_language = segments.filter(pl.col("attribute") == "language").rows_by_key("value", named=True, unique=True)
     assert by_language["de"]["queries"] == by_language["en"]["queries"] == 45
     assert by_language["de"]["holm_p"] < 0.001
+    told = {(row["attribute"], row["value"]): row["difference"] for row in printed["segments"]["rows"]}
+    assert told["language", "de"] == pytest.approx(by_language["de"]["difference"])
+    (changed,) = printed["segments"]["changed"]
+    assert changed["ranker"] == "squares"
+    assert changed["n_harmed"] + changed["n_helped"] + changed["n_same"] == sum(row["n"] for row in by_language.values())
     assert by_language["de"]["difference"] > 0.05
     assert by_language["de"]["holm_p"] == pytest.approx(2 * by_language["de"]["p"]), "two languages"
     assert segments.filter(pl.col("attribute") == "documents")["queries"].sum() == 90
