@@ -10,7 +10,7 @@ Running it again with the same configuration, data and code finds what is finish
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import httpx
@@ -26,13 +26,12 @@ from flows.leftovers import clear, signed
 from flows.owners import is_elsewhere
 from flows.progress import LEVELS, Steps, steps
 from flows.runners import require_workers
-from flows.sweep import choose, sweep
+from flows.sweep import select, sweep
 from tasks.config.run_config import RunConfig
 from tasks.data.check import refuse
 from tasks.data.ready import Ready, ready_data, require_sources
 from tasks.evidence.protocol import Found, Gathering, asked_for
 from tasks.evidence.significance import Standings, standings
-from tasks.records import Trained
 from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.publish import publish
 from tasks.store.state import core_digest, digest_of
@@ -158,14 +157,6 @@ def tracked(under_way: Run, data: Ready) -> Iterator[Tracker]:
     with tracker.running():
         tracker.describe(*describe_run(config, data.folds))
         yield tracker
-
-
-def select(gathering: Gathering) -> Gathering:
-    """Of each ranker and fold the best cell on validation queries, or the one that evidence takes in its place."""
-    chosen: tuple[Trained, ...] = tuple(choose(gathering.cells, gathering.config))
-    for evidence in asked_for(gathering.config):
-        chosen = evidence.choose(replace(gathering, chosen=chosen))
-    return replace(gathering, chosen=chosen)
 
 
 def compare(gathering: Gathering) -> Standings:

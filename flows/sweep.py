@@ -1,13 +1,13 @@
 """A grid of cells over one data set's folds: what there is to train, training it, and choosing on validation."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ltr
 from flows.cells import cells_of, train_all
 from flows.search import search, told
 from tasks.config.run_config import RunConfig
-from tasks.evidence.protocol import values_path
+from tasks.evidence.protocol import Gathering, asked_for, values_path
 from tasks.evidence.significance import Standings, standings
 from tasks.records import Budget, Cell, CellResult, ExpectationError, Failure, Fold, Progress, Searched, Trained
 from tasks.store.cells import CellFolder, cell_key
@@ -74,7 +74,10 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     found = search(config, folds, tracker, fresh, progress)
     alone = (*trained(cells), *found.cells)
     left, lost = config.without(_incomplete(config.alone, alone, len(folds)))
-    bases |= {(name, fold): _bases(left, name, fold, alone) for name in _on_scores(left) for fold in range(len(folds))}
+    if on_scores := _on_scores(left):
+        own = tuple(one for one in alone if one.ranker in left.alone)
+        taken = select(Gathering(left, folds, own, (), tracker, progress))
+        bases |= {(name, fold): _bases(taken, name, fold) for name in on_scores for fold in range(len(folds))}
     for one in {id(one): one for below in bases.values() for one in below}.values():
         tracker.cell(one.cell, one.result, list(describe_fold(one.cell.data)))
     stacked = _stacked_cells(left, folds, bases)
@@ -105,13 +108,14 @@ def _on_scores(config: RunConfig) -> list[str]:
     return [name for name in config.rankers if name not in config.alone]
 
 
-def _bases(config: RunConfig, ranker: str, fold: int, trained: Sequence[Trained]) -> list[Trained]:
-    """The cells whose scores a ranker learns from on a fold, in the order of its features. Of a search that its time ended with fewer cells, or
-    of which fewer could be trained, the best ones stand in for those that are not there."""
-    section = config.rankers[ranker]
-    found = []
+def _bases(taken: Gathering, ranker: str, fold: int) -> list[Trained]:
+    """The cells whose scores a ranker learns from on a fold, in the order of its features: the chosen ones, or the best so many on validation
+    queries. Of a search that its time ended with fewer cells, or of which fewer could be trained, the best ones stand in for those that are
+    not there."""
+    section, found = taken.config.rankers[ranker], []
     for base in section.on:
-        cells = ranked([one for one in trained if (one.ranker, one.fold) == (base, fold)], config)
+        among = taken.chosen if section.best == 1 else taken.cells
+        cells = ranked([one for one in among if (one.ranker, one.fold) == (base, fold)], taken.config)
         found += [cells[place % len(cells)] for place in range(section.best)]
     return found
 
@@ -125,6 +129,14 @@ def _stacked_cells(config: RunConfig, folds: tuple[Fold, ...], bases: Mapping[tu
         scored = [stack(fold, dict(zip(names, keys, strict=True)), config.seed) for fold, keys in zip(folds, below, strict=True)]
         cells += cells_of(config, [name], tuple(scored))
     return cells
+
+
+def select(gathering: Gathering) -> Gathering:
+    """Of each ranker and fold the best cell on validation queries, or the one that evidence takes in its place."""
+    chosen: tuple[Trained, ...] = tuple(choose(gathering.cells, gathering.config))
+    for evidence in asked_for(gathering.config):
+        chosen = evidence.choose(replace(gathering, chosen=chosen))
+    return replace(gathering, chosen=chosen)
 
 
 def choose(trained: Iterable[Trained], config: RunConfig) -> Iterator[Trained]:

@@ -19,7 +19,7 @@ from ltr.data.queries import Queries
 LABEL_SHARES = (0.52, 0.23, 0.13, 0.08, 0.04)
 """Shares of labels 0–4, about those of public data sets from web search."""
 SIMILAR = 0.8
-"""Correlation of what users of a query value with what users of a similar one do."""
+"""Correlation of what users of a query value with what users of a similar one do, in the mean over worlds (see `World`)."""
 HISTORY = ("shown_before", "clicks_before", "last_clicks_before", "rank_before")
 """What `history` tells of each document."""
 
@@ -39,7 +39,8 @@ class World:
         active: variables that occur in any term, the same ones for judges and users: features, or with `mixed` sums of so many of
             them each, so that no single feature tells much and a net has to find the sums.
         noise: standard deviation of the judges' noise, in standard deviations of the value.
-        agreement: correlation of what users value with what judges value.
+        agreement: correlation of what users value with what judges value, in the mean over worlds. Both are drawn alone, of few monomials that
+            they have in common: of seeds 1 to 20 with .7 the correlation is .51 to .82, and the deviation of what users value .74 to 1.17.
         shares: of labels 0–4.
         seed: of everything that is drawn.
     """
@@ -59,7 +60,7 @@ class World:
         return rng.uniform(-np.sqrt(3), np.sqrt(3), (n_documents, self.n_features)).astype(np.float32)
 
     def values(self, features: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What judges and what users value, ``float64 [documents]`` each, in standard deviations."""
+        """What judges and what users value, ``float64 [documents]`` each, in standard deviations: the judges' exactly, the users' about."""
         judges, other = self._polynomial(features, 0), self._polynomial(features, 1)
         return judges, self.agreement * judges + np.sqrt(1 - self.agreement**2) * other
 

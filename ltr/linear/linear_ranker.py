@@ -20,7 +20,7 @@ from ltr.linear.imputation import Imputation, Way, fit_imputation
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.surface import Surface, linear_surface
-from ltr.rankers.training import Curve, mean_measure
+from ltr.rankers.training import Curve, judged, mean_measure
 
 _BLOCK = 256
 IMPUTE = "impute: median, zero or query-mean fills in missing ones"
@@ -148,7 +148,7 @@ class LinearRanker(Ranker):
             ValueError: for a feature that is not finite, or labels that the ranker cannot learn from.
         """
         check_data(self, queries, valid)
-        names, (fitted, queries) = queries.names, self.imputing(canonical(queries))
+        names, (fitted, queries) = queries.names, self.imputing(canonical(judged(queries, self.trained_for, self.conventions)))
         valid = fitted.completed(valid) if valid is not None else None
         if valid is not None and not (finite := np.isfinite(valid.features).all(axis=0)).all():
             name = valid.names[int(np.argmin(finite))]

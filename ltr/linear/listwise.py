@@ -203,7 +203,7 @@ def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 
         raise ValueError(f"label {labels.max():g}: listwise losses take labels up to {LARGEST_LABEL:,}")
     places, extra = np.zeros((n, 2), np.int64), np.zeros(0)
     if loss == "softrank":
-        places[:, 1], extra = 1, np.array([tau])
+        places[:, 1], extra = 1, np.array([tau], np.float64)
     elif loss == "boltzrank":
         sizes = np.diff(queries.offsets) * samples
         ends = np.cumsum(sizes)

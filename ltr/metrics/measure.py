@@ -186,6 +186,12 @@ def gains_of(measure: Measure, labels: Floats, conventions: Conventions) -> Floa
     return np.ascontiguousarray(measure.definition.gain(given, conventions), np.float64)
 
 
+def ranking_gains(measure: Measure, labels: Floats, conventions: Conventions) -> Floats:
+    """`gains_of` the documents that hold a rank; NaN of the others, which nobody has judged and the conventions leave out."""
+    gains = gains_of(measure, labels, conventions)
+    return np.where(np.isnan(labels), np.nan, gains) if conventions.unlabelled == "condensed" else gains
+
+
 def why_undefined(measure: Measure, labels: Floats, conventions: Conventions) -> str:
     """Why a measure is undefined on every query of these labels, in words."""
     given = np.unique(labels[~np.isnan(labels)])

@@ -23,9 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.kernels.kernel import Bools, Floats, Ints
+from ltr.metrics.calibration import MOST_KINDS
 
 PARTS = 10
 """Of the sample, for cross-fitting."""
+BANDS = 20
+"""Parts, of as many documents, that a machine's labels are cut into where they are a scale of more than `MOST_KINDS`."""
 FEWEST = 50
 """Sampled documents with a weight without which intervals of skewed gains hold less often than they say."""
 
@@ -152,7 +155,8 @@ def corrected(
         people: gains of people's labels ``[documents]``, NaN where they did not judge; a simple random sample of the documents, or all that
             have a weight, of which the measure is then known.
         machine: gains of the machine's labels ``[documents]``, of every document.
-        labels: the machine's labels ``[documents]``, by which its gains are calibrated; the gains themselves where left out.
+        labels: the machine's labels ``[documents]``, by which its gains are calibrated; the gains themselves where left out. More than
+            `MOST_KINDS` different ones are taken for a scale, and go by its twentieths.
         level: of the intervals.
         seed: of the parts for cross-fitting.
 
@@ -163,7 +167,7 @@ def corrected(
     if not 0 < level < 1:
         raise ValueError(f"level: {level}; between 0 and 1")
     w, g, f = (np.asarray(array, np.float64) for array in (weights, people, machine))
-    kinds = np.unique(f if labels is None else np.asarray(labels, np.float64), return_inverse=True)[1]
+    kinds = _kinds(f if labels is None else np.asarray(labels, np.float64))
     if not (w.ndim == 1 and w.shape == g.shape == f.shape == kinds.shape):
         raise ValueError(
             f"corrected: weights, people and machine of shapes {w.shape}, {g.shape} and {f.shape}; all are [documents]"
@@ -190,6 +194,14 @@ def corrected(
         float(w @ f), tuned, int(matters.sum()), int((matters & judged).sum()), level, rest.spread, population,
         min(rest.effective, _unforeseen(g[judged & matters], kinds[judged & matters])), n,
     )  # fmt: skip
+
+
+def _kinds(labels: Floats) -> Ints:
+    """Which label each document has, ``int64 [documents]``; which of `BANDS` parts of as many documents where they are a scale."""
+    levels, kinds = np.unique(labels, return_inverse=True)
+    if len(levels) <= MOST_KINDS:
+        return kinds
+    return np.searchsorted(np.unique(np.quantile(labels, np.arange(1, BANDS) / BANDS)), labels, side="left")
 
 
 def _sum_without_roundings(values: Floats) -> float:

@@ -94,10 +94,12 @@ def p_of_equals(value: float, n: int) -> float:
     return min(1.0, 2 * _p_below_of_equals(abs(value), n, 0.0))
 
 
-def interval_of_equals(value: float, n: int, level: float) -> tuple[float, float]:
+def interval_of_equals(value: float, n: int, level: float, lowest: float = -1.0) -> tuple[float, float]:
     """Of the mean, where all of n values are one number: a spread of 0 would be sure of it. The share of values that were not seen is as large
-    as n draws may miss (Clopper and Pearson 1934), and they may lie 1, or the value itself, to either side of 0."""
-    return _bound_of_equals(value, n, 0.5 + level / 2), -_bound_of_equals(-value, n, 0.5 + level / 2)
+    as n draws may miss (Clopper and Pearson 1934), and they may lie 1, or the value itself, to either side of 0; above it alone where the
+    `lowest` that a value can be is 0."""
+    low, high = _bound_of_equals(value, n, 0.5 + level / 2), -_bound_of_equals(-value, n, 0.5 + level / 2)
+    return low if lowest < 0 else float((0.5 - level / 2) ** (1 / n) * value), high
 
 
 def _bound_of_equals(value: float, n: int, level: float) -> float:
@@ -140,8 +142,6 @@ def bootstrap(
     tested = paired_t(challenger, baseline)
     paired = differences(challenger, baseline)
     n, rng = len(paired), np.random.default_rng(seed)
-    if not paired.any():
-        return 0.0, 0.0  # of two rankers that are one and the same
     if tested.standard_error == 0:
         return interval_of_equals(tested.difference, n, level)
     t = student_quantile((1 + level) / 2, n - 1)

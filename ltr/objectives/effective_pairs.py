@@ -15,7 +15,18 @@ from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, I8, I8_1D, Address, Floats, Ints, Kernel, address, ready
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
-from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of, prepare_kernel, row_kernel, value_kernel
+from ltr.metrics.measure import (
+    N_AUX,
+    PREPARE,
+    ROW,
+    VALUE,
+    Measure,
+    curve_of,
+    prepare_kernel,
+    ranking_gains,
+    row_kernel,
+    value_kernel,
+)
 from ltr.objectives.terms import Term, pair_groups
 
 BANDS = (1, 3, 10, 30)
@@ -72,7 +83,7 @@ def ledger(queries: Queries, terms: Sequence[Term], scores: Floats, conventions:
 def _of_term(queries: Queries, term: Term, scores: Floats, conventions: Conventions) -> Ledger:
     measure = Measure.of(term.measure)
     labels = queries.source(measure.source)
-    gains = gains_of(measure, labels, conventions)
+    gains = ranking_gains(measure, labels, conventions)
     curve, cutoff = curve_of(measure, max(int(np.diff(queries.offsets).max(initial=0)), 1), conventions)
     levels = np.unique(labels[~np.isnan(labels)])[::-1][:32]
     level = np.minimum(np.searchsorted(-levels, -np.nan_to_num(labels)), len(levels) - 1)
@@ -119,8 +130,11 @@ def _count(
 ) -> None:
     for q in prange(len(offsets) - 1):
         first, last = offsets[q], offsets[q + 1]
-        n = last - first
         order = by_score(scores[first:last])
+        order = order[~np.isnan(gains[first:last][order])]
+        n = len(order)
+        if n == 0:
+            continue
         own_gains, own_groups, own_level = gains[first:last][order], groups[first:last][order], level[first:last][order]
         aux, change = np.empty((N_AUX, n + 1)), np.zeros(n)
         rows = prepare_kernel(prepare)(own_gains, curve, cutoff, aux)

@@ -39,7 +39,7 @@ from ltr.kernels.kernel import (
 from ltr.kernels.ranking import RANK, by_score, rank, rank_kernel, sort_falling
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import dcg_share_prepare, gain_row
-from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, gains_of, prepare_kernel
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, VALUE, Measure, curve_of, prepare_kernel, ranking_gains
 from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, Weighting, construction_kernel
 from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, gain_pairs_sigmoid, write_pairs
 from ltr.objectives.pair_costs import COST, COSTS, NEAR
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
     Attributes:
         offsets, shares: of the queries.
-        gains, groups: ``float64 [terms, documents]``.
+        gains, groups: ``float64 [terms, documents]``; a gain is NaN where a document holds no rank.
         curves, cutoffs: of each term's measure.
         weights: ``float64 [terms]``, at this iteration.
         normalise: a value of `NORMALISE`.
@@ -117,9 +117,9 @@ _GENERAL, _QUICK, _EITHER = (gradients_signature(plan) for plan in (_PLAN, _LAID
 
 
 @inner()
-def _by_deviation(values: Floats, also: Floats) -> None:
-    """Both divided by the population standard deviation of `values`; left alone where it is zero (S section 5.3)."""
-    deviation = np.sqrt(((values - values.mean()) ** 2).mean())
+def _by_deviation(values: Floats, also: Floats, counted: Floats) -> None:
+    """Both divided by the population standard deviation of the `counted` of these values; left alone where it is zero (S section 5.3)."""
+    deviation = np.sqrt(((counted - counted.mean()) ** 2).mean()) if len(counted) else 0.0
     if deviation > 0.0:
         values /= deviation
         also /= deviation
@@ -129,7 +129,7 @@ def _by_deviation(values: Floats, also: Floats) -> None:
 def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats) -> int:
     """Writes gradients and hessians ``[documents of q]`` at the query's `scores`; returns the number of effective pairs.
 
-    Documents with equal scores rank in canonical order.
+    Documents with equal scores rank in canonical order. Those whose gain in a term is NaN hold no rank in it.
     """
     weights = plan.weights
     first, last = plan.offsets[q], plan.offsets[q + 1]
@@ -137,8 +137,7 @@ def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessia
     n = len(scores)
     room = np.empty((5, n))
     ranked, gain, group, own_gradient, own_hessian = room[0], room[1], room[2], room[3], room[4]
-    for r in range(np.uint64(n)):
-        ranked[r] = scores[np.uint64(order[r])]
+    places, counted = np.empty(n, np.int64), np.zeros(n, np.bool_)
     gradient[:] = 0.0
     hessian[:] = 0.0
     effective = 0
@@ -146,21 +145,27 @@ def query_gradients(q: int, scores: Floats, plan: Plan, gradient: Floats, hessia
         if weights[k] == 0.0:
             continue
         own_gains, own_groups = plan.gains[k, first:last], plan.groups[k, first:last]
+        m = 0
         for r in range(np.uint64(n)):
             at = np.uint64(order[r])
-            gain[r], group[r], own_gradient[r], own_hessian[r] = own_gains[at], own_groups[at], 0.0, 0.0
+            if own_gains[at] == own_gains[at]:
+                places[m], counted[at] = at, True
+                ranked[m], gain[m], group[m], own_gradient[m], own_hessian[m] = scores[at], own_gains[at], own_groups[at], 0.0, 0.0
+                m += 1
+        if m == 0:
+            continue
         kernels = plan.values[k], plan.prepares[k], plan.rows[k], plan.costs[k]
         weighting = Weighting(plan.curves[k], plan.cutoffs[k], plan.sigma, *kernels)
         construction = construction_kernel(plan.constructions[k])
-        effective += construction(ranked, gain, group, weighting, own_gradient, own_hessian)
+        effective += construction(ranked[:m], gain[:m], group[:m], weighting, own_gradient[:m], own_hessian[:m])
         if plan.normalise == 2:
-            _by_deviation(own_gradient, own_hessian)
-        for r in range(np.uint64(n)):
-            at = np.uint64(order[r])
+            _by_deviation(own_gradient[:m], own_hessian[:m], own_gradient[:m])
+        for r in range(np.uint64(m)):
+            at = np.uint64(places[r])
             gradient[at] += weights[k] * own_gradient[r]
             hessian[at] += weights[k] * own_hessian[r]
     if plan.normalise == 1:
-        _by_deviation(gradient, hessian)
+        _by_deviation(gradient, hessian, gradient if counted.all() else gradient[counted])
     if plan.shares[q] != 1.0:
         gradient *= plan.shares[q]
         hessian *= plan.shares[q]
@@ -316,7 +321,7 @@ class Objective:
         self._static = (
             queries.offsets,
             queries.shares,
-            np.array([gains_of(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
+            np.array([ranking_gains(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
             np.array([pair_groups(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
             np.array([curve for curve, _ in curves]),
             np.array([cutoff for _, cutoff in curves]),
@@ -425,7 +430,8 @@ class Objective:
         if len(self.terms) > 1:
             raise ValueError(f"gains are weighed in an objective of one term, and this one has {len(self.terms)}")
         weighed, of_query = gains * factors, np.repeat(np.arange(len(shares)), np.diff(offsets))
-        falling = weighed[0][np.lexsort((-weighed[0], of_query))]
+        held = np.nan_to_num(weighed[0])
+        falling = held[np.lexsort((-held, of_query))]
         ranks = np.arange(len(falling)) - offsets[of_query]
         ideals = np.add.reduceat(falling * curves[0][ranks], offsets[:-1]) if len(falling) else np.zeros(0)
         other = copy(self)

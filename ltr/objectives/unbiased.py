@@ -35,7 +35,7 @@ from ltr.kernels.machines import ALONE, Machines
 from ltr.kernels.ranking import by_score
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.dcg import dcg_share_prepare
-from ltr.metrics.measure import N_AUX, PREPARE, ROW, Measure, curve_of, gains_of, prepare_kernel, row_kernel
+from ltr.metrics.measure import N_AUX, PREPARE, ROW, Measure, curve_of, prepare_kernel, ranking_gains, row_kernel
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.pair_costs import NEAR
 from ltr.objectives.rank_sums import RankSums
@@ -191,7 +191,7 @@ class _Pages(NamedTuple):
 
     Attributes:
         offsets, shares: of the queries.
-        gains, groups: ``float64 [documents]``.
+        gains, groups: ``float64 [documents]``; a gain is NaN where a document holds no rank.
         curve, cutoff: of the measure.
         near: see `ltr.objectives.dcg_pairs.add_pairs`.
         prepare, row: addresses of the measure's kernels.
@@ -217,13 +217,15 @@ def page_gradients(q: int, scores: Floats, pages: _Pages, found: Floats) -> None
     """Writes ``found [4, documents of q]``: gradients, hessians, and what the pairs cost that each document is the upper one of, each
     divided as the other document says, and that it is the lower one of."""
     first, last = pages.offsets[q], pages.offsets[q + 1]
-    gains, groups, n = pages.gains[first:last], pages.groups[first:last], last - first
+    gains, groups = pages.gains[first:last], pages.groups[first:last]
     upper, lower = pages.upper[first:last], pages.lower[first:last]
-    order = by_score(scores)
-    aux, change, ranked = np.empty((N_AUX, n + 1)), np.zeros(n), np.empty(n)
-    for r in range(n):
-        ranked[r] = gains[order[r]]
     found[:] = 0.0
+    order = by_score(scores)
+    order = order[~np.isnan(gains[order])]
+    n = len(order)
+    if n == 0:
+        return
+    aux, change, ranked = np.empty((N_AUX, n + 1)), np.zeros(n), gains[order]
     measured = prepare_kernel(pages.prepare)(ranked, pages.curve, pages.cutoff, aux)
     near = pages.near if scores[order[0]] > scores[order[n - 1]] else 0.0
     for t in range(min(measured, n - 1)):
@@ -297,7 +299,7 @@ class PairwiseObjective:
         self.how, self.shown_at = how, how.shown_at(queries, term)
         self._sums = RankSums(self.shown_at, ranks_of(begun), machines)
         self.biases = [*widened(begun, len(self._sums.documents), 1.0, 2)]
-        gains = gains_of(measure, labels, conventions)
+        gains = ranking_gains(measure, labels, conventions)
         ones, definition = np.ones(queries.n_documents), measure.definition
         self._pages = _Pages(
             queries.offsets, queries.shares, gains, pair_groups(term, labels, queries.labels), curve, cutoff, float(sigma),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr.data.plain_function import PlainFunction, numbers_from
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, keep
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.evaluation import evaluate
@@ -56,6 +56,16 @@ def checked_callbacks(given: Callback | Sequence[Callback] | None) -> tuple[Call
                 "of a ranker, patience=50 stops early, and of an estimator, verbose=print tells"
             )
     return tuple(several)
+
+
+def judged(queries: Queries, measures: Sequence[Measure], conventions: Conventions) -> Queries:
+    """What is learned from: by ``unlabelled: condensed`` only the documents that somebody has judged, for one of these measures or, where there
+    are none, at all; the same object where it is all of them."""
+    if conventions.unlabelled == "zero":
+        return queries
+    sources = {measure.source for measure in measures} or {"label"}
+    known = np.logical_or.reduce([~np.isnan(queries.source(source)) for source in sources])
+    return queries if known.all() or not known.any() else keep(queries, known)
 
 
 def mean_measure(measure: str | PlainFunction, queries: Queries, scores: Floats, conventions: Conventions) -> float:

@@ -19,7 +19,7 @@ from ltr.kernels.kernel import Bytes, Floats, Ints
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Tick, check_data
 from ltr.rankers.parameters import Span, whole
-from ltr.rankers.training import Curve, mean_measure
+from ltr.rankers.training import Curve, judged, mean_measure
 from ltr.trees.binning import BLOCK, apply_bins, find_bins
 from ltr.trees.ensemble import Trees, join
 from ltr.trees.tree_ranker import TreeRanker
@@ -94,6 +94,7 @@ class RankBoost(TreeRanker):
         """
         check_data(self, queries, valid)
         self.check(queries)
+        queries = judged(queries, self.trained_for, self.conventions)
         queries, valid = canonical(queries), canonical(valid) if valid is not None else None
         bins = find_bins(queries.features, self.max_bins)
         binned = apply_bins(queries.features, bins)

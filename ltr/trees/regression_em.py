@@ -52,11 +52,12 @@ class LooksObjective:
         self._shown = self._rank >= 0
         self._clicked = (queries.source(Measure.of(term.measure).source) > 0) & self._shown
         self._weight = np.repeat(queries.shares, np.diff(queries.offsets))
+        self._counts = self._weight if queries.document_weights is None else self._weight * queries.document_weights
         self._sums = RankSums(self._rank, 0, machines)
-        clicks = self._sums.count(self._rank[self._clicked]).sum()
+        clicks, shown = self._sums([self._counts * self._clicked, self._counts]).sum(axis=1)
         if not clicks:
             raise ValueError("unbiased: no click in the log: there is nothing to estimate propensities from")
-        self._attracts = min(clicks / self._sums.documents.sum() / START, 0.9)
+        self._attracts = min(clicks / shown / START, 0.9)
         self.biases = [np.full((1, self._sums.n_ranks), START)]
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -74,10 +75,10 @@ class LooksObjective:
         return self._weight * np.where(self._shown, values, 0.0)
 
     def _moved(self, theta: Floats, gamma: Floats) -> Floats:
-        """θ after a step of Newton along the clicks' likelihood Σ c·log θγ + (1 − c)·log(1 − θγ), which is concave in θ."""
+        """θ after a step of Newton along the clicks' likelihood Σ w·(c·log θγ + (1 − c)·log(1 − θγ)), w of query and document, which is concave in θ."""
         looked = theta[self._rank]
         part = np.where(self._clicked, 1.0 / looked, -gamma / (1 - looked * gamma))
-        slope, bend = self._sums([part, part * part])
+        slope, bend = self._sums([self._counts * part, self._counts * part * part])
         moved: Floats = np.clip(theta + slope / np.maximum(bend, LEAST), LEAST, 1.0)
         return moved
 

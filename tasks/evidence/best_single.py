@@ -139,14 +139,18 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
     for name, own in values.items():
         defined = own[~np.isnan(own)]
         se = float(defined.std(ddof=1) / np.sqrt(len(defined)))
-        interval = _interval(means[name], se, len(defined), level)
+        interval = (
+            interval_of_equals(means[name], len(defined), level, lowest=0.0)
+            if (defined == defined[0]).all()
+            else _interval(means[name], se, len(defined), level)
+        )
         if name == best:
             rows.append(Against(name, means[name], interval, len(defined)))
             continue
         test = tests[name]
         between = (
             _interval(test.difference, test.standard_error, test.n_queries, level)
-            if test.standard_error or not test.difference
+            if test.standard_error
             else interval_of_equals(test.difference, test.n_queries, level)
         )
         p = test.p_value

@@ -17,6 +17,7 @@ from mlflow.tracking import MlflowClient
 import ltr
 from flows.cli import main
 from flows.pipeline import run
+from flows.sweep import choose
 from ltr.linear.least_squares import LeastSquares
 from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantee, Guarantees
@@ -27,6 +28,7 @@ from tasks.records import DataError
 from tasks.report.outcome import RunOutcome
 from tasks.report.publish import markdown_table, report_page
 from tasks.store.cells import CellFolder
+from tasks.store.values import read_values
 from tasks.tracking.lookup import find_model
 from tasks.tracking.runs import find_cell, find_values
 from tasks.tracking.tracker import CELL_KEY, CHOSEN, DIGEST, EXPERIMENT, PARENT, fluent, tracked, tracking_uri
@@ -112,6 +114,20 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
         "plots",
         "lost-causes-trees.csv",
     }
+
+
+def test_a_ranker_on_the_scores_of_a_guaranteed_one_is_on_the_cell_that_the_guarantee_took(finished):
+    guarantee = {**CONFIG["guarantee"], "tiers": ["ndcg_10", "cndcg_10"], "margin": 1.0}
+    on_one = {**CONFIG["rankers"], "only": {"kind": "average", "on": ["graded"]}}
+    rules = {"name": "on guaranteed", "rankers": on_one, "guarantee": guarantee, "measures": CONFIG["measures"]}
+    done = run(parse({"data": CONFIG["data"], **rules}))
+    (taken,), (only,) = done.chosen_of("graded"), done.chosen_of("only")
+    (free,) = [one for one in choose(done.cells, done.config) if one.ranker == "graded"]
+    assert taken.result.key != free.result.key, "of those that may lose anything the one that gains most clicks"
+    below = find_model(f"{done.run_id[:8]}:only").bases
+    assert [base.digest for base in below] == [taken.result.digest]
+    graded, same = (read_values(CellFolder.of(one.result.key).values, "test") for one in (taken, only))
+    assert same["ndcg_10"].to_list() == pytest.approx(graded["ndcg_10"].to_list(), nan_ok=True)
 
 
 def test_json_has_what_the_evidence_says_too(finished):

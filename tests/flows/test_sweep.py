@@ -5,13 +5,15 @@ import pytest
 from flows.cells import cells_of
 from flows.sweep import _bases, choose
 from tasks.config.reading import parse
+from tasks.evidence.protocol import Gathering
 from tasks.records import CellResult, Fold, Trained
 from tasks.store.cells import cell_key
 
-CONFIG = parse({
+CONFIG_WRITTEN = {
     "data": {"files": "x"},
     "rankers": {"a": {"kind": "lambdamart", "sweep": {"learning_rate": [0.1, 0.2]}}, "b": {"kind": "least_squares"}},
-})  # fmt: skip
+}
+CONFIG = parse(CONFIG_WRITTEN)
 FOLDS = tuple(Fold(f"t{k}", f"v{k}", f"e{k}") for k in range(3))
 
 
@@ -49,4 +51,18 @@ def test_where_fewer_cells_are_there_than_asked_for_the_best_count_again():
     (cell,) = cells_of(config, ["a"], FOLDS[:1])
     values = [{"valid_ndcg_10": value} for value in (0.1, 0.3, 0.2)]
     cells = [Trained(cell, CellResult(str(k), "d", value, 1.0)) for k, value in enumerate(values)]
-    assert [one.result.metrics["valid_ndcg_10"] for one in _bases(config, "b", 0, cells)] == [0.3, 0.2, 0.1, 0.3, 0.2]
+    taken = Gathering(config, FOLDS[:1], tuple(cells), tuple(choose(cells, config)), None, None)
+    assert [one.result.metrics["valid_ndcg_10"] for one in _bases(taken, "b", 0)] == [0.3, 0.2, 0.1, 0.3, 0.2]
+
+
+def test_a_ranker_on_another_s_scores_is_on_the_cell_that_was_chosen():
+    config = parse({**CONFIG_WRITTEN, "rankers": {**CONFIG_WRITTEN["rankers"], "c": {"kind": "average", "on": ["a"]}}})
+    cells = cells_of(config, ["a", "b"], FOLDS[:1])
+    trained = [
+        Trained(cell, CellResult(str(k), "d", {"valid_ndcg_10": v}, 1.0))
+        for k, (cell, v) in enumerate(zip(cells, (0.5, 0.4, 0.1), strict=True))
+    ]
+    by_evidence = Gathering(config, FOLDS[:1], tuple(trained), tuple(trained[1:]), None, None)
+    assert [one.result.key for one in _bases(by_evidence, "c", 0)] == ["1"], (
+        "evidence took another than the best on validation queries"
+    )

@@ -42,6 +42,9 @@ def test_losses_are_those_over_all_orders():
         assert found.loss[k] == pytest.approx(expected.mean(), abs=4.5 * found.deviation[k] / np.sqrt(200) + 1e-12), name
         assert found.high[k] - found.loss[k] == pytest.approx(found.loss[k] - found.low[k])
         error = expected.std(ddof=1) / np.sqrt(len(expected))
+        if not error:
+            assert found.high[k] == pytest.approx(1 - 0.025 ** (1 / len(expected))), "no query lost anything, of so few"
+            continue
         assert found.high[k] - found.loss[k] == pytest.approx(2.2 * error, rel=0.15), "Student's, 11 degrees of freedom or fewer"
 
 
@@ -131,3 +134,15 @@ def test_intervals_hold_what_many_queries_show():
         held += (found.low <= truth) & (truth <= found.high)
     assert (held / 200 > 0.88).all()
     assert 0.92 < held.mean() / 200 < 0.98
+
+
+def test_queries_that_all_lose_the_same_are_no_certainty():
+    """Three queries that each lost 1, where a shuffle keeps the order of two documents as often as not, were said to lose 1 to 1."""
+    features = np.tile([[1.0], [0.0]], (3, 1)).astype(np.float32)
+    keys = np.array([1, 2, 3], np.uint64)
+    queries = Queries(features, np.array([2.0, 0.0] * 3), np.array([0, 2, 4, 6]), keys=keys)
+    model = ltr.LeastSquares.of_weights({"f1": 1.0}, ("f1",))
+    found = [ltr.permutation_importance(model, queries, "wta", repetitions=1, seed=seed) for seed in range(40)]
+    assert {float(one.loss[0]) for one in found} >= {0.0, 1.0}
+    for one in found:
+        assert one.low[0] < 0.5 < one.high[0]

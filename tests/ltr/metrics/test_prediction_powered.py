@@ -221,3 +221,18 @@ def test_three_documents_that_are_all_judged_are_enough():
     for weights, people in (([1.0, 2, 3], [0.0, 1, 2]), ([1.0, 2, 3, 0, 0], [0.0, 1, 2, np.nan, np.nan])):
         found = corrected(weights, people, np.ones(len(weights)))
         assert (found.value, found.interval) == (8, (8, 8))
+
+
+def test_a_scale_of_the_machine_s_is_calibrated_by_its_parts():
+    """Every score was a label of its own, from which nothing was learned and no interval trusted, however many people had judged."""
+    held, trusted = [], []
+    for k in range(100):
+        people, machine, rng = labels(seed=k)
+        scale = machine + 0.3 * rng.normal(size=len(machine))
+        weights = np.where(rng.random(len(people)) < 0.3, rng.normal(size=len(people)), 0) / 100
+        found = corrected(weights, sampled(people, 0.2, rng), scale, seed=k)
+        held.append(found.interval[0] <= weights @ people <= found.interval[1])
+        trusted.append(found.trusted)
+        assert found.interval[1] - found.interval[0] < found.people_interval[1] - found.people_interval[0]
+    assert np.mean(held) >= 0.9
+    assert np.mean(trusted) > 0.95

@@ -5,7 +5,16 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
-from ltr.metrics.significance import bootstrap, holm, lexicographic, non_inferior, paired_t, randomisation, student_quantile
+from ltr.metrics.significance import (
+    bootstrap,
+    holm,
+    interval_of_equals,
+    lexicographic,
+    non_inferior,
+    paired_t,
+    randomisation,
+    student_quantile,
+)
 
 
 def test_paired_t_by_hand_and_by_scipy():
@@ -51,7 +60,7 @@ def test_what_rounding_leaves_is_no_difference():
     found = paired_t(ones, ones - 2.0**-52)
     assert (found.difference, found.z, found.p_value) == (0.0, 0.0, 1.0)
     assert randomisation(ones, ones - 2.0**-52) == 1.0
-    assert bootstrap(ones, ones - 2.0**-52) == (0.0, 0.0)
+    assert bootstrap(ones, ones - 2.0**-52) == interval_of_equals(0.0, 24, 0.95)
     assert paired_t(ones, ones - 1e-9).difference > 0, "equal everywhere, and more than rounding"
 
 
@@ -130,7 +139,16 @@ def test_wins_alone_are_those_of_the_sign_test_and_equal_rankers_are_equal():
     base = np.linspace(0.1, 0.7, 9)
     assert paired_t(base + 1, base).p_value == stats.binomtest(9, 9).pvalue
     assert paired_t(base, base).p_value == 1
-    assert bootstrap(base, base) == (0, 0)
+    low, high = bootstrap(base, base)
+    assert -low == high == pytest.approx(1 - 0.025 ** (1 / 9)), "nine queries of one difference may miss a third of others"
+
+
+@pytest.mark.parametrize(("n", "share"), [(5, 0.2), (20, 0.05), (50, 0.02)])
+def test_intervals_hold_where_few_queries_differ(n, share):
+    """Where no query of the sample does, 0 to 0 was said to be sure: two of three of these intervals held where 19 of 20 are asked for."""
+    rng = np.random.default_rng(0)
+    found = [bootstrap((rng.random(n) < share) * 1.0, np.zeros(n), draws=200, seed=k) for k in range(200)]
+    assert np.mean([low <= share <= high for low, high in found]) >= 0.93
 
 
 def test_differences_of_which_most_are_0_or_one_value_is_huge_have_a_spread():

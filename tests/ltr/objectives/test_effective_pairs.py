@@ -1,9 +1,12 @@
 """The ledger of effective pairs against pairs counted one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import ltr
+from ltr.data.queries import keep
 from ltr.objectives.constructions import CONSTRUCTIONS
 from ltr.objectives.effective_pairs import BANDS, ledger
 from tests import naive
@@ -43,3 +46,14 @@ def test_bounds():
     (found,) = ledger(queries, [ltr.Term("map", construction="ranknet")], np.zeros(6))
     assert (found.multilevel, found.binary) == (6, 4)
     assert found.total == 4
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_documents_that_nobody_judged_are_counted_nowhere_where_they_are_left_out(construction):
+    queries, rng = make_queries(15, seed=3), np.random.default_rng(1)
+    known, scores = rng.random(queries.n_documents) < 0.5, rng.normal(size=queries.n_documents)
+    some, rules = replace(queries, labels=np.where(known, queries.labels, np.nan)), ltr.Conventions(unlabelled="condensed")
+    term = ltr.Term("ndcg@3", construction=construction)
+    (found,), (alone,) = ledger(some, [term], scores, rules), ledger(keep(some, known), [term], scores[known], rules)
+    assert np.array_equal(found.counts, alone.counts)
+    assert found.total == ltr.Objective(some, [term], rules).effective_pairs(scores).sum() > 0

@@ -1,11 +1,14 @@
 """Gradients of the whole objective against a naive twin, mixtures of terms, and what cannot be an objective."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, keep
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure, gains_of
+from ltr.objectives.constructions import CONSTRUCTIONS
 from ltr.objectives.lambda_objective import Objective, asymmetry
 from ltr.objectives.terms import Term
 from tests import naive
@@ -146,3 +149,54 @@ def test_what_cannot_be_an_objective_is_refused():
     ):
         with pytest.raises(ValueError, match=rule):
             build()
+
+
+CONDENSED = Conventions(unlabelled="condensed", threshold=1)
+
+
+def half_judged(seed, n_queries=6):
+    """Queries of which a part of the documents is judged, and which of them are."""
+    queries = make_queries(n_queries, seed=seed, largest=7)
+    rng = np.random.default_rng(seed)
+    known = rng.random(queries.n_documents) < 0.6
+    return replace(queries, labels=np.where(known, queries.labels, np.nan)), known, rng.integers(-2, 3, len(known)) / 2.0
+
+
+@pytest.mark.parametrize("normalise", ["none", "query", "term"])
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_documents_that_nobody_judged_hold_no_rank_where_they_are_left_out(construction, normalise):
+    """Of five documents of which the last two are judged, NDCG@2 learned nothing: the others had both ranks."""
+    for seed in range(5):
+        queries, known, scores = half_judged(seed)
+        others = keep(queries, known)
+        for measure in ("ndcg@2", "ndcg", "map", "mrr", "p@1", "err"):
+            for exact in (False, True):
+                terms = [Term(measure, construction=construction)]
+                found = Objective(queries, terms, CONDENSED, normalise=normalise, exact=exact)(scores, 0)
+                alone = Objective(others, terms, CONDENSED, normalise=normalise, exact=exact)(scores[known], 0)
+                for own, wanted in zip(found, alone, strict=True):
+                    assert own[known] == pytest.approx(wanted, abs=1e-6)
+                    assert not own[~known].any()
+
+
+def test_each_term_leaves_out_what_its_own_source_does_not_say():
+    queries, known, scores = half_judged(7)
+    clicked = np.where(np.random.default_rng(1).random(len(known)) < 0.5, queries.source("click"), np.nan)
+    queries = replace(queries, sources={**queries.sources, "click": clicked})
+    judged, clicks = Term("ndcg", weight=0.3), Term("cndcg", weight=0.7)
+    gradient, hessian = Objective(queries, [judged, clicks], CONDENSED)(scores, 0)
+    for found, k in ((gradient, 0), (hessian, 1)):
+        wanted = np.zeros(len(known))
+        for term, there in ((judged, known), (clicks, ~np.isnan(clicked))):
+            alone = Objective(keep(queries, there), [Term(term.measure)], CONDENSED)(scores[there], 0)[k]
+            wanted[there] += term.weight * alone
+        assert found == pytest.approx(wanted, abs=1e-6)
+
+
+def test_gains_are_weighed_of_what_is_judged():
+    queries, known, scores = half_judged(3)
+    factors = np.random.default_rng(2).random(len(known)) + 0.5
+    found = Objective(queries, conventions=CONDENSED).weighing(factors)(scores, 0)[0]
+    alone = Objective(keep(queries, known), conventions=CONDENSED).weighing(factors[known])(scores[known], 0)[0]
+    assert found[known] == pytest.approx(alone, abs=1e-6)
+    assert np.abs(alone).max() > 0.01

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.queries import Queries
+from ltr.data.queries import Queries, keep
 from ltr.data.synthetic import World, clicked_pages
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.preferences import Preferences
@@ -275,3 +275,16 @@ def test_a_document_that_was_not_shown_has_no_part_in_it():
         gradient, _ = model.objective_over(hidden)(np.zeros(hidden.n_documents), 0)
         assert gradient[7] == 0
         assert model.fit(hidden).biases is not None
+
+
+def test_pages_learn_from_pairs_of_what_is_judged_where_the_rest_is_left_out():
+    queries, rng = pages(n_queries=20), np.random.default_rng(3)
+    known, scores = rng.random(queries.n_documents) < 0.7, rng.normal(size=queries.n_documents)
+    some, rules = replace(queries, labels=np.where(known, queries.labels, np.nan)), ltr.Conventions(unlabelled="condensed")
+    how = Unbiased("pairwise")
+    found = PairwiseObjective(some, ltr.Term(), how, rules, 1.0)(scores, 0)
+    alone = PairwiseObjective(keep(some, known), ltr.Term(), how, rules, 1.0)(scores[known], 0)
+    for own, wanted in zip(found, alone, strict=True):
+        assert own[known] == pytest.approx(wanted, abs=1e-12)
+        assert not own[~known].any()
+    assert np.abs(alone[0]).max() > 0.01

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.rankers.training import checked_callbacks, mean_measure
+from ltr.data.queries import keep
+from ltr.rankers.training import checked_callbacks, judged, mean_measure
 from tests.conftest import make_queries
+
+LEFT_OUT = ltr.Conventions(unlabelled="condensed")
 
 
 def test_the_mean_is_over_defined_queries():
@@ -60,3 +63,35 @@ def test_callbacks_are_functions_of_the_progress():
         ValueError, match=r"of lightgbm is no function of the progress .*patience=50 stops early, and of an estimator"
     ):
         checked_callbacks([lightgbm.early_stopping(50)])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ltr.SVMmap(conventions=LEFT_OUT), ltr.RankSVM(conventions=LEFT_OUT), ltr.AdaRank(conventions=LEFT_OUT), ltr.LeastSquares(conventions=LEFT_OUT),
+        ltr.Listwise(conventions=LEFT_OUT), ltr.Listwise(loss="softrank", tau=1, conventions=LEFT_OUT), ltr.RankBoost(rounds=20, conventions=LEFT_OUT),
+        ltr.ConditionalModel(measure="ndcg:binary", samples=5, iterations=5, starts=1, conventions=LEFT_OUT),
+        ltr.LambdaMART(n_trees=5, min_docs_in_leaf=1, query_share=1, conventions=LEFT_OUT),
+    ],
+    ids=lambda model: f"{model.kind} {getattr(model, 'loss', '')}",
+)  # fmt: skip
+def test_what_nobody_judged_is_left_out_of_training_too(model):
+    """The scores are those of a ranker that has never seen these documents."""
+    queries, rng = make_queries(30, seed=4, largest=6), np.random.default_rng(2)
+    known = rng.random(queries.n_documents) < 0.6
+    labels = np.where(known, queries.labels, np.nan)
+    queries = replace(queries, labels=labels, sources={**queries.sources, "binary": np.where(known, labels > 1, np.nan)})
+    found, alone = model.fit(queries), model.fit(keep(queries, known))
+    assert found.predict(queries.features[known]) == pytest.approx(alone.predict(queries.features[known]), abs=1e-6)
+    assert np.ptp(alone.predict(queries.features)) > 0.01
+
+
+def test_all_documents_are_learned_from_where_nobody_judged_is_label_0():
+    queries = make_queries(9)
+    queries = replace(queries, labels=np.where(np.arange(queries.n_documents) % 3, queries.labels, np.nan))
+    assert judged(queries, (), ltr.Conventions()) is queries
+    assert judged(queries, (), LEFT_OUT).n_documents == np.count_nonzero(~np.isnan(queries.labels))
+    clicks = ltr.Measure.of("cndcg")
+    assert judged(queries, (clicks,), LEFT_OUT).n_documents == np.count_nonzero(~np.isnan(queries.source("click")))
+    everywhere = replace(queries, sources={"click": np.zeros(queries.n_documents)})
+    assert judged(everywhere, (clicks,), LEFT_OUT) is everywhere

@@ -102,3 +102,33 @@ def test_pages_without_a_click_have_nothing_to_say():
     queries = pages(n_queries=6, per_query=2)
     with pytest.raises(ValueError, match="unbiased: no click in the log"):
         ltr.LambdaMART(**SMALL, unbiased=HOW).fit(replace(queries, labels=np.zeros(queries.n_documents)))
+
+
+def test_a_page_of_weight_five_counts_as_five_pages():
+    """θ was of pages that counted alike, while what attracts was of pages by their weight."""
+    often, seldom = np.array([1.0, 0.9, 0.8, 0.7]), np.array([1.0, 0.3, 0.15, 0.05])
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(400, 4, 1)).astype(np.float32)
+    looked = np.repeat([often, seldom], 200, axis=0)
+    clicks = (rng.random((400, 4)) < looked / (1 + np.exp(-2 * features[..., 0]))).astype(float)
+    times = np.repeat([1, 5], 200)
+
+    def looks_of(rows, **weights):
+        places = np.tile([1.0, 2, 3, 4], len(rows))
+        one = Queries(
+            features[rows].reshape(-1, 1),
+            clicks[rows].ravel(),
+            np.arange(0, 4 * len(rows) + 1, 4),
+            sources={"position": places},
+            **weights,
+        )
+        objective = LooksObjective(one, Term(), HOW)
+        for iteration in range(20):
+            objective(np.zeros(one.n_documents), iteration)
+        return objective.biases[-1][0]
+
+    alone, pages_repeated = np.arange(400), np.repeat(np.arange(400), times)
+    of_weights = looks_of(alone, weights=times.astype(float))
+    assert of_weights == pytest.approx(looks_of(pages_repeated), abs=1e-9)
+    assert looks_of(alone, document_weights=np.repeat(times, 4).astype(float)) == pytest.approx(of_weights, abs=1e-9)
+    assert of_weights[3] < looks_of(alone)[3] - 0.05

@@ -61,4 +61,14 @@ def test_equal_differences_are_no_certainty_and_means_stay_on_their_scale():
     by_name = {row.ranker: row for row in found.rows}
     low, high = by_name["new"].between
     assert low < 0 < 0.1 < high
-    assert by_name["new"].interval == pytest.approx((0.6, 0.6))
+    seen = 0.025 ** (1 / 4)
+    assert by_name["new"].interval == pytest.approx((0.6 * seen, 0.6 * seen + 1 - seen)), (
+        "of 4 values that are one number, between 0 and 1"
+    )
+
+
+def test_rankers_that_differ_on_no_query_are_not_known_to_be_one():
+    found = against_single({"bm25": np.array([0.2, 0.4, 0.9]), "new": np.array([0.2, 0.4, 0.9])}, ["bm25"], "mrr", 0.95)
+    (row,) = [row for row in found.rows if row.ranker == "new"]
+    assert (row.difference, row.p) == (0, 1)
+    assert row.between == pytest.approx((0.025 ** (1 / 3) - 1, 1 - 0.025 ** (1 / 3)))
