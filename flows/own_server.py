@@ -131,6 +131,7 @@ def _begin(port: socket.socket, password: str, settings: Mapping[str, str]) -> s
         "PREFECT_SERVER_API_AUTH_STRING": password,
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": ",".join(origins(port.getsockname()[1])),
         SIGNATURE: signature(),
+        "PYTHONSAFEPATH": "1",  # a file tokenize.py where the user works is none of its modules
     }
     return subprocess.Popen(
         [sys.executable, "-m", "flows.own_server", str(port.fileno())],

@@ -90,6 +90,7 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
         "MLFLOW_SERVER_ALLOWED_HOSTS": ",".join(f"{name},{name}:*" for name in NAMES),
         "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS": ",".join(origins(mlflow_port)),
         **os.environ,
+        "PYTHONSAFEPATH": "1",
         "MLFLOW_BACKEND_STORE_URI": tracking_uri(),
     }
     with steps("opening MLflow"):

@@ -88,7 +88,8 @@ class Combination(Ranker):
         reached = mean_of(judged, mix_scores(first, second, 0.5 * (low + high)))
         options = [(sign * reached, 0.5 * (low + high)), (sign * found.ends[0], 0.0), (sign * found.ends[1], 1.0)]
         value, alpha = max(options, key=lambda option: option[0])
-        remark = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, best in ({low:.4f}, {high:.4f}); {len(found.alphas)} crossings"
+        where = f"best in ({low:.4f}, {high:.4f})" if 0 < alpha < 1 else f"one alone; mixed at best {reached:.4f}"
+        remark = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, {where}; {len(found.alphas)} crossings"
         return replace(self, alpha=alpha, names=queries.names, remarks=(remark,))
 
     def _scores(self, features: Floats32) -> Floats:

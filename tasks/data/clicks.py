@@ -194,8 +194,8 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
     facts = ClickFacts(
         impressions=int(joined["impressions"].sum() or 0),
         clicks=int(joined["clicks"].sum() or 0),
-        labelled=int((~np.isnan(clicks)).sum()),
-        above_zero=int((clicks > 0).sum()),
+        labelled=int(both.sum()),
+        above_zero=int((clicks[both] > 0).sum()),
         pairs=_eligible_pairs(queries, clicks),
         correlation=float(np.nan_to_num(stats.kendalltau(clicks[both], queries.labels[both]).statistic)) if both.sum() > 1 else 0.0,
     )

@@ -12,6 +12,7 @@ import ltr
 from ltr.data.queries import Queries
 from ltr.linear.linear_ranker import IMPUTE
 from ltr.metrics.measure import why_undefined
+from ltr.trees.tree_ranker import TreeRanker
 from tasks.config.data_section import Data
 from tasks.config.run_config import RunConfig
 from tasks.data.calibrated import calibrated
@@ -224,10 +225,11 @@ def _require_reading_categories(config: RunConfig) -> None:
 
 
 def _require_scores(config: RunConfig, folds: tuple[Fold, ...]) -> None:
-    """Columns below a ranker that learns from numbers have one for every document; in a mixture of two, last is last."""
+    """Columns below a ranker that takes scores for amounts have one for every document; for trees, which split them, and in a mixture of two
+    last is last."""
     for name, section in config.rankers.items():
-        learns = section.core.n_inputs is None and section.build().needs_complete
-        bases = [(base, config.rankers[base].build()) for base in section.on if learns]
+        amounts = section.core.n_inputs is None and not issubclass(section.core, TreeRanker | ltr.Column)
+        bases = [(base, config.rankers[base].build()) for base in section.on if amounts]
         columns = [(base, ranker) for base, ranker in bases if isinstance(ranker, ltr.Column)]
         for role, dataset in sorted({(role, one) for fold in folds for role, one in fold.roles.items()} if columns else ()):
             queries = open_queries(dataset)

@@ -121,3 +121,13 @@ def test_a_server_that_cannot_begin_says_why(workplace, monkeypatch, room):
     with pytest.raises(OSError, match="has ended" if room else "No space left on device") as caught:
         use_own_server(OwnServer(ended, "http://127.0.0.1:9/api", "a:b"))
     assert caught.value.errno == (None if room else errno.ENOSPC)
+
+
+def test_a_user_s_file_that_is_called_as_a_module_of_python_is_not_run(tmp_path):
+    """tokenize.py in the folder of a run was imported by the server in place of Python's own, which ended it."""
+    (tmp_path / "tokenize.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    command = [sys.executable, "-P", "-c", OWNER.replace("time.sleep(300)", "")]
+    done = subprocess.run(command, cwd=tmp_path, env=own_environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("http://")
+    assert not (tmp_path / "ran").exists()

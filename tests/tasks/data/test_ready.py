@@ -75,6 +75,19 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
             },
             r"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b puts these last, which is no number for ranksvm to learn from",
         ),
+        *(
+            (
+                {
+                    "rankers": {
+                        "b": {"kind": "column", "feature": "b"},
+                        "a": {"kind": "column", "feature": "a"},
+                        "c": {**kind, "on": ["a", "b"]},
+                    }
+                },
+                rf"rankers.c.on: 'b' is missing for \d+ \w+ documents, and b puts these last, which is no number for {kind['kind']} to learn from",
+            )
+            for kind in ({"kind": "lambdarank"}, {"kind": "least_squares", "impute": "median"}, {"kind": "average"})
+        ),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
         (
             {"rankers": {"t": {"kind": "lambdamart", "min_docs_in_leaf": 20}}},
