@@ -193,7 +193,7 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
     return NonInferiority(lower > -margin, float(paired.mean()), lower, margin, level, _p_of_loss(paired, margin))
 
 
-def _enough_differ(paired: Floats) -> bool:
+def enough_differ(paired: Floats) -> bool:
     """Whether Student's t, corrected for skewness, may be trusted: of 30 differences other than 0, or 20 that are half of all. Of fewer it is
     wrong several times as often as it says (where one query in ten loses .4 and the mean is a loss of the margin, .05: of 8 queries in
     43 of 100 cases for 5, of 15 in 21), and where none differs it would be sure of everything. Of 20 queries whose losses are log-normal it is
@@ -227,7 +227,7 @@ def _skewness(paired: Floats, deviation: float) -> float:
 def _lower_bound(paired: Floats, level: float) -> float:
     """One-sided bound of the mean: Student's, or that by Hall's transformation for skewed values (Hall 1992) where it is lower. The skewness of a sample
     whose tails are heavy is mostly chance, and by Hall's alone p-values of .002 came three times as often."""
-    if not _enough_differ(paired):
+    if not enough_differ(paired):
         return -_largest_share(paired, level)
     n, mean, deviation = len(paired), float(paired.mean()), _deviation(paired)
     if deviation == 0:
@@ -239,7 +239,7 @@ def _lower_bound(paired: Floats, level: float) -> float:
 
 def _p_of_loss(paired: Floats, margin: float) -> float:
     """p-value of a mean loss of `margin` or more, as `_lower_bound` is of a level."""
-    if not _enough_differ(paired):
+    if not enough_differ(paired):
         from scipy.special import bdtr
 
         share = min(margin / max(1.0, np.abs(paired).max()), 1.0)

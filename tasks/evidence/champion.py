@@ -234,6 +234,14 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level)
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
     why += f", which learned from {_all_of(known, queries)}: these are left out" if known else ""
+    decided = next((k for k, tier in enumerate(tiers) if tier.verdict == "open"), None)
+    if decided is not None and not significance.enough_differ(
+        paired := significance.differences(pairs[0][decided], pairs[1][decided])
+    ):
+        differ = f"{np.count_nonzero(paired)} of {number_of(len(paired), 'test query')}"
+        why += (
+            f"; {measures[decided].key} differs on {differ}, and it takes 30, or 20 that are half of all, to show which is better"
+        )
     results = tier_results([measure.key for measure in measures], tiers)
     return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
 

@@ -17,6 +17,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
+import pandas  # type: ignore[import-untyped]
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
@@ -63,8 +64,9 @@ from ltr.rankers.tables import Reading  # noqa: E402
 
 
 class ServedRanker(PythonModel):
-    """Scores of documents, higher is better; a frame is read by feature name, an array by position. Categories in a frame are read by what they are
-    called, as `predict` reads those of files; where all are text, a column of numbers holds their places in the model's list. An array has places."""
+    """Scores of documents, higher is better; a frame or a dictionary of columns is read by feature name, an array by position. Categories in a frame
+    are read by what they are called, as `predict` reads those of files; where none is called by a number, numbers are places in the model's list. An
+    array has places."""
 
     def load_context(self, context: Any) -> None:
         """Opens the model's own files, and those of the models below it."""
@@ -77,6 +79,8 @@ class ServedRanker(PythonModel):
 
     # MLflow makes a schema of most type hints and warns of none; this one it leaves alone. Frames are welcome too.
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, object] | None = None) -> Any:
+        if isinstance(model_input, dict):
+            model_input = pandas.DataFrame({name: np.ravel(column) for name, column in model_input.items()})
         given = [name for name in columns_of(model_input) if name in self.categories and name in self.model.names]
         frame: Any = model_input
         columns = {name: frame[name].to_list() for name in given if hasattr(frame[name], "to_list")}
@@ -94,16 +98,18 @@ class ServedRanker(PythonModel):
 
 
 def _by_name(column: list[Any], categories: list[str], name: str) -> list[float] | None:
-    """The places of a column's categories, NaN of one that is missing or unknown; None for numbers where all categories are text, which are
-    places already."""
+    """The places of a column's categories, NaN of one that is missing or unknown; None where all are places already: numbers are, whatever else the
+    column holds, where no category is called by a number."""
     listed, column = [_called(one) for one in categories], [None if type(one).__name__ in _MISSING else one for one in column]
-    numbers = all(one is None or (isinstance(one, int | float) and not isinstance(one, bool)) for one in column)
-    if numbers and not any(_WHOLE.fullmatch(one or "") for one in listed):
+    by_place = not any(_NUMBER.fullmatch(one or "") for one in listed)
+    given = [by_place and isinstance(one, int | float) and not isinstance(one, bool) for one in column]
+    if by_place and all(there or one is None for there, one in zip(given, column, strict=True)):
         return None
     truth = {str(one).lower() for one in listed} <= {"true", "false"}
     places = {str(one).lower() if truth else one: float(place) for place, one in reversed(list(enumerate(listed)))}
-    called = [_called(one) for one in column]
+    called = [None if there else _called(one) for there, one in zip(given, column, strict=True)]
     found = [places.get(one.lower() if truth and one else one, np.nan) for one in called]
+    found = [float(one) if there else place for there, one, place in zip(given, column, found, strict=True)]
     unknown = [one for one, place in zip(called, found, strict=True) if one is not None and place != place]
     if unknown:
         told = f"{len(unknown):,} of {len(column):,} values are no category of the model, such as {unknown[0]!r}; they count as missing"
@@ -113,7 +119,7 @@ def _by_name(column: list[Any], categories: list[str], name: str) -> list[float]
 
 _MISSING = ("NAType", "NaTType")
 """What pandas has for missing values beside NaN, which are equal to nothing and not unequal either."""
-_WHOLE = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def _called(value: Any) -> str | None:
