@@ -133,6 +133,9 @@ def _begin(port: socket.socket, password: str, settings: Mapping[str, str]) -> s
         SIGNATURE: signature(),
         "PYTHONSAFEPATH": "1",  # a file tokenize.py where the user works is none of its modules
     }
+    checkout = Path(__file__).parents[1]
+    if (checkout / "pyproject.toml").is_file():
+        ours["PYTHONPATH"] = os.pathsep.join(filter(None, (str(checkout), os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
         [sys.executable, "-m", "flows.own_server", str(port.fileno())],
         env={**os.environ, **settings, **ours}, stdin=subprocess.PIPE, pass_fds=[port.fileno()], start_new_session=True,

@@ -4,10 +4,12 @@ import asyncio
 import fcntl
 import multiprocessing
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -82,6 +84,7 @@ def serve_pages(mlflow_port: int, prefect_port: int) -> int:
     """
     mlflow = [
         sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(mlflow_port), "--workers", "1",
+        "--uvicorn-opts", shlex.join(["--app-dir", sysconfig.get_path("purelib")]),  # otherwise it imports from where the user works
     ]  # fmt: skip
     # An address may hold a password: in the environment nobody else reads it, among the arguments everybody does.
     # MLflow's jobs judge answers of language models: eight processes that no ranker needs.

@@ -12,7 +12,10 @@ _load = CPUContext.load_additional_registries
 def _load_without_looking(self: CPUContext) -> None:
     from numba.np import linalg
 
-    look = linalg.ensure_blas
+    look = getattr(linalg, "ensure_blas", None)
+    if look is None:
+        _load(self)
+        return
     linalg.ensure_blas = lambda: None
     try:
         from numba.np import arraymath

@@ -148,7 +148,9 @@ class LinearRanker(Ranker):
             ValueError: for a feature that is not finite, or labels that the ranker cannot learn from.
         """
         check_data(self, queries, valid)
-        names, (fitted, queries) = queries.names, self.imputing(canonical(judged(queries, self.trained_for, self.conventions)))
+        names, whole = queries.names, canonical(queries)
+        fitted, queries = self.imputing(judged(whole, self.trained_for, self.conventions))
+        whole = queries if whole.n_documents == queries.n_documents else fitted.completed(whole)
         valid = fitted.completed(valid) if valid is not None else None
         if valid is not None and not (finite := np.isfinite(valid.features).all(axis=0)).all():
             name = valid.names[int(np.argmin(finite))]
@@ -165,7 +167,7 @@ class LinearRanker(Ranker):
                 mean_measure(self.stop_on, one, products(one.features, weights * scale), self.conventions)
                 if one is not None
                 else np.nan
-                for one in (queries, valid)
+                for one in (whole, valid)
             ]
             rows.append((taken[0], taken[1]))
 

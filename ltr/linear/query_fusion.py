@@ -25,6 +25,7 @@ from ltr.rankers.base import Arrays, Tick, check_data, learned
 from ltr.rankers.fusion import Fused, weighed
 from ltr.rankers.parameters import WEIGHT, Span, whole
 from ltr.rankers.surface import Surface, linear_surface
+from ltr.rankers.training import judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ class QueryFusion(Fused):
         """
         check_data(self, queries, valid)
         self.check(queries)
-        queries = canonical(queries)
+        queries = canonical(judged(queries, self.trained_for, self.conventions))
         begun = replace(self, names=queries.names)
         about = queries.features[queries.offsets[:-1]][:, begun._columns].astype(np.float64)
         known = ~np.isnan(about)

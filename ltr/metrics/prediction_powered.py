@@ -174,6 +174,8 @@ def corrected(
         )
     if not (np.isfinite(f).all() and np.isfinite(w).all()):
         raise ValueError("corrected: a document has no gain of the machine's, or no weight")
+    if labels is not None and np.isnan(np.asarray(labels, np.float64)).any():
+        raise ValueError("corrected: a document has no label of the machine's")
     if np.isinf(g).any():
         raise ValueError("corrected: a gain of people's is infinite")
     judged = ~np.isnan(g)
@@ -184,7 +186,7 @@ def corrected(
         return Corrected(known, (known, known), known, (known, known), float(w @ f), 1.0, m, m, level, 0.0, population, 0.0, n)
     if n < NEEDED:
         raise ValueError(f"corrected: people judged {n} document{'' if n == 1 else 's'}; an interval needs {NEEDED}")
-    everywhere, held_out = _calibrated(g, f, kinds, judged, seed)
+    everywhere, held_out = _calibrated(g, kinds, judged, seed)
     tuned = _tuned(own * g[judged], own * held_out, own)
     rest = _total(own * (g[judged] - tuned * held_out), own, float(w.sum()), population, level)
     alone = _total(own * g[judged], own, float(w.sum()), population, level)
@@ -201,7 +203,8 @@ def _kinds(labels: Floats) -> Ints:
     levels, kinds = np.unique(labels, return_inverse=True)
     if len(levels) <= MOST_KINDS:
         return kinds
-    return np.searchsorted(np.unique(np.quantile(labels, np.arange(1, BANDS) / BANDS)), labels, side="left")
+    band = np.searchsorted(np.quantile(labels, np.arange(1, BANDS) / BANDS), labels, side="left")
+    return np.unique(band, return_inverse=True)[1]
 
 
 def _sum_without_roundings(values: Floats) -> float:
@@ -264,20 +267,21 @@ def _total(sampled: Floats, weights: Floats, total: float, population: int, leve
     return _Total(float(total * slope + population * (mean - slope * weights.mean())), float(reach), s, effective)
 
 
-def _calibrated(g: Floats, f: Floats, kinds: Ints, judged: Bools, seed: int) -> tuple[Floats, Floats]:
+def _calibrated(g: Floats, kinds: Ints, judged: Bools, seed: int) -> tuple[Floats, Floats]:
     """The machine's gains as people's, of every document and of the judged ones: by all of the sample's parts on average, and for those by
-    the parts that they are not in."""
+    the parts that they are not in. A label of the machine's that people judged nowhere there lies between its neighbours, or is as the last one
+    that they judged: its own gain may be on quite another scale."""
     n = int(judged.sum())
     part = np.random.default_rng(seed).permutation(n) % min(PARTS, n)
     of_judged, count = kinds[judged], int(kinds.max()) + 1
     sums, sizes = (np.bincount(of_judged, values, count) for values in (g[judged], np.ones(n)))
-    prior = np.bincount(kinds, f, count) / np.bincount(kinds, minlength=count)
     everywhere, held_out = np.zeros(len(g)), np.empty(n)
     for k in range(min(PARTS, n)):
         own = part == k
         left = sizes - np.bincount(of_judged[own], minlength=count)
         rest = sums - np.bincount(of_judged[own], g[judged][own], count)
-        means = np.where(left > 0, rest / np.maximum(left, 1), prior)
+        there = np.flatnonzero(left)
+        means = np.interp(np.arange(count), there, rest[there] / left[there])
         held_out[own] = means[of_judged[own]]
         everywhere += means[kinds] * own.mean()
     everywhere[judged] = held_out  # so that nothing is left to predict where everything is judged

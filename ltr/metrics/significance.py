@@ -42,6 +42,12 @@ _NO_SKEW = 1e-6
 """A skewness that corrects nothing, and that is not divided by."""
 
 
+def _most(challenger: ArrayLike, baseline: ArrayLike) -> float:
+    """How far two values of a query may lie apart where that was not seen: 1, or the largest value that either has, of measures such as `errors` and
+    `dcg` that go beyond 1."""
+    return max(1.0, *(float(np.nanmax(np.abs(np.asarray(side, np.float64)), initial=0.0)) for side in (challenger, baseline)))
+
+
 def differences(challenger: ArrayLike, baseline: ArrayLike) -> Floats:
     """Paired differences ``[queries]``; a query where either is NaN (undefined) is left out, and what rounding leaves of equal values is 0.
 
@@ -83,37 +89,37 @@ def paired_t(challenger: ArrayLike, baseline: ArrayLike) -> Comparison:
     a, b = (np.abs(np.asarray(side, np.float64)) for side in (challenger, baseline))
     noise = _ROUNDING * (a + b)[~np.isnan(a + b)]
     if (np.abs(paired - mean) <= noise).all() and ((paired > 0).all() or (paired < 0).all()):
-        return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), p_of_equals(mean, n))
+        return Comparison(mean, 0.0, n, float(np.copysign(np.inf, mean)), p_of_equals(mean, n, _most(challenger, baseline)))
     error = float(paired.std(ddof=1) / np.sqrt(n))
     return Comparison(mean, error, n, mean / error, 2 * _beyond(abs(mean / error), n - 1))
 
 
-def p_of_equals(value: float, n: int) -> float:
+def p_of_equals(value: float, n: int, most: float = 1.0) -> float:
     """Two-sided p-value that the mean is 0, where all of n values are one number, as `interval_of_equals` is of a level. Of wins alone, each 1,
     it is that of the sign test."""
-    return min(1.0, 2 * _p_below_of_equals(abs(value), n, 0.0))
+    return min(1.0, 2 * _p_below_of_equals(abs(value), n, 0.0, most))
 
 
-def interval_of_equals(value: float, n: int, level: float, lowest: float = -1.0) -> tuple[float, float]:
+def interval_of_equals(value: float, n: int, level: float, most: float = 1.0, signed: bool = True) -> tuple[float, float]:
     """Of the mean, where all of n values are one number: a spread of 0 would be sure of it. The share of values that were not seen is as large
-    as n draws may miss (Clopper and Pearson 1934), and they may lie 1, or the value itself, to either side of 0; above it alone where the
-    `lowest` that a value can be is 0."""
-    low, high = _bound_of_equals(value, n, 0.5 + level / 2), -_bound_of_equals(-value, n, 0.5 + level / 2)
-    return low if lowest < 0 else float((0.5 - level / 2) ** (1 / n) * value), high
+    as n draws may miss (Clopper and Pearson 1934), and they may lie as far from 0 as `most`, or the value itself, to either side; above it
+    alone unless `signed`."""
+    low, high = (sign * _bound_of_equals(sign * value, n, 0.5 + level / 2, most) for sign in (1, -1))
+    return low if signed else float((0.5 - level / 2) ** (1 / n) * value), high
 
 
-def _bound_of_equals(value: float, n: int, level: float) -> float:
+def _bound_of_equals(value: float, n: int, level: float, most: float) -> float:
     """What the mean is not below, at one-sided confidence `level`, where n values are all this one: with the share that they may have, at least,
     and the others as low as can be."""
     seen = (1 - level) ** (1 / n)
-    return float(seen * value - (1 - seen) * max(1.0, abs(value)))
+    return float(seen * value - (1 - seen) * max(most, abs(value)))
 
 
-def _p_below_of_equals(value: float, n: int, edge: float) -> float:
+def _p_below_of_equals(value: float, n: int, edge: float, most: float) -> float:
     """How likely n values are all this one where their mean is `edge` or less, at most."""
     if value <= edge:
         return 1.0
-    lowest = max(1.0, abs(value))
+    lowest = max(most, abs(value))
     return float(((lowest + edge) / (lowest + value)) ** n) if edge > -lowest else 0.0
 
 
@@ -143,7 +149,7 @@ def bootstrap(
     paired = differences(challenger, baseline)
     n, rng = len(paired), np.random.default_rng(seed)
     if tested.standard_error == 0:
-        return interval_of_equals(tested.difference, n, level)
+        return interval_of_equals(tested.difference, n, level, _most(challenger, baseline))
     t = student_quantile((1 + level) / 2, n - 1)
     tail = ndtr(-np.sqrt(n / (n - 1)) * t)
     below, above = tested.difference - t * tested.standard_error, tested.difference + t * tested.standard_error
@@ -187,10 +193,11 @@ def non_inferior(challenger: ArrayLike, baseline: ArrayLike, margin: float, leve
     if not 0 <= margin < np.inf or not 0 < level < 1:
         raise ValueError(f"margin {margin} must not be negative and level {level} lie in (0, 1)")
     paired = differences(challenger, baseline)
-    lower = _lower_bound(paired, level)
+    most = _most(challenger, baseline)
+    lower = _lower_bound(paired, level, most)
     if margin == 0 and not paired.any():
         return NonInferiority(True, 0.0, lower, margin, level, 0.0)
-    return NonInferiority(lower > -margin, float(paired.mean()), lower, margin, level, _p_of_loss(paired, margin))
+    return NonInferiority(lower > -margin, float(paired.mean()), lower, margin, level, _p_of_loss(paired, margin, most))
 
 
 def enough_differ(paired: Floats) -> bool:
@@ -203,14 +210,14 @@ def enough_differ(paired: Floats) -> bool:
     return bool(differ >= 30 or differ >= max(20, len(paired) / 2))
 
 
-def _largest_share(paired: Floats, level: float) -> float:
-    """How much the mean may be at most, either way, as far as the number of queries that differ tells (Clopper and Pearson 1934), each by 1
+def _largest_share(paired: Floats, level: float, most: float) -> float:
+    """How much the mean may be at most, either way, as far as the number of queries that differ tells (Clopper and Pearson 1934), each by `most`
     or the largest difference that there is."""
     from scipy.special import betaincinv
 
     n, differ = len(paired), int(np.count_nonzero(paired))
     share = betaincinv(differ + 1, n - differ, level) if differ < n else 1.0
-    return float(share * max(1.0, np.abs(paired).max()))
+    return float(share * max(most, np.abs(paired).max()))
 
 
 def _deviation(paired: Floats) -> float:
@@ -224,29 +231,29 @@ def _skewness(paired: Floats, deviation: float) -> float:
     return float(((paired - paired.mean()) ** 3).sum() * n / ((n - 1) * (n - 2)) / deviation**3)
 
 
-def _lower_bound(paired: Floats, level: float) -> float:
+def _lower_bound(paired: Floats, level: float, most: float) -> float:
     """One-sided bound of the mean: Student's, or that by Hall's transformation for skewed values (Hall 1992) where it is lower. The skewness of a sample
     whose tails are heavy is mostly chance, and by Hall's alone p-values of .002 came three times as often."""
     if not enough_differ(paired):
-        return -_largest_share(paired, level)
+        return -_largest_share(paired, level, most)
     n, mean, deviation = len(paired), float(paired.mean()), _deviation(paired)
     if deviation == 0:
-        return _bound_of_equals(mean, n, level)
+        return _bound_of_equals(mean, n, level, most)
     t, g = student_quantile(level, n - 1) / np.sqrt(n), _skewness(paired, deviation)
     corrected = 3 / g * (np.cbrt(1 + g * (t - g / (6 * n))) - 1) if abs(g) > _NO_SKEW else t
     return float(mean - deviation * max(corrected, t))
 
 
-def _p_of_loss(paired: Floats, margin: float) -> float:
+def _p_of_loss(paired: Floats, margin: float, most: float) -> float:
     """p-value of a mean loss of `margin` or more, as `_lower_bound` is of a level."""
     if not enough_differ(paired):
         from scipy.special import bdtr
 
-        share = min(margin / max(1.0, np.abs(paired).max()), 1.0)
+        share = min(margin / max(most, np.abs(paired).max()), 1.0)
         return float(bdtr(int(np.count_nonzero(paired)), len(paired), share))
     n, deviation = len(paired), _deviation(paired)
     if deviation == 0:
-        return _p_below_of_equals(float(paired.mean()), n, -margin)
+        return _p_below_of_equals(float(paired.mean()), n, -margin, most)
     s, g = (float(paired.mean()) + margin) / deviation, _skewness(paired, deviation)
     corrected = s + g * s**2 / 3 + g**2 * s**3 / 27 + g / (6 * n)
     return _beyond(float(np.sqrt(n) * min(corrected, s)), n - 1)
@@ -280,8 +287,8 @@ def lexicographic(
     """
     tiers = []
     for a, b, margin in zip(challenger, baseline, margins, strict=True):
-        paired = differences(a, b)
-        lower, upper = _lower_bound(paired, level), -_lower_bound(-paired, level)
+        paired, most = differences(a, b), _most(a, b)
+        lower, upper = _lower_bound(paired, level, most), -_lower_bound(-paired, level, most)
         if -margin < lower <= upper < margin or (margin == 0 and not paired.any()):
             verdict = "equal"
         elif lower > 0 or upper < 0:

@@ -58,6 +58,7 @@ class LooksObjective:
         if not clicks:
             raise ValueError("unbiased: no click in the log: there is nothing to estimate propensities from")
         self._attracts = min(clicks / shown / START, 0.9)
+        self._least_bend = LEAST * shown / self._sums.documents.sum()
         self.biases = [np.full((1, self._sums.n_ranks), START)]
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -79,7 +80,7 @@ class LooksObjective:
         looked = theta[self._rank]
         part = np.where(self._clicked, 1.0 / looked, -gamma / (1 - looked * gamma))
         slope, bend = self._sums([self._counts * part, self._counts * part * part])
-        moved: Floats = np.clip(theta + slope / np.maximum(bend, LEAST), LEAST, 1.0)
+        moved: Floats = np.clip(theta + slope / np.maximum(bend, self._least_bend), LEAST, 1.0)
         return moved
 
 

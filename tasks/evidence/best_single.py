@@ -14,7 +14,7 @@ from pydantic import Field
 
 import ltr
 from ltr.kernels.kernel import Floats
-from ltr.metrics.significance import holm, interval_of_equals, paired_t, student_quantile
+from ltr.metrics.significance import bootstrap, holm, interval_of_equals, paired_t, student_quantile
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, Found, Gathering, render
@@ -140,7 +140,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
         defined = own[~np.isnan(own)]
         se = float(defined.std(ddof=1) / np.sqrt(len(defined)))
         interval = (
-            interval_of_equals(means[name], len(defined), level, lowest=0.0)
+            interval_of_equals(means[name], len(defined), level, max(1.0, means[name]), signed=False)
             if (defined == defined[0]).all()
             else _interval(means[name], se, len(defined), level)
         )
@@ -151,7 +151,7 @@ def against_single(values: Mapping[str, Floats], single: list[str], measure: str
         between = (
             _interval(test.difference, test.standard_error, test.n_queries, level)
             if test.standard_error
-            else interval_of_equals(test.difference, test.n_queries, level)
+            else bootstrap(own, values[best], level)
         )
         p = test.p_value
         rows.append(Against(name, means[name], interval, len(defined), test.difference, between, p, corrected.get(name)))

@@ -80,8 +80,8 @@ class Challenge(Found):
         return {} if self.verdict == "same" else self.tags()
 
     def printed(self) -> Mapping[str, Any]:
-        """What became of the challenger."""
-        return {"champion": {"ranker": self.ranker, **self._kept(), "why": self.why}}
+        """What became of the challenger, and how the data moved as far as that is much."""
+        return {"champion": {"ranker": self.ranker, **self._kept(), "drift": shifted(self.drift), "why": self.why}}
 
     def sentences(self) -> list[str]:
         return [self.text()]

@@ -1,5 +1,6 @@
 """What came of a run, as the report, MLflow, the terminal and ``--json`` show it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -161,12 +162,22 @@ class RunOutcome:
         cut = {"cut": self.config.cut} if self.config.cut else {}
         models = {name: vars(model) for name, model in self.models.items()}
         beside = {name: said for found in self.evidence for name, said in found.printed().items()}
-        return {"run_id": self.run_id, **cut, "models": models, "names": self._names(), **beside, **failed}
+        told: Mapping[str, Any] = _numbers_of_json({"models": models, "names": self._names(), **beside})
+        return {"run_id": self.run_id, **cut, **told, **failed}
 
     def _names(self) -> dict[str, list[str]]:
         """What commands call the models of each ranker, fold by fold."""
         run, folds = self.run_id[:8], range(1, len(self.folds) + 1)
         return {name: [f"{run}:{name}:{fold}" for fold in folds] for name in self.models}
+
+
+def _numbers_of_json(value: Any) -> Any:
+    """Plain values, None for NaN and infinity, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: _numbers_of_json(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers_of_json(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class PartlyFailedError(ValueError):

@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 from hashlib import sha256
+from numbers import Real
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -17,7 +18,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
-import pandas  # type: ignore[import-untyped]
+import pandas  # type: ignore[import-untyped]  # its stubs are a package of their own
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
@@ -80,10 +81,11 @@ class ServedRanker(PythonModel):
     # MLflow makes a schema of most type hints and warns of none; this one it leaves alone. Frames are welcome too.
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, object] | None = None) -> Any:
         if isinstance(model_input, dict):
-            model_input = pandas.DataFrame({name: np.ravel(column) for name, column in model_input.items()})
-        given = [name for name in columns_of(model_input) if name in self.categories and name in self.model.names]
+            flat = {name: np.ravel(one) if isinstance(one, np.ndarray) else one for name, one in model_input.items()}
+            model_input = pandas.DataFrame({name: pandas.Series(one) for name, one in flat.items()})
+        categorical = [name for name in columns_of(model_input) if name in self.categories and name in self.model.names]
         frame: Any = model_input
-        columns = {name: frame[name].to_list() for name in given if hasattr(frame[name], "to_list")}
+        columns = {name: frame[name].to_list() for name in categorical if hasattr(frame[name], "to_list")}
         known = {name: _by_name(column, self.categories[name], name) for name, column in columns.items()}
         coded = {name: places for name, places in known.items() if places is not None}
         if not coded:
@@ -102,7 +104,7 @@ def _by_name(column: list[Any], categories: list[str], name: str) -> list[float]
     column holds, where no category is called by a number."""
     listed, column = [_called(one) for one in categories], [None if type(one).__name__ in _MISSING else one for one in column]
     by_place = not any(_NUMBER.fullmatch(one or "") for one in listed)
-    given = [by_place and isinstance(one, int | float) and not isinstance(one, bool) for one in column]
+    given = [by_place and isinstance(one, Real) and not isinstance(one, bool) for one in column]
     if by_place and all(there or one is None for there, one in zip(given, column, strict=True)):
         return None
     truth = {str(one).lower() for one in listed} <= {"true", "false"}

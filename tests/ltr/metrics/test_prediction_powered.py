@@ -236,3 +236,20 @@ def test_a_scale_of_the_machine_s_is_calibrated_by_its_parts():
         assert found.interval[1] - found.interval[0] < found.people_interval[1] - found.people_interval[0]
     assert np.mean(held) >= 0.9
     assert np.mean(trusted) > 0.95
+
+
+@pytest.mark.parametrize("step", [1.0, 0.5])
+def test_a_machine_s_label_that_nobody_judged_is_on_the_scale_of_people(step):
+    """Of labels up to 10 the gains are up to 1,023, and people's up to 15: a label without one of theirs was worth its own."""
+    held = []
+    for k in range(150):
+        rng = np.random.default_rng(k)
+        people = rng.choice(5, 3000, p=[0.5, 0.2, 0.15, 0.1, 0.05]).astype(float)
+        machine = np.round(np.clip(2 * people + rng.normal(0, 1.2, 3000) + 0.4, 0, 10) / step) * step
+        weights = np.where(rng.random(3000) < 0.2, rng.random(3000), 0) / 60
+        gains = 2.0**people - 1
+        found = corrected(weights, sampled(gains, 0.2, rng), 2.0**machine - 1, machine, seed=k)
+        if found.trusted:
+            held.append(found.interval[0] <= weights @ gains <= found.interval[1])
+    assert len(held) > 100
+    assert np.mean(held) >= 0.9

@@ -112,7 +112,7 @@ def likeliest(value, edge):
 def test_differences_that_are_all_one_number_are_as_certain_as_their_number_allows(n, value):
     """A standard error of 0 would make any of them certain: two queries were enough for a letter of significance. What is said of them is what
     holds for every distribution."""
-    base = np.linspace(0.1, 0.7, n)
+    base = np.linspace(0.1, 0.7, n) * (value < 1)
     found = paired_t(base + value, base)
     assert found.p_value == pytest.approx(min(1, 2 * likeliest(abs(value), 0) ** n))
     assert (found.standard_error, found.z, found.difference) == (0, np.copysign(np.inf, value), pytest.approx(value))
@@ -137,7 +137,7 @@ def test_a_loss_beyond_what_can_be_lost_is_none():
 
 def test_wins_alone_are_those_of_the_sign_test_and_equal_rankers_are_equal():
     base = np.linspace(0.1, 0.7, 9)
-    assert paired_t(base + 1, base).p_value == stats.binomtest(9, 9).pvalue
+    assert paired_t(np.ones(9), np.zeros(9)).p_value == stats.binomtest(9, 9).pvalue
     assert paired_t(base, base).p_value == 1
     low, high = bootstrap(base, base)
     assert -low == high == pytest.approx(1 - 0.025 ** (1 / 9)), "nine queries of one difference may miss a third of others"
@@ -279,3 +279,20 @@ def test_no_interval_is_narrower_than_students_on_either_side():
         reach = student_quantile(0.975, n - 1) * tested.standard_error
         assert low <= tested.difference - reach
         assert high >= tested.difference + reach
+
+
+def test_measures_beyond_1_may_differ_by_more_than_1_where_none_was_seen_to():
+    """Forty queries with 60 errors each in both rankings said that others differ by at most .09 errors in the mean."""
+    errors = np.full(40, 60.0)
+    low, high = bootstrap(errors, errors)
+    assert -low == high == pytest.approx(60 * (1 - 0.025 ** (1 / 40)))
+    assert not non_inferior(errors, errors, 0.5).holds
+    assert non_inferior(errors, errors, 5.0).holds
+    (tier,), _ = lexicographic([errors], [errors], [0.5])
+    assert tier.lower_bound == pytest.approx(-60 * (1 - 0.05 ** (1 / 40)))
+
+
+@pytest.mark.parametrize("measured", [1.0, 0.2])
+def test_bounds_of_measures_up_to_1_are_those_of_differences_of_1(measured):
+    values = np.full(40, measured)
+    assert bootstrap(values, values)[1] == pytest.approx(1 - 0.025 ** (1 / 40))
