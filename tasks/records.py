@@ -3,6 +3,7 @@
 Ingested ─ Prepared ─ Fold ─ Cell ─ CellResult ─ Trained ─ RunOutcome
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -137,6 +138,15 @@ class Cell:
 def printable(text: str) -> str:
     """A text with control characters by their numbers (``\\x1b``): they move a terminal's cursor and are not allowed in SVG."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def finite_or_none(value: Any) -> Any:
+    """Plain values as JSON has them: None for NaN and infinity, lists for tuples."""
+    if isinstance(value, Mapping):
+        return {name: finite_or_none(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_or_none(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def number_of(n: int, noun: str) -> str:

@@ -1,6 +1,6 @@
 """numba without scipy's linear algebra, until a kernel needs it.
 
-When numba starts it imports all of ``scipy.linalg``, 34 MB and .15 s, only to see whether it is there; where a kernel calls BLAS or LAPACK
+When numba starts it imports all of ``scipy.linalg``, 16 MB and a tenth of a second, only to see whether it is there; where a kernel calls BLAS or LAPACK
 it looks again. No kernel of the core does, and scipy is installed wherever the core is. Importing this module leaves out the first look.
 """
 

@@ -16,7 +16,7 @@ from ltr.data.queries import Queries, select
 from ltr.diagnostics.why_above import Change, WhyAbove, why_above
 from ltr.metrics.gains import graded
 from tasks.evidence.drawing import colour, svg, titled
-from tasks.records import DataError
+from tasks.records import DataError, finite_or_none
 from tasks.store.values import names_of
 from tasks.training.scoring import scores_of
 
@@ -64,7 +64,7 @@ class ShownPair:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; None for what is missing or without end."""
-        return _finite(asdict(self) | {"difference": self.why.difference})
+        return finite_or_none(asdict(self) | {"difference": self.why.difference})
 
     def drawing(self) -> str:
         """Contributions as bars, SVG."""
@@ -195,11 +195,3 @@ def _draw(pair: ShownPair, axes: Any) -> None:
 
 def _number(value: float) -> str:
     return "missing" if math.isnan(value) else f"{value:.4g}"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

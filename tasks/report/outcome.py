@@ -1,6 +1,5 @@
 """What came of a run, as the report, MLflow, the terminal and ``--json`` show it."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -17,7 +16,7 @@ from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
 from tasks.evidence.significance import Standings
-from tasks.records import Budget, Failure, Finding, Fold, ModelSummary, Searched, Trained, number_of, point_title
+from tasks.records import Budget, Failure, Finding, Fold, ModelSummary, Searched, Trained, finite_or_none, number_of, point_title
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import about_queries, open_queries
 from tasks.store.state import digest_of
@@ -162,22 +161,13 @@ class RunOutcome:
         cut = {"cut": self.config.cut} if self.config.cut else {}
         models = {name: vars(model) for name, model in self.models.items()}
         beside = {name: said for found in self.evidence for name, said in found.printed().items()}
-        told: Mapping[str, Any] = _numbers_of_json({"models": models, "names": self._names(), **beside})
+        told: Mapping[str, Any] = finite_or_none({"models": models, "names": self._names(), **beside})
         return {"run_id": self.run_id, **cut, **told, **failed}
 
     def _names(self) -> dict[str, list[str]]:
         """What commands call the models of each ranker, fold by fold."""
         run, folds = self.run_id[:8], range(1, len(self.folds) + 1)
         return {name: [f"{run}:{name}:{fold}" for fold in folds] for name in self.models}
-
-
-def _numbers_of_json(value: Any) -> Any:
-    """Plain values, None for NaN and infinity, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {name: _numbers_of_json(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbers_of_json(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class PartlyFailedError(ValueError):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.queries import canonical
+from ltr.data.queries import canonical, keep
 from tests.conftest import make_queries
 
 
@@ -148,3 +148,12 @@ def test_an_infinite_feature_of_a_query_is_refused():
     queries.features[: queries.offsets[1], 2] = np.inf
     with pytest.raises(ValueError, match="query_fusion: by: 'length' is infinite in row 1"):
         ltr.QueryFusion(form="min-max", by=("length",)).fit(queries)
+
+
+def test_what_nobody_judged_is_left_out_of_both_steps():
+    """Weights by the query were learned from such documents as irrelevant ones, while those of all queries were not."""
+    queries = two_systems(60)
+    known = np.random.default_rng(1).random(queries.n_documents) < 0.5
+    queries = replace(queries, labels=np.where(known, queries.labels, np.nan))
+    ranker = ltr.QueryFusion(form="min-max", by=("length",), conventions=ltr.Conventions(unlabelled="condensed"))
+    assert ranker.fit(queries).weights == pytest.approx(ranker.fit(keep(queries, known)).weights, abs=1e-9)
