@@ -195,6 +195,12 @@ class Queries(Named):
         """The weights ``float64 [queries]``, ones where there are none."""
         return np.ones(self.n_queries) if self.weights is None else self.weights
 
+    @property
+    def impressions(self) -> NDArray[np.float64]:
+        """How often each document was seen where its weight is a number of times, that of its query times its own: ``float64 [documents]``."""
+        of_query = np.repeat(self.shares, np.diff(self.offsets))
+        return of_query if self.document_weights is None else of_query * self.document_weights
+
     def source(self, name: str) -> NDArray[np.float64]:
         """Labels of one source; ``label`` is the judged relevance.
 

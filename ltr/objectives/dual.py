@@ -139,7 +139,7 @@ class DualObjective:
         self.biases = [*widened(begun, int(self.shown_at.max(initial=0)) + 1, 1.0, 1)]
         n_ranks, shown = self.biases[0].shape[1], self.shown_at[self.shown_at >= 0]
         self._first = int(shown.min(initial=n_ranks - 1))
-        self._clicks, self._least = np.bincount(self.shown_at[clicked], minlength=n_ranks), how.least
+        self._clicks, self._least = np.bincount(self.shown_at[clicked], queries.impressions[clicked], n_ranks), how.least
         nothing = np.zeros(n_ranks)
         self._plan = DualPlan(
             queries.offsets,
@@ -161,7 +161,7 @@ class DualObjective:
         """What ``gradients(query, scores, plan, gradient, hessian)`` reads."""
         (looks,) = learned_at(self.biases, iteration)
         weights = 1.0 / np.maximum(looks, self._least)
-        mean = (weights * self._clicks).sum() / max(self._clicks.sum(), 1)
+        mean = (weights * self._clicks).sum() / self._clicks.sum() if self._clicks.any() else 0.0
         return self._plan._replace(
             weights=weights / mean if mean > 0 else weights, logits=np.array([math.log(share) for share in looks.tolist()])
         )

@@ -2,6 +2,7 @@
 
 A document is what has the same features. Parts are asked in turn, and answer with numbers of documents, never with rows: first which were
 clicked at all, then how often these were shown and clicked at each rank. Of what was never clicked only the sum over documents counts.
+A page of weight 2 was shown twice: weights are counted in whole units of 2⁻³⁰ of the largest, so that sums do not depend on the parts.
 """
 
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from ltr.objectives.unbiased import MOST_POSITIONS, Unbiased
 
 ONLY_FEATURES = "no document was shown at two ranks: features alone told documents from ranks"
 """What is said of pages that show every document at one rank only."""
+UNITS = 30
+"""Bits of the largest weight."""
 AskShown = Callable[..., list[Any]]
 """``ask(question, *arguments)``: the `Shown.answer` of every part."""
 
@@ -27,7 +30,7 @@ class Impressions(NamedTuple):
 
     Attributes:
         pairs: ``int64 [pairs]``, document · `MOST_POSITIONS` + rank, rising; documents by their place among the clicked ones, ranks from 0.
-        shown, clicked: how often, ``int64 [pairs]``.
+        shown, clicked: how often, in units of the weights, ``int64 [pairs]``.
         others: how often documents that were never clicked were shown at each rank, ``int64 [ranks]``; as long as the deepest rank of all.
     """
 
@@ -44,11 +47,13 @@ class Shown(NamedTuple):
         document: ``uint64 [impressions]``, digests of features.
         rank: ``int64 [impressions]``, from 0.
         clicked: ``bool [impressions]``.
+        weight: ``float64 [impressions]``, how much each counts; 0 where it was not seen at all.
     """
 
     document: Words
     rank: Ints
     clicked: Bools
+    weight: Floats
 
     @classmethod
     def on(cls, queries: Queries, how: Unbiased, term: Term) -> "Shown":
@@ -63,38 +68,49 @@ class Shown(NamedTuple):
         """
         rank = how.shown_at(queries, term)
         shown, clicks = rank >= 0, queries.source(Measure.of(term.measure).source)
-        return cls(queries.row_digests[shown], rank[shown], clicks[shown] > 0)
+        return cls(queries.row_digests[shown], rank[shown], clicks[shown] > 0, queries.impressions[shown])
 
     def ask(self, question: str, *arguments: object) -> list[Any]:
         """`AskShown` where this is all that was shown."""
         return [self.answer(question, *arguments)]
 
     def answer(self, question: str, *arguments: Any) -> Any:
-        """The answer of this part to ``clicked``, ``impressions``, ``once`` or ``at``."""
+        """The answer of this part to ``largest``, ``clicked``, ``impressions``, ``once`` or ``at``."""
         answers: dict[str, Callable[..., Any]] = {
-            "clicked": self._clicked, "impressions": self._impressions, "once": self._once, "at": self._at
+            "largest": self._largest, "clicked": self._clicked, "impressions": self._impressions, "once": self._once, "at": self._at
         }  # fmt: skip
         return answers[question](*arguments)
 
+    def _largest(self) -> float:
+        """The largest weight here."""
+        return float(self.weight.max(initial=0.0))
+
     def _clicked(self) -> Words:
         """Documents that were clicked, ``uint64 [documents]``, rising."""
-        return np.unique(self.document[self.clicked])
+        return np.unique(self.document[self.clicked & (self.weight > 0)])
 
-    def _impressions(self, clicked: Words) -> Impressions:
-        """How often these documents, and the others, were shown here."""
+    def _impressions(self, clicked: Words, largest: float) -> Impressions:
+        """How often these documents, and the others, were shown here, where the largest weight of all is this."""
+        counts = np.rint(np.ldexp(self.weight, UNITS - np.frexp(largest)[1])).astype(np.int64)
         place = np.searchsorted(clicked, self.document)
         known = clicked[np.minimum(place, len(clicked) - 1)] == self.document if len(clicked) else np.zeros(len(place), np.bool_)
-        pairs, pair, shown = np.unique(place[known] * MOST_POSITIONS + self.rank[known], return_inverse=True, return_counts=True)
-        clicks = np.bincount(pair, self.clicked[known], len(pairs)).astype(np.int64)
-        return Impressions(pairs, shown, clicks, np.bincount(self.rank[~known], minlength=int(self.rank.max(initial=-1)) + 1))
+        pairs, pair = np.unique(place[known] * MOST_POSITIONS + self.rank[known], return_inverse=True)
+        return Impressions(
+            pairs,
+            counted(pair, counts[known], len(pairs)),
+            counted(pair, counts[known] * self.clicked[known], len(pairs)),
+            counted(self.rank[~known], counts[~known], int(self.rank.max(initial=-1)) + 1),
+        )
 
     def _once(self) -> bool:
         """Whether each document was shown at one rank only."""
-        return len(np.unique(self.document)) == len(self._at()[0])
+        document, _ = self._at()
+        return len(np.unique(document)) == len(document)
 
     def _at(self) -> tuple[Words, Ints]:
         """Documents with a rank of each at which they were shown, both ``[pairs]``, rising."""
-        order = np.lexsort((self.rank, self.document))
+        seen = np.flatnonzero(self.weight > 0)
+        order = seen[np.lexsort((self.rank[seen], self.document[seen]))]
         document, rank = self.document[order], self.rank[order]
         new = np.ones(len(order), np.bool_)
         new[1:] = (document[1:] != document[:-1]) | (rank[1:] != rank[:-1])
@@ -109,13 +125,15 @@ def looks(how: Unbiased, ask: AskShown) -> Floats:
     """
     given = np.array(how.propensities)
     clicked = np.zeros(0, np.uint64) if len(given) else np.unique(np.concatenate(ask("clicked")))
-    seen = _together(ask("impressions", clicked))
+    seen = _together(ask("impressions", clicked, max(ask("largest"))))
     n_ranks = len(seen.others)
     if not len(given):
         ranks = np.flatnonzero(seen.others)
-        document = np.append(seen.pairs // MOST_POSITIONS, np.full(len(ranks), len(clicked)))
-        rank = np.append(seen.pairs % MOST_POSITIONS, ranks) + 1
-        shown, clicks = np.append(seen.shown, seen.others[ranks]), np.append(seen.clicked, np.zeros(len(ranks), np.int64))
+        own = seen.shown > 0
+        document = np.append(seen.pairs[own] // MOST_POSITIONS, np.full(len(ranks), len(clicked)))
+        rank = np.append(seen.pairs[own] % MOST_POSITIONS, ranks) + 1
+        shown = np.append(seen.shown[own], seen.others[ranks])
+        clicks = np.append(seen.clicked[own], np.zeros(len(ranks), np.int64))
         try:
             given = propensities(document, rank, shown, clicks)
         except ValueError as error:
@@ -135,20 +153,24 @@ def shown_once(ask: AskShown) -> bool:
     if len(found) == 1 or not all(found):
         return all(found)
     documents, ranks = (np.concatenate(of_parts) for of_parts in zip(*ask("at"), strict=True))
-    return Shown(documents, ranks, np.zeros(len(ranks), np.bool_)).answer("once") is True
+    return Shown(documents, ranks, np.zeros(len(ranks), np.bool_), np.ones(len(ranks))).answer("once") is True
 
 
 def _together(parts: list[Impressions]) -> Impressions:
     """The sums over parts."""
     pairs, pair = np.unique(np.concatenate([part.pairs for part in parts]), return_inverse=True)
 
-    def summed(counts: list[Ints], at: Ints) -> Ints:
-        return np.bincount(at, np.concatenate(counts)).astype(np.int64)
-
-    ranks = np.concatenate([np.arange(len(part.others)) for part in parts])
+    ranks = [np.arange(len(part.others)) for part in parts]
     return Impressions(
         pairs,
-        summed([part.shown for part in parts], pair),
-        summed([part.clicked for part in parts], pair),
-        summed([part.others for part in parts], ranks),
+        counted(pair, np.concatenate([part.shown for part in parts]), len(pairs)),
+        counted(pair, np.concatenate([part.clicked for part in parts]), len(pairs)),
+        counted(np.concatenate(ranks), np.concatenate([part.others for part in parts]), max(map(len, ranks))),
     )
+
+
+def counted(at: Ints, counts: Ints, n: int) -> Ints:
+    """The sums of whole numbers by place, ``int64 [n]``, exact."""
+    found = np.zeros(n, np.int64)
+    np.add.at(found, at, counts)
+    return found

@@ -350,8 +350,8 @@ class InverseObjective:
     ) -> None:
         shown_at = how.shown_at(queries, term)
         sums, weights = RankSums(shown_at, ranks_of(given), machines), 1.0 / given[0, 0]
-        clicks = sums.count(shown_at[queries.source(Measure.of(term.measure).source) > 0])
-        mean = (weights * clicks).sum() / max(clicks.sum(), 1)
+        (clicks,) = sums([np.where(queries.source(Measure.of(term.measure).source) > 0, queries.impressions, 0.0)])
+        mean = (weights * clicks).sum() / clicks.sum() if clicks.any() else 0.0
         self.inner = inner.weighing((weights / mean if mean > 0 else weights)[shown_at])
         self.biases = [given[0]]
         self.plan_type, self.plan = self.inner.plan_type, self.inner.plan

@@ -52,7 +52,7 @@ class LooksObjective:
         self._shown = self._rank >= 0
         self._clicked = (queries.source(Measure.of(term.measure).source) > 0) & self._shown
         self._weight = np.repeat(queries.shares, np.diff(queries.offsets))
-        self._counts = self._weight if queries.document_weights is None else self._weight * queries.document_weights
+        self._counts = queries.impressions
         self._sums = RankSums(self._rank, 0, machines)
         clicks, shown = self._sums([self._counts * self._clicked, self._counts]).sum(axis=1)
         if not clicks:

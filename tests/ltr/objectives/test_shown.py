@@ -9,12 +9,14 @@ import pytest
 import ltr
 from ltr.data.propensities import propensities
 from ltr.data.queries import select
-from ltr.objectives.shown import ONLY_FEATURES, Shown, looks, shown_once
+from ltr.objectives.shown import ONLY_FEATURES, UNITS, Shown, looks, shown_once
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import MOST_POSITIONS, Unbiased
 from tests.ltr.objectives.test_unbiased import LOOKS, SMALL, pages
 
 IPW = Unbiased("ipw")
+WHOLE = 1 << (UNITS - 1)
+"""Units of a page of weight 1 where no page weighs more."""
 
 
 def asking(queries, n, how=IPW):
@@ -34,17 +36,17 @@ def test_impressions_by_hand():
     queries = pages(n_queries=6, per_query=5)
     shown = Shown.on(queries, IPW, Term())
     clicked = shown.answer("clicked")
-    found = shown.answer("impressions", clicked)
+    found = shown.answer("impressions", clicked, shown.answer("largest"))
     rows = list(zip(queries.row_digests.tolist(), queries.sources["position"].astype(int) - 1, queries.labels > 0, strict=True))
     drew = sorted({digest for digest, _, click in rows if click})
     assert clicked.tolist() == drew
     impressions = Counter((drew.index(digest), rank) for digest, rank, _ in rows if digest in drew)
     clicks = Counter((drew.index(digest), rank) for digest, rank, click in rows if click)
     assert [divmod(pair, MOST_POSITIONS) for pair in found.pairs.tolist()] == sorted(impressions)
-    assert found.shown.tolist() == [impressions[pair] for pair in sorted(impressions)]
-    assert found.clicked.tolist() == [clicks[pair] for pair in sorted(impressions)]
+    assert found.shown.tolist() == [impressions[pair] * WHOLE for pair in sorted(impressions)]
+    assert found.clicked.tolist() == [clicks[pair] * WHOLE for pair in sorted(impressions)]
     others = Counter(rank for digest, rank, _ in rows if digest not in drew)
-    assert found.others.tolist() == [others[rank] for rank in range(8)]
+    assert found.others.tolist() == [others[rank] * WHOLE for rank in range(8)]
 
 
 def test_what_was_never_clicked_may_be_one_document():
@@ -67,6 +69,26 @@ def test_parts_say_what_all_pages_say(n, jitter):
     assert np.array_equal(looks(given, parts), looks(given, whole))
     if jitter:
         assert np.array_equal(looks(IPW, parts), looks(IPW, whole))
+
+
+@pytest.mark.parametrize("of_documents", [False, True])
+def test_a_page_of_weight_3_was_shown_three_times(of_documents):
+    queries = pages(n_queries=60, per_query=3)
+    times = np.arange(queries.n_queries) % 3 + 1
+    of_row = np.repeat(times, np.diff(queries.offsets))
+    if of_documents:
+        of_row = np.where(np.arange(queries.n_documents) % 7 == 0, 0, of_row)
+        weighed = replace(queries, document_weights=of_row.astype(np.float64))
+    else:
+        weighed = replace(queries, weights=times.astype(np.float64))
+    rows = np.repeat(np.arange(queries.n_documents), of_row)
+    again = Shown(
+        queries.row_digests[rows], queries.sources["position"][rows].astype(int) - 1, queries.labels[rows] > 0, np.ones(len(rows))
+    )
+    expected, found = looks(IPW, again.ask), looks(IPW, Shown.on(weighed, IPW, Term()).ask)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert not np.allclose(looks(IPW, Shown.on(queries, IPW, Term()).ask), expected, rtol=0.01)
+    assert np.array_equal(looks(IPW, asking(weighed, 3)), found)
 
 
 def test_a_document_that_each_part_shows_at_another_rank_was_shown_at_two():

@@ -115,13 +115,17 @@ def test_a_step_of_additive_biases_by_hand():
         assert objective.biases[1][0, rank] == pytest.approx(b + 0.1 * slope / (bend + 0.001), rel=1e-12)
 
 
-def test_inverse_propensities_weigh_clicks_and_keep_their_mean():
+@pytest.mark.parametrize("weighed", [False, True])
+def test_inverse_propensities_weigh_clicks_and_keep_their_mean(weighed):
     queries, rng = pages(n_queries=6, per_query=3), np.random.default_rng(0)
+    shares = rng.uniform(0.5, 3.0, queries.n_queries) if weighed else np.ones(queries.n_queries)
+    queries = replace(queries, weights=shares) if weighed else queries
+    of_row = np.repeat(shares, np.diff(queries.offsets))
     how, scores = Unbiased("ipw", propensities=tuple(LOOKS), least=0.25), rng.normal(size=queries.n_documents)
     objective = InverseObjective(Objective(queries), queries, Term(), how, np.maximum(LOOKS, how.least)[None, None])
     place, clicked = queries.sources["position"].astype(int) - 1, queries.labels > 0
     weight = 1 / np.maximum(LOOKS, 0.25)[place]
-    gains = clicked * weight / weight[clicked].mean()
+    gains = clicked * weight / np.average(weight[clicked], weights=of_row[clicked])
     expected = np.zeros(len(scores))
     for first, last in zip(queries.offsets[:-1], queries.offsets[1:], strict=True):
         rank = np.empty(last - first)
@@ -131,7 +135,7 @@ def test_inverse_propensities_weigh_clicks_and_keep_their_mean():
                 gap = gains[first + i] - gains[first + j]
                 if gap > 0:
                     force = gap * abs(1 / np.log2(1 + rank[i]) - 1 / np.log2(1 + rank[j]))
-                    force /= 1 + np.exp(scores[first + i] - scores[first + j])
+                    force *= of_row[first] / (1 + np.exp(scores[first + i] - scores[first + j]))
                     expected[[first + i, first + j]] += force, -force
     np.testing.assert_allclose(objective(scores, 0)[0], expected, rtol=1e-4, atol=1e-5)
     assert np.array_equal(np.array(objective.biases), np.broadcast_to(np.maximum(LOOKS, 0.25), (2, 1, 8)))
