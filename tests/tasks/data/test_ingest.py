@@ -150,6 +150,11 @@ def test_group_sizes_beside_a_text_without_qid(workplace):
         ("a.txt", "", "a.txt: the file is empty"),
         ("a.txt", "# nothing\n", "no document in it"),
         ("a.csv", "query,label,f\n1,good,2\n", "row 1: column 'label' has 'good': labels and features are numbers"),
+        (
+            "a.csv",
+            'query,label,f\n1,1,2\n1,0,"$1,299.00"\n',
+            "row 2: column 'f' has '.1,299.00'.*one is written 1234.5: a point, no separators",
+        ),
         ("a.csv", "query,label,f\n1,1,2\n1,0,x\n", "row 2: column 'f' has 'x'"),
         ("a.csv", "query,label,f\n1,-1,2\n", "row 1: label -1"),
         (
