@@ -1,11 +1,12 @@
 """The settings that a run chose, trained once more on all its data: the model to use after a run over folds.
 
 scikit-learn's ``refit`` does the same after a cross-validated search. Its own rules here: the point of the grid with the best mean over the
-folds' validation queries, or that of the points which the folds' searches chose; as many trees or epochs as the folds kept on average, as
-there are no queries left to stop on; no test numbers, for the same reason.
+folds' validation queries, or that of the points which the folds' searches chose; where a guarantee chooses, the point that it took on most
+folds; as many trees or epochs as the folds kept on average, as there are no queries left to stop on; no test numbers, for the same reason.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -18,7 +19,8 @@ from pydantic import Field, model_validator
 import ltr
 from ltr.data.queries import concatenate
 from tasks.config.run_config import RunConfig, register_evidence
-from tasks.evidence.protocol import Evidence, Found, Gathering, render
+from tasks.evidence.guarantee import Guarantee
+from tasks.evidence.protocol import Evidence, Found, Gathering, asked_for, render
 from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
 from tasks.store.cells import CellFolder, read_curve
 from tasks.store.datasets import about_queries, keep_queries, open_queries
@@ -162,6 +164,8 @@ class Refit(Evidence):
         own = [trained for trained in run.cells if trained.ranker == ranker]
         if ranker in run.config.searched:
             own = on_every_fold([trained for trained in run.chosen if trained.ranker == ranker])
+        if any(ranker in evidence.guaranteed(run.config) for evidence in asked_for(run.config) if isinstance(evidence, Guarantee)):
+            own = most_taken(own, [point_title(trained.cell.point) for trained in run.chosen if trained.ranker == ranker])
         folds = best_point(own, f"valid_{run.config.select_of(ranker)}")
         cell = refit_cell(folds, data)
         train(cell)
@@ -189,6 +193,12 @@ def on_every_fold(chosen: Sequence[Trained]) -> list[Trained]:
     for cell in cells:
         train(cell)
     return [Trained(cell, result_of(cell)) for cell in cells]
+
+
+def most_taken(trained: Sequence[Trained], titles: Sequence[str]) -> list[Trained]:
+    """Of one ranker's cells those of the points that were taken on most folds, of which there is a title a fold."""
+    counts = Counter(titles)
+    return [one for one in trained if counts[point_title(one.cell.point)] == max(counts.values())]
 
 
 def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:

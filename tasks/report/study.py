@@ -128,14 +128,17 @@ def _mean_of_folds(repetitions: Sequence[Sequence[pl.DataFrame]], measure: str) 
 
 
 def _by_query(repetitions: Sequence[Sequence[pl.DataFrame]], measure: str) -> NDArray[np.float64]:
-    """Each query's mean over the repetitions; where these have other queries, all of them behind one another."""
-    whole = [pl.concat([part.select("query", pl.col(measure).cast(pl.Float64)) for part in parts]) for parts in repetitions]
-    values = [values_of(one, measure) for one in whole]
-    if any(not one["query"].equals(whole[0]["query"]) for one in whole):
-        return np.concatenate(values)
-    stacked = np.array(values)
-    defined = (~np.isnan(stacked)).sum(axis=0)
-    return np.where(defined > 0, np.nansum(stacked, axis=0) / np.maximum(defined, 1), np.nan)
+    """Each query's mean over the repetitions, in whichever folds these have it; NaN where the measure is not defined. Queries are the same by
+    name, those that several folds of a repetition call alike by their order."""
+    named = pl.concat(
+        pl.concat([part.select("query") for part in parts]).with_columns(one=pl.int_range(pl.len()).over("query"))
+        for parts in repetitions
+    )
+    query = named.select(pl.struct("query", "one").rank("dense"))["query"].to_numpy() - 1
+    values = np.concatenate([values_of(part, measure) for parts in repetitions for part in parts])
+    defined = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.bincount(query, np.where(defined, values, 0.0)) / np.bincount(query, defined)
 
 
 def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str) -> dict[str, StudyCell]:

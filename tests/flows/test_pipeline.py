@@ -23,6 +23,7 @@ from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantee, Guarantees
 from tasks.evidence.optimality import Certificates
 from tasks.evidence.protocol import evidence_of
+from tasks.evidence.refit import Refitted
 from tasks.evidence.significance import compare_stored, scorecards
 from tasks.records import DataError
 from tasks.report.outcome import RunOutcome
@@ -116,14 +117,22 @@ def test_the_parent_has_the_best_cells_numbers_links_and_report(finished):
     }
 
 
-def test_a_ranker_on_the_scores_of_a_guaranteed_one_is_on_the_cell_that_the_guarantee_took(finished):
+def test_what_a_guarantee_took_is_what_others_are_on_and_what_is_refitted(finished):
     guarantee = {**CONFIG["guarantee"], "tiers": ["ndcg_10", "cndcg_10"], "margin": 1.0}
     on_one = {**CONFIG["rankers"], "only": {"kind": "average", "on": ["graded"]}}
-    rules = {"name": "on guaranteed", "rankers": on_one, "guarantee": guarantee, "measures": CONFIG["measures"]}
+    rules = {
+        "name": "on guaranteed",
+        "rankers": on_one,
+        "guarantee": guarantee,
+        "measures": CONFIG["measures"],
+        "refit": {"rankers": ["graded"]},
+    }
     done = run(parse({"data": CONFIG["data"], **rules}))
     (taken,), (only,) = done.chosen_of("graded"), done.chosen_of("only")
     (free,) = [one for one in choose(done.cells, done.config) if one.ranker == "graded"]
     assert taken.result.key != free.result.key, "of those that may lose anything the one that gains most clicks"
+    refitted = found(done, Refitted)
+    assert refitted.models["graded"].cell.point == taken.cell.point
     below = find_model(f"{done.run_id[:8]}:only").bases
     assert [base.digest for base in below] == [taken.result.digest]
     graded, same = (read_values(CellFolder.of(one.result.key).values, "test") for one in (taken, only))

@@ -9,8 +9,8 @@ import pytest
 import ltr
 from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
-from tasks.evidence.refit import Refit, Refitted, all_queries, best_point, on_every_fold, refit_cell
-from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained
+from tasks.evidence.refit import Refit, Refitted, all_queries, best_point, most_taken, on_every_fold, refit_cell
+from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained, point_title
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.tracking.tracker import CELL_KEY
@@ -53,6 +53,13 @@ def test_a_run_that_refits_its_own_choice_is_known_by_what_it_was_known_by():
 def test_the_point_with_the_best_mean_over_the_folds():
     cells = [trained(0.1, 0, 0.5), trained(0.2, 0, 0.9), trained(0.1, 1, 0.6), trained(0.2, 1, 0.1)]
     assert best_point(cells, "valid_map") == [cells[0], cells[2]]
+
+
+def test_beside_a_guarantee_the_points_that_most_folds_took():
+    cells = [trained(rate, fold, 0.5) for rate in (0.1, 0.2, 0.3) for fold in range(3)]
+    titles = [point_title(cell.cell.point) for cell in (cells[0], cells[4], cells[5])]
+    assert most_taken(cells, titles) == cells[3:6]
+    assert most_taken(cells, titles[:2]) == cells[:6], "as many folds took either"
 
 
 def test_what_the_folds_chose_is_trained_on_every_fold(monkeypatch):

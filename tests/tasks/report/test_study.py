@@ -65,6 +65,17 @@ def test_repetitions_of_the_same_queries_are_one_mean_a_query(tmp_path):
     assert cell.se == pytest.approx(np.std([0.3, 0.6], ddof=1) / np.sqrt(2))
 
 
+def test_a_query_that_other_folds_have_in_another_repetition_counts_once(tmp_path):
+    folds = ([("p", 0.2), ("q", 0.4)], [("r", 0.9)]), ([("r", 0.7), ("p", 0.4)], [("q", None)])
+    files = [
+        [stored(tmp_path / f"{k}-{j}.parquet", *zip(*fold, strict=True)) for j, fold in enumerate(repetition)]
+        for k, repetition in enumerate(folds)
+    ]
+    cell = gather.fn({"A": [{"one": own} for own in files]}, ["map"], []).cells["one"]["map"]["A"]
+    assert cell.n == 3
+    assert cell.se == pytest.approx(np.std([0.3, 0.4, 0.8], ddof=1) / np.sqrt(3))
+
+
 def test_a_fold_in_which_nothing_is_defined_has_no_part_in_the_mean(tmp_path):
     def files(name, *folds):
         return [stored(tmp_path / f"{name}{k}.parquet", [f"{k}p", f"{k}q"], values) for k, values in enumerate(folds)]
