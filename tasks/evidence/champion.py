@@ -58,6 +58,7 @@ class Challenge(Found):
     """
 
     place: ClassVar[int] = 10
+    repeatable: ClassVar[bool] = False
     ranker: str
     name: str
     version: str

@@ -85,9 +85,11 @@ class Found(ABC):
 
     Attributes:
         place: of its section on the page and its sentences on the terminal, smaller ones first.
+        repeatable: the same is found again where data and models are the same, whatever the first time changed.
     """
 
     place: ClassVar[int] = 100
+    repeatable: ClassVar[bool] = True
 
     def tags(self) -> dict[str, str]:
         """Tags of the run in MLflow."""

@@ -15,8 +15,9 @@ from tasks.report.outcome import RunOutcome
 from tasks.report.page import Figures, table_columns, write_plots, write_report
 from tasks.report.searches import search_curves, search_metrics
 from tasks.store import state
+from tasks.store.state import digest_of
 from tasks.tracking.pages import run_page, shown_at
-from tasks.tracking.tracker import CHOSEN, DIGEST, REFIT, Tracker
+from tasks.tracking.tracker import CHOSEN, DIGEST, FOUND, REFIT, Tracker
 
 
 def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
@@ -26,7 +27,7 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     write_report(outcome, figures, path)
     found = [artifact for evidence in outcome.evidence for artifact in evidence.artifacts(path.parent)]
     tags = _tags(outcome)
-    said = {name: tags[name] for name in (CHOSEN, REFIT) if name in tags}
+    said = {name: tags[name] for name in (CHOSEN, REFIT, FOUND) if name in tags}
     for evidence in outcome.evidence:
         said |= evidence.lasting_tags()
     written = tracker.was_finished and tracker.says(said, "config.yaml")
@@ -74,7 +75,10 @@ def _metrics(outcome: RunOutcome) -> dict[str, float]:
 
 
 def _tags(outcome: RunOutcome) -> dict[str, str]:
+    found = [[found.printed(), found.sentences()] for found in outcome.evidence if found.repeatable]
     tags = {"best": outcome.best, DIGEST: outcome.models[outcome.best].digest, CHOSEN: json.dumps(outcome.keys)}
+    if found:
+        tags[FOUND] = digest_of(found)
     if outcome.budget:
         tags["lambdaflow.budget"] = json.dumps(vars(outcome.budget))
     for evidence in outcome.evidence:

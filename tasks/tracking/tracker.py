@@ -59,6 +59,8 @@ RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", 
 ERROR = "lambdaflow.error"
 CHOSEN, REFIT = "lambdaflow.chosen", "lambdaflow.refit"
 """Tags of a run, by ranker: keys of the chosen cells, one a fold, and of the cell that was trained on all data."""
+FOUND = "lambdaflow.found"
+"""Tag of a run: a digest of what its evidence says, which may change with a click log while every model stays."""
 BELOW = "lambdaflow.below"
 """Tag of a cell: keys of those whose scores it learned from, in the order of its features."""
 DIGEST = "lambdaflow.digest"

@@ -250,6 +250,40 @@ def test_running_again_finds_everything_and_adds_nothing(finished, monkeypatch):
     assert again == finished[1]
 
 
+def test_what_evidence_says_of_a_log_that_grew_is_told_in_mlflow_too(prefect_server, workplace):
+    rng, pairs = np.random.default_rng(3), [(f"q{q}", f"d{d}") for q in range(40) for d in range(5)]
+    table = pl.DataFrame(pairs, schema=["query", "document"], orient="row")
+    table.with_columns(label=rng.integers(0, 3, 200), f=rng.normal(size=200), g=rng.normal(size=200)).write_parquet(
+        "judged.parquet"
+    )
+
+    def keep_log(extra):
+        seen = [(f"s{q}-{k}", f"q{q}", f"d{d}", d + 1, 0) for q in range(40) for k in range(q + 1) for d in range(5)]
+        seen += [(f"x{k}", "q0", "d9", 1, 0) for k in range(extra)]
+        pl.DataFrame(seen, schema=["session", "query", "document", "rank", "click"], orient="row").write_parquet("log.parquet")
+
+    config = parse({
+        "name": "grown", "data": {"files": "judged.parquet", "clicks": {"log": "log.parquet"}}, "measures": ["ndcg_10"],
+        "rankers": {"one": {"kind": "least_squares"}, "f": {"kind": "column", "feature": "f"}},
+        "segments": {"baseline": "f", "by": ["popularity"], "fewest": 2},
+    })  # fmt: skip
+
+    def told():
+        outcome = run(config)
+        note = MlflowClient(tracking_uri()).get_run(outcome.run_id).data.tags["mlflow.note.content"]
+        file = Path(MlflowClient(tracking_uri()).download_artifacts(outcome.run_id, "segments.csv")).read_text()
+        return outcome, note, file
+
+    keep_log(0)
+    first, note, file = told()
+    assert told()[1:] == (note, file)
+    keep_log(4000)
+    grown, _, more = told()
+    assert grown.run_id == first.run_id
+    assert found(grown, type(first.evidence[0])) != first.evidence[0]
+    assert more != file
+
+
 def test_an_interrupted_sweep_goes_on_where_it_was(prefect_server, workplace, monkeypatch):
     fit, calls = ltr.LambdaRank.fit, []
 

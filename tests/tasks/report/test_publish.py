@@ -26,6 +26,14 @@ def test_the_parent_run_has_the_best_rankers_numbers_and_every_rankers_means(out
     assert str(report_page(made)).endswith("reports/r-01234567/report.html")
 
 
+def test_what_the_evidence_says_has_a_digest_but_for_what_a_first_time_changed(outcome):  # noqa: F811
+    found, same = (_tags(replace(outcome, evidence=(CHALLENGE, one)))["lambdaflow.found"] for one in (GUARANTEES, GUARANTEES))
+    other = _tags(replace(outcome, evidence=(replace(CHALLENGE, verdict="same"), GUARANTEES)))["lambdaflow.found"]
+    assert found == same == other
+    assert _tags(replace(outcome, evidence=(CERTIFICATES,)))["lambdaflow.found"] != found
+    assert "lambdaflow.found" not in _tags(replace(outcome, evidence=(CHALLENGE,)))
+
+
 def test_the_description_has_table_verdicts_and_page(outcome):  # noqa: F811
     told = description(replace(outcome, standings=TABLE, evidence=(CERTIFICATES, CHALLENGE)), Path("p/report.html"))
     assert told.startswith("Best on validation MAP: a.\n\n| ranker | MAP |")
