@@ -5,7 +5,8 @@ rank in the system's list, or a normalised score of it (Fox & Shaw 1994; Montagu
 form is taken over the whole list that the system returned for a query, whichever of its documents are judged or in the data.
 """
 
-from typing import Literal
+from collections.abc import Collection
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,16 @@ def column_of(form: Form, run: str) -> str:
 def runs_with(form: Form, names: tuple[str, ...]) -> tuple[str, ...]:
     """The runs that have a form, other than the score, among features of these names."""
     return tuple(name.removeprefix(f"{form} of ") for name in names if name.startswith(f"{form} of "))
+
+
+def listing(feature: str, names: Collection[str]) -> str:
+    """The feature among these names that is missing where a run does not have a document: of a normalised form, which is a number there too,
+    the run's rank or score where there is one; otherwise the feature itself."""
+    for form in get_args(Form)[2:]:
+        if feature.startswith(column_of(form, "")):
+            run = feature.removeprefix(column_of(form, ""))
+            return next((known for known in (column_of("rank", run), run) if known in names), feature)
+    return feature
 
 
 def formed(form: Form, scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:

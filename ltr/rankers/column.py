@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ltr.data.queries import Queries
+from ltr.data.runs import listing
 from ltr.kernels.kernel import Bools, Floats, Floats32
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data
 from ltr.rankers.surface import Surface
@@ -48,21 +49,19 @@ class Column(Ranker):
         """
         check_data(self, queries, valid)
         self.check(queries)
-        missing = self.n_missing(queries)
-        remarks = (
-            (f"{missing:,} of {queries.n_documents:,} training documents have no {self.feature} and are at no rank",)
-            if missing
-            else ()
-        )
-        return replace(self, names=queries.names, remarks=remarks)
+        fitted = replace(self, names=queries.names)
+        without = int((~fitted.ranked(queries.features)).sum())
+        said = f"{without:,} of {queries.n_documents:,} training documents have no {listing(self.feature, queries.names)} and are at no rank"
+        return replace(fitted, remarks=(said,) if without else ())
 
     def n_missing(self, queries: Queries) -> int:
         """How many documents of a data set that has the feature miss it."""
         return int(np.isnan(queries.features[:, queries.names.index(self.feature)]).sum())
 
     def ranked(self, features: Floats32) -> Bools:
-        """Those that have a value."""
-        has: Bools = ~np.isnan(features[:, self.names.index(self.feature)])
+        """Those that have a value; of a normalised form of a run those that the run has."""
+        own, listed = (self.names.index(name) for name in (self.feature, listing(self.feature, self.names)))
+        has: Bools = ~(np.isnan(features[:, own]) | np.isnan(features[:, listed]))
         return has
 
     def _scores(self, features: Floats32) -> Floats:

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from ltr.data.queries import Queries, canonical
-from ltr.data.runs import Form, column_of, runs_with
+from ltr.data.runs import Form, column_of, listing, runs_with
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
 from ltr.metrics.many import Judged
 from ltr.metrics.measure import Measure
@@ -90,7 +90,8 @@ class Fused(Ranker):
 
     def ranked(self, features: Floats32) -> Bools:
         """Those that one of the systems has."""
-        has: Bools = np.logical_or.reduce(~np.isnan(features[:, self._places(self._read)]), axis=1)
+        listed = [self.names.index(listing(column_of(self._read, run), self.names)) for run in self.fused]
+        has: Bools = np.logical_or.reduce(~np.isnan(features[:, listed]), axis=1)
         return has
 
     def inputs(self, features: Floats32) -> Floats32:

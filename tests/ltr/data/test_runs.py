@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr.data.runs import column_of, formed, runs_with
+from ltr.data.runs import column_of, formed, listing, runs_with
 
 SCORES, OFFSETS = np.array([10.0, 7.0, 4.0, 3.0, 3.0]), np.array([0, 3, 5])
 
@@ -25,6 +25,12 @@ def test_forms(form, values):
 def test_names():
     assert (column_of("score", "bm25"), column_of("rank", "bm25")) == ("bm25", "rank of bm25")
     assert runs_with("rank", ("bm25", "rank of bm25", "rank of the dense", "borda of bm25")) == ("bm25", "the dense")
+
+
+def test_what_says_that_a_run_has_a_document():
+    names = ("bm25", "rank of bm25", "borda of bm25", "dense", "min-max of dense", "z-score of other")
+    listed = ["bm25", "rank of bm25", "rank of bm25", "dense", "dense", "z-score of other"]
+    assert [listing(name, names) for name in names] == listed
 
 
 @pytest.mark.parametrize("value", [0.1, 12.3, 1e-300, 3e15])

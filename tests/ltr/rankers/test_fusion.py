@@ -68,6 +68,20 @@ def test_scores_by_hand(ranker, scores):
     assert fitted.predict(ROWS) == pytest.approx(scores, rel=1e-6)
 
 
+@pytest.mark.parametrize("form", ["reciprocal-rank", "min-max", "z-score", "borda"])
+def test_what_none_of_its_systems_has_is_at_no_rank_whatever_is_added_up(form):
+    queries = two_lists()
+    assert ltr.Fusion(form=form).fit(queries).ranked(ROWS).tolist() == [True, True, True, False]
+    of_c = [name[:-1] + "c" for name in NAMES[5:]]
+    with_c = replace(queries, names=(*NAMES, *of_c), features=np.hstack((ROWS, ROWS[::-1, 5:])))
+    assert ltr.Fusion(form=form, runs=("a", "c")).fit(with_c).ranked(with_c.features).tolist() == [True, True, False, True]
+    assert ltr.Fusion(form=form, runs=("a", "b")).fit(with_c).ranked(with_c.features).tolist() == [True, True, True, False]
+    if form != "reciprocal-rank":
+        column = ltr.Column(f"{form} of b").fit(with_c)
+        assert column.ranked(with_c.features).tolist() == [True, False, True, False]
+        assert column.remarks == ("2 of 4 training documents have no rank of b and are at no rank",)
+
+
 def test_equal_sums_of_reciprocal_ranks_tie():
     """Ranks (1, 2, 3) in any order add up to one score, whatever the order of the additions."""
     rows = np.array(list(itertools.permutations((1.0, 7.0, 40.0))), np.float32)
