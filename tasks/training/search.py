@@ -3,10 +3,13 @@
 Optuna (Akiba 2019) draws by ask and tell with a seeded sampler and an in-memory study, and hears of results in batches of a fixed size and
 in the order of the draws, as its recipe for batch optimisation does it: its own parallel runs tell results as they come, so that the draws
 depend on the clock. Successive halving (Jamieson 2016) within a batch: of all draws that have come to a length, one in so many goes on. As
-training goes on exactly where it was, whoever is trained to the end is byte for byte what it would be without halving.
+training goes on exactly where it was, whoever is trained to the end is byte for byte what it would be without halving. The first draw, the
+ranker as written, is trained to its end at once: it is often as good as any, there is soon something to use, and others are compared with
+each other only.
 
-    batch 1: 9 draws ── 33 trees ── best third of 9 ── 100 trees ── best third of 3 ── 300 trees ─┐ told
-    batch 2: 9 draws ── 33 trees ── best third of 18, of them those of this batch ── …           ─┘ told
+    as written ── 300 trees                                                                      ─┐
+    batch 1: 8 draws ── 33 trees ── best third of 8 ── 100 trees ── best third of 3 ── 300 trees ─┤ told
+    batch 2: 9 draws ── 33 trees ── best third of 17, of them those of this batch ── …           ─┘ told
 """
 
 import math
@@ -59,43 +62,50 @@ def waves(search: Search, space: Space, written: Mapping[str, Any], n_rungs: int
         numbers = range(first, min(first + search.batch, search.trials + 1))
         batch = {number: written if number == 1 else draws.ask(number) for number in numbers}
         tries = {number: _Try() for number in numbers}
-        alive = list(numbers)
+        whole, alive = [number for number in numbers if number == 1], [number for number in numbers if number > 1]
         for rung in range(n_rungs):
-            wanted = [Wanted(number, batch[number], rung) for number in alive if not tries[number].ended]
+            to = dict.fromkeys(whole, n_rungs - 1) if rung == 0 else {}
+            to |= dict.fromkeys(alive, rung)
+            wanted = [Wanted(number, batch[number], where) for number, where in to.items() if not tries[number].ended]
             came = (yield wanted) if wanted else {}
-            for number in alive:
-                tries[number].saw(came.get(number))
+            for number, where in to.items():
+                tries[number].saw(where, came.get(number))
             alive = [number for number in alive if tries[number].values]
-            at[rung] += [tries[number].values[-1] for number in alive]
+            at[rung] += [tries[number].value for number in alive]
             if rung < n_rungs - 1:
                 alive = _going_on(alive, tries, at[rung], search.halving)
         for number in numbers:
-            draws.tell(number, batch[number], tries[number].values, whole=number in alive)
+            draws.tell(number, batch[number], tries[number].values, whole=number in (*whole, *alive))
 
 
 @dataclass
 class _Try:
-    """A draw on its way: a value a rung, and whether it came to its end."""
+    """A draw on its way: its values by rung, and whether it came to its end."""
 
-    values: list[float] = field(default_factory=list)
+    values: dict[int, float] = field(default_factory=dict)
     ended: bool = False
 
-    def saw(self, came: Came | None) -> None:
+    def saw(self, rung: int, came: Came | None) -> None:
         """Notes what came of a rung; nothing new of a training that had ended before."""
         if came is None and self.ended:
-            self.values.append(self.values[-1])
+            self.values[rung] = self.value
         elif came is None or came.value is None:
             self.values.clear()
         else:
-            self.values.append(came.value)
+            self.values[rung] = came.value
             self.ended = came.ended
+
+    @property
+    def value(self) -> float:
+        """The last one."""
+        return self.values[max(self.values)]
 
 
 def _going_on(alive: Sequence[int], tries: Mapping[int, _Try], seen: Sequence[float], halving: int) -> list[int]:
     """Those of a batch that are among the best share of all that were `seen` at this length, earlier batches included."""
     best = sorted(seen, reverse=True)[: math.ceil(len(seen) / halving)]
-    ordered = sorted(alive, key=lambda number: -tries[number].values[-1])
-    return sorted(number for number in ordered[: len(best)] if tries[number].values[-1] >= best[-1])
+    ordered = sorted(alive, key=lambda number: -tries[number].value)
+    return sorted(number for number in ordered[: len(best)] if tries[number].value >= best[-1])
 
 
 class _Draws:
@@ -123,24 +133,23 @@ class _Draws:
                 drawn[path] = _drawn(trial, path, dimension)
         return drawn
 
-    def tell(self, number: int, settings: Mapping[str, Any], values: Sequence[float], whole: bool) -> None:
-        """What came of a draw, after each length. Those that were given up are told as pruned: of less worth than whole ones, and among
+    def tell(self, number: int, settings: Mapping[str, Any], values: Mapping[int, float], whole: bool) -> None:
+        """What came of a draw, by rung. Those that were given up are told as pruned: of less worth than whole ones, and among
         each other by how far they came."""
         from optuna.trial import TrialState, create_trial
 
         state = TrialState.COMPLETE if whole and values else TrialState.PRUNED
-        reported = dict(enumerate(values))
-        last = values[-1] if state is TrialState.COMPLETE else None
+        last = values[max(values)] if state is TrialState.COMPLETE else None
         if number in self.asked:
             trial = self.asked.pop(number)
-            for rung, value in reported.items():
+            for rung, value in values.items():
                 trial.report(value, rung)
             self.study.tell(trial, last, state=state)
         elif settings and all(self.space[path].holds(value) for path, value in settings.items()):
             names = {path: name_of(self.space[path], value) for path, value in settings.items()}
             kinds = {path: distribution_of(self.space[path]) for path in settings}
             self.study.add_trial(
-                create_trial(params=names, distributions=kinds, value=last, state=state, intermediate_values=reported)
+                create_trial(params=names, distributions=kinds, value=last, state=state, intermediate_values=dict(values))
             )
 
 

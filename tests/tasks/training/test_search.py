@@ -46,11 +46,19 @@ def test_of_every_length_the_best_third_of_all_so_far_goes_on():
     values = {number: number / 100 for number in range(1, 19)}
     steps = walk(Search(trials=18, batch=9), came=lambda one: Came(values[one.number]))
     assert [(numbers(wave), wave[0].rung) for wave in steps] == [
-        ([*range(1, 10)], 0), ([7, 8, 9], 1), ([9], 2),
+        ([*range(1, 10)], 2), ([7, 8, 9], 1), ([9], 2),
         ([*range(10, 19)], 0), ([13, 14, 15, 16, 17, 18], 1), ([16, 17, 18], 2),
     ]  # fmt: skip
     falling = walk(Search(trials=18, batch=9), came=lambda one: Came(-values[one.number]))
-    assert [numbers(wave) for wave in falling] == [[*range(1, 10)], [1, 2, 3], [1], [*range(10, 19)]], "none of the second batch"
+    assert [numbers(wave) for wave in falling] == [[*range(1, 10)], [2, 3, 4], [2], [*range(10, 19)]], "none of the second batch"
+
+
+@pytest.mark.parametrize("value", [0.0, 99.0])
+def test_the_ranker_as_written_is_trained_to_its_end_at_once_and_compared_with_none(value):
+    first, *later = walk(Search(trials=18, batch=9), came=lambda one: Came(value if one.number == 1 else one.number / 100))
+    assert [(one.number, one.rung) for one in first] == [(1, 2), *((number, 0) for number in range(2, 10))]
+    assert [numbers(wave) for wave in later[:2]] == [[7, 8, 9], [9]]
+    assert [numbers(wave) for wave in walk(Search(trials=1))] == [[1]]
 
 
 def test_the_first_draw_is_the_ranker_as_written_and_others_are_in_their_ranges():
@@ -85,10 +93,10 @@ def test_what_was_told_is_learned_from(sampler):
 
 def test_a_training_that_ended_is_not_asked_for_again_and_goes_on_by_its_value():
     def came(one):
-        return Came(10.0 - one.number, ended=one.number in (1, 4))
+        return Came(10.0 - one.number, ended=one.number in (1, 2, 5))
 
     steps = walk(Search(trials=9), came=came)
-    assert [numbers(wave) for wave in steps] == [[*range(1, 10)], [2, 3]], "1 had ended, and is the best in the end"
+    assert [numbers(wave) for wave in steps] == [[*range(1, 10)], [3, 4]], "2 had ended, and is the best in the end"
 
 
 def test_what_cannot_be_trained_is_told_as_worse_than_all():
@@ -96,7 +104,7 @@ def test_what_cannot_be_trained_is_told_as_worse_than_all():
         return Came(None) if one.settings["rate"] > 0.05 else Came(value_of(one.settings, one.rung))
 
     steps = walk(Search(trials=60, batch=6), came=came)
-    rates = [one.settings["rate"] for wave in steps for one in wave if wave[0].rung == 0]
+    rates = [one.settings["rate"] for wave in steps for one in wave if wave[-1].rung == 0]
     assert sum(rate > 0.05 for rate in rates[-20:]) < sum(rate > 0.05 for rate in rates[:20])
     assert [numbers(wave) for wave in walk(Search(trials=12, batch=6), came=lambda _: Came(None))] == [
         [*range(1, 7)],
