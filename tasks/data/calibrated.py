@@ -136,8 +136,6 @@ def _told(confusion: Confusion, sets: list[Queries], asked: Calibrate, conventio
     for name, likelihood in confusion.likelihood.items():
         if name:
             gained = likelihood - confusion.likelihood[""]
-            verdict = "taken" if name == confusion.by else "not taken"
-            told.append(
-                f"calibrated by {name}: labels held out are likelier by {gained:+.4f} nats each than by all queries alike; {verdict}"
-            )
+            done = "calibrated" if name == confusion.by else "not calibrated"
+            told.append(f"{done} by {name}: labels held out are likelier by {gained:+.4f} nats each than by all queries alike")
     return told

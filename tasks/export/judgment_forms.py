@@ -80,6 +80,10 @@ def _workbench(judgments: pl.DataFrame, path: Path) -> None:
 def _hello_ltr(judgments: pl.DataFrame, path: Path) -> None:
     """``4 qid:1 # 7555`` below ``# qid:1: rambo*1``, a query's weight, which is 1."""
     _require_words(judgments, "document", "hello-ltr's judgments", "a document's id")
+    if (letor := judgments["document"].filter(judgments["document"].str.starts_with("docid="))).len():
+        raise DataError(
+            f"document {letor[0]!r}: after # that is an id as LETOR writes it, and not all of it; workbench takes any text"
+        )
     groups = list(judgments.group_by("query", maintain_order=True))
     with open(path, "w", encoding="utf-8") as file:
         for number, ((query,), _) in enumerate(groups, 1):

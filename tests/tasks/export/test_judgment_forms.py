@@ -78,6 +78,7 @@ def test_several_files_of_several_forms_are_one(tmp_path):
         ("trec", [("q", "d 1", 1.0)], r"document 'd 1': a document's id is one word in TREC's qrels"),
         ("trec", [("q", "d", 2.5)], r"query 'q', document 'd': label 2.5: TREC's qrels hold whole numbers"),
         ("hello-ltr", [("q", "d 1", 1.0)], r"document 'd 1': a document's id is one word in hello-ltr's judgments"),
+        ("hello-ltr", [("q", "docid=5", 1.0)], r"document 'docid=5': after # that is an id as LETOR writes it"),
         ("hello-ltr", [("a\nb", "d", 1.0)], r"query 'a\\nb': hello-ltr's judgments have a line for each"),
         ("trec", [("q", "d\x1c1", 1.0)], r"document 'd\\x1c1': a document's id is one word"),
         ("quepid", [("a\nb", "d", 1.0)], r"query 'a\\nb': a query of Quepid's CSV is one line; workbench takes any text"),
