@@ -44,7 +44,7 @@ from ltr.objectives.constructions import CONSTRUCTION, CONSTRUCTIONS, Weighting,
 from ltr.objectives.dcg_pairs import FARTHEST, gain_pairs, gain_pairs_near, gain_pairs_sigmoid, write_pairs
 from ltr.objectives.pair_costs import COST, COSTS, NEAR
 from ltr.objectives.seam import gradients_kernel, gradients_signature
-from ltr.objectives.terms import Term, pair_groups, weights_at
+from ltr.objectives.terms import Term, pair_groups, settled, weights_at
 
 NORMALISE = {"none": 0, "query": 1, "term": 2}
 """What is divided by its standard deviation: nothing, a query's gradients, or each term's gradients of a query; as plans have it."""
@@ -312,12 +312,13 @@ class Objective:
             raise ValueError(f"unknown normalise {normalise!r}; known: {', '.join(NORMALISE)}")
         if not terms:
             raise ValueError("an objective needs at least one term")
+        terms = settled(terms)
         measures = [Measure.of(term.measure) for term in terms]
         longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
         labels = [queries.source(measure.source) for measure in measures]
         curves = [curve_of(measure, longest, conventions) for measure in measures]
         self.queries = queries
-        self.terms = tuple(terms)
+        self.terms = terms
         self._static = (
             queries.offsets,
             queries.shares,

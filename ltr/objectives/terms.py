@@ -5,7 +5,7 @@ Several label sources, graded objectives (Svore 2011 eq. 10) and schedules (eq. 
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Literal
@@ -25,6 +25,8 @@ WITHOUT_HESSIAN = {"sigmoid", "local_gradient", "discrete_bounded"}
 """Pair costs and constructions that give no hessian: trees take gradient leaves and least-squares gain with them."""
 
 
+AUTO = "auto"
+"""A pair cost that is not settled before the data are known."""
 ROUNDING = 1e-9
 """By which weights may sum above 1."""
 MOST_LOOKED_AT = 100_000
@@ -80,25 +82,30 @@ class Term(Named):
         weight: in [0, 1], or a schedule; None is what the other terms leave: 1 − Σ.
         pairs: ``all`` pairs of different gain, or ``same_label``: documents with a non-zero label of the measure's source and
             equal judged relevance (S section 4.2).
-        cost: a name in `COSTS`.
+        cost: a name in `COSTS`; ``auto``: ``logistic``, but as `ltr.LambdaMART` says of large data.
         construction: a name in `CONSTRUCTIONS`.
     """
 
     measure: str | Measure = "ndcg"
     weight: float | Schedule | None = None
     pairs: Literal["all", "same_label"] = "all"
-    cost: str = "logistic"
+    cost: str = AUTO
     construction: str = "ranknet_weighted"
 
     def __post_init__(self) -> None:
         Measure.of(self.measure)
-        for name, known in ((self.cost, COSTS), (self.construction, CONSTRUCTIONS)):
+        for what, name, known in (("cost", self.cost, (AUTO, *COSTS)), ("construction", self.construction, tuple(CONSTRUCTIONS))):
             if name not in known:
-                raise ValueError(f"unknown {'cost' if known is COSTS else 'construction'} {name!r}; known: {', '.join(known)}")
+                raise ValueError(f"unknown {what} {name!r}; known: {', '.join(known)}")
         if self.pairs not in ("all", "same_label"):
             raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
         if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
+
+    def __repr__(self) -> str:
+        """What is not as it comes."""
+        told = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"Term({', '.join(told)})"
 
 
 def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]", iterations: int = 1) -> tuple[Term, ...]:
@@ -120,6 +127,11 @@ def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]", ite
                 f"objective: the weights of the terms sum to {total:.4g}{f' at iteration {m}' if scheduled else ''}; at most 1"
             )
     return terms
+
+
+def settled(terms: Iterable[Term], cost: str = "logistic") -> tuple[Term, ...]:
+    """The terms with this pair cost where theirs is `AUTO`."""
+    return tuple(replace(term, cost=cost) if term.cost == AUTO else term for term in terms)
 
 
 def _term(given: object) -> Term:

@@ -40,7 +40,7 @@ from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.pair_costs import NEAR
 from ltr.objectives.rank_sums import RankSums
 from ltr.objectives.seam import QueryObjective, gradients_kernel, gradients_signature
-from ltr.objectives.terms import Term, pair_groups
+from ltr.objectives.terms import Term, pair_groups, settled
 
 Kind = Literal["ipw", "pairwise", "additive", "dla", "auto"]
 Estimate = Literal["interventions", "regression_em"]
@@ -137,12 +137,12 @@ class Unbiased(Named):
         """
         if len(terms) != 1:
             raise ValueError(f"unbiased: clicks are one term, and the objective has {len(terms)}; debias one at a time")
-        (term,) = terms
+        (term,) = settled(terms)
         if self.kind == "ipw" and Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
             raise ValueError(
                 f"unbiased: ipw weighs gains, which {term.measure} does not have; ndcg, jk_ndcg, linear_ndcg and cndcg do"
             )
-        if self.kind == "dla" and term != Term(term.measure, term.weight):
+        if self.kind == "dla" and (term,) != settled([Term(term.measure, term.weight)]):
             raise ValueError(
                 "unbiased: dla learns by a loss of its own, which knows no cost, construction or pairs; leave them out"
             )

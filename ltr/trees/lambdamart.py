@@ -24,7 +24,7 @@ from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.shown import ONLY_FEATURES, looks, shown_once
-from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, terms_of
+from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, settled, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
@@ -48,6 +48,8 @@ BIASES = "unbiased/biases"
 """Of a saved model: `LambdaMART.biases`."""
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
+NEAR_FROM = 50_000
+"""Training documents from which on pairs count by how near their scores are, where nothing else is asked for (`docs/results.md`)."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class LambdaMART(TreeRanker):
         learning_rate: factor on every leaf.
         min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
         objective: the terms (default: NDCG, all pairs), or a measure's name for one of it, or a function of (scores, queries) that gives
-            force and curvature (`ltr.objectives.plain_objective`).
+            force and curvature (`ltr.objectives.plain_objective`). The pair cost ``auto`` is ``logistic_near`` where there are 50,000 training
+            documents, the term is one and as it comes but for its measure, leaves are Newton's and clicks are taken as they are; else ``logistic``.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
@@ -313,15 +316,24 @@ class LambdaMART(TreeRanker):
         start: LambdaMART | None,
         callbacks: tuple[Callback, ...] = (),
     ) -> LambdaMART:
-        data.model, way = replace(self, biases=self._biases_before(start, data)), self._way
+        own = self._settled(data.n_documents)
+        data.model, way = replace(own, biases=own._biases_before(start, data)), own._way
         if way is None:
-            return self._boosted(data, valid, tick, start, callbacks)
+            return own._boosted(data, valid, tick, start, callbacks)
         measures = [measure for measure in self.stopping if isinstance(measure, str)]
         fair, told = FairPages.watching(way, self.terms[0], measures, valid, lambda way: self._looks(way, data))
         if way.kind != "ipw" and shown_once(asking(data, way, self.terms[0])):
             told = (*told, ONLY_FEATURES)
-        fitted = self._boosted(data, valid, tick, start, callbacks, fair)
+        fitted = own._boosted(data, valid, tick, start, callbacks, fair)
         return replace(fitted, remarks=(*fitted.remarks, *told))
+
+    def _settled(self, n_documents: int) -> LambdaMART:
+        """The ranker with the pair costs that it learns by from so many documents."""
+        if not self.terms:
+            return self
+        as_it_comes = len(self.terms) == 1 and replace(self.terms[0], measure="ndcg") == Term() and self.unbiased is None
+        near = as_it_comes and self.loss == "ranking" and self.gain == self.leaf == "newton" and n_documents >= NEAR_FROM
+        return replace(self, objective=settled(self.terms, "logistic_near" if near else "logistic"))
 
     def _chosen_way(
         self,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ltr.objectives.terms import AUTO
 from ltr.rankers.parameters import Span
 from tasks.config.section import Strict
 
@@ -186,14 +187,18 @@ def _log(low: float, high: float, **more: Any) -> Mapping[str, Any]:
 
 def _trees(written: Mapping[str, Any]) -> Mapping[str, Any]:
     plain = [{key: term[key] for key in ("cost", "construction")} for term in written["objective"]]
-    costs = {"objective.0.cost": ["logistic", "logistic_near"]}
+    costs = {"objective.0.cost": [AUTO, "logistic", "logistic_near"]}
     return {
         "learning_rate": _log(0.02, 0.3),
         "n_leaves": _log(4, 64),
         "min_docs_in_leaf": _log(5, 200),
         "query_share": {"low": 0.5, "high": 1.0},
         "feature_share": {"low": 0.3, "high": 1.0},
-        **(costs if plain == [{"cost": "logistic", "construction": "ranknet_weighted"}] else {}),
+        **(
+            costs
+            if plain in ([{"cost": cost, "construction": "ranknet_weighted"}] for cost in costs["objective.0.cost"][:2])
+            else {}
+        ),
     }
 
 

@@ -10,7 +10,7 @@ import polars as pl
 import yaml
 
 import ltr
-from ltr.objectives.terms import weights_at
+from ltr.objectives.terms import settled, weights_at
 from ltr.rankers.fair_pages import are_pages
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
@@ -198,7 +198,7 @@ def objective_shapes(config: RunConfig) -> dict[str, ObjectiveShape]:
 
 
 def _shape(ranker: ltr.Ranker) -> ObjectiveShape:
-    terms = ranker.terms
+    terms = settled(ranker.terms)
     scheduled = any(isinstance(term.weight, ltr.Schedule) for term in terms)
     weights = [tuple(weights_at(terms, m).tolist()) for m in range(ranker.n_iterations)] if scheduled else []
     return ObjectiveShape(tuple(term.cost for term in terms), tuple(weights))

@@ -259,7 +259,8 @@ def test_repr_is_a_line_of_what_is_not_default(queries):
     assert repr(ltr.Column(feature="f2")) == "Column(feature='f2')"
     assert repr(model).startswith("LambdaMART(n_trees=2, min_docs_in_leaf=3, objective=(Term(measure='map'")
     fitted = model.fit(queries)
-    assert repr(fitted) == f"{model!r} fitted on 4 features"
+    assert repr(fitted) == f"{replace(model, objective=fitted.objective)!r} fitted on 4 features"
+    assert "objective=(Term(measure='map', cost='logistic'),)" in repr(fitted)
     assert repr(fitted.trees) == f"Trees({fitted.trees.n_trees} trees, {len(fitted.trees.value)} leaves)"
     assert repr(ltr.Estimator(ltr.LeastSquares())).startswith("Estimator(model=LeastSquares(), measure='ndcg_10'")
 

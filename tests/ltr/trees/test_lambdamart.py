@@ -18,6 +18,7 @@ import ltr
 from ltr.data.queries import Queries, canonical, concatenate, select
 from ltr.data.synthetic import World
 from ltr.objectives.terms import Term
+from ltr.trees import lambdamart
 from ltr.trees.grower import grow_from
 from ltr.trees.histograms import HistogramBuffers
 from tests.conftest import JIT, make_queries
@@ -726,3 +727,33 @@ def test_features_that_are_not_drawn_are_not_summed(monkeypatch):
         summed.clear()
         ltr.LambdaMART(n_trees=5, n_leaves=4, min_docs_in_leaf=4, feature_share=share, stop_on=None).fit(train)
         assert summed == [most] * 5
+
+
+def test_pairs_count_by_nearness_from_so_many_documents_on(monkeypatch, tmp_path):
+    queries = make_queries(40, seed=2)
+    by_cost = {cost: ltr.LambdaMART(**SMALL, objective=(Term(cost=cost),)).fit(queries) for cost in ("logistic", "logistic_near")}
+    small = ltr.LambdaMART(**SMALL).fit(queries)
+    assert small == by_cost["logistic"]
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents)
+    model = ltr.LambdaMART(**SMALL)
+    large = model.fit(queries)
+    assert large == by_cost["logistic_near"] != small
+    ltr.save(large, tmp_path / "m")
+    assert ltr.load(tmp_path / "m").terms == (Term(cost="logistic_near"),)
+    assert model.go_on(replace(model, n_trees=5).fit(queries), queries).digest == large.digest
+    assert large.fit(queries) == large
+    costs = {
+        "by map too": ({"objective": "map"}, "logistic_near"),
+        "normalised": ({"normalise": "query"}, "logistic_near"),
+        "asked for": ({"objective": (Term(cost="logistic"),)}, "logistic"),
+        "of leaves by the papers": ({"gain": "least_squares", "leaf": "gradient"}, "logistic"),
+        "of another construction": ({"objective": (Term(construction="ranknet"),)}, "logistic"),
+        "of pairs of a label": ({"objective": (Term(pairs="same_label"),)}, "logistic"),
+        "fewer": ({"objective": "map", "feature_share": 0.5}, "logistic"),
+    }
+    for name, (given, cost) in costs.items():
+        if name == "fewer":
+            monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents + 1)
+        assert ltr.LambdaMART(**{**SMALL, **given}).fit(queries).terms[0].cost == cost, name
+    two = (Term(), Term("map", 0.1))
+    assert [term.cost for term in ltr.LambdaMART(**SMALL, objective=two).fit(queries).terms] == ["logistic"] * 2

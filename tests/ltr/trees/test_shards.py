@@ -11,7 +11,7 @@ import ltr
 from ltr.data.queries import Queries, canonical, select
 from ltr.kernels.machines import Machines
 from ltr.objectives.terms import Term
-from ltr.trees import binning, partition
+from ltr.trees import binning, lambdamart, partition
 from ltr.trees.shards import Shard, ShardLost
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
@@ -156,6 +156,14 @@ def test_the_minimum_of_documents_is_counted_over_all_parts(monkeypatch):
     assert found.digest == whole.digest
     assert found.trees.documents.min() >= 40
     assert counted
+
+
+def test_pairs_count_by_nearness_where_all_parts_have_so_many_documents(monkeypatch):
+    train, model = make_queries(40, seed=3), ltr.LambdaMART(n_trees=4, n_leaves=5, min_docs_in_leaf=5)
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", train.n_documents)
+    whole, found = model.fit(train), model.fit_shards(asking(parts_of(model, train, 3)))
+    assert whole.terms[0].cost == found.terms[0].cost == "logistic_near"
+    assert whole.digest == found.digest != replace(model, objective=(Term(cost="logistic"),)).fit(train).digest
 
 
 def test_nothing_to_learn_stops_with_the_same_word():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import ltr
+from ltr.objectives.terms import settled
 from ltr.rankers.base import parameters_of
 from tasks.config.ranker_section import SECTIONS, Conventions, Polish, read_conventions, read_ranker
 
@@ -38,7 +39,7 @@ def test_terms_and_schedules():
 @pytest.mark.parametrize("kind", ["lambdamart", "lambdarank"])
 @pytest.mark.parametrize("written", ["map", ["map"], [{"measure": "map"}]])
 def test_a_measures_name_is_an_objective(kind, written):
-    assert SECTIONS[kind](kind=kind, objective=written).build().objective == (ltr.Term("map"),)
+    assert settled(SECTIONS[kind](kind=kind, objective=written).build().objective) == settled([ltr.Term("map")])
 
 
 def test_what_can_be_polished():
