@@ -239,20 +239,21 @@ class Guarantee(Evidence):
         promises = tuple(promise_task(self._files(run, name, fold), path, self) for fold, path in baseline.items())
         own = {t.cell.label: t for t in run.cells if t.ranker == name}
         chosen = [own[made.chosen] for made in promises]
-        points: dict[str, list[str]] = {}
+        points: dict[str, dict[int, str]] = {}
         for trained in own.values():
-            points.setdefault(point_title(trained.cell.point), []).append(values_path(trained))
-        files = list(baseline.values())
-        outcome = kept([values_path(trained) for trained in chosen], files, self)
-        drawn = frontier(points, {point_title(trained.cell.point) for trained in chosen}, files, self)
+            points.setdefault(point_title(trained.cell.point), {}).setdefault(trained.fold, values_path(trained))
+        outcome = kept([values_path(trained) for trained in chosen], list(baseline.values()), self)
+        drawn = frontier(points, {point_title(trained.cell.point) for trained in chosen}, baseline, self)
         return RankerGuarantee(name, self.baseline, self.margin, self.level, promises, outcome, drawn)
 
     def _baseline_files(self, run: Gathering) -> dict[int, str]:
         return {trained.fold: values_path(trained) for trained in run.chosen if trained.ranker == self.baseline}
 
     def _files(self, run: Gathering, name: str, fold: int) -> dict[str, str]:
-        """Per-query values of a ranker's cells on one fold, by label."""
-        return {t.cell.label: values_path(t) for t in run.cells if t.ranker == name and t.fold == fold}
+        """Per-query values of a ranker's cells on one fold, by label; of those that a search drew twice once."""
+        own = [t for t in run.cells if t.ranker == name and t.fold == fold]
+        once = {t.result.key: t for t in reversed(own)}
+        return {t.cell.label: values_path(t) for t in own if once[t.result.key] is t}
 
 
 def _defined(queries: Queries, measure: Measure, rules: ltr.Conventions) -> tuple[int, int]:
@@ -324,22 +325,24 @@ def tier_values(path: str, split: str, rule: Guarantee) -> Values:
     return [values_of(frame, key) for key in _keys(rule)]
 
 
-def frontier(points: Mapping[str, Sequence[str]], taken: Collection[str], baseline: Sequence[str], rule: Guarantee) -> Frontier:
-    """Where each point of a grid stands on the first and the last tier, on validation queries of all folds.
+def frontier(
+    points: Mapping[str, Mapping[int, str]], taken: Collection[str], baseline: Mapping[int, str], rule: Guarantee
+) -> Frontier:
+    """Where each point of a grid or a search stands on the first and the last tier, on validation queries of the folds that have it.
 
     Args:
-        points: for each point's title the per-query values of its cells, one a fold.
+        points: for each point's title the per-query values of its cells by fold.
         taken: titles of the chosen ones.
+        baseline: its values by fold, of all folds.
     """
 
     def ends(paths: Sequence[str]) -> NDArray[np.float64]:
         return np.hstack([np.array([values[0], values[-1]]) for values in (tier_values(path, "valid", rule) for path in paths)])
 
-    base = ends(baseline)
-    origin = np.nanmean(base, axis=1)
+    origin = np.nanmean(ends([*baseline.values()]), axis=1)
     found = []
     for label, paths in points.items():
-        paired = ends(paths) - base
+        paired = ends([*paths.values()]) - ends([baseline[fold] for fold in paths])
         paired = paired[:, ~np.isnan(paired).any(axis=0)]
         nothing = np.full((2, 2), np.nan)
         """Fewer than two queries have both tiers: no ellipse."""

@@ -1,6 +1,7 @@
 """The guarantee: by hand, by draws whose truth is known, and by models of simulated users (long)."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_a_frontier_of_clicks_on_one_query_has_no_ellipse(workplace):
     nan = np.nan
     base = stored(workplace / "base.parquet", {"valid": [np.array([0.5, 0.4, 0.3]), np.array([0.5, nan, nan])]})
     cell = stored(workplace / "cell.parquet", {"valid": [np.array([0.6, 0.4, 0.2]), np.array([0.6, nan, nan])]})
-    found = frontier({"": [cell]}, {""}, [base], RULE)
+    found = frontier({"": {0: cell}}, {""}, {0: base}, RULE)
     assert np.isnan(found.points[0].covariance).all()
     assert "the baseline" in frontier_figure(replace(GUARANTEE, frontier=found))
 
@@ -128,10 +129,31 @@ def test_kept_on_test_queries_of_all_folds_and_the_frontier(tmp_path):
     assert (broken.held, broken.comparison, broken.tiers[0].measure) == ("no", "worse", "ndcg_3")
     edge = stored(tmp_path / "edge.parquet", {"valid": values(0.5, 0.5), "test": values(0.48, 0.6)})
     assert kept.fn([edge], [base], RULE).held == "open"
-    found = frontier({"w=1": [cell, cell]}, {"w=1"}, [base, base], RULE)
+    found = frontier({"w=1": {0: cell, 1: cell}}, {"w=1"}, {0: base, 1: base}, RULE)
     assert found.points[0].mean == pytest.approx([0.495, 0.55])
     assert np.array(found.points[0].covariance) == pytest.approx(np.cov(np.hstack([values(0, 0)] * 2)) / 400)
     assert (found.tiers, found.points[0].taken) == (("ndcg_3", "cndcg_3"), True)
+
+
+def test_a_point_that_a_search_drew_on_one_fold_is_held_against_that_folds_baseline(tmp_path):
+    base = [
+        stored(tmp_path / f"base{k}.parquet", {"valid": [np.full(n, level)] * 2})
+        for k, (n, level) in enumerate(((30, 0.2), (50, 0.6)))
+    ]
+    cell = stored(tmp_path / "cell.parquet", {"valid": values(0.7, 0.5, 50)})
+    found = frontier({"w=1": {1: cell}}, set(), dict(enumerate(base)), RULE)
+    whole = (30 * 0.2 + 50 * 0.6) / 80
+    assert found.baseline == pytest.approx([whole, whole])
+    assert found.points[0].mean == pytest.approx([whole + 0.1, whole - 0.1])
+
+
+def test_a_cell_that_a_search_drew_twice_is_one():
+    cells = [
+        SimpleNamespace(ranker="r", fold=fold, cell=SimpleNamespace(label=label), result=SimpleNamespace(key=key))
+        for label, fold, key in (("a", 0, "1"), ("b", 0, "2"), ("c", 0, "1"), ("d", 1, "1"))
+    ]
+    found = [list(RULE._files(SimpleNamespace(cells=cells), "r", fold)) for fold in (0, 1)]
+    assert found == [["a", "b"], ["d"]]
 
 
 def test_what_a_promise_came_to():
