@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 import ltr
 from ltr.data.queries import concatenate
 from tasks.config.run_config import RunConfig, register_evidence
+from tasks.data.folds import share
 from tasks.evidence.guarantee import Guarantee
 from tasks.evidence.protocol import Evidence, Found, Gathering, asked_for, render
 from tasks.records import Cell, DataError, Fold, Trained, number_of, point_title
@@ -163,7 +164,7 @@ class Refit(Evidence):
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
         own = [trained for trained in run.cells if trained.ranker == ranker]
         if ranker in run.config.searched:
-            own = on_every_fold([trained for trained in run.chosen if trained.ranker == ranker])
+            own = on_every_fold([trained for trained in run.chosen if trained.ranker == ranker], run.folds, run.config.seed)
         if any(ranker in evidence.guaranteed(run.config) for evidence in asked_for(run.config) if isinstance(evidence, Guarantee)):
             own = most_taken(own, [point_title(trained.cell.point) for trained in run.chosen if trained.ranker == ranker])
         folds = best_point(own, f"valid_{run.config.select_of(ranker)}")
@@ -187,9 +188,14 @@ def _best(run: Gathering) -> str:
     return max(run.config.alone, key=mean)
 
 
-def on_every_fold(chosen: Sequence[Trained]) -> list[Trained]:
-    """What the folds' searches chose, each trained on every fold: searches draw other points on other folds."""
-    cells = [replace(one.cell, fold=on.fold, data=on.cell.data, start="") for one in chosen for on in chosen]
+def on_every_fold(chosen: Sequence[Trained], folds: Sequence[Fold], seed: int) -> list[Trained]:
+    """What the folds' searches chose, each trained on every fold, on the share of its training queries that the point has: searches draw other
+    points on other folds."""
+    cells = [
+        replace(one.cell, fold=k, data=replace(fold, train=share(fold.train, one.cell.section["train_share"], seed)), start="")
+        for one in chosen
+        for k, fold in enumerate(folds)
+    ]
     for cell in cells:
         train(cell)
     return [Trained(cell, result_of(cell)) for cell in cells]

@@ -64,9 +64,9 @@ def test_beside_a_guarantee_the_points_that_most_folds_took():
 
 def test_what_the_folds_chose_is_trained_on_every_fold(monkeypatch):
     """Searches draw other points on other folds, so that none has a mean over them."""
-    chosen = [trained(0.1, 0, 0.9), trained(0.2, 1, 0.8)]
-    chosen = [replace(one, cell=replace(one.cell, data=Fold(f"t{one.fold}"), start="k")) for one in chosen]
-    values = {(0.1, "t0"): 0.9, (0.1, "t1"): 0.1, (0.2, "t0"): 0.7, (0.2, "t1"): 0.8}
+    chosen = [trained(0.1, 0, 0.9, train_share=0.5), trained(0.2, 1, 0.8, train_share=1.0)]
+    chosen = [replace(one, cell=replace(one.cell, data=Fold(f"t{one.fold}/.5"), start="k")) for one in chosen]
+    values = {(0.1, "t0/0.5"): 0.9, (0.1, "t1/0.5"): 0.1, (0.2, "t0/1.0"): 0.7, (0.2, "t1/1.0"): 0.8}
 
     def train(cell):
         assert not cell.start, "that of another fold is none"
@@ -74,8 +74,12 @@ def test_what_the_folds_chose_is_trained_on_every_fold(monkeypatch):
 
     monkeypatch.setattr("tasks.evidence.refit.train", lambda cell: None)
     monkeypatch.setattr("tasks.evidence.refit.result_of", train)
-    folds = best_point(on_every_fold(chosen), "valid_map")
-    assert [(one.cell.section["learning_rate"], one.fold, one.cell.data.train) for one in folds] == [(0.2, 0, "t0"), (0.2, 1, "t1")]
+    monkeypatch.setattr("tasks.evidence.refit.share", lambda train, part, seed: f"{train}/{part}")
+    folds = best_point(on_every_fold(chosen, [Fold("t0"), Fold("t1")], 1), "valid_map")
+    assert [(one.cell.section["learning_rate"], one.fold, one.cell.data.train) for one in folds] == [
+        (0.2, 0, "t0/1.0"),
+        (0.2, 1, "t1/1.0"),
+    ]
 
 
 def test_what_is_printed_is_what_commands_take():
