@@ -18,7 +18,7 @@ from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.study import StudyTable, gather, markdown, write_study
 from tasks.store import state
 from tasks.store.state import core_digest, digest_of
-from tasks.tracking.tracker import Tracker
+from tasks.tracking.tracker import FOUND, Tracker
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,9 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     tracker = Tracker(config.name, run_key, fresh, owner(), is_elsewhere)
     with tracker.running():
         page = write_study(table, config.name, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
-        if not tracker.was_finished:
-            tracker.summary(table.micro_averages(), runs, [(page, page.name)])
+        said = {FOUND: digest_of(markdown(table))}
+        if not (tracker.was_finished and tracker.says(said, page.name)):
+            tracker.summary(table.micro_averages(), runs | said, [(page, page.name)])
             tracker.note(f"{markdown(table)}\nReport: `{page}`")
         models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}
         done = StudyOutcome(tracker.run_id, models, table, page, tuple(outcomes.values()), failures)

@@ -101,6 +101,10 @@ class Refit(Evidence):
 
     def check(self, config: RunConfig) -> None:
         config.require_ranker("refit.rankers", *self.rankers)
+        if config.data.clicked_pages:
+            raise ValueError(
+                "refit: data.clicked_pages makes clicks of training queries and leaves the others judged: no model is trained on both"
+            )
         for name in self.rankers:
             if name not in config.alone:
                 raise ValueError(f"refit.rankers: {name!r} learns from the scores of others, which all data do not have")

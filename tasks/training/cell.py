@@ -101,7 +101,7 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     pairs = fitted.counted_pairs
     counted = {"effective_pairs": float(np.mean([sum(found.total for found in terms) for _, terms in pairs]))} if pairs else {}
     result = CellResult(key, fitted.digest, taken | counted, round(seconds, 3), fitted.remarks)
-    with state.made_whole(folder.path, replace=fresh or folder.path.is_dir()) as partial:
+    with state.made_whole(folder.path, replace=fresh) as partial:
         _write(CellFolder(partial), cell, fitted, values, result)
     return result
 

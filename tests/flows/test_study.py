@@ -67,6 +67,22 @@ def test_other_data_are_another_study(workplace, capsys):
 
 
 @pytest.mark.usefixtures("prefect_server")
+def test_mlflow_has_the_marks_against_the_baselines_of_now(workplace, capsys):
+    with_noise = STUDY.replace("rankers:", "rankers:\n  noise: {kind: column, feature: f8}").replace("20]", "120]")
+    notes = []
+    for baselines in ("[RankSVM]", "[noise]"):
+        (workplace / "s.yaml").write_text(with_noise.replace("[RankSVM]", baselines))
+        main(["run", "s.yaml", "--json"])
+        run = mlflow.tracking.MlflowClient(tracking_uri()).get_run(json.loads(capsys.readouterr().out)["run_id"])
+        notes.append((run.info.run_id, run.data.tags["mlflow.note.content"]))
+    (first, told), (second, now) = notes
+    assert first == second
+    assert "−" in told
+    assert "−" not in now
+    assert "+" in now.partition("ListNet")[2]
+
+
+@pytest.mark.usefixtures("prefect_server")
 def test_what_is_repeated_is_one_column(workplace, capsys):
     repeated = STUDY.replace("name: small", "name: small\nrepeat: {data.clicked_pages.seed: [1, 2]}")
     (workplace / "s.yaml").write_text(repeated.replace("sessions: 5}}}", "sessions: 5}, clicked_pages: {per_query: 2}}}"))

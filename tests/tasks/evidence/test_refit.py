@@ -38,6 +38,14 @@ def test_refitting_is_asked_for_in_a_configuration_too():
             parse(written | {"refit": refit})
 
 
+def test_clicked_pages_and_judged_queries_are_not_trained_on_together():
+    generated = {"generate": {"queries": [30, 15, 20]}, "clicked_pages": {"per_query": 2}}
+    with pytest.raises(
+        ConfigError, match=r"refit: data.clicked_pages makes clicks of training queries and leaves the others judged"
+    ):
+        parse({"data": generated, "rankers": {"ridge": {"kind": "least_squares"}}, "refit": True})
+
+
 def test_a_resolved_configuration_can_be_run_again():
     for refit in ({"name": "shop"}, {"of": "1234abcd"}):
         config = parse({"data": {"files": "a.csv"}, "refit": refit})

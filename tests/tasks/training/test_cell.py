@@ -97,6 +97,22 @@ def test_a_failed_cell_leaves_nothing(cell, monkeypatch):
     assert not list((state.STATE / "cells").iterdir())
 
 
+def test_what_another_run_finished_meanwhile_stays_where_it_is(cell, monkeypatch):
+    fit, nested = ltr.LambdaRank.fit, []
+
+    def slower(self, *given):
+        if not nested:
+            nested.append(True)
+            nested.append(train.fn(cell))
+        return fit(self, *given)
+
+    monkeypatch.setattr(ltr.LambdaRank, "fit", slower)
+    own = train.fn(cell)
+    folder = CellFolder.of(own.key)
+    assert folder.result() == nested[1]
+    assert not [one for one in folder.path.parent.iterdir() if one != folder.path]
+
+
 def test_a_damaged_cell_is_trained_again(cell):
     first = train.fn(cell)
     folder = CellFolder.of(first.key)
