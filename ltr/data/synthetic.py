@@ -190,10 +190,10 @@ def clicked_pages(
         scores: ``float64 [documents]`` of the ranker that made the pages, plus a normal draw of standard deviation `jitter` for each page.
         per_query: pages of each query.
         looks: how often ranks 1, 2, … are looked at; there are no others on a page.
-        noise: how often what is looked at and judged 0 is clicked; the best label always is.
+        noise: how often what is looked at and judged 0 is clicked; the best label always is, and between these clicks go by 2^label − 1.
     """
-    best = np.exp2(np.nanmax(queries.labels, initial=1.0)) - 1
-    attraction = noise + (1 - noise) * (np.exp2(np.nan_to_num(queries.labels)) - 1) / best
+    worth = np.exp2(np.nan_to_num(queries.labels)) - 1
+    attraction = noise + (1 - noise) * worth / max(worth.max(initial=0.0), np.finfo(np.float64).tiny)
     rows, ranks, clicks = [], [], []
     for q in range(queries.n_queries):
         rng = np.random.default_rng([seed, 7, q])

@@ -23,7 +23,8 @@ from numba import njit, prange, types
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, I8_2D, Address, Floats, Floats32, Ints, Kernel, address, kernel_at, ready
 from ltr.linear.linear_ranker import Cost, LinearRanker, Watch, minimise
-from ltr.metrics.conventions import LARGEST_LABEL
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.measure import Measure, gains_of
 from ltr.rankers.parameters import FACTOR, SEED, WEIGHT, Span, whole
 
 
@@ -78,11 +79,10 @@ def rankcosine(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -
 
 
 @njit(cache=True)
-def softrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
-    """1 − SoftNDCG, with τ in ``extra[0]``. The rank of j is a sum of independent coins, one for each other i, that come up with
+def softrank(scores: Floats, gains: Floats, extra: Floats, factors: Floats) -> float:
+    """1 − SoftNDCG of these gains, with τ in ``extra[0]``. The rank of j is a sum of independent coins, one for each other i, that come up with
     p_ij = Pr(s_i > s_j): its distribution is built up coin by coin; for the derivative by s_i the coin of i is taken out again."""
     n, tau = len(scores), extra[0]
-    gains = 2.0**labels - 1.0
     ideal, best = 0.0, np.sort(gains)[::-1]
     discount = np.empty(n)
     for r in range(n):
@@ -131,12 +131,11 @@ def softrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> 
 
 
 @njit(cache=True)
-def boltzrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -> float:
-    """1 − E[NDCG] over the permutations of the module's distribution. `extra` has a uniform number for each document of each permutation,
-    which is their order; the first permutation is by label instead."""
+def boltzrank(scores: Floats, gains: Floats, extra: Floats, factors: Floats) -> float:
+    """1 − E[NDCG] of these gains over the permutations of the module's distribution. `extra` has a uniform number for each document of each permutation,
+    which is their order; the first permutation is by gain instead."""
     n = len(scores)
     m = len(extra) // n
-    gains = 2.0**labels - 1.0
     best = np.sort(gains)[::-1]
     ideal = 0.0
     for r in range(n):
@@ -149,7 +148,7 @@ def boltzrank(scores: Floats, labels: Floats, extra: Floats, factors: Floats) ->
     for s in range(m):
         order = np.argsort(extra[s * n : (s + 1) * n])
         if s == 0:
-            order = np.argsort(-labels, kind="mergesort")
+            order = np.argsort(-gains, kind="mergesort")
         energy[s] = 0.0
         for r in range(n):
             ranks[s, order[r]] = r
@@ -176,6 +175,8 @@ LOSSES: dict[str, Kernel] = {
 }
 """Kernels ``loss(scores, labels, extra, factors) → value`` of one query by name; each writes its derivative by the scores to `factors`."""
 _CONVEX = ("listnet", "listmle")
+_OF_GAINS = ("softrank", "boltzrank")
+"""Losses that are given NDCG's gains in place of labels."""
 
 
 @njit(cache=True, parallel=True)
@@ -187,20 +188,23 @@ def _all(
         values[q] = _loss_kernel(loss)(scores[a:b], labels[a:b], extra[places[q, 0] : places[q, 1]], factors[a:b])
 
 
-def listwise_cost(loss: str, queries: Queries, tau: float = 0.5, samples: int = 100, seed: int = 1) -> Cost:
+def listwise_cost(
+    loss: str, queries: Queries, tau: float = 0.5, samples: int = 100, seed: int = 1, conventions: Conventions | None = None
+) -> Cost:
     """The cost of a listwise loss as a function of all documents' scores; a document without a label counts as label 0.
 
     Args:
         loss: a name in `LOSSES`.
         tau: of softrank, the deviation of a score.
         samples: of boltzrank, permutations per query, the order by label always among them; keyed by `seed` and query.
+        conventions: label rules, of softrank and boltzrank what a label gains.
 
     Raises:
-        ValueError: for a label above 1,000, as gains are 2^label − 1.
+        ValueError: for a label that NDCG has no gain of.
     """
     labels, n = np.nan_to_num(queries.labels), queries.n_queries
-    if labels.max(initial=0.0) > LARGEST_LABEL:
-        raise ValueError(f"label {labels.max():g}: listwise losses take labels up to {LARGEST_LABEL:,}")
+    if loss in _OF_GAINS:
+        labels = gains_of(Measure.of("ndcg"), labels, conventions or Conventions())
     places, extra = np.zeros((n, 2), np.int64), np.zeros(0)
     if loss == "softrank":
         places[:, 1], extra = 1, np.array([tau], np.float64)
@@ -251,7 +255,7 @@ class Listwise(LinearRanker):
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:
         """The weights of the start with the lowest objective."""
-        cost, found = listwise_cost(self.loss, queries, self.tau, self.samples, self.seed), []
+        cost, found = listwise_cost(self.loss, queries, self.tau, self.samples, self.seed, self.conventions), []
         for k in range(1 if self.loss in _CONVEX else self.starts):
             start = np.random.default_rng([self.seed, k]).normal(0.0, 0.01, size=(features.shape[1],))
             found.append(minimise(cost, features, self.C, start, self.iterations, watch))

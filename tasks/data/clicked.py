@@ -1,5 +1,7 @@
 """Training queries of each fold as pages that simulated users clicked (`tasks.config.clicked_pages`)."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from prefect import task
@@ -8,6 +10,8 @@ from prefect.cache_policies import NO_CACHE
 import ltr
 from ltr.data.queries import Queries, has_pairs, select
 from ltr.data.synthetic import clicked_pages
+from ltr.metrics.gains import label_worth
+from ltr.metrics.measure import gains_of
 from tasks.config.clicked_pages import ClickedPages
 from tasks.records import DataError, Fold, number_of
 from tasks.store.datasets import keep_queries, open_queries
@@ -52,7 +56,10 @@ def _made(train: Queries, seed: int, section: ClickedPages, rules: ltr.Conventio
     except ValueError as error:
         raise DataError(f"data.clicked_pages: the first ranker cannot learn: {error}") from None
     looks = np.array(section.looks) ** section.eta
-    pages = clicked_pages(train, first.predict(train.features), section.per_query, looks, section.noise, section.jitter, seed)
+    gains = gains_of(ltr.Measure.of("ndcg"), train.labels, rules)
+    as_they_gain = replace(train, labels=label_worth(gains, ltr.Conventions()))
+    scores = first.predict(train.features)
+    pages = clicked_pages(as_they_gain, scores, section.per_query, looks, section.noise, section.jitter, seed)
     return pages, (
         f"{number_of(train.n_queries, 'query')} became {number_of(pages.n_queries, 'page')}, ordered by a RankSVM of "
         f"{number_of(len(drawn), 'query')}, with {number_of(int(pages.labels.sum()), 'click')} on {number_of(pages.n_documents, 'result')}"

@@ -50,6 +50,24 @@ def test_every_fold_learns_from_pages_and_is_tested_on_judgments(parts):
     assert ready_data(config).folds == ready.folds
 
 
+def test_users_click_by_what_labels_gain(workplace):
+    """Ratings up to 1,500, of which 2^label is no number."""
+    rng, lines = np.random.default_rng(0), []
+    for q in range(60):
+        for rating in (0, 500, 1000, 1500):
+            lines.append(f"{rating} qid:{q} 1:{rating / 1500 + rng.normal():.3f} 2:{rng.normal():.3f}")
+    (workplace / "a.txt").write_text("\n".join(lines) + "\n")
+    pages = {"clicked_pages": {"per_query": 60, "eta": 0, "noise": 0.1}}
+    before, after = (
+        open_queries(ready_data(parse({"data": {"files": "a.txt", **more}, "conventions": {"gain": "linear"}})).folds[0].train)
+        for more in ({}, pages)
+    )
+    rating = {row.tobytes(): label for row, label in zip(before.features, before.labels, strict=True)}
+    ratings = np.array([rating[row.tobytes()] for row in after.features])
+    rates = [after.labels[ratings == label].mean() for label in (0, 500, 1000, 1500)]
+    assert rates == pytest.approx([0.1, 0.4, 0.7, 1.0], abs=0.03)
+
+
 def test_rankers_can_take_the_position_out(parts):
     config = parse({
         "data": {"parts": parts, "clicked_pages": {"per_query": 2}},
