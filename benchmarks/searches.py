@@ -149,8 +149,8 @@ def best(points: list[Point]) -> Point:
     return max(points, key=lambda point: point.valid)
 
 
-def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: list[list[Point]], averaged: bool = False) -> None:
-    """A row of `runs`, those of the folds one seed after another, against the grids of the folds; `averaged`: each is one average."""
+def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: list[list[Point]], averaged: int = 0) -> None:
+    """A row of `runs`, those of the folds one seed after another, against the grids of the folds; `averaged`: each is one average of so many."""
     against = [grids[k % len(grids)] for k in range(len(runs))]
     differences = np.array([best(run).test - best(grid).test for run, grid in zip(runs, against, strict=True)])
     by_fold = differences.reshape(-1, len(grids)).mean(axis=0)
@@ -160,7 +160,7 @@ def add(table: Table, words: tuple[str, ...], runs: list[list[Point]], grids: li
         shares.append(reached[0] / grid[-1].seconds if reached else np.inf)
     table.add(
         *words,
-        f"{min(TOGETHER, len(grids[0])) if averaged else np.mean([len(run) for run in runs]):.0f}",
+        f"{averaged or np.mean([len(run) for run in runs]):.0f}",
         f"{np.mean([best(run).valid for run in runs]):.4f}",
         f"{np.mean([best(run).test for run in runs]):.4f}",
         "" if runs is grids else f"{by_fold.mean():+.4f} ± {by_fold.std(ddof=1) / np.sqrt(len(by_fold)):.4f}",
@@ -182,7 +182,7 @@ def main() -> None:
                 next(gridded(grid, Trainer(data[name][0])))
                 grids = [list(gridded(grid, trainer)) for trainer in trainers]
                 add(table, (name, ranker, "grid", "1"), grids, grids)
-                add(table, (name, ranker, BEST.format("grid"), "1"), together(trainers, grids), grids, True)
+                add(table, (name, ranker, BEST.format("grid"), "1"), together(trainers, grids), grids, min(TOGETHER, len(grids[0])))
                 for words, search in SEARCHES.items():
                     config = configured(name, ranker, search)
 
@@ -196,7 +196,13 @@ def main() -> None:
                     drawn = runs(1, SEEDS)
                     add(table, (name, ranker, words, "1"), drawn, grids)
                     if search is next(iter(SEARCHES.values())):
-                        add(table, (name, ranker, BEST.format("search"), "1"), together(trainers, drawn), grids, True)
+                        add(
+                            table,
+                            (name, ranker, BEST.format("search"), "1"),
+                            together(trainers, drawn),
+                            grids,
+                            min(TOGETHER, *map(len, drawn)),
+                        )
                         add(table, (name, ranker, f"{words}, one seed", str(MORE)), runs(MORE, SEEDS[:1]), grids)
         table.note(
             "± is the standard error of the mean over the five folds. The last column: after which share of the grid's time a search had a "

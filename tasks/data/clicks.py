@@ -183,6 +183,8 @@ def attach(queries: Queries, table: pl.DataFrame, name: str = "click", label: st
     judged = judged_pairs(queries, label)
     joined = judged.join(table, on=["query", "document"], how="left", maintain_order="left")
     clicks = joined["rate"].fill_null(float("nan")).to_numpy().copy()
+    if not table.height:
+        raise DataError(f"{label}: the click label {name!r}: no document of the log was shown as often as min_impressions asks")
     if np.isnan(clicks).all():
         ours, theirs = (
             ", ".join(f"{q}/{d}" for q, d in side.select("query", "document").head(3).rows()) for side in (judged, table)

@@ -86,6 +86,11 @@ def test_nothing_matches(log):
     table = click_table(log).with_columns(pl.lit("elsewhere").alias("query"))
     with pytest.raises(DataError, match=r"no document of the click log is in the data.*there: elsewhere/a.*here: 7/a, 7/b, 7/c"):
         attach(judged(), table)
+    rare = click_table(log.model_copy(update={"min_impressions": 99}))
+    with pytest.raises(
+        DataError, match=r"the data: the click label 'few': no document of the log was shown as often as min_impressions asks"
+    ):
+        attach(judged(), rare, "few")
     with pytest.raises(DataError, match="have no id"):
         attach(Queries(np.zeros((1, 1)), np.ones(1), np.array([0, 1])), table)
 
