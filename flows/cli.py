@@ -15,6 +15,10 @@ from types import FrameType
 from flows.arguments import parser
 
 
+_ENDED: list[int] = []
+"""The code of a signal that ends the process, which libraries make an error of their own of where it comes while they call back."""
+
+
 def entry() -> None:
     """The command as a process of its own. Most of what it imports stays to the end: it is looked through for rubbish rarely, which is a
     quarter of the time that importing takes, and not taken apart at the end, which takes more than a second."""
@@ -47,7 +51,8 @@ def entry() -> None:
 
 def _end(number: int, _: FrameType | None) -> None:
     """Ends the process as an error would, so that what is half-written is cleared away."""
-    sys.exit(128 + number)
+    _ENDED.append(128 + number)
+    sys.exit(_ENDED[0])
 
 
 def _hold_standard_streams() -> None:
@@ -92,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:
+        if _ENDED:
+            return _ENDED[0]
         from flows.errors import tell
         from tasks.tracking.secrets import masked
 

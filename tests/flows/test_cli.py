@@ -1,5 +1,6 @@
 """A command's errors as its user reads them."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from flows import cli
 from flows.cli import main
 from tests.conftest import own_environment
 
@@ -126,3 +128,20 @@ def test_a_terminal_of_few_letters_and_one_that_is_closed_end_no_command(tmp_pat
     command = command.replace("out.qrels", "Łódź.qrels")
     done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, b"1 judgment: \\u0141\\xf3d\\u017a.qrels\n")
+
+
+def test_a_signal_that_a_library_makes_an_error_of_is_none(monkeypatch, capsys):
+    """As pydantic does of what is raised while it serialises."""
+
+    def serialise(_):
+        try:
+            cli._end(signal.SIGTERM, None)
+        except SystemExit as ended:
+            raise ValueError(f"Error calling function: {ended!r}") from ended
+
+    monkeypatch.setattr(cli, "_ENDED", [])
+    monkeypatch.setattr(
+        cli, "parser", lambda: SimpleNamespace(parse_args=lambda _: SimpleNamespace(command=serialise, debug=False))
+    )
+    assert main(["check"]) == 128 + signal.SIGTERM
+    assert not capsys.readouterr().err
