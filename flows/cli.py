@@ -14,7 +14,6 @@ from types import FrameType
 
 from flows.arguments import parser
 
-
 _ENDED: list[int] = []
 """The code of a signal that ends the process, which libraries make an error of their own of where it comes while they call back."""
 
