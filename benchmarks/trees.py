@@ -44,7 +44,9 @@ def ours(data: Lifelike, n_trees: int, options: Options) -> Timed:
     def queries() -> ltr.Queries:
         return ltr.Queries(data.features, data.labels, data.offsets)
 
-    model = ltr.LambdaMART(n_trees=n_trees, n_leaves=LEAVES, learning_rate=RATE, **options)
+    how = {name: value for name, value in options.items() if name != "cost"}
+    objective = (ltr.Term(cost=options.get("cost", "auto")),)
+    model = ltr.LambdaMART(n_trees=n_trees, n_leaves=LEAVES, learning_rate=RATE, objective=objective, **how)
     return lambda: ltr.Binned(queries()), lambda: model.fit(queries()).predict
 
 
@@ -99,7 +101,7 @@ def catboost(data: Lifelike, n_trees: int, options: Options) -> Timed:
 
 CONTESTANTS: dict[str, Contestant] = {"ours": ours, "lightgbm": lightgbm, "xgboost": xgboost, "catboost": catboost}
 MINIMUM = 50
-ALL_PAIRS = {"query_share": 1.0, "feature_share": 1.0, "min_docs_in_leaf": MINIMUM}
+ALL_PAIRS = {"query_share": 1.0, "feature_share": 1.0, "min_docs_in_leaf": MINIMUM, "cost": "logistic"}
 CONTESTS: dict[str, tuple[Options, str, Options, int]] = {
     "LightGBM, all pairs": (
         ALL_PAIRS, "lightgbm", {"lambdarank_truncation_level": 10_000, "lambdarank_norm": False, "min_data_in_leaf": MINIMUM}, 5,

@@ -39,7 +39,8 @@ def queries() -> ltr.Queries:
 
 
 def _gradients() -> None:
-    Objective(queries())(np.zeros(queries().n_documents), 0)
+    for terms in ((ltr.Term(),), (ltr.Term(cost="logistic_near"),)):  # of few documents and of many
+        Objective(queries(), terms)(np.zeros(queries().n_documents), 0)
 
 
 def _graded_gradients() -> None:
