@@ -153,7 +153,7 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     from tasks.tracking import registry
 
     cell = challenger.cell
-    learned = open_queries(cell.data.train).keys
+    learned = np.unique(np.concatenate([open_queries(name).keys for name in (cell.data.train, cell.data.valid) if name]))
     model = ltr.load(CellFolder.of(challenger.result.key).model)
     own = registry.registered(rule.name, run_id, model, cell.columns.categories, learned)
     champion = registry.version_of(rule.name, registry.CHAMPION)
@@ -222,7 +222,7 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
         )
         return replace(found, verdict="not comparable", why=why, promoted=False)
     if known and len(known) > queries.n_queries - 2:
-        why = f"{version}, learned from {_all_of(known, queries)}; keep some apart from what is trained on (data.test)"
+        why = f"{version}, learned from, or was chosen on, {_all_of(known, queries)}; keep some apart (data.test)"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     ours, theirs = (frame.filter(~pl.col("query").is_in(known)) for frame in (ours, theirs))
     pairs = [[values_of(frame, m.key) for m in measures] for frame in (ours, theirs)]
@@ -234,7 +234,7 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
     margins = [rule.margin] * (len(measures) - 1) + [0.0]
     tiers, verdict = significance.lexicographic(pairs[0], pairs[1], margins, rule.level)
     why = f"{verdict} than {version}" if verdict != "open" else f"not shown to be better than {version}"
-    why += f", which learned from {_all_of(known, queries)}: these are left out" if known else ""
+    why += f", which learned from, or was chosen on, {_all_of(known, queries)}: these are left out" if known else ""
     decided = next((k for k, tier in enumerate(tiers) if tier.verdict == "open"), None)
     if decided is not None and not significance.enough_differ(
         paired := significance.differences(pairs[0][decided], pairs[1][decided])
@@ -248,7 +248,7 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
 
 
 def _known_to(champion: "registry.Version", queries: Queries) -> list[str] | None:
-    """Names of the test queries that the champion learned from; None where that is not known."""
+    """Names of the test queries that the champion learned from or was chosen on; None where that is not known."""
     learned = champion.learned()
     if learned is None:
         return None

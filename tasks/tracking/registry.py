@@ -74,7 +74,7 @@ class Version:
         return self._text(parent, PROFILE) if parent else None
 
     def learned(self) -> NDArray[np.uint64] | None:
-        """Keys of the queries that it learned from; None where its run does not say, or not legibly, or is deleted."""
+        """Keys of the queries that it learned from, or was chosen on; None where its run does not say, or not legibly, or is deleted."""
         written = self._text(self.run_id, LEARNED)
         try:
             return None if written is None else np.frombuffer(b64decode(json.loads(written)["keys"], validate=True), np.uint64)
@@ -125,7 +125,7 @@ def registered(
     name: str, run_id: str, model: ltr.Ranker, categories: Mapping[str, tuple[str, ...]], learned: NDArray[np.uint64]
 ) -> Version:
     """The version of the model that a cell's run logged; made once for a digest, the names of its features and the categories of its data's
-    columns, of whose places alone the digest knows, and found afterwards. Its run says from then on which queries it learned from (`learned`, their
+    columns, of whose places alone the digest knows, and found afterwards. Its run says from then on which queries it learned from or was chosen on (`learned`, their
     keys)."""
     client, _ = opened()
     try:
