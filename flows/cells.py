@@ -19,6 +19,10 @@ Failed = Callable[[Cell, Exception], None]
 More = Callable[[], bool]
 
 
+AS_WRITTEN = "trial 1: as written"
+"""In the label of a search's first cell."""
+
+
 def cells_of(config: RunConfig, rankers: Sequence[str], folds: tuple[Fold, ...]) -> list[Cell]:
     """Every cell of some rankers: ranker × grid point × fold, with the label people know it by."""
     return [

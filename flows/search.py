@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from flows.cells import cell_at, label_of, train_all
+from flows.cells import AS_WRITTEN, cell_at, label_of, train_all
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Evidence, asked_for
@@ -166,9 +166,9 @@ class _Search:
         if length != whole:
             point = replace(point, settings={**point.settings, str(point.section.core.iterations_from): length})
         cell = cell_at(self.config, self.ranker, point, self.fold, self.folds)
-        drawn = "as written" if wanted.number == 1 else point_title(wanted.settings)
+        drawn = AS_WRITTEN if wanted.number == 1 else f"trial {wanted.number}: {point_title(wanted.settings)}"
         cut = f" ({length} of {whole})" if length != whole else ""
-        label = label_of(self.ranker, f"trial {wanted.number}: {drawn}{cut}", self.fold if len(self.folds) > 1 else None)
+        label = label_of(self.ranker, f"{drawn}{cut}", self.fold if len(self.folds) > 1 else None)
         before = self.longest.get(wanted.number)
         return replace(cell, label=label, start=before.result.key if before else "", goes_on=length != whole)
 

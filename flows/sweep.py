@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import ltr
-from flows.cells import cells_of, train_all
+from flows.cells import AS_WRITTEN, cells_of, train_all
 from flows.search import search, told
 from tasks.config.run_config import RunConfig
 from tasks.evidence.protocol import Gathering, asked_for, values_path
 from tasks.evidence.significance import Standings, standings
 from tasks.records import Budget, Cell, CellResult, ExpectationError, Failure, Fold, Progress, Searched, Trained
 from tasks.store.cells import CellFolder, cell_key
+from tasks.store.values import read_values, values_of
 from tasks.tracking.description import describe_fold
 from tasks.tracking.tracker import Tracker
+from tasks.training.search import surely_better
 from tasks.training.stack import stack
 
 
@@ -110,12 +113,13 @@ def _on_scores(config: RunConfig) -> list[str]:
 
 def _bases(taken: Gathering, ranker: str, fold: int) -> list[Trained]:
     """The cells whose scores a ranker learns from on a fold, in the order of its features: the chosen ones, or the best so many on validation
-    queries. Of a search that its time ended with fewer cells, or of which fewer could be trained, the best ones stand in for those that are
-    not there."""
+    queries, each once. Of a search that its time ended with fewer cells, or of which fewer could be trained, the best ones stand in for those
+    that are not there."""
     section, found = taken.config.rankers[ranker], []
     for base in section.on:
         among = taken.chosen if section.best == 1 else taken.cells
-        cells = ranked([one for one in among if (one.ranker, one.fold) == (base, fold)], taken.config)
+        own = ranked([one for one in among if (one.ranker, one.fold) == (base, fold)], taken.config)
+        cells = [*{one.result.key: one for one in own}.values()]
         found += [cells[place % len(cells)] for place in range(section.best)]
     return found
 
@@ -140,7 +144,8 @@ def select(gathering: Gathering) -> Gathering:
 
 
 def choose(trained: Iterable[Trained], config: RunConfig) -> Iterator[Trained]:
-    """For each ranker and fold the cell with the highest validation value; the first in the grid where several tie.
+    """For each ranker and fold the cell with the highest validation value, the first in the grid where several tie; of a search the ranker as
+    written, unless another is surely better.
 
     Raises:
         ValueError: where the measure is undefined on every validation query.
@@ -148,7 +153,18 @@ def choose(trained: Iterable[Trained], config: RunConfig) -> Iterator[Trained]:
     cells: dict[tuple[str, int], list[Trained]] = {}
     for one in trained:
         cells.setdefault((one.ranker, one.fold), []).append(one)
-    yield from (ranked(own, config)[0] for own in cells.values())
+    yield from (_taken(own, config) for own in cells.values())
+
+
+def _taken(own: Sequence[Trained], config: RunConfig) -> Trained:
+    """One of a ranker's cells on a fold."""
+    best, search = ranked(own, config)[0], config.rankers[own[0].ranker].search
+    written = next((one for one in own if AS_WRITTEN in one.cell.label), best)
+    if search is None or not search.standard_errors or best is written:
+        return best
+    measure = ltr.Measure.of(config.select_of(best.ranker)).key
+    ours, theirs = (values_of(read_values(Path(values_path(one)), "valid"), measure) for one in (best, written))
+    return best if surely_better(ours, theirs, search.standard_errors) else written
 
 
 def ranked(trained: Sequence[Trained], config: RunConfig) -> list[Trained]:

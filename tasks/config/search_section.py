@@ -121,6 +121,8 @@ class Search(Strict):
         halving: of the draws that have been trained for so long, one in so many goes on, three times as long where it is 3; 0: all are
             trained to their end.
         rungs: lengths at which that is asked, the whole one among them.
+        standard_errors: of the paired difference over validation queries, by which the best draw has to be better than the ranker as written to
+            be chosen; otherwise that one is (Breiman et al. 1984, section 3.4.3). 0: the best is, however little better.
     """
 
     space: Space = {}
@@ -129,6 +131,7 @@ class Search(Strict):
     sampler: Literal["tpe", "random", "cmaes"] = "tpe"
     halving: int = Field(3, ge=0, le=100)
     rungs: int = Field(3, ge=2, le=10)
+    standard_errors: float = Field(1.0, ge=0, le=10)
 
     @model_validator(mode="after")
     def _check(self) -> "Search":

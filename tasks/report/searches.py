@@ -14,6 +14,7 @@ import numpy as np
 
 from tasks.config.search_section import Dimension, Space
 from tasks.evidence.drawing import colour, legend, svg, title_of, titled, whole_ticks
+from tasks.evidence.guarantee import Guarantee
 from tasks.records import Budget, Searched, Trial, number_of, point_title, time_of
 from tasks.report.outcome import RunOutcome
 from tasks.training.search import distribution_of, name_of
@@ -40,8 +41,25 @@ def _sentence(outcome: RunOutcome, ranker: str) -> str:
     if failed:
         parts.append(f"{failed:,} could not be trained")
     folds = {f"fold {one.fold + 1}: " if len(own) > 1 else "": best for one in own if (best := best_of(one))}
-    chosen = "; ".join(f"{fold}trial {best.number}{_how(outcome, ranker, best)}" for fold, best in folds.items())
-    return f"{', '.join(parts)}. Best on validation, {chosen}."
+    best_ones = "; ".join(f"{fold}trial {best.number}{_how(outcome, ranker, best)}" for fold, best in folds.items())
+    return f"{', '.join(parts)}. Best on validation, {best_ones}.{_as_written(outcome, ranker)}"
+
+
+def _as_written(outcome: RunOutcome, ranker: str) -> str:
+    """Where the ranker as written was chosen though another draw was better."""
+    chosen = {trained.fold: trained.result.key for trained in outcome.chosen if trained.ranker == ranker}
+    kept = [
+        one.fold
+        for one in _of(outcome, ranker)
+        if (best := best_of(one)) and best.number > 1 and best.key != chosen.get(one.fold) == one.trials[0].key
+    ]
+    search = outcome.config.rankers[ranker].search
+    guaranteed = [name for one in outcome.config.evidence if isinstance(one, Guarantee) for name in one.guaranteed(outcome.config)]
+    if not kept or search is None or ranker in guaranteed:
+        return ""
+    on = f" on fold{'s' if len(kept) > 1 else ''} {', '.join(str(fold + 1) for fold in kept)}" if len(outcome.folds) > 1 else ""
+    errors = f"{search.standard_errors:g} standard error{'' if search.standard_errors == 1 else 's'}"
+    return f" Chosen{on} is the ranker as written (trial 1), as that is better by less than {errors}."
 
 
 def _how(outcome: RunOutcome, ranker: str, best: Trial) -> str:
@@ -80,7 +98,7 @@ def by_time(own: Sequence[Searched]) -> tuple[list[float], list[float]]:
 def importances(searches: Sequence[Searched], space: Space) -> dict[str, float]:
     """How much each parameter that is always drawn counted, shares that sum to 1, means over the folds; empty of too few draws.
 
-    All draws are compared after the shortest training, which all of them had.
+    Draws are compared after the shortest training, which all of them had but the ranker as written.
     """
     import optuna
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
@@ -89,7 +107,9 @@ def importances(searches: Sequence[Searched], space: Space) -> dict[str, float]:
     found: list[dict[str, float]] = []
     always = {path: dimension for path, dimension in space.items() if not dimension.when}
     for one in searches:
-        usable = [trial for trial in one.trials if trial.looks and _inside(trial, always)]
+        looked_at = [trial for trial in one.trials if trial.looks]
+        shortest = min((trial.looks[0].iterations for trial in looked_at), default=0)
+        usable = [trial for trial in looked_at if trial.looks[0].iterations == shortest and _inside(trial, always)]
         if len(usable) < FEWEST or len(always) < 2:
             return {}
         study = optuna.create_study(direction="maximize")

@@ -17,6 +17,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tasks.config.search_section import DIGITS, Dimension, Search, Space
 
 
@@ -76,6 +79,16 @@ def waves(search: Search, space: Space, written: Mapping[str, Any], n_rungs: int
                 alive = _going_on(alive, tries, at[rung], search.halving)
         for number in numbers:
             draws.tell(number, batch[number], tries[number].values, whole=number in (*whole, *alive))
+
+
+def surely_better(values: NDArray[np.float64], written: NDArray[np.float64], standard_errors: float) -> bool:
+    """Whether a draw's mean over validation queries is above that of the ranker as written by more than so many standard errors of the
+    difference; ``float64 [queries]`` both, NaN where undefined."""
+    paired = values - written
+    paired = paired[~np.isnan(paired)]
+    if len(paired) < 2:
+        return bool(paired.sum() > 0)
+    return bool(paired.mean() > standard_errors * paired.std(ddof=1) / math.sqrt(len(paired)))
 
 
 @dataclass

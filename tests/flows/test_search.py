@@ -5,6 +5,7 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 from prefect import flow
 
@@ -17,6 +18,7 @@ from tasks.records import CellResult, Fold
 from tasks.store.budgets import read_budget
 from tasks.store.cells import CellFolder, cell_key
 from tasks.store.datasets import keep_queries
+from tasks.store.values import read_values
 from tasks.training.cell import train
 from tests.conftest import make_queries
 
@@ -121,11 +123,26 @@ def test_every_ranker_is_searched_on_every_fold_beginning_as_written(both, found
     assert found.failures == ()
 
 
+def by_standard_errors(n):
+    """The configuration whose searches choose another draw than the first where it is better by so many."""
+    rankers = {name: {**ranker, "search": {**ranker["search"], "standard_errors": n}} for name, ranker in CONFIG["rankers"].items()}
+    return parse({**CONFIG, "rankers": rankers})
+
+
 def test_the_best_draw_is_chosen_as_a_cell_of_a_grid_is(found):
-    config = parse(CONFIG)
-    for one in choose(found.cells, config):
+    for one in choose(found.cells, by_standard_errors(0)):
         (own,) = [s for s in found.searches if (s.ranker, s.fold) == (one.ranker, one.fold)]
         assert one.result.metrics["valid_ndcg_10"] == max(trial.value for trial in own.trials)
+
+
+def test_the_ranker_as_written_is_chosen_where_no_draw_is_surely_better(found):
+    (best, _), (written, _) = (list(choose(found.cells, by_standard_errors(n))) for n in (0, 10))
+    assert "trial 1: as written" in written.cell.label
+    assert written.result.metrics["valid_ndcg_10"] < best.result.metrics["valid_ndcg_10"]
+    own, first = (read_values(CellFolder.of(one.result.key).values, "valid")["ndcg_10"].to_numpy() for one in (best, written))
+    errors = np.nanmean(own - first) / (np.nanstd(own - first, ddof=1) / np.sqrt(np.isfinite(own - first).sum()))
+    for n, taken in ((0.99 * errors, best), (1.01 * errors, written)):
+        assert next(iter(choose(found.cells, by_standard_errors(n)))) == taken
 
 
 def test_workers_change_nothing(folds, found):
@@ -191,7 +208,7 @@ def test_a_draw_that_was_given_up_and_wins_as_those_that_went_on_get_worse_has_a
     monkeypatch.setattr("flows.search.train_all", trained)
     notes = Notes()
     found = searched(folds, notes)
-    chosen = list(choose(found.cells, config))
+    chosen = list(choose(found.cells, by_standard_errors(0)))
     assert not any(one.cell.start for one in chosen), "given up at the first length"
     assert all(notes.cells[one.cell.label] for one in chosen)
     assert sum(notes.cells.values()) < len(notes.cells)

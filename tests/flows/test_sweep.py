@@ -1,5 +1,7 @@
 """The choice among the cells of a sweep."""
 
+from dataclasses import replace
+
 import pytest
 
 from flows.cells import cells_of
@@ -51,7 +53,8 @@ def test_where_fewer_cells_are_there_than_asked_for_the_best_count_again():
     (cell,) = cells_of(config, ["a"], FOLDS[:1])
     values = [{"valid_ndcg_10": value} for value in (0.1, 0.3, 0.2)]
     cells = [Trained(cell, CellResult(str(k), "d", value, 1.0)) for k, value in enumerate(values)]
-    taken = Gathering(config, FOLDS[:1], tuple(cells), tuple(choose(cells, config)), None, None)
+    drawn_twice = replace(cells[1], cell=replace(cell, label="another draw"))
+    taken = Gathering(config, FOLDS[:1], (*cells, drawn_twice), tuple(choose(cells, config)), None, None)
     assert [one.result.metrics["valid_ndcg_10"] for one in _bases(taken, "b", 0)] == [0.3, 0.2, 0.1, 0.3, 0.2]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import tasks.evidence  # noqa: F401  (keys of a configuration)
 from tasks.config.reading import parse
-from tasks.records import Budget, Look, Searched, Trial
+from tasks.records import Budget, Cell, CellResult, Fold, Look, Searched, Trained, Trial
 from tasks.report.outcome import RunOutcome
 from tasks.report.searches import (
     best_of,
@@ -69,6 +69,30 @@ def test_the_parameter_that_decides_counts_most():
     assert "largest_leaf" not in counted, "it is not always drawn"
     assert importances([FEW], CONFIG.rankers["trees"].space) == {}
     assert search_metrics(outcome(FOLD)) == {f"search/trees/importance/{path}": share for path, share in counted.items()}
+
+
+def test_a_draw_that_was_trained_to_its_end_at_once_is_compared_with_none_by_its_first_look():
+    counted = importances([FOLD], CONFIG.rankers["trees"].space)
+    at_once = replace(FOLD.trials[0], looks=(Look(300, 0.99),))
+    without = replace(FOLD, trials=FOLD.trials[1:])
+    assert importances([replace(FOLD, trials=(at_once, *FOLD.trials[1:]))], CONFIG.rankers["trees"].space) == importances(
+        [without], CONFIG.rankers["trees"].space
+    )
+    assert counted != importances(
+        [replace(FOLD, trials=(replace(at_once, looks=(Look(33, 0.99),)), *FOLD.trials[1:]))], CONFIG.rankers["trees"].space
+    )
+
+
+def test_it_is_said_where_the_ranker_as_written_was_chosen_though_another_draw_is_better():
+    draws = tuple(replace(one, key=f"k{one.number}") for one in (trial(1, 0.1, 0.4), trial(2, 0.2, 0.5)))
+    searched = outcome(Searched("trees", 0, draws))
+    for key, said in (
+        ("k1", " Chosen is the ranker as written (trial 1), as that is better by less than 1 standard error."),
+        ("k2", ""),
+    ):
+        chosen = Trained(Cell("x", "trees", 0, {}, {}, Fold("a", "b", "c"), (), {}), CellResult(key, "d", {}, 0.0))
+        (sentence,) = search_sentences(replace(searched, chosen=(chosen,)))
+        assert sentence.partition("Best on validation, ")[2] == f"trial 2 (learning_rate=0.2, n_leaves=16, leaf=newton).{said}"
 
 
 def test_sentences_say_what_was_drawn_and_what_time_did():

@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from tasks.config.search_section import Dimension, Search
-from tasks.training.search import Came, waves
+from tasks.training.search import Came, surely_better, waves
 
 SPACE = {
     "rate": Dimension(low=0.001, high=1, log=True),
@@ -97,6 +98,17 @@ def test_a_training_that_ended_is_not_asked_for_again_and_goes_on_by_its_value()
 
     steps = walk(Search(trials=9), came=came)
     assert [numbers(wave) for wave in steps] == [[*range(1, 10)], [3, 4]], "2 had ended, and is the best in the end"
+
+
+def test_surely_better_is_by_so_many_standard_errors_of_the_paired_difference():
+    written = np.array([0.1, 0.5, np.nan, 0.3])
+    better = np.array([0.2, 0.5, np.nan, 0.5])
+    errors = 0.1 / (0.1 / 3**0.5)
+    assert surely_better(better, written, errors * 0.99)
+    assert not surely_better(better, written, errors * 1.01)
+    assert surely_better(better, written, 0)
+    assert not surely_better(written, written, 0)
+    assert surely_better(np.array([0.2]), np.array([0.1]), 5.0), "of one query nothing is known"
 
 
 def test_what_cannot_be_trained_is_told_as_worse_than_all():
