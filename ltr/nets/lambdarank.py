@@ -171,6 +171,12 @@ class LambdaRank(Ranker):
             if how.kind == "dla" and self.count_pairs:
                 raise ValueError(f"LambdaRank: count_pairs={self.count_pairs}, and dla learns from no pairs; take 0")
 
+    def check(self, queries: Queries) -> None:
+        """Raises ValueError for propensities that do not reach as deep as documents were shown."""
+        super().check(queries)
+        if self._way:
+            self._way.check_pages(queries, self.terms[0])
+
     def fit(
         self,
         queries: Queries,

@@ -141,8 +141,7 @@ def looks(how: Unbiased, ask: AskShown) -> Floats:
                 f"unbiased: {error}; give propensities, or lean on features: pairwise, additive, or trees with estimate=regression_em"
             ) from None
         given = np.pad(given, (0, max(n_ranks - len(given), 0)), constant_values=np.nan)
-    if len(given) < n_ranks:
-        raise ValueError(f"unbiased: a document was shown at rank {n_ranks}, and propensities end at rank {len(given)}")
+    how.require_looks(n_ranks)
     found: Floats = np.maximum(np.nan_to_num(given[:n_ranks]), how.least)
     return found
 

@@ -171,6 +171,18 @@ class Unbiased(Named):
                 able.append(way)
         return able
 
+    def require_looks(self, n_ranks: int) -> None:
+        """Raises ValueError where propensities are given, and not of all ranks that were shown."""
+        if self.propensities and len(self.propensities) < n_ranks:
+            raise ValueError(
+                f"unbiased: a document was shown at rank {n_ranks}, and propensities end at rank {len(self.propensities)}"
+            )
+
+    def check_pages(self, queries: Queries, term: Term) -> None:
+        """`require_looks` of what these pages show."""
+        if self.propensities:
+            self.require_looks(int(self.shown_at(queries, term).max(initial=-1)) + 1)
+
     def shown_at(self, queries: Queries, term: Term) -> Ints:
         """Ranks from 0, ``int64 [documents]``; −1 for documents without a label.
 

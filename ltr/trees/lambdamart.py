@@ -182,9 +182,11 @@ class LambdaMART(TreeRanker):
         return read_by(self)
 
     def check(self, queries: Queries) -> None:
-        """Raises ValueError for fewer documents than two leaves need."""
+        """Raises ValueError for fewer documents than two leaves need, and for propensities that do not reach as deep as documents were shown."""
         super().check(queries)
         self.least_docs(queries.n_documents)
+        if self._way:
+            self._way.check_pages(queries, self.terms[0])
 
     def least_docs(self, n_documents: int) -> int:
         """Documents in a leaf at least, of so many to learn from.

@@ -68,6 +68,14 @@ def test_users_click_by_what_labels_gain(workplace):
     assert rates == pytest.approx([0.1, 0.4, 0.7, 1.0], abs=0.03)
 
 
+@pytest.mark.parametrize("kind", ["lambdamart", "lambdarank"])
+def test_propensities_that_end_above_the_deepest_rank_are_told_before_anything_is_trained(parts, kind):
+    ipw = {"kind": kind, "unbiased": {"kind": "ipw", "propensities": [1.0, 0.5]}}
+    config = parse({"data": {"parts": parts, "clicked_pages": {"per_query": 2}}, "rankers": {"own": ipw}})
+    with pytest.raises(DataError, match=r"rankers.own: unbiased: a document was shown at rank 10, and propensities end at rank 2"):
+        require_sources(config, ready_data(config).folds)
+
+
 def test_rankers_can_take_the_position_out(parts):
     config = parse({
         "data": {"parts": parts, "clicked_pages": {"per_query": 2}},
