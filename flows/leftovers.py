@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -73,14 +74,15 @@ def clear_deployment(deployment: UUID) -> None:
                 _crash(client, run.id, "its process was killed")
 
 
-def forget_outdated(deployment: UUID, parameters: Mapping[str, Any]) -> None:
-    """Deletes what the clock has set a deployment to run and has not begun, where it is with other parameters than these: the configuration
-    was edited since."""
+def forget_outdated(deployment: UUID, parameters: Mapping[str, Any], is_due: Callable[[datetime], bool]) -> None:
+    """Deletes what the clock has set a deployment to run and has not begun, where it is with other parameters than these, or at a time that
+    is not due by the schedule of now: the configuration or the schedule was edited since."""
     waiting = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
     of = FlowRunFilterDeploymentId(any_=[deployment])
     with get_client(sync_client=True) as client:
         for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(state=waiting, deployment_id=of)):
-            if run.auto_scheduled and run.parameters != parameters:
+            at = run.expected_start_time
+            if run.auto_scheduled and (run.parameters != parameters or (at is not None and not is_due(at))):
                 client.delete_flow_run(run.id)
 
 

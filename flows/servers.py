@@ -327,7 +327,7 @@ def serve_schedule(config: RunConfig, cron: str, prefect_port: int, allow: Seque
                 signal.signal(number, _end_runs)
             clear_away = partial(clear_deployment, deployment) if not given else clear
             clear_away()
-            forget_outdated(deployment, parameters)
+            forget_outdated(deployment, parameters, lambda at: asyncio.run(clock.get_dates(1, start=at)) == [at])
             try:
                 with _ending_without(here, servers):
                     asyncio.run(runner.start())

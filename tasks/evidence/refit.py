@@ -17,7 +17,7 @@ from prefect.cache_policies import NO_CACHE
 from pydantic import Field, model_validator
 
 import ltr
-from ltr.data.queries import concatenate
+from ltr.data.queries import Queries, concatenate
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.folds import share
 from tasks.evidence.guarantee import Guarantee
@@ -114,6 +114,16 @@ class Refit(Evidence):
             raise ValueError("refit: no ranker learns from the data's own features")
 
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
+        ways = [point.section.build() for name in config.rankers for point in config.cells(name)]
+        for positions in sorted(
+            {way.unbiased.positions for way in ways if isinstance(getattr(way, "unbiased", None), ltr.Unbiased)}
+        ):
+            kinds = {role: _are_pages(open_queries(name), positions) for role, name in folds[0].roles.items()}
+            if len(set(kinds.values())) > 1:
+                judged = next({"valid": "validation"}.get(role, role) for role, pages in kinds.items() if not pages)
+                raise DataError(
+                    f"refit: training queries are pages with clicks, and {judged} queries are judged: no model is trained on both (leave refit out)"
+                )
         if self.of is None:
             return
         from tasks.tracking.runs import find_run
@@ -180,6 +190,11 @@ class Refit(Evidence):
 
 
 register_evidence(Refit)
+
+
+def _are_pages(queries: Queries, positions: str) -> bool:
+    """Whether it is known where documents were shown."""
+    return positions in queries.sources and not np.isnan(queries.sources[positions]).all()
 
 
 def _best(run: Gathering) -> str:

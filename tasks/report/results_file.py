@@ -143,7 +143,12 @@ def differences(old: Entry, new: Entry) -> Iterator[str]:
             for key in dict.fromkeys([*a, *b]):
                 yield from walk(f"{path}.{key}" if path else key, a.get(key), b.get(key))
         elif a != b:
-            yield f"{path}: {json.dumps(a, ensure_ascii=False)[:80]} → {json.dumps(b, ensure_ascii=False)[:80]}"
+            both = [json.dumps(one, ensure_ascii=False) for one in (a, b)]
+            if isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and max(map(len, both)) > 80:
+                for k, (one, other) in enumerate(zip(a, b, strict=True), 1):
+                    yield from walk(f"{path}[{k}]", one, other)
+            else:
+                yield " → ".join([f"{path}: {both[0][:80]}", both[1][:80]])
 
     for part in dict.fromkeys([*old, *new]):
         if part not in WHENCE:

@@ -111,7 +111,9 @@ def test_what_is_served_is_a_deployment_that_runs_the_configuration(address, wor
     assert {("seed", "7"), ("stop_on", "map")} <= set(params), "a ranker has these from the run, however it was begun"
 
 
-def test_what_waits_with_an_older_configuration_is_forgotten(address, workplace, monkeypatch):
+def test_what_waits_with_an_older_configuration_or_schedule_is_forgotten(address, workplace, monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+
     async def at_once(self):
         """The clock is not waited for."""
 
@@ -120,22 +122,21 @@ def test_what_waits_with_an_older_configuration_is_forgotten(address, workplace,
     assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
     with get_client(sync_client=True) as client:
         deployment = client.read_deployment_by_name(f"{flows.pipeline.run.name}/edited").id
-        by_hand, by_the_clock, as_edited = (client.create_flow_run_from_deployment(deployment).id for _ in range(3))
+        by_hand, by_the_clock, as_edited, by_another = (client.create_flow_run_from_deployment(deployment).id for _ in range(4))
         edited = {**SMALL, "name": "edited", "measures": ["map"]}
         with sqlite3.connect(Path(os.environ["PREFECT_HOME"]) / "prefect.db", timeout=30) as store:
-            scheduled, parameters = (
-                "update flow_run set auto_scheduled = 1 where id = ?",
-                "update flow_run set parameters = ? where id = ?",
-            )
-            store.executemany(scheduled, [(str(by_the_clock),), (str(as_edited),)])
-            config = parse(edited).model_dump(mode="json")
-            store.execute(parameters, (json.dumps({"config": config}), str(as_edited)))
+            scheduled = "update flow_run set auto_scheduled = 1, expected_start_time = ? where id = ?"
+            for one, clock in ((by_the_clock, "03:15"), (as_edited, "03:15"), (by_another, "02:00")):
+                store.execute(scheduled, (f"2026-01-05 {clock}:00.000000", str(one)))
+            config = json.dumps({"config": parse(edited).model_dump(mode="json")})
+            for one in (as_edited, by_another):
+                store.execute("update flow_run set parameters = ? where id = ?", (config, str(one)))
         (workplace / "c.yaml").write_text(yaml.safe_dump(edited))
         assert main(["serve", "c.yaml", "--cron", "15 3 * * *"]) == 0
         of = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment]))
         left = {run.id for run in client.read_flow_runs(flow_run_filter=of)}
     assert left >= {by_hand, as_edited}
-    assert by_the_clock not in left
+    assert not left & {by_the_clock, by_another}
 
 
 def test_the_nightly_deployment_is_of_the_flow_and_a_configuration():

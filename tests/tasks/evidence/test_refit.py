@@ -46,6 +46,23 @@ def test_clicked_pages_and_judged_queries_are_not_trained_on_together():
         parse({"data": generated, "rankers": {"ridge": {"kind": "least_squares"}}, "refit": True})
 
 
+def test_pages_and_judged_queries_of_files_are_not_trained_on_together(workplace):
+    pages = make_queries(20, seed=1)
+    shown = replace(pages, sources={**pages.sources, "position": np.ones(pages.n_documents)})
+    train, other = (
+        keep_queries(one)
+        for one in (shown, replace(pages, sources={**pages.sources, "position": np.full(pages.n_documents, np.nan)}))
+    )
+    rankers = {"plain": {"kind": "lambdamart"}, "ipw": {"kind": "lambdamart", "unbiased": "ipw"}}
+    config = parse({"data": {"files": "a.csv"}, "rankers": rankers, "refit": {"rankers": ["plain"]}})
+    refit = evidence_of(config, Refit)
+    refit.check_data(config, (Fold(train, train, train),))
+    with pytest.raises(
+        DataError, match=r"refit: training queries are pages with clicks, and validation queries are judged: no model"
+    ):
+        refit.check_data(config, (Fold(train, other, other),))
+
+
 def test_a_resolved_configuration_can_be_run_again():
     for refit in ({"name": "shop"}, {"of": "1234abcd"}):
         config = parse({"data": {"files": "a.csv"}, "refit": refit})

@@ -10,7 +10,7 @@ from tasks.config.reading import parse
 from tasks.evidence.significance import Mean, Standing, Standings
 from tasks.records import Cell, CellResult, DataError, Failure, Fold, Trained
 from tasks.report.outcome import RunOutcome
-from tasks.report.results_file import entry, keep_results, read_results
+from tasks.report.results_file import differences, entry, keep_results, read_results
 from tasks.store.datasets import keep_queries
 from tests.conftest import make_queries
 from tests.tasks.evidence.samples import CERTIFICATES, GUARANTEES, INSPECTIONS
@@ -78,6 +78,13 @@ def test_a_later_run_is_compared_with_what_is_kept(outcome, tmp_path):
     keep_results(replace(outcome, config=outcome.config.model_copy(update={"name": "aa"})), None, file)
     assert list(json.loads(file.read_text())) == ["aa", "r"]
     assert not list(tmp_path.glob(".*partial"))
+
+
+def test_of_long_lists_the_parts_that_differ_are_told():
+    one, other = (["learning_rate=0.05, n_leaves=20, min_docs_in_leaf=20"] * 3 for _ in range(2))
+    other[2] = "learning_rate=0.1"
+    old, new = ({"rankers": {"trees": {"chosen": chosen}}} for chosen in (one, other))
+    assert list(differences(old, new)) == [f'rankers.trees.chosen[3]: "{one[2]}" → "learning_rate=0.1"']
 
 
 def test_a_folder_that_is_not_there_is_told_before_anything_runs(tmp_path):
