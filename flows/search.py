@@ -211,10 +211,11 @@ class _Search:
 
     @property
     def unfinished(self) -> Wanted | None:
-        """What trains the best draw to its end; None where it is there, or none could be trained."""
-        if not self.longest or self.trials[self.best].whole:
+        """What trains the best draw but the first, which has its end behind it, to its own; None where it is there, or there is none."""
+        drawn = [number for number in sorted(self.longest) if number > 1 or not self.trials[number].whole]
+        number = max(drawn, key=lambda number: self.trials[number].value or 0.0, default=None)
+        if number is None or self.trials[number].whole:
             return None
-        number = self.best
         return Wanted(number, self.trials[number].settings, len(self.lengths) - 1)
 
     @property

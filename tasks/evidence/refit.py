@@ -115,14 +115,20 @@ class Refit(Evidence):
 
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         ways = [point.section.build() for name in config.rankers for point in config.cells(name)]
-        for positions in sorted(
-            {way.unbiased.positions for way in ways if isinstance(getattr(way, "unbiased", None), ltr.Unbiased)}
-        ):
-            kinds = {role: _are_pages(open_queries(name), positions) for role, name in folds[0].roles.items()}
-            if len(set(kinds.values())) > 1:
-                judged = next({"valid": "validation"}.get(role, role) for role, pages in kinds.items() if not pages)
+        unbiased = {way.unbiased.positions for way in ways if isinstance(getattr(way, "unbiased", None), ltr.Unbiased)}
+        sets = {role: open_queries(name) for role, name in folds[0].roles.items()}
+        for positions in sorted(unbiased | {ltr.Unbiased("ipw").positions}):
+            pages = {role: _are_pages(queries, positions) for role, queries in sets.items()}
+            clicks = pages["train"] and np.isin(np.nan_to_num(sets["train"].labels), (0, 1)).all()
+            judged = [
+                {"valid": "validation"}.get(role, role)
+                for role, queries in sets.items()
+                if not pages[role] or (clicks and (np.nan_to_num(queries.labels) > 1).any())
+            ]
+            if pages["train"] and judged:
                 raise DataError(
-                    f"refit: training queries are pages with clicks, and {judged} queries are judged: no model is trained on both (leave refit out)"
+                    f"refit: training queries are pages with clicks, and {judged[0]} queries are judged: no model is trained on both "
+                    "(leave refit out)"
                 )
         if self.of is None:
             return

@@ -57,10 +57,18 @@ def test_pages_and_judged_queries_of_files_are_not_trained_on_together(workplace
     config = parse({"data": {"files": "a.csv"}, "rankers": rankers, "refit": {"rankers": ["plain"]}})
     refit = evidence_of(config, Refit)
     refit.check_data(config, (Fold(train, train, train),))
-    with pytest.raises(
-        DataError, match=r"refit: training queries are pages with clicks, and validation queries are judged: no model"
-    ):
-        refit.check_data(config, (Fold(train, other, other),))
+    graded, clicked = (
+        keep_queries(replace(shown, labels=labels)) for labels in (shown.labels * 2, (shown.labels > 0).astype(float))
+    )
+    refit.check_data(config, (Fold(clicked, clicked, clicked),))
+    for training, last in ((train, other), (clicked, graded)):
+        with pytest.raises(
+            DataError, match=r"refit: training queries are pages with clicks, and test queries are judged: no model"
+        ):
+            refit.check_data(config, (Fold(training, training, last),))
+    plain = parse({"data": {"files": "a.csv"}, "rankers": {"plain": {"kind": "lambdamart"}}, "refit": True})
+    with pytest.raises(DataError, match="and validation queries are judged"):
+        refit.check_data(plain, (Fold(train, other, other),))
 
 
 def test_a_resolved_configuration_can_be_run_again():
