@@ -57,7 +57,7 @@ def ours(size: Size, unbiased: Callable[[Scores], ltr.Unbiased] | None = None) -
         how = unbiased(looks) if unbiased else None
         whole: dict[str, Any] = {"query_share": 1.0, "feature_share": 1.0, "stop_on": None, "conventions": RULES}
         trees = {"n_trees": size.trees, "n_leaves": size.leaves, "min_docs_in_leaf": size.documents}
-        model = ltr.LambdaMART(**trees, learning_rate=RATE, unbiased=how, **whole)
+        model = ltr.LambdaMART(**trees, learning_rate=RATE, unbiased=how, objective=(ltr.Term(cost="logistic"),), **whole)
         return model.fit(train).predict(test.features)
 
     return fit

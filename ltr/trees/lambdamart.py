@@ -352,7 +352,7 @@ class LambdaMART(TreeRanker):
         auto = Auto(self._way, self.terms, self.normalise, self.conventions, measure, WAYS)
 
         def fit(way: Unbiased | None) -> LambdaMART:
-            name, own = way.kind if way else NAIVE, replace(self, unbiased=way)
+            name, own = way.kind if way else NAIVE, replace(self, unbiased=way, objective=settled(self.terms))
             if name not in finished:
                 begun = start if start is not None and start.unbiased == way else None
                 finished[name] = own._trained(data.learning(own), valid, tick, begun, callbacks)

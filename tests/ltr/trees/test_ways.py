@@ -10,6 +10,7 @@ from ltr.data.queries import select
 from ltr.objectives.shown import ONLY_FEATURES
 from ltr.objectives.unbiased import Unbiased
 from ltr.rankers.verdict import NAIVE
+from ltr.trees import lambdamart
 from ltr.trees.regression_em import TREES
 from ltr.trees.shards import Shard, ShardLost
 from tests.ltr.objectives.test_unbiased import FEWER, LOOKS, SMALL, judged, needs_jit, pages
@@ -157,3 +158,19 @@ def test_what_one_part_has_wrong_is_told():
     unclicked = replace(train, labels=np.zeros(train.n_documents))
     with pytest.raises(ValueError, match="no click in the log"):
         model.fit_shards(asking(parts_of(model, unclicked, 2)))
+
+
+@needs_jit
+def test_all_ways_of_auto_learn_by_one_cost(monkeypatch):
+    """Also where clicks as they are would be learned from by another: then what is compared is the way alone."""
+    trained, costs = ltr.LambdaMART._trained, {}
+
+    def watched(self, *given):
+        fitted = trained(self, *given)
+        costs[self.unbiased and self.unbiased.kind] = fitted.terms[0].cost
+        return fitted
+
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", 1)
+    monkeypatch.setattr(ltr.LambdaMART, "_trained", watched)
+    ltr.LambdaMART(**SMALL, **FEWER, unbiased="auto").fit(pages(n_queries=30, per_query=3), judged(2, 20))
+    assert costs == dict.fromkeys((None, "pairwise", "additive", "ipw"), "logistic")
