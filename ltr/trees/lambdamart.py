@@ -49,7 +49,8 @@ BIASES = "unbiased/biases"
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
 NEAR_FROM = 50_000
-"""Training documents from which on pairs count by how near their scores are, where nothing else is asked for (`docs/results.md`)."""
+"""Training documents, with graded labels, from which on pairs count by how near their scores are, where nothing else is asked for
+(`docs/results.md`)."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class LambdaMART(TreeRanker):
         min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
         objective: the terms (default: NDCG, all pairs), or a measure's name for one of it, or a function of (scores, queries) that gives
             force and curvature (`ltr.objectives.plain_objective`). The pair cost ``auto`` is ``logistic_near`` where there are 50,000 training
-            documents, the term is one and as it comes but for its measure, leaves are Newton's and clicks are taken as they are; else ``logistic``.
+            documents with labels of three values, the term is one and as it comes but for its measure, and leaves are Newton's; of clicks, and
+            otherwise, it is ``logistic``.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
@@ -318,7 +320,7 @@ class LambdaMART(TreeRanker):
         start: LambdaMART | None,
         callbacks: tuple[Callback, ...] = (),
     ) -> LambdaMART:
-        own = self._settled(data.n_documents)
+        own = self._settled(data)
         data.model, way = replace(own, biases=own._biases_before(start, data)), own._way
         if way is None:
             return own._boosted(data, valid, tick, start, callbacks)
@@ -329,12 +331,18 @@ class LambdaMART(TreeRanker):
         fitted = own._boosted(data, valid, tick, start, callbacks, fair)
         return replace(fitted, remarks=(*fitted.remarks, *told))
 
-    def _settled(self, n_documents: int) -> LambdaMART:
-        """The ranker with the pair costs that it learns by from so many documents."""
+    def _settled(self, data: Shard | Shards) -> LambdaMART:
+        """The ranker with the pair costs that it learns by from these queries."""
         if not self.terms:
             return self
         as_it_comes = len(self.terms) == 1 and replace(self.terms[0], measure="ndcg") == Term() and self.unbiased is None
-        near = as_it_comes and self.loss == "ranking" and self.gain == self.leaf == "newton" and n_documents >= NEAR_FROM
+        near = (
+            as_it_comes
+            and self.loss == "ranking"
+            and self.gain == self.leaf == "newton"
+            and data.n_documents >= NEAR_FROM
+            and len(data.label_values) > 2
+        )
         return replace(self, objective=settled(self.terms, "logistic_near" if near else "logistic"))
 
     def _chosen_way(

@@ -755,5 +755,8 @@ def test_pairs_count_by_nearness_from_so_many_documents_on(monkeypatch, tmp_path
         if name == "fewer":
             monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents + 1)
         assert ltr.LambdaMART(**{**SMALL, **given}).fit(queries).terms[0].cost == cost, name
+    clicks = replace(queries, labels=np.minimum(queries.labels, 1.0))
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", 1)
+    assert ltr.LambdaMART(**SMALL).fit(clicks).terms[0].cost == "logistic", "labels of two values may be clicks"
     two = (Term(), Term("map", 0.1))
     assert [term.cost for term in ltr.LambdaMART(**SMALL, objective=two).fit(queries).terms] == ["logistic"] * 2
