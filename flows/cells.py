@@ -12,7 +12,7 @@ from tasks.config.run_config import GridPoint, RunConfig
 from tasks.data.folds import share
 from tasks.records import Cell, CellResult, Fold, WorkerError, point_title
 from tasks.store.cells import cell_key
-from tasks.training.cell import result_of, train
+from tasks.training.cell import STOP, result_of, train
 
 Finished = Callable[[Cell, CellResult], None]
 Failed = Callable[[Cell, Exception], None]
@@ -97,6 +97,8 @@ def train_all(
             future.result()
             result = result_of(running[future][0])
         except Exception as error:
+            if STOP.is_set():  # a library may make an error of its own of the interruption
+                raise KeyboardInterrupt from error
             if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
                 let_go_of_broken_pool()
                 raise WorkerError(

@@ -6,13 +6,15 @@ form is taken over the whole list that the system returned for a query, whicheve
 """
 
 from collections.abc import Collection
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Form = Literal["score", "rank", "min-max", "z-score", "borda"]
 """The score; 1, 2, …; (s − min)/(max − min); (s − mean)/deviation; (n − rank + 1)/n."""
+NORMALISED: tuple[Form, ...] = ("min-max", "z-score", "borda")
+"""Forms that are a number of documents too that a run does not have."""
 
 
 def column_of(form: Form, run: str) -> str:
@@ -28,7 +30,7 @@ def runs_with(form: Form, names: tuple[str, ...]) -> tuple[str, ...]:
 def listing(feature: str, names: Collection[str]) -> str:
     """The feature among these names that is missing where a run does not have a document: of a normalised form, which is a number there too,
     the run's rank or score where there is one; otherwise the feature itself."""
-    for form in get_args(Form)[2:]:
+    for form in NORMALISED:
         if feature.startswith(column_of(form, "")):
             run = feature.removeprefix(column_of(form, ""))
             return next((known for known in (column_of("rank", run), run) if known in names), feature)

@@ -17,9 +17,9 @@ from ltr.data.queries import Queries
 from ltr.kernels.exponential import exp_of
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.linear.linear_ranker import LinearRanker, Watch, products
-from ltr.metrics.evaluation import evaluate
 from ltr.metrics.measure import Measure
 from ltr.rankers.parameters import Span, whole
+from ltr.rankers.training import query_values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +53,10 @@ class AdaRank(LinearRanker):
         Raises:
             ValueError: where the measure is undefined on every query.
         """
-        labels, key = {"label": queries.labels, **queries.sources}, Measure.of(self.measure).key
+        key = Measure.of(self.measure).key
 
         def values(scores: Floats) -> Floats:
-            return evaluate(labels, scores, queries.offsets, [self.measure], self.conventions)[key]
+            return query_values(self.measure, queries, scores, self.conventions)
 
         n = features.shape[1]
         weak = np.array([values(sign * features[:, k].astype(np.float64)) for sign in (1.0, -1.0) for k in range(n)])

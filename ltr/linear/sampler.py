@@ -14,7 +14,7 @@ A walk flips the order of one good and one bad document at a time. The result is
     … [g g' g''] [b b' b''] …   flip (g, b)   … [g' g''] [b] [g] [b' b''] …
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit, prange
@@ -342,6 +342,7 @@ def _losses(queries: Queries, measure: Measure, rows: Ints, table: Ints32, conve
         places[:, which] = above + np.argsort(np.argsort(above, axis=1, kind="stable"), axis=1, kind="stable")
     tiled = np.tile(labels, len(table))
     offsets = np.arange(len(table) + 1) * len(rows)
-    values = evaluate({"label": tiled, measure.source: tiled}, -places.ravel(), offsets, [measure], conventions)[measure.key]
+    without_ties = replace(conventions or Conventions(), ties="stable")
+    values = evaluate({"label": tiled, measure.source: tiled}, -places.ravel(), offsets, [measure], without_ties)[measure.key]
     worse: Floats = values[0] - values
     return worse

@@ -85,8 +85,11 @@ class SVMmap(LinearRanker):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if Measure.of(self.measure).name != "map":
-            raise ValueError(f"SVMmap: measure {self.measure!r} is not map, perhaps of another source such as map:binary")
+        measure = Measure.of(self.measure)
+        if measure.name != "map" or measure.cutoff is not None:
+            raise ValueError(
+                f"SVMmap: measure {self.measure!r} is not map, perhaps of another source such as map:binary, of all ranks"
+            )
 
     @property
     def trained_for(self) -> tuple[Measure, ...]:

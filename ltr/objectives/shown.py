@@ -2,7 +2,8 @@
 
 A document is what has the same features. Parts are asked in turn, and answer with numbers of documents, never with rows: first which were
 clicked at all, then how often these were shown and clicked at each rank. Of what was never clicked only the sum over documents counts.
-A page of weight 2 was shown twice: weights are counted in whole units of 2⁻³⁰ of the largest, so that sums do not depend on the parts.
+A page of weight 2 was shown twice: weights are counted in whole units of 2⁻³⁰ of the largest, or of the power of two above it, and at
+least one, so that sums do not depend on the parts.
 """
 
 from collections.abc import Callable
@@ -92,6 +93,7 @@ class Shown(NamedTuple):
     def _impressions(self, clicked: Words, largest: float) -> Impressions:
         """How often these documents, and the others, were shown here, where the largest weight of all is this."""
         counts = np.rint(np.ldexp(self.weight, UNITS - np.frexp(largest)[1])).astype(np.int64)
+        counts = np.maximum(counts, self.weight > 0)
         place = np.searchsorted(clicked, self.document)
         known = clicked[np.minimum(place, len(clicked) - 1)] == self.document if len(clicked) else np.zeros(len(place), np.bool_)
         pairs, pair = np.unique(place[known] * MOST_POSITIONS + self.rank[known], return_inverse=True)
@@ -158,7 +160,6 @@ def shown_once(ask: AskShown) -> bool:
 def _together(parts: list[Impressions]) -> Impressions:
     """The sums over parts."""
     pairs, pair = np.unique(np.concatenate([part.pairs for part in parts]), return_inverse=True)
-
     ranks = [np.arange(len(part.others)) for part in parts]
     return Impressions(
         pairs,

@@ -24,7 +24,7 @@ from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.shown import ONLY_FEATURES, looks, shown_once
-from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, settled, terms_of
+from ltr.objectives.terms import AUTO, WITHOUT_HESSIAN, Term, saturations, settled, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
@@ -48,8 +48,10 @@ BIASES = "unbiased/biases"
 """Of a saved model: `LambdaMART.biases`."""
 MIN_DOCS_IN_LEAF = 50
 """Where nothing else is asked for and there are documents enough."""
+NEARNESS = "logistic_near"
+"""The pair cost of many documents."""
 NEAR_FROM = 50_000
-"""Training documents, with graded labels, from which on pairs count by how near their scores are, where nothing else is asked for
+"""Training documents, with graded labels, of which more have pairs count by how near their scores are, where nothing else is asked for
 (`docs/results.md`)."""
 
 
@@ -63,9 +65,9 @@ class LambdaMART(TreeRanker):
         learning_rate: factor on every leaf.
         min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
         objective: the terms (default: NDCG, all pairs), or a measure's name for one of it, or a function of (scores, queries) that gives
-            force and curvature (`ltr.objectives.plain_objective`). The pair cost ``auto`` is ``logistic_near`` where there are 50,000 training
-            documents with labels of three values, the term is one and as it comes but for its measure, and leaves are Newton's; of clicks, and
-            otherwise, it is ``logistic``.
+            force and curvature (`ltr.objectives.plain_objective`). The pair cost ``auto`` is ``logistic_near`` where there are more than 50,000
+            training documents with labels of three values, leaves are Newton's and the construction is the usual one; otherwise, as of clicks, it is
+            ``logistic``. A fitted model has the one that it learned by.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
         largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
@@ -320,30 +322,30 @@ class LambdaMART(TreeRanker):
         start: LambdaMART | None,
         callbacks: tuple[Callback, ...] = (),
     ) -> LambdaMART:
-        own = self._settled(data)
+        own = self if isinstance(data, Shard) and data.preferences is not None else self._settled(data, start)
         data.model, way = replace(own, biases=own._biases_before(start, data)), own._way
+        told: tuple[str, ...] = ()
+        if own.terms != self.terms and own.terms[0].cost == NEARNESS:
+            told = (f"pair cost {NEARNESS}, for {data.n_documents:,} documents with graded labels",)
         if way is None:
-            return own._boosted(data, valid, tick, start, callbacks)
+            fitted = own._boosted(data, valid, tick, start, callbacks)
+            return replace(fitted, remarks=(*fitted.remarks, *told))
         measures = [measure for measure in self.stopping if isinstance(measure, str)]
-        fair, told = FairPages.watching(way, self.terms[0], measures, valid, lambda way: self._looks(way, data))
+        fair, more = FairPages.watching(way, self.terms[0], measures, valid, lambda way: self._looks(way, data))
         if way.kind != "ipw" and shown_once(asking(data, way, self.terms[0])):
-            told = (*told, ONLY_FEATURES)
+            more = (*more, ONLY_FEATURES)
         fitted = own._boosted(data, valid, tick, start, callbacks, fair)
-        return replace(fitted, remarks=(*fitted.remarks, *told))
+        return replace(fitted, remarks=(*fitted.remarks, *told, *more))
 
-    def _settled(self, data: Shard | Shards) -> LambdaMART:
-        """The ranker with the pair costs that it learns by from these queries."""
-        if not self.terms:
-            return self
-        as_it_comes = len(self.terms) == 1 and replace(self.terms[0], measure="ndcg") == Term() and self.unbiased is None
-        near = (
-            as_it_comes
-            and self.loss == "ranking"
-            and self.gain == self.leaf == "newton"
-            and data.n_documents >= NEAR_FROM
-            and len(data.label_values) > 2
-        )
-        return replace(self, objective=settled(self.terms, "logistic_near" if near else "logistic"))
+    def _settled(self, data: Shard | Shards, start: LambdaMART | None = None) -> LambdaMART:
+        """The ranker with the pair costs that it learns by from these queries: that of the trees that it goes on from, where these say. Beside
+        what the papers' leaves need, data alone decide, so that rankers on the same data learn by the same."""
+        if start is not None and len(costs := {term.cost for term in start.terms} - {AUTO}) == 1:
+            return replace(self, objective=settled(self.terms, *costs)) if self.terms else self
+        usual = self.loss == "ranking" and self.gain == self.leaf == "newton"
+        usual &= all(term.construction == "ranknet_weighted" for term in self.terms)
+        near = usual and data.n_documents > NEAR_FROM and len(data.label_values) > 2
+        return replace(self, objective=settled(self.terms, NEARNESS if near else "logistic")) if self.terms else self
 
     def _chosen_way(
         self,
@@ -360,7 +362,7 @@ class LambdaMART(TreeRanker):
         auto = Auto(self._way, self.terms, self.normalise, self.conventions, measure, WAYS)
 
         def fit(way: Unbiased | None) -> LambdaMART:
-            name, own = way.kind if way else NAIVE, replace(self, unbiased=way, objective=settled(self.terms))
+            name, own = way.kind if way else NAIVE, replace(self, unbiased=way)
             if name not in finished:
                 begun = start if start is not None and start.unbiased == way else None
                 finished[name] = own._trained(data.learning(own), valid, tick, begun, callbacks)
@@ -456,7 +458,8 @@ class LambdaMART(TreeRanker):
             raise ValueError(f"LambdaMART.refit_leaves: {self.why_fixed}")
         self._require_no_infinite(queries.features)
         queries, options = canonical(queries), self._options(1, self.names)
-        learner = replace(self, biases=self._biases_before(None, Shard(self, queries)))
+        data = Shard(self, queries)
+        learner = replace(self._settled(data), biases=self._biases_before(None, data))
         objective, scores = learner.objective_over(queries), self.offset(queries.features, queries.names)
         values = ensemble.value.copy()
         for k in range(ensemble.n_trees):

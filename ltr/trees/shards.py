@@ -228,9 +228,8 @@ class Shard:
 
     @property
     def label_values(self) -> list[float]:
-        """The smallest and the largest label that is learned from, and one between where there is one; none by a function."""
-        measures = self.model.trained_for
-        labels = self.queries.source(measures[0].source) if measures else np.zeros(0)
+        """The smallest and the largest label, and one between where there is one."""
+        labels = self.queries.labels
         known = labels[~np.isnan(labels)] if np.isnan(labels).any() else labels
         if not len(known):
             return []

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ltr.objectives.terms import AUTO
 from ltr.rankers.parameters import Span
 from tasks.config.section import Strict
 
@@ -190,7 +189,7 @@ def _log(low: float, high: float, **more: Any) -> Mapping[str, Any]:
 
 def _trees(written: Mapping[str, Any]) -> Mapping[str, Any]:
     plain = [{key: term[key] for key in ("cost", "construction")} for term in written["objective"]]
-    costs = {"objective.0.cost": [AUTO, "logistic", "logistic_near"]}
+    costs = {"objective.0.cost": ["logistic", "logistic_near"]}
     return {
         "learning_rate": _log(0.02, 0.3),
         "n_leaves": _log(4, 64),

@@ -28,7 +28,7 @@ MISSING = ["", "NULL", "NA", "nan", "NaN"]
 """What stands for a missing value in a table of text."""
 NO_CATEGORY = ["", "NULL", "nan", "NaN"]
 """And for a missing category, unless it is one that is listed; ``NA`` is North America."""
-_PRICE = re.compile(r"[-+]?[$€£¥]? ?\d[\d.,' ]*[$€£¥%]?")
+_PRICE = re.compile(r"(?!\d+(\.\d+){2,}$)[-+]?[$€£¥]? ?[-+]?\d{1,3}([.,' \u00a0\u202f]?\d{3})*([.,]\d+)? ?[$€£¥%]?")
 """A number as people write it."""
 
 
@@ -430,11 +430,11 @@ def as_numbers(path: Path, column: pl.Series, rule: str, before: int = 0) -> pl.
         ):
             return (said == "true").cast(pl.Float64)
         if len(wrong):
-            said = text[wrong[0]][:40]
+            first = text[wrong[0]][:40]
             how = (
-                "; one is written 1234.5: a point, no separators of thousands, no currency, no %" if _PRICE.fullmatch(said) else ""
+                "; one is written 1234.5: a point, no separators of thousands, no currency, no %" if _PRICE.fullmatch(first) else ""
             )
-            raise DataError(f"{path}, row {before + wrong[0] + 1}: column {text.name!r} has {said!r}: {rule}{how}")
+            raise DataError(f"{path}, row {before + wrong[0] + 1}: column {text.name!r} has {first!r}: {rule}{how}")
     elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise DataError(f"{path}: column {column.name!r} holds {column.dtype}: {rule}")
     return column.cast(pl.Float64)

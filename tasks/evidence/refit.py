@@ -273,6 +273,9 @@ def as_long_as(fitted: Sequence[ltr.Ranker], section: Mapping[str, Any]) -> Mapp
         kinds = range(len(section["of"]))
         members = [[m for one in fitted if isinstance(one, ltr.Average) for m in one.members[k :: len(kinds)]] for k in kinds]
         return section | {"of": [as_long_as(own, of) for own, of in zip(members, section["of"], strict=True)]}
+    if section.get("objective"):  # as it was settled on the folds, from which all data may differ in size
+        settled = zip(section["objective"], Counter(one.terms for one in fitted).most_common(1)[0][0], strict=True)
+        section["objective"] = [{**term, "cost": own.cost} for term, own in settled]
     kept = [one.best_iteration for one in fitted if one.best_iteration is not None and one.watched is not None]
     if (counted := fitted[0].iterations_from) and kept:
         section[counted] = max(1, round(float(np.mean(kept))))

@@ -12,6 +12,7 @@ import yaml
 import ltr
 from ltr.objectives.terms import settled, weights_at
 from ltr.rankers.fair_pages import are_pages
+from ltr.trees.lambdamart import NEARNESS
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
 from tasks.evidence.protocol import Found
@@ -186,19 +187,20 @@ def _summary(chosen: Sequence[Trained]) -> ModelSummary:
     return ModelSummary(digest, means)
 
 
-def objective_shapes(config: RunConfig) -> dict[str, ObjectiveShape]:
-    """Of each ranker that learns by terms, at every weight of its grid."""
+def objective_shapes(config: RunConfig, trained: Sequence[Trained]) -> dict[str, ObjectiveShape]:
+    """Of each ranker that learns by terms, at every weight of its grid; with the pair cost that its models say they learned by."""
+    by_nearness = {one.ranker for one in trained if any(f"pair cost {NEARNESS}" in remark for remark in one.result.remarks)}
     found: dict[str, ObjectiveShape] = {}
     for name in config.rankers:
         for point in config.cells(name):
             label = f"{name}, {point_title({p: v for p, v in point.settings.items() if 'weight' in p})}".rstrip(", ")
             if label not in found:
-                found[label] = _shape(point.section.build())
+                found[label] = _shape(point.section.build(), near=name in by_nearness)
     return found
 
 
-def _shape(ranker: ltr.Ranker) -> ObjectiveShape:
-    terms = settled(ranker.terms)
+def _shape(ranker: ltr.Ranker, near: bool) -> ObjectiveShape:
+    terms = settled(ranker.terms, NEARNESS if near else "logistic")
     scheduled = any(isinstance(term.weight, ltr.Schedule) for term in terms)
     weights = [tuple(weights_at(terms, m).tolist()) for m in range(ranker.n_iterations)] if scheduled else []
     return ObjectiveShape(tuple(term.cost for term in terms), tuple(weights))

@@ -75,7 +75,7 @@ def _metrics(outcome: RunOutcome) -> dict[str, float]:
 
 
 def _tags(outcome: RunOutcome) -> dict[str, str]:
-    found = [[found.printed(), found.sentences()] for found in outcome.evidence if found.repeatable]
+    found = [[one.printed(), one.sentences()] for one in outcome.evidence if one.repeatable]
     tags = {"best": outcome.best, DIGEST: outcome.models[outcome.best].digest, CHOSEN: json.dumps(outcome.keys)}
     if found:
         tags[FOUND] = digest_of(found)

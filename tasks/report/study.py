@@ -130,15 +130,18 @@ def _mean_of_folds(repetitions: Sequence[Sequence[pl.DataFrame]], measure: str) 
 def _by_query(repetitions: Sequence[Sequence[pl.DataFrame]], measure: str) -> NDArray[np.float64]:
     """Each query's mean over the repetitions, in whichever folds these have it; NaN where the measure is not defined. Queries are the same by
     name, those that several folds of a repetition call alike by their order."""
+    values = [np.concatenate([values_of(part, measure) for part in parts]) for parts in repetitions]
+    if len(values) == 1:
+        return values[0]
     named = pl.concat(
         pl.concat([part.select("query") for part in parts]).with_columns(one=pl.int_range(pl.len()).over("query"))
         for parts in repetitions
     )
     query = named.select(pl.struct("query", "one").rank("dense"))["query"].to_numpy() - 1
-    values = np.concatenate([values_of(part, measure) for parts in repetitions for part in parts])
-    defined = ~np.isnan(values)
+    everything = np.concatenate(values)
+    defined = ~np.isnan(everything)
     with np.errstate(invalid="ignore"):
-        return np.bincount(query, np.where(defined, values, 0.0)) / np.bincount(query, defined)
+        return np.bincount(query, np.where(defined, everything, 0.0)) / np.bincount(query, defined)
 
 
 def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str) -> dict[str, StudyCell]:

@@ -734,7 +734,7 @@ def test_pairs_count_by_nearness_from_so_many_documents_on(monkeypatch, tmp_path
     by_cost = {cost: ltr.LambdaMART(**SMALL, objective=(Term(cost=cost),)).fit(queries) for cost in ("logistic", "logistic_near")}
     small = ltr.LambdaMART(**SMALL).fit(queries)
     assert small == by_cost["logistic"]
-    monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents)
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents - 1)
     model = ltr.LambdaMART(**SMALL)
     large = model.fit(queries)
     assert large == by_cost["logistic_near"] != small
@@ -742,21 +742,35 @@ def test_pairs_count_by_nearness_from_so_many_documents_on(monkeypatch, tmp_path
     assert ltr.load(tmp_path / "m").terms == (Term(cost="logistic_near"),)
     assert model.go_on(replace(model, n_trees=5).fit(queries), queries).digest == large.digest
     assert large.fit(queries) == large
+    two = (Term(weight=0.9), Term("map"))
     costs = {
         "by map too": ({"objective": "map"}, "logistic_near"),
         "normalised": ({"normalise": "query"}, "logistic_near"),
+        "of a weight": ({"objective": (Term(weight=1.0),)}, "logistic_near"),
+        "of pairs of a label": ({"objective": (Term(pairs="same_label"),)}, "logistic_near"),
+        "of several terms": ({"objective": two}, "logistic_near"),
         "asked for": ({"objective": (Term(cost="logistic"),)}, "logistic"),
         "of leaves by the papers": ({"gain": "least_squares", "leaf": "gradient"}, "logistic"),
         "of another construction": ({"objective": (Term(construction="ranknet"),)}, "logistic"),
-        "of pairs of a label": ({"objective": (Term(pairs="same_label"),)}, "logistic"),
-        "fewer": ({"objective": "map", "feature_share": 0.5}, "logistic"),
     }
     for name, (given, cost) in costs.items():
-        if name == "fewer":
-            monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents + 1)
-        assert ltr.LambdaMART(**{**SMALL, **given}).fit(queries).terms[0].cost == cost, name
+        fitted = ltr.LambdaMART(**{**SMALL, **given}).fit(queries)
+        assert {term.cost for term in fitted.terms} == {cost}, name
+        said = f"pair cost logistic_near, for {queries.n_documents} documents with graded labels"
+        assert (said in fitted.remarks) == (cost == "logistic_near"), name
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents)
+    assert ltr.LambdaMART(**SMALL).fit(queries).terms[0].cost == "logistic"
+    assert model.fit(queries, start=replace(large, trees=large.trees.first(3))).digest == large.digest, (
+        "as the trees it goes on from"
+    )
     clicks = replace(queries, labels=np.minimum(queries.labels, 1.0))
     monkeypatch.setattr(lambdamart, "NEAR_FROM", 1)
     assert ltr.LambdaMART(**SMALL).fit(clicks).terms[0].cost == "logistic", "labels of two values may be clicks"
-    two = (Term(), Term("map", 0.1))
-    assert [term.cost for term in ltr.LambdaMART(**SMALL, objective=two).fit(queries).terms] == ["logistic"] * 2
+
+
+def test_leaves_of_trees_that_came_without_a_cost_are_refitted_by_the_one_of_these_data(monkeypatch):
+    queries = make_queries(40, seed=2)
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents - 1)
+    model = ltr.LambdaMART(**SMALL, stop_on=None).fit(queries)
+    imported = replace(model, objective=(Term(),))
+    assert imported.refit_leaves(queries, keep=0.0).digest == model.refit_leaves(queries, keep=0.0).digest

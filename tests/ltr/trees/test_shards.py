@@ -160,7 +160,7 @@ def test_the_minimum_of_documents_is_counted_over_all_parts(monkeypatch):
 
 def test_pairs_count_by_nearness_where_all_parts_have_so_many_documents(monkeypatch):
     train, model = make_queries(40, seed=3), ltr.LambdaMART(n_trees=4, n_leaves=5, min_docs_in_leaf=5)
-    monkeypatch.setattr(lambdamart, "NEAR_FROM", train.n_documents)
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", train.n_documents // 3)
     whole, found = model.fit(train), model.fit_shards(asking(parts_of(model, train, 3)))
     assert whole.terms[0].cost == found.terms[0].cost == "logistic_near"
     odd = np.arange(train.n_queries) % 2 == 1

@@ -162,7 +162,7 @@ def test_what_one_part_has_wrong_is_told():
 
 @needs_jit
 def test_all_ways_of_auto_learn_by_one_cost(monkeypatch):
-    """Also where clicks as they are would be learned from by another: then what is compared is the way alone."""
+    """What is compared is the way alone, also of pages with labels of three values."""
     trained, costs = ltr.LambdaMART._trained, {}
 
     def watched(self, *given):
@@ -172,5 +172,7 @@ def test_all_ways_of_auto_learn_by_one_cost(monkeypatch):
 
     monkeypatch.setattr(lambdamart, "NEAR_FROM", 1)
     monkeypatch.setattr(ltr.LambdaMART, "_trained", watched)
-    ltr.LambdaMART(**SMALL, **FEWER, unbiased="auto").fit(pages(n_queries=30, per_query=3), judged(2, 20))
-    assert costs == dict.fromkeys((None, "pairwise", "additive", "ipw"), "logistic")
+    shown = pages(n_queries=30, per_query=3)
+    for labels, cost in ((shown.labels, "logistic"), (shown.labels * (1 + np.arange(shown.n_documents) % 2), "logistic_near")):
+        ltr.LambdaMART(**SMALL, **FEWER, unbiased="auto").fit(replace(shown, labels=labels), judged(2, 20))
+        assert costs == dict.fromkeys((None, "pairwise", "additive", "ipw"), cost)

@@ -9,7 +9,7 @@ import pytest
 import ltr
 from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
-from tasks.evidence.refit import Refit, Refitted, all_queries, best_point, most_taken, on_every_fold, refit_cell
+from tasks.evidence.refit import Refit, Refitted, all_queries, as_long_as, best_point, most_taken, on_every_fold, refit_cell
 from tasks.records import Cell, CellResult, ConfigError, DataError, Fold, Trained, point_title
 from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
@@ -235,3 +235,14 @@ def test_what_a_search_did_not_choose_is_not_refitted_in_its_name(monkeypatch):
         Refit(of="1234abcd")._require_choice(run, ["trees"])
     for free in (SimpleNamespace(budget=None, searched=["trees"]), SimpleNamespace(budget=6.0, searched=[])):
         Refit(of="1234abcd")._require_choice(SimpleNamespace(chosen=run.chosen, config=free), ["trees"])
+
+
+def test_all_data_are_learned_by_the_pair_cost_of_the_folds(workplace):
+    """All data may be so many that `auto` is another one."""
+    section = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "lambdamart"}}}).rankers["t"].written()
+    trees = ltr.LambdaMART(n_trees=1).fit(make_queries(10)).trees
+    assert section["objective"][0]["cost"] == "auto"
+    fitted = [
+        ltr.LambdaMART(objective=(ltr.Term(cost=cost),), trees=trees) for cost in ("logistic_near", "logistic", "logistic_near")
+    ]
+    assert [as_long_as(some, section)["objective"][0]["cost"] for some in (fitted, fitted[1:2])] == ["logistic_near", "logistic"]

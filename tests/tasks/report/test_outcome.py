@@ -70,7 +70,7 @@ def test_objectives_have_weights_where_one_is_scheduled():
         "objective": [{"measure": "ndcg"}, {"measure": "cndcg", "cost": "logistic_near", "weight": {"start": 0.2, "kind": "linear", "eta": 0.1}}],
         "sweep": {"objective.1.weight.eta": [0.1, 0.2]},
     }  # fmt: skip
-    shapes = objective_shapes(parse({"data": {"files": "x"}, "rankers": {"g": graded, "s": {"kind": "ranksvm"}}}))
+    shapes = objective_shapes(parse({"data": {"files": "x"}, "rankers": {"g": graded, "s": {"kind": "ranksvm"}}}), ())
     assert list(shapes) == ["g, objective.1.weight.eta=0.1", "g, objective.1.weight.eta=0.2", "s"]
     assert shapes["g, objective.1.weight.eta=0.1"].weights == tuple(pytest.approx((1 - w, w)) for w in (0.2, 0.3, 0.4))
     assert shapes["g, objective.1.weight.eta=0.1"].costs == ("logistic", "logistic_near")
