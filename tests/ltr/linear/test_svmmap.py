@@ -62,3 +62,11 @@ def test_labels_that_are_all_alike_are_refused(label):
     queries = make_queries(5, seed=1)
     with pytest.raises(ValueError, match="no query has both a relevant and another document by the labels of 'label'"):
         ltr.SVMmap().fit(replace(queries, labels=np.full(queries.n_documents, label)))
+
+
+def test_a_cutoff_is_refused():
+    """The loss is one of the whole ranking."""
+    assert ltr.SVMmap(measure="map:binary").trained_for[0].source == "binary"
+    for measure in ("map@3", "ndcg"):
+        with pytest.raises(ValueError, match=r"is not map, perhaps of another source such as map:binary, of all ranks"):
+            ltr.SVMmap(measure=measure)

@@ -91,6 +91,16 @@ def test_a_page_of_weight_3_was_shown_three_times(of_documents):
     assert np.array_equal(looks(IPW, asking(weighed, 3)), found)
 
 
+def test_a_page_that_outweighs_all_others_hides_none_of_them():
+    queries = pages(n_queries=40, per_query=3)
+    weights = np.ones(queries.n_queries)
+    weights[0] = 2.0**40
+    found = Shown.on(replace(queries, weights=weights), IPW, Term())
+    impressions = found.answer("impressions", found.answer("clicked"), found.answer("largest"))
+    assert (impressions.shown > 0).all()
+    assert looks(IPW, found.ask).shape == (8,)
+
+
 def test_a_document_that_each_part_shows_at_another_rank_was_shown_at_two():
     queries = pages(jitter=0.0, n_queries=6, per_query=2)
     ranks = queries.sources["position"].copy()
