@@ -191,9 +191,10 @@ def test_a_trace_of_the_fit():
     assert not len(trace(ltr.ConditionalModel(measure="map:binary", samples=20).fit(train), train).closed)
 
 
-def test_documents_without_ids_or_ties_need_no_rule_of_ties():
-    """Rankings of a sample have no ties, so that trec_eval's rule is as any other."""
+def test_rankings_of_a_sample_need_no_rule_of_ties():
+    """They have none, so that trec_eval's rule is as any other."""
     queries = make_queries(10, seed=2)
-    binary = replace(queries, labels=(queries.labels > 1).astype(float))
+    ids = np.array([b"d%04d" % k for k in range(queries.n_documents)])
+    binary = replace(queries, labels=(queries.labels > 1).astype(float), documents=ids)
     by_rule = [ltr.ConditionalModel(conventions=ltr.Conventions(ties=ties)).fit(binary) for ties in ("docid", "expected")]
     assert by_rule[0].digest == by_rule[1].digest
