@@ -98,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if _ENDED:
             return _ENDED[0]
+        if (training := sys.modules.get("tasks.training.cell")) and training.STOP.is_set():
+            return 130
         from flows.errors import tell
         from tasks.tracking.secrets import masked
 

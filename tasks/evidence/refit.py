@@ -182,11 +182,13 @@ class Refit(Evidence):
                     )
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:
-        own = [trained for trained in run.cells if trained.ranker == ranker]
+        own, chosen = ([trained for trained in some if trained.ranker == ranker] for some in (run.cells, run.chosen))
+        guarantees = [evidence for evidence in asked_for(run.config) if isinstance(evidence, Guarantee)]
+        if any(ranker in guarantee.guaranteed(run.config) for guarantee in guarantees):
+            titles = [point_title(trained.cell.point) for trained in chosen]
+            own, chosen = most_taken(own, titles), most_taken(chosen, titles)
         if ranker in run.config.searched:
-            own = on_every_fold([trained for trained in run.chosen if trained.ranker == ranker], run.folds, run.config.seed)
-        if any(ranker in evidence.guaranteed(run.config) for evidence in asked_for(run.config) if isinstance(evidence, Guarantee)):
-            own = most_taken(own, [point_title(trained.cell.point) for trained in run.chosen if trained.ranker == ranker])
+            own = on_every_fold(chosen, run.folds, run.config.seed)
         folds = best_point(own, f"valid_{run.config.select_of(ranker)}")
         cell = refit_cell(folds, data)
         train(cell)
