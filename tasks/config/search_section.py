@@ -188,19 +188,16 @@ def _log(low: float, high: float, **more: Any) -> Mapping[str, Any]:
 
 
 def _trees(written: Mapping[str, Any]) -> Mapping[str, Any]:
-    plain = [{key: term[key] for key in ("cost", "construction")} for term in written["objective"]]
-    costs = {"objective.0.cost": ["logistic", "logistic_near"]}
+    costs = ["logistic", "logistic_near"]
+    first, *more = written["objective"]
+    plain = not more and first["cost"] in costs and first["construction"] == "ranknet_weighted"
     return {
         "learning_rate": _log(0.02, 0.3),
         "n_leaves": _log(4, 64),
         "min_docs_in_leaf": _log(5, 200),
         "query_share": {"low": 0.5, "high": 1.0},
         "feature_share": {"low": 0.3, "high": 1.0},
-        **(
-            costs
-            if plain in ([{"cost": cost, "construction": "ranknet_weighted"}] for cost in costs["objective.0.cost"][:2])
-            else {}
-        ),
+        **({"objective.0.cost": costs} if plain else {}),
     }
 
 

@@ -17,7 +17,8 @@ from prefect.cache_policies import NO_CACHE
 from pydantic import Field, model_validator
 
 import ltr
-from ltr.data.queries import Queries, concatenate
+from ltr.data.queries import concatenate
+from ltr.rankers.fair_pages import are_pages
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.folds import share
 from tasks.evidence.guarantee import Guarantee
@@ -118,7 +119,7 @@ class Refit(Evidence):
         unbiased = {way.unbiased.positions for way in ways if isinstance(getattr(way, "unbiased", None), ltr.Unbiased)}
         sets = {role: open_queries(name) for role, name in folds[0].roles.items()}
         for positions in sorted(unbiased | {ltr.Unbiased("ipw").positions}):
-            pages = {role: _are_pages(queries, positions) for role, queries in sets.items()}
+            pages = {role: are_pages(queries, ltr.Unbiased("ipw", positions)) for role, queries in sets.items()}
             clicks = pages["train"] and np.isin(np.nan_to_num(sets["train"].labels), (0, 1)).all()
             judged = [
                 {"valid": "validation"}.get(role, role)
@@ -198,11 +199,6 @@ class Refit(Evidence):
 
 
 register_evidence(Refit)
-
-
-def _are_pages(queries: Queries, positions: str) -> bool:
-    """Whether it is known where documents were shown."""
-    return positions in queries.sources and not np.isnan(queries.sources[positions]).all()
 
 
 def _best(run: Gathering) -> str:

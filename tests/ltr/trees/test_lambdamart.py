@@ -760,9 +760,12 @@ def test_pairs_count_by_nearness_from_so_many_documents_on(monkeypatch, tmp_path
         assert (said in fitted.remarks) == (cost == "logistic_near"), name
     monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents)
     assert ltr.LambdaMART(**SMALL).fit(queries).terms[0].cost == "logistic"
-    assert model.fit(queries, start=replace(large, trees=large.trees.first(3))).digest == large.digest, (
-        "as the trees it goes on from"
-    )
+    gone_on = model.fit(queries, start=replace(large, trees=large.trees.first(3)))
+    assert gone_on.digest == large.digest
+    assert "pair cost logistic_near, as the trees that it goes on from" in gone_on.remarks
+    papers = {"gain": "least_squares", "leaf": "gradient", "objective": (Term(cost="sigmoid"),), "n_trees": 3}
+    steep = ltr.LambdaMART(**{**SMALL, **papers}).fit(queries)
+    assert model.fit(queries, start=steep).terms[0].cost == "logistic", "a cost without a hessian is not taken over"
     clicks = replace(queries, labels=np.minimum(queries.labels, 1.0))
     monkeypatch.setattr(lambdamart, "NEAR_FROM", 1)
     assert ltr.LambdaMART(**SMALL).fit(clicks).terms[0].cost == "logistic", "labels of two values may be clicks"

@@ -140,3 +140,21 @@ def test_positions():
     assert Dimension(low=0.01, high=1, log=True).position(0.1) == pytest.approx(0.5)
     assert Dimension(low=1, high=3).position(2) == 0.5
     assert Dimension(choice=["a", "b", "c"]).position("b") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("objective", "drawn"),
+    [
+        ([{}], False),
+        ([{"cost": "logistic"}], True),
+        ([{"cost": "logistic_near", "measure": "map"}], True),
+        ([{"cost": "sigmoid"}], False),
+        ([{"cost": "logistic", "construction": "ranknet"}], False),
+        ([{"cost": "logistic"}, {"measure": "map", "weight": 0.1}], False),
+    ],
+)
+def test_a_pair_cost_is_drawn_where_one_is_written(objective, drawn):
+    """What the data settle is not drawn beside what it would come to."""
+    trees = {"kind": "lambdamart", "objective": objective, "search": "auto", "gain": "least_squares", "leaf": "gradient"}
+    section = parse({"data": {"files": "x"}, "rankers": {"t": trees}}).rankers["t"]
+    assert ("objective.0.cost" in section.space) == drawn
