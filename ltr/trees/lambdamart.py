@@ -24,7 +24,7 @@ from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.shown import ONLY_FEATURES, looks, shown_once
-from ltr.objectives.terms import WITHOUT_HESSIAN, Term, saturations, settled, terms_of
+from ltr.objectives.terms import AUTO, WITHOUT_HESSIAN, Term, saturations, settled, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
@@ -325,7 +325,7 @@ class LambdaMART(TreeRanker):
         own = self if isinstance(data, Shard) and data.preferences is not None else self._settled(data, start)
         data.model, way = replace(own, biases=own._biases_before(start, data)), own._way
         told: tuple[str, ...] = ()
-        if own.terms != self.terms and own.terms[0].cost == NEARNESS:
+        if own.terms != settled(self.terms):
             of_data = own.terms == self._settled(data).terms
             why = f"for {data.n_documents:,} documents with graded labels" if of_data else "as the trees that it goes on from"
             told = (f"pair cost {NEARNESS}, {why}",)
@@ -344,8 +344,9 @@ class LambdaMART(TreeRanker):
         what the papers' leaves need, data alone decide, so that rankers on the same data learn by the same."""
         usual = self.loss == "ranking" and self.gain == self.leaf == "newton"
         usual &= all(term.construction == "ranknet_weighted" for term in self.terms)
-        begun = {term.cost for term in start.terms} & {"logistic", NEARNESS} if start is not None else set()
-        near = usual and (NEARNESS in begun if begun else data.n_documents > NEAR_FROM and len(data.label_values) > 2)
+        pairs = zip(self.terms, start.terms, strict=False) if start is not None else ()
+        begun = {theirs.cost for own, theirs in pairs if own.cost == AUTO} & {"logistic", NEARNESS}
+        near = usual and (NEARNESS in begun if len(begun) == 1 else data.n_documents > NEAR_FROM and len(data.label_values) > 2)
         return replace(self, objective=settled(self.terms, NEARNESS if near else "logistic")) if self.terms else self
 
     def _chosen_way(

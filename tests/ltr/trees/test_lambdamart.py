@@ -763,6 +763,11 @@ def test_pairs_count_by_nearness_from_so_many_documents_on(monkeypatch, tmp_path
     gone_on = model.fit(queries, start=replace(large, trees=large.trees.first(3)))
     assert gone_on.digest == large.digest
     assert "pair cost logistic_near, as the trees that it goes on from" in gone_on.remarks
+    mixed = replace(model, objective=(Term(weight=0.7), Term("map", weight=0.3, cost="logistic_near")))
+    begun = replace(mixed, n_trees=3).fit(queries)
+    assert [term.cost for term in begun.terms] == ["logistic", "logistic_near"]
+    assert not any("pair cost" in remark for remark in begun.remarks), "it was written"
+    assert mixed.fit(queries, start=begun).digest == mixed.fit(queries).digest, "a cost that was written is not that of the others"
     papers = {"gain": "least_squares", "leaf": "gradient", "objective": (Term(cost="sigmoid"),), "n_trees": 3}
     steep = ltr.LambdaMART(**{**SMALL, **papers}).fit(queries)
     assert model.fit(queries, start=steep).terms[0].cost == "logistic", "a cost without a hessian is not taken over"
