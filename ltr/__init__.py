@@ -11,7 +11,7 @@ from pathlib import Path
 # isort: off
 from ltr.kernels.threads import threads  # first: it says how threads wait, before any of them runs
 from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the others keep what they compile)
-from ltr.kernels import linear_algebra as _linear_algebra  # noqa: F401  (and it what numba imports when it starts)
+from ltr.kernels import numba_start as _numba_start  # noqa: F401  (and it what numba leaves for later)
 
 # isort: on
 from ltr.data.queries import Queries

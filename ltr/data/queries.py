@@ -401,9 +401,14 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
         "features": queries.features[rows],
         "labels": queries.labels[rows],
         "sources": {name: values[rows] for name, values in queries.sources.items()},
-        "position": queries.position[rows],
+        "position": rows if as_they_lie(queries.position) else queries.position[rows],
         **{name: None if (own := getattr(queries, name)) is None else own[rows] for name in ("documents", "document_weights")},
     }
+
+
+def as_they_lie(position: NDArray[np.int64]) -> bool:
+    """Whether positions are the rows' own numbers, as where none are given."""
+    return np.array_equal(position, np.arange(len(position)))
 
 
 def _queries(queries: Queries, selected: NDArray[Any]) -> dict[str, Any]:
@@ -421,8 +426,10 @@ def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
     """The rows in canonical order, ``[documents]``: by key of the query, by digest of the features, by that of the labels, as they lie; None where
     they are in it.
 
-    They are sorted by one number, the query's place and the first bits of the digest, and where that is equal by all."""
+    They are sorted by one number, the query's place and the first bits of the digest, and where that is equal by all. Training seldom needs the
+    digests again: they are not held any longer."""
     sizes, digests, of_labels = np.diff(queries.offsets), queries.row_digests, _label_digests(queries)
+    vars(queries).pop("row_digests")
     if _in_order(np.repeat(queries.keys, sizes), digests, of_labels):
         return None
     place = np.empty(queries.n_queries, np.uint64)

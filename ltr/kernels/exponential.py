@@ -59,5 +59,7 @@ def exp_of(values: Floats) -> Floats:
 def exp2_of(values: Floats) -> Floats:
     """2^x of each, exactly of whole numbers."""
     whole = np.floor(values)
+    if np.array_equal(whole, values):
+        return np.ldexp(1.0, whole.astype(np.int32), out=whole)
     powers: Floats = np.ldexp(exp_of((values - whole) * np.log(2.0)), whole.astype(np.int64))
     return powers

@@ -263,7 +263,9 @@ def _of_source(
 
 def has_judgment(labels: Floats, offsets: Ints) -> Bools:
     """Whether somebody judged a document of the query, ``bool [queries]``."""
-    judged: Bools = np.diff(np.append(0, np.cumsum(~np.isnan(labels)))[offsets]) > 0
+    missing = np.isnan(labels)
+    before = np.append(0, np.cumsum(~missing))[offsets] if missing.any() else offsets
+    judged: Bools = np.diff(before) > 0
     return judged
 
 

@@ -29,7 +29,11 @@ def graded(labels: Floats, conventions: Conventions) -> Floats:
         )
     if labels.max(initial=0.0) > _LARGEST_GAIN:
         raise ValueError(f"label {labels.max():g}: gains up to {_LARGEST_GAIN:g} can be summed")
-    return exp2_of(labels) - 1.0 if conventions.gain == "exp2" else labels
+    if conventions.gain == "linear":
+        return labels
+    powers = exp2_of(labels)
+    powers -= 1.0
+    return powers
 
 
 def label_worth(gains: Floats, conventions: Conventions) -> Floats:

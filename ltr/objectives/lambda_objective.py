@@ -287,7 +287,7 @@ class Objective:
     """``objective(scores, iteration) → (gradient, hessian)`` over one data set: all that a model learns about measures.
 
     Args:
-        queries: the data set; its labels are read once. A query's weight multiplies its gradients and hessians.
+        queries: the data set, whose labels do not change meanwhile. A query's weight multiplies its gradients and hessians.
         terms: what to improve, and how much each counts.
         conventions: label rules (threshold, gain, scale).
         sigma: steepness of the pair costs.
@@ -315,24 +315,33 @@ class Objective:
         terms = settled(terms)
         measures = [Measure.of(term.measure) for term in terms]
         longest = max(int(np.diff(queries.offsets).max(initial=0)), 1)
-        labels = [queries.source(measure.source) for measure in measures]
         curves = [curve_of(measure, longest, conventions) for measure in measures]
         self.queries = queries
         self.terms = terms
-        self._static = (
-            queries.offsets,
-            queries.shares,
-            np.array([ranking_gains(m, l, conventions) for m, l in zip(measures, labels, strict=True)]),
-            np.array([pair_groups(term, l, queries.labels) for term, l in zip(terms, labels, strict=True)]),
-            np.array([curve for curve, _ in curves]),
-            np.array([cutoff for _, cutoff in curves]),
-        )
+        self.conventions = conventions
+        self._shares = queries.shares
+        self._curves, self._cutoffs = np.array([curve for curve, _ in curves]), np.array([cutoff for _, cutoff in curves])
+        gains_and_groups = self._read_labels()
         self.sigma, self._normalise, self._exact = float(sigma), NORMALISE[normalise], exact
         quick = None if exact or len(terms) > 1 or self._normalise else _QUICKEST.get(_fastest(terms[0]))
         self._quick = quick and address(quick, _QUICK)
-        self._laid_out = self._lay_out() if quick else None
+        self._laid_out = self._lay_out(*gains_and_groups) if quick else None
+        self._held = None if quick else gains_and_groups
 
-    # What is not needed is not compiled: a single NDCG seldom needs the kernels of a `Plan`.
+    def _read_labels(self) -> tuple[Floats, Floats]:
+        """Gains and pair groups of the documents, ``float64 [terms, documents]`` both."""
+        measures = [Measure.of(term.measure) for term in self.terms]
+        labels = [self.queries.source(measure.source) for measure in measures]
+        gains = [ranking_gains(m, l, self.conventions) for m, l in zip(measures, labels, strict=True)]
+        groups = [pair_groups(term, l, self.queries.labels) for term, l in zip(self.terms, labels, strict=True)]
+        return np.array(gains), np.array(groups)
+
+    @property
+    def _gains_and_groups(self) -> tuple[Floats, Floats]:
+        self._held = self._held or self._read_labels()
+        return self._held
+
+    # What is not needed is not compiled or held: a single NDCG seldom needs a `Plan` and its kernels.
 
     @cached_property
     def _constructions(self) -> Ints:
@@ -374,20 +383,21 @@ class Objective:
         return LaidOutFirst(self._quick_plan(iteration), self._quick, plan, self._general) if self._quick else plan
 
     def _plan(self, iteration: int) -> Plan:
-        return Plan(*self._static, weights_at(self.terms, iteration), self.sigma, self._normalise, self._taken, *self._kernels)
+        static = (self.queries.offsets, self._shares, *self._gains_and_groups, self._curves, self._cutoffs)
+        return Plan(*static, weights_at(self.terms, iteration), self.sigma, self._normalise, self._taken, *self._kernels)
 
     def _quick_plan(self, iteration: int) -> LaidOut:
         assert self._laid_out is not None
         weight = float(weights_at(self.terms, iteration)[0])
-        offsets, shares, _, _, curves, _ = self._static
-        return LaidOut(offsets, shares, curves[0], weight, self.sigma, *self._laid_out, address(rank, RANK))
+        return LaidOut(
+            self.queries.offsets, self._shares, self._curves[0], weight, self.sigma, *self._laid_out, address(rank, RANK)
+        )
 
-    def _lay_out(self) -> tuple[Ints32, Floats32, Floats]:
-        offsets, _, gains, groups, curves, cutoffs = self._static
-        n_documents = gains.shape[1]
+    def _lay_out(self, gains: Floats, groups: Floats) -> tuple[Ints32, Floats32, Floats]:
+        offsets, curve, cutoff, n_documents = self.queries.offsets, self._curves[0], int(self._cutoffs[0]), gains.shape[1]
         by_gain, laid_out, scales = np.empty(n_documents, np.int32), np.empty(n_documents, np.float32), np.empty(len(offsets) - 1)
         prepare = address(Measure.of(self.terms[0].measure).definition.prepare, PREPARE)
-        ready(_lay_out, _LAY_OUT)(offsets, gains[0], groups[0], curves[0], int(cutoffs[0]), prepare, by_gain, laid_out, scales)
+        ready(_lay_out, _LAY_OUT)(offsets, gains[0], groups[0], curve, cutoff, prepare, by_gain, laid_out, scales)
         return by_gain, laid_out, scales
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -410,11 +420,14 @@ class Objective:
 
     def among(self, documents: Bools) -> "Objective":
         """The same objective with pairs of these documents only, ``bool [documents]``; the others keep their ranks."""
-        offsets, shares, gains, groups, curves, cutoffs = self._static
+        gains, groups = self._gains_and_groups
+        return self._of(gains, np.where(documents, groups, np.nan))
+
+    def _of(self, gains: Floats, groups: Floats) -> "Objective":
         other = copy(self)
-        other._static = (offsets, shares, gains, np.where(documents, groups, np.nan), curves, cutoffs)
+        other._held = gains, groups
         if self._quick:
-            other._laid_out = other._lay_out()
+            other._laid_out = other._lay_out(gains, groups)
         return other
 
     def weighing(self, factors: Floats) -> "Objective":
@@ -424,21 +437,19 @@ class Objective:
         Raises:
             ValueError: for a measure that is not divided by an ideal DCG.
         """
-        offsets, shares, gains, groups, curves, cutoffs = self._static
+        offsets, (gains, groups) = self.queries.offsets, self._gains_and_groups
         for term in self.terms:
             if Measure.of(term.measure).definition.prepare is not dcg_share_prepare:
                 raise ValueError(f"{term.measure} does not weigh gains; ndcg, jk_ndcg, linear_ndcg and cndcg do")
         if len(self.terms) > 1:
             raise ValueError(f"gains are weighed in an objective of one term, and this one has {len(self.terms)}")
-        weighed, of_query = gains * factors, np.repeat(np.arange(len(shares)), np.diff(offsets))
+        weighed, of_query = gains * factors, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         held = np.nan_to_num(weighed[0])
         falling = held[np.lexsort((-held, of_query))]
         ranks = np.arange(len(falling)) - offsets[of_query]
-        ideals = np.add.reduceat(falling * curves[0][ranks], offsets[:-1]) if len(falling) else np.zeros(0)
-        other = copy(self)
-        other._static = (offsets, shares * np.where(ideals > 0, ideals, 1.0), weighed, groups, curves, cutoffs)
-        if self._quick:
-            other._laid_out = other._lay_out()
+        ideals = np.add.reduceat(falling * self._curves[0][ranks], offsets[:-1]) if len(falling) else np.zeros(0)
+        other = self._of(weighed, groups)
+        other._shares = self._shares * np.where(ideals > 0, ideals, 1.0)
         return other
 
     def _drive(self, scores: Floats, plan: Plan, gradient: Floats, hessian: Floats, effective: Ints) -> None:

@@ -154,10 +154,10 @@ class BinnedDataset:
         _fall(self.binned, self.bins.columns[nodes.feature], others, moved, nodes.goes_left, nodes.left, nodes.right, of_row)
 
     def reorder_rows(self, leaf: Ints32) -> None:
-        """Moves the rows of each leaf together; `leaf`: ``int32 [documents]``."""
-        before = self.row_index.copy()
-        sizes = np.bincount(leaf)
-        _number_by(leaf, np.cumsum(sizes) - sizes, self.row_index)
+        """Moves the rows of each leaf together, between trees; `leaf`: ``int32 [documents]``."""
+        before = self.rows
+        before[:] = self.row_index
+        _number_by(leaf, np.zeros(int(leaf.max(initial=0)) + 2, np.int64), self.row_index)
         moved = self.packed.view(np.uint64).reshape(-1, 2)
         for words in self.binned.view(np.uint64):
             _move_rows(words, before, self.row_index, moved)
@@ -202,11 +202,15 @@ def questions() -> tuple[Kernel, Kernel, Kernel]:
 
 
 @njit(cache=True)
-def _number_by(leaf: Ints32, ends: Ints, row_index: Ints32) -> None:
-    """Rows by leaf, in the order of documents within each; ``ends int64 [leaves]``: how many documents are in the leaves before."""
+def _number_by(leaf: Ints32, next_row: Ints, row_index: Ints32) -> None:
+    """Rows by leaf, in the order of documents within each. ``next_row int64 [leaves + 1]``: zeros."""
     for k in range(len(leaf)):
-        row_index[k] = ends[leaf[k]]
-        ends[leaf[k]] += 1
+        next_row[leaf[k] + 1] += 1
+    for k in range(1, len(next_row)):
+        next_row[k] += next_row[k - 1]
+    for k in range(len(leaf)):
+        row_index[k] = next_row[leaf[k]]
+        next_row[leaf[k]] += 1
 
 
 @njit(cache=True, parallel=True)

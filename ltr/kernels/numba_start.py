@@ -1,0 +1,71 @@
+"""What numba does when it starts, left until a kernel needs it: kernels that are read from their cache need none of it.
+
+It imports all of ``scipy.linalg``, only to see whether it is there, and where a kernel calls BLAS or LAPACK it looks again; it compiles the functions
+that count references to arrays, which every compiled kernel has in itself; and it reads each kernel's code in LLVM's own language beside its machine
+code, to compile others on top of it. Together 45 MB and a tenth of a second of each process. Importing this module puts all three off until
+something is compiled.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from numba.core.codegen import CPUCodeLibrary, ll
+from numba.core.cpu import CPUContext
+from numba.core.runtime import nrtdynmod, rtsys
+
+_load_registries = CPUContext.load_additional_registries
+
+
+def _without_looking_for_blas(self: CPUContext) -> None:
+    from numba.np import linalg
+
+    look = getattr(linalg, "ensure_blas", None)
+    if look is None:
+        _load_registries(self)
+        return
+    linalg.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath
+    finally:
+        linalg.ensure_blas = look
+    arraymath.ensure_blas = look
+    _load_registries(self)
+
+
+CPUContext.load_additional_registries = _without_looking_for_blas
+
+_compile_references = nrtdynmod.compile_nrt_functions
+
+
+def _references(self: Any) -> CPUCodeLibrary:
+    """The functions that count references, compiled when first asked for."""
+    self._init_guard()
+    if isinstance(self._library, partial):
+        self._library = self._library()
+    return self._library
+
+
+nrtdynmod.compile_nrt_functions = lambda context: partial(_compile_references, context)
+type(rtsys).library = property(_references)
+
+_read_library: Callable[..., CPUCodeLibrary] = CPUCodeLibrary._unserialize.__func__
+_to_link = CPUCodeLibrary._get_module_for_linking
+
+
+def _read_without_its_code(cls: type[CPUCodeLibrary], codegen: object, state: tuple[str, str, Any]) -> CPUCodeLibrary:
+    """A library from the cache; the code that it is linked by is kept as bytes."""
+    library, (_, kind, data) = _read_library(cls, codegen, state), state
+    if kind == "object":
+        library._shared_module, library.code_to_link = None, data[1]
+    return library
+
+
+def _read_its_code(self: CPUCodeLibrary) -> object:
+    if self._shared_module is None and (code := getattr(self, "code_to_link", None)):
+        self._shared_module = ll.parse_bitcode(code)
+    return _to_link(self)
+
+
+CPUCodeLibrary._unserialize = classmethod(_read_without_its_code)
+CPUCodeLibrary._get_module_for_linking = _read_its_code

@@ -1,0 +1,69 @@
+"""numba in a process that has imported the core: what kernels from the cache do not need is left until something is compiled, and works then."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import JIT
+
+BLAS = """
+import sys
+import numba
+import numpy as np
+import ltr
+
+ltr.Queries(np.ones((2, 1), np.float32), np.ones(2), np.array([0, 2]))
+print("scipy.linalg" in sys.modules)
+
+@numba.njit
+def solved(a, b):
+    return np.linalg.solve(a, np.dot(a, b))
+
+a, b = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, -2.0])
+print(np.allclose(solved(a, b), b), "scipy.linalg" in sys.modules)
+"""
+FROM_CACHE = """
+import numba
+import numpy as np
+from llvmlite import binding
+from numba.core.runtime import nrtdynmod, rtsys
+
+compiled, parsed, freed = [], [], []
+create, parse, close = nrtdynmod.create_nrt_module, binding.parse_bitcode, binding.ModuleRef._dispose
+nrtdynmod.create_nrt_module = lambda context: compiled.append(1) or create(context)
+binding.parse_bitcode = lambda code: parsed.append(1) or parse(code)
+binding.ModuleRef._dispose = lambda self: freed.append(1) or close(self)
+
+import ltr
+from ltr.data.queries import row_digests, _digest_four
+
+rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+digests = row_digests(rows)
+print(len(compiled), len(parsed) == len(freed) > 0)
+
+@numba.njit
+def in_fours(rows):
+    digests = np.empty(len(rows), np.uint64)
+    _digest_four(rows, digests)
+    return digests
+
+from ltr.data.queries import mix
+print(len(compiled), (mix(in_fours(rows)) == digests).all(), rtsys.library is rtsys.library, len(compiled))
+"""
+
+
+def printed(script):
+    compiled = {**os.environ, "NUMBA_DISABLE_JIT": "0"}
+    return subprocess.run([sys.executable, "-c", script], env=compiled, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_scipys_linear_algebra_is_imported_for_kernels_that_call_it():
+    assert printed(BLAS) == ["False", "True", "True"]
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled")
+def test_kernels_from_the_cache_are_run_without_compiling_and_compiled_on():
+    printed("from ltr.data.queries import row_digests; import numpy; row_digests(numpy.ones((3, 2), numpy.float32))")
+    assert printed(FROM_CACHE) == ["0", "True", "0", "True", "True", "1"]
