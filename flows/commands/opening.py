@@ -44,7 +44,8 @@ def importing() -> Iterator[None]:
 
 
 def config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "RunConfig":
-    """Configuration of a command that works on a model and files, which are read as those that it learned from."""
+    """Configuration of a command that works on a model and files, which are read as those that it learned from: categories of columns that
+    ``--set`` does not list are the model's."""
     from dataclasses import asdict
 
     from tasks.config.reading import override_all, parse
@@ -52,7 +53,10 @@ def config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "Ru
 
     make_state_folder()
     written: dict[str, Any] = {"data": {"files": list(files), **asdict(find_columns(model))}}
+    known = written["data"]["categories"]
     override_all(written, overrides)
+    if isinstance(written["data"], dict) and isinstance(listed := written["data"].get("categories", {}), dict):
+        written["data"]["categories"] = {**known, **listed}
     return parse(written, "--set")
 
 

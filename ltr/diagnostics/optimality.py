@@ -45,6 +45,9 @@ _AT_ONCE = 4_000_000
 _ROUNDING = 1e-9
 """By how much a step of ‖w‖ may come out longer."""
 
+EQUAL = 1e-12
+"""Means that differ by no more are equal: where one query gains what another loses, their sums differ by a rounding."""
+
 MOST_DIRECTIONS = 1_000_000
 """Of one certificate."""
 
@@ -74,9 +77,9 @@ class Certificate:
         value: its mean at the weights.
         steps: ``[steps]``, `relative` to `norm` or absolute; `norm`: ‖w‖ of the weights as they were tested.
         curves: mean of the measure ``float64 [directions, steps]``.
-        rising: directions with a strictly higher value at some step that is no longer than ‖w‖.
+        rising: directions with a value higher by more than `EQUAL` at some step that is no longer than ‖w‖.
         rising_or_tied: D's own count, where a tie is a rise.
-        tie_share: share of evaluations equal to `value`.
+        tie_share: share of evaluations equal to `value`, to `EQUAL`.
         upper_bound: one-sided Clopper–Pearson bound, at confidence 1 − δ, on the share of rising directions.
         epsilon, delta: of the test.
         why: what withholds the verdict, where it is ``inconclusive``.
@@ -144,7 +147,7 @@ def certify(
     directions = np.vstack((axes, -axes)) if one_at_a_time else random_directions(n_directions(epsilon, delta), len(start), seed)
     base, curves = values_along(surface, directions, queries, measure, conventions, ladder)
     near = np.array([0 < step <= norm * (1 + _ROUNDING) for step in ladder])
-    rises, ties = curves[:, near] > base, curves[:, near] == base
+    rises, ties = curves[:, near] > base + EQUAL, np.abs(curves[:, near] - base) <= EQUAL
     rising = int(rises.any(axis=1).sum())
     tie_share = float(ties.mean()) if near.any() else 1.0
     why = ""
@@ -208,8 +211,7 @@ def values_along(
 ) -> tuple[float, Floats]:
     """Mean of the measure at the weights, and at every step along every direction ``[directions, steps]``.
 
-    Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads; and while no ranking changes they
-    are equal to the bit, which is what counts as a tie.
+    Means are summed over fixed blocks of queries in a fixed order, so they do not depend on threads.
     """
     judged = Judged.of(queries, measure, conventions)
     offsets, rows, counted, gains, factor = queries.offsets, judged.rows, judged.offsets, judged.gains, judged.factor

@@ -15,6 +15,7 @@ import numpy as np
 
 from ltr.data.queries import Queries, canonical
 from ltr.diagnostics.optimality import (
+    EQUAL,
     NEAR,
     Certificate,
     certify,
@@ -128,7 +129,7 @@ def _climb(
     near, reach = (tuple(norm * share for share in shares) for shares in (NEAR, REACH))
     base, curves = values_along(surface, directions, queries, measure, conventions, near)
     gains = curves - base
-    if not (gains > 0).any():
+    if not (gains > EQUAL).any():
         return None
     k, e = np.unravel_index(int(gains.argmax()), gains.shape)
     ways = np.array([directions[k], gains.max(axis=1).clip(0) @ directions, (gains / near).mean(axis=1) @ directions])

@@ -152,7 +152,7 @@ def write_pairs(
 
     Args:
         order: positions by score; by_gain: positions by gain, descending.
-        gains: by gain, ``float32 [documents]``, divided by the ideal.
+        gains: by gain, ``float32 [documents]``, beyond the lowest, divided by the ideal.
         discount: by rank.
         near, sigmoid: see `add_pairs`.
         weight: factor on all of it.
@@ -219,8 +219,11 @@ def add_pairs(
     middle = 0.5 * (scores[members[0]] + scores[members[n - 1]])
     for k in range(np.uint64(n)):
         ranked_e[k] = exp(sigma * (scores[np.uint64(members[k])] - middle))
+    lowest = gains[members[0]]
     for k in range(np.uint64(n)):
-        ranked_g[k] = gains[np.uint64(members[k])] * scale
+        lowest = min(lowest, gains[np.uint64(members[k])])
+    for k in range(np.uint64(n)):
+        ranked_g[k] = (gains[np.uint64(members[k])] - lowest) * scale
     order = _by_gain(ranked_g)
     for k in range(np.uint64(n)):
         at = np.uint64(order[k])

@@ -240,8 +240,9 @@ def _lay_out(
     laid_out: Floats32,
     scales: Floats,
 ) -> None:
-    """Writes positions by gain, ``int32 [documents]`` within the query, gains over the ideal in this order, ``float32 [documents]``, and
-    1 / ideal of each query: 0 without a pair, NaN where not all its documents are of one group."""
+    """Writes positions by gain, ``int32 [documents]`` within the query, gains beyond the query's lowest over the ideal in this order,
+    ``float32 [documents]``, and 1 / ideal of each query: 0 without a pair, NaN where not all its documents are of one group. Differences alone
+    count, and of large gains float32 would lose them."""
     for q in range(len(scales)):
         first, last = offsets[q], offsets[q + 1]
         own, order = gains[first:last], np.empty(last - first, np.int64)
@@ -255,7 +256,7 @@ def _lay_out(
             scales[q] = aux[0, 0] if prepare_kernel(prepare)(own, curve, cutoff, aux) > 0 else 0.0
         for k in range(last - first):
             by_gain[first + k] = order[k]
-            laid_out[first + k] = own[order[k]] * scales[q]
+            laid_out[first + k] = (own[order[k]] - own[order[-1]]) * scales[q]
 
 
 @njit(cache=True, parallel=True)

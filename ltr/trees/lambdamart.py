@@ -51,7 +51,7 @@ MIN_DOCS_IN_LEAF = 50
 NEARNESS = "logistic_near"
 """The pair cost of many documents."""
 NEAR_FROM = 50_000
-"""Training documents, with graded labels, of which more have pairs count by how near their scores are, where nothing else is asked for
+"""Training documents with graded labels, of which more have pairs count by how near their scores are, where nothing else is asked for
 (`docs/results.md`)."""
 
 
@@ -66,7 +66,7 @@ class LambdaMART(TreeRanker):
         min_docs_in_leaf: documents in a leaf at least, exact; None is 50, or a fortieth of the training documents where that is less.
         objective: the terms (default: NDCG, all pairs), or a measure's name for one of it, or a function of (scores, queries) that gives
             force and curvature (`ltr.objectives.plain_objective`). The pair cost ``auto`` is ``logistic_near`` where there are more than 50,000
-            training documents with labels of three values, leaves are Newton's and the construction is the usual one; otherwise, as of clicks, it is
+            training documents with labels, of three values, that the first term reads, leaves are Newton's and the construction is the usual one; otherwise, as of clicks, it is
             ``logistic``. A fitted model has the one that it learned by.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
@@ -327,7 +327,7 @@ class LambdaMART(TreeRanker):
         told: tuple[str, ...] = ()
         if own.terms != settled(self.terms):
             of_data = own.terms == self._settled(data).terms
-            why = f"for {data.n_documents:,} documents with graded labels" if of_data else "as the trees that it goes on from"
+            why = f"for {data.graded[0]:,} documents with graded labels" if of_data else "as the trees that it goes on from"
             told = (f"pair cost {NEARNESS}, {why}",)
         if way is None:
             fitted = own._boosted(data, valid, tick, start, callbacks)
@@ -346,7 +346,10 @@ class LambdaMART(TreeRanker):
         usual &= all(term.construction == "ranknet_weighted" for term in self.terms)
         pairs = zip(self.terms, start.terms, strict=False) if start is not None else ()
         begun = {theirs.cost for own, theirs in pairs if own.cost == AUTO} & {"logistic", NEARNESS}
-        near = usual and (NEARNESS in begun if len(begun) == 1 else data.n_documents > NEAR_FROM and len(data.label_values) > 2)
+        if usual and len(begun) != 1:
+            n_graded, values = data.graded
+            begun = {NEARNESS} if n_graded > NEAR_FROM and len(values) > 2 else set()
+        near = usual and NEARNESS in begun
         return replace(self, objective=settled(self.terms, NEARNESS if near else "logistic")) if self.terms else self
 
     def _chosen_way(

@@ -227,15 +227,16 @@ class Shard:
         return np.array(self.biases) if self.biases else None
 
     @property
-    def label_values(self) -> list[float]:
-        """The smallest and the largest label, and one between where there is one."""
-        labels = self.queries.labels
+    def graded(self) -> tuple[int, list[float]]:
+        """Documents with a label that the first term reads, and of these labels the smallest, the largest, and one between where there is one."""
+        terms = self.model.trained_for
+        labels = self.queries.source(terms[0].source if terms else "label")
         known = labels[~np.isnan(labels)] if np.isnan(labels).any() else labels
         if not len(known):
-            return []
+            return 0, []
         ends = {float(known.min()), float(known.max())}
         between = known[(known > min(ends)) & (known < max(ends))][:1]
-        return sorted(ends | set(between.tolist()))
+        return len(known), sorted(ends | set(between.tolist()))
 
     def learning(self, model: Boosted) -> "Shard":
         """The same queries for another model."""
@@ -261,14 +262,14 @@ def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats
     return gradients if weights is None else (gradients[0] * weights, gradients[1] * weights)
 
 
-def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None, list[float]]:
-    """Feature names, documents, keys, `classes` for a loss that needs them, and `Shard.label_values`."""
+def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None, tuple[int, list[float]]]:
+    """Feature names, documents, keys, `classes` for a loss that needs them, and `Shard.graded`."""
     model, queries = shard.model, shard.queries
     if is_sparse(shard.features):
         raise ValueError("LambdaMART: sparse features are not yet learned from in several parts; train it in one")
     by_classes = model.loss != "ranking"
     sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
-    return shard.names, shard.n_documents, queries.keys, sizes, shard.label_values
+    return shard.names, shard.n_documents, queries.keys, sizes, shard.graded
 
 
 def _block(shard: Shard, first: int) -> list[Floats32]:
@@ -325,18 +326,19 @@ class Shards:
 
     Attributes:
         biases: as `Shard.biases`.
-        label_values: three of all shards, or all where there are fewer.
+        graded: as `Shard.graded`, of all shards.
 
     Raises:
         ValueError: for shards of different features, a query that is in two of them, or more documents than 32 bits can count.
     """
 
     def __init__(self, model: Boosted, ask: Ask, looks: dict[Unbiased, Floats] | None = None) -> None:
-        names, documents, keys, sizes, labels = zip(*ask("about"), strict=True)
+        names, documents, keys, sizes, graded = zip(*ask("about"), strict=True)
         self.model, self.ask, self.looks = model, ask, {} if looks is None else looks
         self.biases: list[Floats] = []
         self.names, self.n_documents = names[0], sum(documents)
-        self.label_values = sorted(set(chain(*labels)))[:3]
+        counts, values = zip(*graded, strict=True)
+        self.graded = sum(counts), sorted(set(chain(*values)))[:3]
         self.order = np.argsort(np.concatenate(keys), kind="stable")
         self.sizes = tuple(map(sum, zip(*sizes, strict=True))) if model.loss != "ranking" else None
         if len(set(names)) > 1:

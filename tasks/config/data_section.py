@@ -100,7 +100,7 @@ class Data(Strict):
     ignore: list[str] = []
     drop: list[str] = []
     categorical: list[str] = []
-    categories: dict[str, list[str]] = {}
+    categories: dict[str, list[Annotated[str, Field(coerce_numbers_to_str=True)]]] = {}
     drop_telling: bool = True
     clean: bool = False
     binarise: float | None = None

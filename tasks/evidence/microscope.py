@@ -28,7 +28,7 @@ from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.seal import is_whole
 from tasks.store.state import core_digest, digest_of, made_whole, write_json
-from tasks.training.scoring import retrieved_only
+from tasks.training.scoring import ranked, retrieved_only
 
 LOST, SNAPSHOTS = "lost-causes.csv", "looks.json"
 """Files in the folder of an inspection."""
@@ -205,7 +205,7 @@ def _inspected(
     seen = look(stages, train, ltr.Term(config.first), config.second, config.top, rules)
     means = {
         "train": [mean_measure(measure, train, scores, rules) for _, scores in stages],
-        "test": [mean_measure(measure, test, scores, rules) for _, scores in model.stages(test.features, config.every)],
+        "test": [mean_measure(measure, test, ranked(own, test), rules) for _, own in model.stages(test.features, config.every)],
     }
     arrays = {name: _plain(getattr(seen, name)) for name in ("iteration", "labels", "partners", "top_labels", "moved", "moved_top")}
     agreement = {name: _plain(shares) for name, shares in seen.agreement.items()}

@@ -58,10 +58,18 @@ def _partial_of(path: Path) -> Path:
 
 def clear_partials() -> None:
     """Removes what processes of this machine that have ended left half-written."""
-    for partial in (*STATE.glob("**/*.partial"), *Path("mlruns").glob("*.partial")):
+    for partial in (*_partials(STATE), *Path("mlruns").glob("*.partial")):
         named = re.fullmatch(rf".*\.{re.escape(platform.node())}-(\d+)-[0-9a-f]{{8}}\.partial", partial.name)
         if named and not _is_alive(int(named[1])) and not _is_held(partial):
-            shutil.rmtree(partial) if partial.is_dir() else partial.unlink(missing_ok=True)
+            shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
+
+
+def _partials(folder: Path) -> Iterator[Path]:
+    """What is half-written below a folder, the outermost; others may be removing it too."""
+    for root, folders, files in os.walk(folder):
+        found = [name for name in (*folders, *files) if name.endswith(".partial")]
+        yield from (Path(root, name) for name in found)
+        folders[:] = [name for name in folders if name not in found]
 
 
 def _is_alive(process: int) -> bool:
@@ -76,7 +84,10 @@ def _is_alive(process: int) -> bool:
 
 def _is_held(folder: Path) -> bool:
     """Whether somebody is writing into a folder (`made_whole`), perhaps in another container, where numbers of processes are others."""
-    opened = os.open(folder, os.O_RDONLY)
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return False  # somebody else removed it meanwhile
     try:
         fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -91,9 +102,9 @@ def _is_held(folder: Path) -> bool:
 @contextmanager
 def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
     """A folder to write into that becomes `folder` at the end, or nothing at all; an existing one stays unless `replace`, or where it is
-    damaged."""
+    damaged: then it is moved away and not deleted in its place, as others may be looking for it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = _partial_of(folder)
+    partial, older = _partial_of(folder), _partial_of(folder)
     partial.mkdir()
     held = os.open(partial, os.O_RDONLY)
     try:
@@ -102,7 +113,8 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
         yield partial
         write_seal(partial, folder.name)
         if replace or (folder.is_dir() and not is_whole(folder)):
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                os.rename(folder, older)
         try:
             os.rename(partial, folder)
             sync(folder.parent)
@@ -111,7 +123,8 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
                 raise
     finally:
         os.close(held)
-        shutil.rmtree(partial, ignore_errors=True)
+        for left in (partial, older):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def require_output(output: Path, *inputs: Path) -> None:

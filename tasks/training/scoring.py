@@ -27,7 +27,12 @@ def scores_of(ranker: ltr.Ranker, queries: Queries) -> NDArray[np.float64]:
     """A ranker's scores of a data set, ``float64 [documents]``; −∞ where a document is in no ranking of its, as one that was judged and not
     retrieved."""
     queries = in_order(queries, ranker.names)
-    scores, retrieved = ranker.ranking_scores(queries.features), _retrieved(queries)
+    return ranked(ranker.ranking_scores(queries.features), queries)
+
+
+def ranked(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.float64]:
+    """Scores, −∞ of documents that were judged and not retrieved."""
+    retrieved = _retrieved(queries)
     return scores if retrieved is None else np.where(retrieved, scores, NOT_RANKED)
 
 

@@ -272,25 +272,34 @@ def test_nothing_is_written_onto_what_is_read(run_id, capsys):
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_model_of_categories_reads_their_names(workplace, capsys):
-    whole = table().with_columns(site=pl.Series([f"{k % 7}.com" for k in range(table().height)]))
+    n = table().height
+    whole = table().with_columns(
+        site=pl.Series([f"{k % 7}.com" for k in range(n)]), shelf=pl.Series([(3, 17, 250)[k % 3] for k in range(n)])
+    )
     whole.drop("note[1]", "language").write_csv("train.csv")
     (workplace / "c.yaml").write_text(
-        "data: {files: train.csv, query: qid, label: grade, document: sku, categorical: [site]}\n"
+        "data: {files: train.csv, query: qid, label: grade, document: sku, categorical: [site, shelf]}\n"
         "rankers: {trees: {kind: lambdamart, n_trees: 9, min_docs_in_leaf: 3, cat_l2: 0.01, cat_smooth: 0.01, feature_share: 1}}\nmeasures: [ndcg_10]\n"
     )
     assert main(["run", "c.yaml", "--json"]) == 0
     name = f"{json.loads(capsys.readouterr().out)['run_id'][:8]}:trees"
     model = find_model(name)
     assert len(model.trees.codes)
-    shown = pl.DataFrame({"site": ["3.com", "unknown.com", None], "a": [0.1] * 3, "b": [0.2] * 3, "c": [0.3] * 3})
+    shown = pl.DataFrame(
+        {"site": ["3.com", "unknown.com", None], "a": [0.1] * 3, "b": [0.2] * 3, "c": [0.3] * 3, "shelf": [250] * 3}
+    )
     shown.write_parquet("new.parquet")
     assert answered(capsys, "predict", "--model", name, "--data", "new.parquet", "-o", "s.csv")[0] == 0
     scores = pl.read_csv("s.csv")["score"].to_list()
-    rows = np.array([[0.1, 0.2, 0.3, site] for site in (3, np.nan, np.nan)], np.float32)
-    assert scores == model.predict(rows[:, [["a", "b", "c", "site"].index(name) for name in model.names]]).tolist()
+    rows = np.array([[0.1, 0.2, 0.3, site, 1] for site in (3, np.nan, np.nan)], np.float32)  # shelves 17, 250, 3
+    assert scores == model.predict(rows[:, [["a", "b", "c", "site", "shelf"].index(name) for name in model.names]]).tolist()
     assert scores[1] == scores[2]
     code, out, _ = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10")
     assert (code, "ndcg_10" in out) == (0, True)
+    sites = ", ".join(f"{k}.com" for k in range(7))
+    for listed in (f"categories={{site: [{sites}]}}", "data.categories={shelf: [17, 250, 3]}", f"categories.site=[{sites}]"):
+        same = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10", "--set", listed)
+        assert same[:2] == (0, out), "columns that are not listed have the model's categories"
     assert answered(capsys, "export", "--model", name, "--to", "solr", "-o", "m.json")[0] == 1
     code, out, _ = answered(capsys, "export", "--model", name, "--to", "lightgbm", "-o", "m.txt", "--data", "train.csv")
     assert code == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ltr.data.queries import Queries
+from ltr.metrics.conventions import Conventions
 from ltr.objectives.dcg_pairs import FARTHEST
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.terms import Term
@@ -51,3 +52,16 @@ def test_scores_too_far_apart_for_float32_take_the_general_loop():
     scores = np.array([0.0, FARTHEST, -500.0, 900.0])
     fast, exact = (Objective(queries, exact=exact)(scores, 0) for exact in (False, True))
     assert np.array_equal(fast, exact)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_large_labels_of_small_differences_are_told_apart(alone):
+    """Seconds since 1970 as labels: in float32 gains over the ideal would hardly differ."""
+    rng = np.random.default_rng(3)
+    rules, terms = Conventions(gain="linear"), [Term()] if alone else [Term(), Term("p@5", weight=0.2)]
+    for base in (0.0, 1e6, 1.7e9):
+        queries = one_query(base + rng.integers(0, 60, 40))
+        scores = rng.normal(size=40)
+        fast, exact = (Objective(queries, terms, rules, exact=exact)(scores, 0) for exact in (False, True))
+        for mine, want in zip(fast, exact, strict=True):
+            assert mine == pytest.approx(want, abs=1e-5 * np.abs(want).max())

@@ -771,7 +771,18 @@ def test_pairs_count_by_nearness_from_so_many_documents_on(monkeypatch, tmp_path
     papers = {"gain": "least_squares", "leaf": "gradient", "objective": (Term(cost="sigmoid"),), "n_trees": 3}
     steep = ltr.LambdaMART(**{**SMALL, **papers}).fit(queries)
     assert model.fit(queries, start=steep).terms[0].cost == "logistic", "a cost without a hessian is not taken over"
-    clicks = replace(queries, labels=np.minimum(queries.labels, 1.0))
+    monkeypatch.setattr(lambdamart, "NEAR_FROM", queries.n_documents - 1)
+    unjudged = np.where(np.arange(queries.n_documents) == 0, np.nan, queries.labels)
+    assert ltr.LambdaMART(**SMALL).fit(replace(queries, labels=unjudged)).terms[0].cost == "logistic", (
+        "unjudged ones are not counted"
+    )
+    binary = np.minimum(queries.labels, 1.0)
+    beside = replace(queries, labels=binary, sources={**queries.sources, "grade": queries.labels, "click": binary})
+    read = {"ndcg": "logistic", "cndcg": "logistic", "ndcg:grade": "logistic_near"}
+    for measure, cost in read.items():
+        for data in (beside, replace(beside, labels=queries.labels) if measure == "cndcg" else beside):
+            assert ltr.LambdaMART(**SMALL, objective=measure).fit(data).terms[0].cost == cost, measure
+    clicks = replace(queries, labels=binary)
     monkeypatch.setattr(lambdamart, "NEAR_FROM", 1)
     assert ltr.LambdaMART(**SMALL).fit(clicks).terms[0].cost == "logistic", "labels of two values may be clicks"
 

@@ -166,7 +166,7 @@ def test_pairs_count_by_nearness_where_all_parts_have_so_many_documents(monkeypa
     odd = np.arange(train.n_queries) % 2 == 1
     clicks = np.minimum(train.labels, 1.0) * (1.0 + np.repeat(odd, np.diff(train.offsets)))
     halves = [select(replace(train, labels=clicks), np.flatnonzero(half)) for half in (odd, ~odd)]
-    assert [len(Shard(model, half).label_values) for half in halves] == [2, 2]
+    assert [len(Shard(model, half).graded[1]) for half in halves] == [2, 2]
     assert model.fit_shards(asking([Shard(model, half) for half in halves])).terms[0].cost == "logistic_near", "0, 1 and 2 in all"
     assert model.fit_shards(asking(parts_of(model, halves[0], 2))).terms[0].cost == "logistic"
     assert whole.digest == found.digest != replace(model, objective=(Term(cost="logistic"),)).fit(train).digest

@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from tasks.evidence.microscope import Inspections, inspection_figures
+import numpy as np
+import pytest
+
+import ltr
+from tasks.evidence.microscope import Inspections, Microscope, _inspected, inspection_figures
+from tasks.records import RETRIEVED
+from tasks.training.scoring import evaluate, retrieved_only
+from tests.conftest import make_queries
 from tests.tasks.evidence.samples import INSPECTION, INSPECTIONS
 
 
@@ -21,3 +28,13 @@ def test_lost_causes_are_escaped_counted_and_an_artifact(tmp_path):
     assert artifact.name == "lost-causes-graded.csv"
     assert Inspections(()).section() == ""
     assert Inspections(()).figures() == {}
+
+
+def test_documents_that_were_not_retrieved_are_at_no_rank():
+    queries = make_queries(30)
+    retrieved = (np.arange(queries.n_documents) % 3 > 0).astype(float)
+    test, rules = replace(queries, sources={**queries.sources, RETRIEVED: retrieved}), ltr.Conventions()
+    train = retrieved_only(test)
+    model = ltr.LambdaMART(n_trees=4, n_leaves=4, min_docs_in_leaf=2, stop_on=None).fit(train)
+    seen, _ = _inspected(model, train, test, Microscope(every=2), "ndcg_10", rules)
+    assert seen["test"][-1] == pytest.approx(np.nanmean(evaluate(model, test, ["ndcg_10"], rules)["ndcg_10"]), abs=1e-12)

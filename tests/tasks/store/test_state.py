@@ -2,9 +2,14 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,8 +29,48 @@ def test_only_what_a_process_that_has_ended_left_is_cleared(workplace):
     folder = workplace / state.STATE / "cells"
     for name in names:
         (folder / name).mkdir(parents=True)
+        (folder / name / f"importance.json.{platform.node()}-{ended.stdout.strip()}-11111111.partial").touch()
     state.clear_partials()
     assert {name: (folder / name).exists() for name in names} == names
+
+
+def test_several_processes_clear_at_once(workplace):
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
+    for k in range(300):
+        folder = workplace / state.STATE / "cells" / f"{k}.{platform.node()}-{ended.stdout.strip()}-{k:08x}.partial"
+        (folder / "model").mkdir(parents=True)
+        (folder / "model" / "model.json").touch()
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(state.clear_partials) for _ in range(8)]:
+            done.result()
+    assert not list((workplace / state.STATE / "cells").iterdir())
+
+
+def test_a_folder_that_is_replaced_is_hardly_ever_missing(workplace):
+    target, missing, ended = workplace / "a", [], threading.Event()
+    with state.made_whole(target) as partial:
+        (partial / "all").write_text("0" * 100_000)
+
+    def look():
+        while not ended.is_set():
+            missing.append(not (target / "all").is_file())
+
+    def slowly(folder, **options):
+        shutil.rmtree(folder, **options)
+        time.sleep(0.2)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(state, "shutil", SimpleNamespace(rmtree=slowly))
+        for k in range(5):
+            with state.made_whole(target, replace=True) as partial:
+                (partial / "all").write_text(str(k))
+    ended.set()
+    watcher.join()
+    assert (target / "all").read_text() == "4"
+    assert sum(missing) < 0.05 * len(missing), "it is moved away, and deleted then"
+    assert [path.name for path in workplace.iterdir()] == ["a"]
 
 
 def test_a_file_that_is_not_finished_is_none(workplace):
