@@ -75,13 +75,16 @@ _LIGHTGBM_ZERO = np.float32(1e-35)
 
 def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
     """A LightGBM model, version 4, that ``lightgbm.Booster(model_file=…)`` opens; its raw scores are the ensemble's, to the bit,
-    where no feature is above 0 by 1e-35 or less: LightGBM takes that for 0, and a split at 0 then sends it to the other side.
+    where no feature is 1e-35 or less from 0, and not 0: LightGBM takes that for 0, and a split at 0, or just below it (XGBoost's x < 0), then
+    may send it to the other side.
 
     Raises:
         ValueError: for a feature name with a space, which LightGBM separates names by, and for a split between values that are all 0 to it.
     """
     check_names(names, r"\s", "LightGBM separates feature names by spaces")
-    lost = (trees.n_codes == 0) & (trees.threshold != 0) & (np.abs(trees.threshold) < _LIGHTGBM_ZERO)
+    below_zero = np.nextafter(np.float32(0), np.float32(-1))
+    at_zero = (trees.threshold == 0) | (trees.threshold == below_zero)
+    lost = (trees.n_codes == 0) & ~at_zero & (np.abs(trees.threshold) < _LIGHTGBM_ZERO)
     for node in np.flatnonzero(lost)[:1]:
         raise ValueError(
             f"LightGBM reads values up to {_LIGHTGBM_ZERO:g} as 0, and the trees split {names[trees.feature[node]]!r} at "

@@ -37,10 +37,11 @@ class Basis:
     labels: Mapping[str, str]
 
 
-def digest_of_labels(queries: Queries, source: str) -> str:
-    """The same for data sets whose queries have the same labels above 0 in this source."""
-    labels = np.nan_to_num(queries.source(source))
-    above = labels > 0
+def digest_of_labels(queries: Queries, source: str, condensed: bool = False) -> str:
+    """The same for data sets whose queries have the same labels above 0 in this source; with `condensed` the same labels, where a document
+    without one holds no rank."""
+    labels = queries.source(source)
+    above = ~np.isnan(labels) if condensed else labels > 0
     names = np.array(names_of(queries))
     of_query = np.repeat(np.argsort(np.argsort(names)), np.diff(queries.offsets))[above]
     order = np.lexsort((labels[above], of_query))
@@ -52,7 +53,8 @@ def digest_of_labels(queries: Queries, source: str) -> str:
 
 def write_values(path: Path, frames: Sequence[pl.DataFrame], conventions: Mapping[str, str | float], test: Queries) -> None:
     """Writes tables of values as one, with what they rest on."""
-    labels = {source: digest_of_labels(test, source) for source in ("label", *test.sources)}
+    condensed = conventions.get("unlabelled") == "condensed"
+    labels = {source: digest_of_labels(test, source, condensed) for source in ("label", *test.sources)}
     values, basis = pl.concat(frames), json.dumps(asdict(Basis(conventions, labels)))
     values.write_parquet(path, metadata={"basis": basis, "digest": _digest(values, basis)})
 

@@ -320,3 +320,8 @@ def test_splits_that_lightgbm_does_not_see_are_refused():
     fitted = model.fit(small)
     booster = lightgbm.Booster(model_str=formats.lightgbm_text(fitted.trees, fitted.names))
     assert booster.predict(small.features, raw_score=True).tolist() == fitted.predict(small.features).tolist()
+    negative = formats.lightgbm_text(stump(-1e-45), ("a",))
+    sides = np.array([[-1.0], [-1e-30], [0.0], [1e-30]])
+    scores = lightgbm.Booster(model_str=negative).predict(sides, raw_score=True)
+    assert scores.tolist() == stump(-1e-45).added_to(np.zeros(4), sides.astype(np.float32)).tolist()
+    assert scores[0] == scores[1] != scores[2] == scores[3]

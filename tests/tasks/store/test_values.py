@@ -71,7 +71,7 @@ def test_values_that_were_changed_are_none(tmp_path):
         read_values(path, "test")
 
 
-def test_labels_have_one_digest_whatever_the_features_the_order_and_the_documents_without_one():
+def test_labels_have_one_digest_whatever_the_features_the_order_and_the_documents_without_one(tmp_path):
     queries = make_queries(20)
     digest = digest_of_labels(queries, "label")
     order = np.random.default_rng(1).permutation(20)
@@ -82,3 +82,13 @@ def test_labels_have_one_digest_whatever_the_features_the_order_and_the_document
     assert digest_of_labels(replace(queries, labels=changed), "label") != digest
     unjudged = np.where(queries.labels > 0, queries.labels, np.nan)
     assert digest_of_labels(replace(queries, labels=unjudged), "label") == digest
+    condensed = digest_of_labels(queries, "label", condensed=True)
+    assert digest_of_labels(select(queries, order), "label", condensed=True) == condensed
+    assert digest_of_labels(replace(queries, labels=unjudged), "label", condensed=True) != condensed, (
+        "0 holds a rank, and no label none"
+    )
+    for rules, of_labels in (({"unlabelled": "condensed"}, condensed), ({"unlabelled": "zero"}, digest)):
+        write_values(tmp_path / "v.parquet", [table({"map": np.ones(20)}, queries, "test")], rules, queries)
+        basis = read_basis(tmp_path / "v.parquet")
+        assert basis is not None
+        assert basis.labels["label"] == of_labels
