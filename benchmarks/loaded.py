@@ -1,5 +1,5 @@
-"""Training beside other work: how much slower ours and LightGBM get, each in a process of its own and with two threads, while two other
-processes are busy. Runs alternate: ours alone, LightGBM alone, ours beside, LightGBM beside.
+"""Training beside other work: how much slower ours and LightGBM get, each in a process of its own and with two threads, and a sweep of ours in
+two workers, from the command to its end, while two other processes are busy. Runs alternate: each alone, each beside.
 
 python benchmarks/loaded.py [queries] [trees] [rounds]
 """
@@ -43,6 +43,27 @@ print(time.perf_counter() - started)
 """It waits as it comes."""
 
 
+SWEEP = """
+import os, subprocess, sys, tempfile, time
+from pathlib import Path
+os.environ["PYTHONPATH"] = os.getcwd()
+folder = tempfile.TemporaryDirectory()
+os.chdir(folder.name)
+Path("sweep.yaml").write_text(
+    f"data: {{generate: {{queries: [{sys.argv[1]}, 200, 200], documents: 50, features: 136}}}}\\n"
+    "rankers: {trees: {kind: lambdamart, n_trees: 100, patience: 0}}\\n"
+    "sweep: {learning_rate: [0.05, 0.1], n_leaves: [15, 31], min_docs_in_leaf: [20, 50]}\\n"
+    "measures: [ndcg_10]\\nworkers: 2\\n"
+)
+started = time.perf_counter()
+command = [sys.executable, "-c", "from flows.cli import entry; entry()", "run", "sweep.yaml"]
+subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+print(time.perf_counter() - started)
+os.chdir(os.environ["PYTHONPATH"])
+folder.cleanup()
+"""
+
+
 def seconds(code: str, arguments: list[str]) -> float:
     done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     return float(done.stdout)
@@ -65,17 +86,19 @@ def main() -> None:
     title = f"{n_queries:,} queries, {n_trees} trees, beside {BUSY} busy processes"
     head = ("what", "alone, s", "beside, s", "slower by: median (min–max)")
     table = Table("loaded.fit", title, head, ("lightgbm",), keep=not sys.argv[1:])
-    times = {name: ([], []) for name in ("ours", "LightGBM")}
+    contestants = {"ours": OURS, "LightGBM": LIGHTGBM, "a sweep of eight cells, `workers: 2`": SWEEP}
+    times = {name: ([], []) for name in contestants}
     for _ in range(rounds):
         for k, measured in enumerate((seconds, beside)):
-            for name, code in (("ours", OURS), ("LightGBM", LIGHTGBM)):
+            for name, code in contestants.items():
                 times[name][k].append(measured(code, arguments))
     for name, (alone, crowded) in times.items():
         ratios = sorted(b / a for a, b in zip(alone, crowded, strict=True))
         slower = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
         table.add(name, f"{statistics.median(alone):.2f}", f"{statistics.median(crowded):.2f}", slower)
     table.note(
-        "Each from raw arrays to a model; LightGBM waits as it comes, ours asks OpenMP's threads to spin briefly and sleep then."
+        "Training from raw arrays to a model, the sweep from its command to its end; LightGBM waits as it comes, ours asks OpenMP's threads to "
+        "spin briefly and sleep then."
     )
     table.record()
 
