@@ -429,7 +429,7 @@ def canonical_order(queries: Queries) -> NDArray[np.intp] | None:
     They are sorted by one number, the query's place and the first bits of the digest, and where that is equal by all. Training seldom needs the
     digests again: they are not held any longer."""
     sizes, digests, of_labels = np.diff(queries.offsets), queries.row_digests, _label_digests(queries)
-    vars(queries).pop("row_digests")
+    vars(queries).pop("row_digests", None)
     if _in_order(np.repeat(queries.keys, sizes), digests, of_labels):
         return None
     place = np.empty(queries.n_queries, np.uint64)

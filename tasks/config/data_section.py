@@ -6,7 +6,7 @@ from glob import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ltr.data.runs import Form, column_of
 from ltr.data.synthetic import LABEL_SHARES
@@ -18,6 +18,17 @@ from tasks.records import RETRIEVED, Columns, number_of
 
 Count = Annotated[int, Field(ge=1)]
 """Of what there is at least one."""
+
+
+def _as_text(given: object) -> object:
+    """YAML has read a number by now, and 01234 is 1234 to it."""
+    if isinstance(given, int | float):
+        raise ValueError(f"{given!r} is a number to YAML; write categories in quotes, as they stand in the file")
+    return given
+
+
+Category = Annotated[str, BeforeValidator(_as_text)]
+"""What a category is called."""
 
 
 class Generate(Strict):
@@ -100,7 +111,7 @@ class Data(Strict):
     ignore: list[str] = []
     drop: list[str] = []
     categorical: list[str] = []
-    categories: dict[str, list[Annotated[str, Field(coerce_numbers_to_str=True)]]] = {}
+    categories: dict[str, list[Category]] = {}
     drop_telling: bool = True
     clean: bool = False
     binarise: float | None = None

@@ -297,7 +297,7 @@ def test_a_model_of_categories_reads_their_names(workplace, capsys):
     code, out, _ = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10")
     assert (code, "ndcg_10" in out) == (0, True)
     sites = ", ".join(f"{k}.com" for k in range(7))
-    for listed in (f"categories={{site: [{sites}]}}", "data.categories={shelf: [17, 250, 3]}", f"categories.site=[{sites}]"):
+    for listed in (f"categories={{site: [{sites}]}}", 'data.categories={shelf: ["17", "250", "3"]}', f"categories.site=[{sites}]"):
         same = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10", "--set", listed)
         assert same[:2] == (0, out), "columns that are not listed have the model's categories"
     assert answered(capsys, "export", "--model", name, "--to", "solr", "-o", "m.json")[0] == 1

@@ -1,5 +1,6 @@
 """Canonical order: the same data set for any order of the rows, and a seeing eye on shapes."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -278,3 +279,11 @@ def test_labels_that_float32_cannot_tell_from_nothing_are_told_apart(label):
     turned = canonical(ltr.Queries(features, [0, 1, label, 0], [0, 4]))
     assert queries.labels.tolist() == turned.labels.tolist()
     assert len({*twins.keys.tolist()}) == 2
+
+
+def test_several_threads_put_the_same_queries_in_order():
+    queries = make_queries(200, seed=3)
+    want = canonical_order(make_queries(200, seed=3))
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: canonical_order(queries), range(40)):
+            assert np.array_equal(found, want)
