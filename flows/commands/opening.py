@@ -55,7 +55,7 @@ def config_of(model: str, files: Sequence[str], overrides: Sequence[str]) -> "Ru
     written: dict[str, Any] = {"data": {"files": list(files), **asdict(find_columns(model))}}
     known = written["data"]["categories"]
     override_all(written, overrides)
-    if isinstance(written["data"], dict) and isinstance(listed := written["data"].get("categories", {}), dict):
+    if isinstance(written["data"], dict) and isinstance(listed := written["data"].get("categories"), dict) and listed:
         written["data"]["categories"] = {**known, **listed}
     return parse(written, "--set")
 

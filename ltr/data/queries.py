@@ -401,14 +401,9 @@ def _rows(queries: Queries, rows: NDArray[np.intp]) -> dict[str, Any]:
         "features": queries.features[rows],
         "labels": queries.labels[rows],
         "sources": {name: values[rows] for name, values in queries.sources.items()},
-        "position": rows if as_they_lie(queries.position) else queries.position[rows],
+        "position": rows if np.array_equal(queries.position, np.arange(queries.n_documents)) else queries.position[rows],
         **{name: None if (own := getattr(queries, name)) is None else own[rows] for name in ("documents", "document_weights")},
     }
-
-
-def as_they_lie(position: NDArray[np.int64]) -> bool:
-    """Whether positions are the rows' own numbers, as where none are given."""
-    return np.array_equal(position, np.arange(len(position)))
 
 
 def _queries(queries: Queries, selected: NDArray[Any]) -> dict[str, Any]:

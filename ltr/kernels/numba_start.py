@@ -1,9 +1,9 @@
 """What numba does when it starts, left until a kernel needs it: kernels that are read from their cache need none of it.
 
 It imports all of ``scipy.linalg``, only to see whether it is there, and where a kernel calls BLAS or LAPACK it looks again; it compiles the functions
-that count references to arrays, which every compiled kernel has in itself; and it reads each kernel's code in LLVM's own language beside its machine
-code, to compile others on top of it. Together 45 MB and a tenth of a second of each process. Importing this module puts all three off until
-something is compiled.
+that count references to arrays, which every compiled kernel has in itself; and it keeps each kernel's code in LLVM's own language, parsed, beside its
+machine code, to compile others on top of it. Together 45 MB and a tenth of a second of each process. After importing this module the first two wait
+until something is compiled, and the code is parsed again then.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from numba.core.codegen import CPUCodeLibrary, ll
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.runtime import nrtdynmod, rtsys
 
@@ -41,8 +42,9 @@ _compile_references = nrtdynmod.compile_nrt_functions
 def _references(self: Any) -> CPUCodeLibrary:
     """The functions that count references, compiled when first asked for."""
     self._init_guard()
-    if isinstance(self._library, partial):
-        self._library = self._library()
+    with global_compiler_lock:
+        if isinstance(self._library, partial):
+            self._library = self._library()
     return self._library
 
 
@@ -63,7 +65,7 @@ def _read_without_its_code(cls: type[CPUCodeLibrary], codegen: object, state: tu
 
 def _read_its_code(self: CPUCodeLibrary) -> object:
     if self._shared_module is None and (code := getattr(self, "code_to_link", None)):
-        self._shared_module = ll.parse_bitcode(code)
+        self._shared_module, self.code_to_link = ll.parse_bitcode(code), None
     return _to_link(self)
 
 

@@ -168,7 +168,6 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
         own.note(tags, f"{found.why}{_listed(found.tiers)}")
     if found.promoted:
         own.set_alias(registry.CHAMPION)
-    if found.promoted and champion is not None:
         registry.remove_alias(rule.name, registry.CHALLENGER)
     elif found.verdict not in ("first", "same"):
         latest = registry.version_of(rule.name, registry.CHALLENGER)

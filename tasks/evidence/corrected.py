@@ -35,10 +35,6 @@ of people's; differences are from {{ found.rows[0].run }}.</p>
 """
 
 
-REFUSED = {"unlabelled": "condensed", "short": "size"}
-"""Conventions under which a measure is no sum over all documents."""
-
-
 @dataclass(frozen=True)
 class AsPeopleWould(Found):
     """Every ranker's measure as people would have it, and differences from the best.
@@ -79,11 +75,10 @@ class Corrected(Evidence):
             sums_of(self.measure, config.core_conventions)
         except DataError as error:
             raise ValueError(f"corrected: {error}") from None
-        for rule, value in REFUSED.items():
-            if getattr(config.conventions, rule) == value:
-                raise ValueError(
-                    f"corrected: it ranks every document and divides by the cutoff, and not as conventions.{rule}: {value} says"
-                )
+        if config.core_conventions.unlabelled == "condensed":
+            raise ValueError("corrected: it ranks every document, and conventions.unlabelled: condensed leaves some out")
+        if config.core_conventions.short == "size" and not self.measure.lower().startswith("dcg"):
+            raise ValueError("corrected: it divides by the cutoff, and conventions.short: size by a query's documents")
 
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         judged = sum(int((~np.isnan(_labels(config, open_queries(fold.test))[0])).sum()) for fold in folds)

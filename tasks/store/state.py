@@ -112,7 +112,7 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
             fcntl.flock(held, fcntl.LOCK_EX)
         yield partial
         write_seal(partial, folder.name)
-        if replace or (folder.is_dir() and not is_whole(folder)):
+        if folder.is_dir() and (replace or not is_whole(folder)):
             with suppress(FileNotFoundError):
                 os.rename(folder, older)
         try:

@@ -62,6 +62,10 @@ def test_only_a_better_model_becomes_champion(prefect_server, workplace):
     assert find_model("models:/search@champion").digest == better.models["trees"].digest
     again = challenge(GOOD)
     assert (again.verdict, again.version) == ("same", "2")
+    client.delete_model_version("search", "2")
+    alone = challenge(POOR, seed=2)
+    assert (alone.verdict, alone.promoted, alone.version) == ("first", True, "1")
+    assert list(client.get_registered_model("search").aliases) == ["champion"], "it is challenger no longer"
 
 
 def test_a_finished_run_that_is_repeated_later_says_the_same_everywhere(prefect_server, workplace):

@@ -93,10 +93,15 @@ def test_it_needs_labels_of_people_and_a_sum_over_documents(workplace):
         parse({"data": {"files": "a"}, "corrected": {}})
     with pytest.raises(ConfigError, match="corrected: measure 'ndcg@10': p@k and dcg@k are sums over documents"):
         parse({**CONFIG, "corrected": {"measure": "ndcg@10"}})
-    for rule in ("unlabelled: condensed", "short: size"):
-        conventions = dict([rule.split(": ")])
-        with pytest.raises(ConfigError, match=f"corrected: it ranks every document .* and not as conventions.{rule} says"):
-            parse({**CONFIG, "conventions": conventions})
+    with pytest.raises(
+        ConfigError, match=r"corrected: it ranks every document, and conventions\.unlabelled: condensed leaves some out"
+    ):
+        parse({**CONFIG, "conventions": {"unlabelled": "condensed"}})
+    with pytest.raises(
+        ConfigError, match=r"corrected: it divides by the cutoff, and conventions\.short: size by a query's documents"
+    ):
+        parse({**CONFIG, "corrected": {"measure": "p@5"}, "conventions": {"short": "size"}})
+    parse({**CONFIG, "conventions": {"short": "size"}})
     written(0.01, n_queries=12)
     with pytest.raises(DataError, match="corrected: people judged 0 test documents that the machine labelled; an interval needs 4"):
         run(parse({**CONFIG, "data": {**CONFIG["data"], "folds": 1}}))
