@@ -157,7 +157,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         server.stdin.close()
     try:
         server.wait(_INTERRUPTED if STOP.is_set() else _LAST_WORDS)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # interrupted once all is said, when there is nothing left to give up
         server.kill()
         server.wait()
 

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flows.own_server import OwnServer, begin_own_server, use_own_server
+from flows.own_server import OwnServer, _end, begin_own_server, use_own_server
 from tasks.store.templates import version_of
 from tests.conftest import own_environment
 
@@ -131,3 +132,15 @@ def test_a_user_s_file_that_is_called_as_a_module_of_python_is_not_run(tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("http://")
     assert not (tmp_path / "ran").exists()
+
+
+def test_an_interrupt_while_the_server_ends_is_no_traceback():
+    """At the very end of a command, after its last word."""
+    slow = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], stdin=subprocess.PIPE)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _end(slow)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert slow.poll() is not None
