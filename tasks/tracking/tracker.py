@@ -382,9 +382,9 @@ class Tracker:
                 self.client.log_batch(run_id, params=_params({"ranker": cell.ranker, "fold": cell.fold + 1, **cell.section}))
                 model_id = self._log_model(run_id, CellFolder.of(result.key).model, below) if model else None
                 self._log_cell(run_id, result, data, model_id)
-            except BaseException:
+            except BaseException as error:
                 with suppress(MlflowException, OSError, OperationalError):
-                    self._end(run_id, RunStatus.FAILED)
+                    self._end(run_id, RunStatus.KILLED if _is_interruption(error) else RunStatus.FAILED)
                 raise
             self._end(run_id, RunStatus.FINISHED)
             return run_id

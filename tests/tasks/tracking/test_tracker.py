@@ -148,13 +148,14 @@ def test_whatever_happens_no_run_is_left_running(cell, error, status):
     assert not runs(status)
 
 
-def test_a_cell_that_cannot_be_logged_is_failed_not_running(cell, monkeypatch):
+@pytest.mark.parametrize(("error", "status"), [(OSError("disk full"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
+def test_a_cell_that_cannot_be_logged_is_failed_not_running(cell, monkeypatch, error, status):
     tracker = Tracker("x", "key")
-    monkeypatch.setattr(Tracker, "_log_model", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(Tracker, "_log_model", lambda *_: (_ for _ in ()).throw(error))
+    with pytest.raises(type(error)):
         tracker.cell(*cell)
     assert [r.info.run_id for r in runs("RUNNING")] == [tracker.run_id]
-    assert len(runs("FAILED")) == 1
+    assert len(runs(status)) == 1
 
 
 def test_two_commands_that_write_the_same_cell_at_once_write_it_once(cell):
