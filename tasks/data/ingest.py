@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ from tasks.store.state import Noted, remember, remembered
 
 CLICK = "click"
 """The label source that cndcg reads."""
-_READER = 9
+_READER = 10
 """Raised when the readers change what they make of the same bytes."""
 
 
@@ -317,6 +318,11 @@ def require_documents(data: Data, paths: Sequence[Path]) -> None:
             _require_column(path, list(names), data.document)
 
 
+def _called(pattern: str, columns: Sequence[str]) -> list[str]:
+    """The column of this name; where there is none, those that it is a pattern of."""
+    return [pattern] if pattern in columns else [name for name in columns if fnmatchcase(name, pattern)]
+
+
 def _of_table(path: Path, data: Data) -> Rows:
     frame = read_table(path)
     for column in (data.query, data.label, *([data.weight] if data.weight else []), *data.sources, *data.attributes):
@@ -325,7 +331,9 @@ def _of_table(path: Path, data: Data) -> Rows:
     for name in data.categories:
         if name not in frame.columns:
             raise DataError(f"{path}: no column {name!r} (data.categorical)")
-    names = tuple(n for n in frame.columns if n not in others and not any(fnmatchcase(n, pattern) for pattern in data.ignore))
+    ignored = {pattern: _called(pattern, frame.columns) for pattern in data.ignore}
+    left_out = {*others, *chain.from_iterable(ignored.values())}
+    names = tuple(name for name in frame.columns if name not in left_out)
     for name in names:
         if name in _ROW_NUMBERS or (name == "index" and _counts(frame[name])):
             raise DataError(
@@ -336,8 +344,7 @@ def _of_table(path: Path, data: Data) -> Rows:
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
     features = np.empty((frame.height, len(names)), np.float32)
-    idle = [pattern for pattern in data.ignore if not any(fnmatchcase(name, pattern) for name in frame.columns)]
-    notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern in idle]
+    notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern, columns in ignored.items() if not columns]
     notes += [
         note for column in (data.query, data.document) if column in frame.columns for note in _with_points(path, frame[column])
     ]

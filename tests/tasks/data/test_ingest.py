@@ -489,6 +489,15 @@ def test_a_click_label_is_a_share(workplace):
     assert read(["b.csv"], label="click")[0].labels.max() == 2
 
 
+def test_a_column_is_ignored_by_its_name_though_it_could_be_a_pattern(workplace):
+    columns = {"query": ["q", "q"], "label": [0, 1], "price[eur]": [1, 2], "price": [3, 4], "all*": [5, 6], "allowed": [7, 8]}
+    pl.DataFrame(columns).write_csv("a.csv")
+    read = ingest.fn([Path("a.csv")], Data(files=["a.csv"], ignore=["price[eur]", "all*"]))
+    assert (open_queries(read.data).names, read.notes) == (("price", "allowed"), ())
+    read = ingest.fn([Path("a.csv")], Data(files=["a.csv"], ignore=["pri*[[]eur]", "all?*"]))
+    assert open_queries(read.data).names == ("price",)
+
+
 def test_a_column_to_be_ignored_that_is_not_there_is_told(workplace):
     (workplace / "a.csv").write_text("query,label,shop_id,f\n1,1,7,2\n1,0,8,3\n")
     read_now = ingest.fn([Path("a.csv")], Data(files=["a.csv"], ignore=["shop_*", "sit"]))
