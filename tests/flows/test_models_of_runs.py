@@ -300,6 +300,8 @@ def test_a_model_of_categories_reads_their_names(workplace, capsys):
     for listed in (f"categories={{site: [{sites}]}}", 'data.categories={shelf: ["17", "250", "3"]}', f"categories.site=[{sites}]"):
         same = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10", "--set", listed)
         assert same[:2] == (0, out), "columns that are not listed have the model's categories"
+    none = answered(capsys, "evaluate", "--model", name, "--data", "train.csv", "--measure", "ndcg@10", "--set", "categories={}")
+    assert (none[0], "column 'site' has '0.com'" in none[2]) == (1, True), "an empty list of them asks for numbers"
     assert answered(capsys, "export", "--model", name, "--to", "solr", "-o", "m.json")[0] == 1
     code, out, _ = answered(capsys, "export", "--model", name, "--to", "lightgbm", "-o", "m.txt", "--data", "train.csv")
     assert code == 0

@@ -46,6 +46,13 @@ def test_several_may_clear_at_once(workplace):
     assert not list((workplace / state.STATE / "cells").iterdir())
 
 
+def test_a_file_in_the_place_of_a_folder_stays(workplace):
+    (workplace / "a").write_text("mine")
+    with pytest.raises(OSError, match="a"), state.made_whole(workplace / "a", replace=True) as partial:
+        (partial / "all").touch()
+    assert [(path.name, path.read_text()) for path in workplace.iterdir()] == [("a", "mine")]
+
+
 def test_a_folder_that_is_replaced_is_hardly_ever_missing(workplace):
     target, missing, ended = workplace / "a", [], threading.Event()
     with state.made_whole(target) as partial:
