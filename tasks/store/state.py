@@ -123,6 +123,8 @@ def made_whole(folder: Path, replace: bool = False) -> Iterator[Path]:
                 raise
     finally:
         os.close(held)
+        if older.is_dir() and not folder.is_dir():
+            os.rename(older, folder)  # nothing took its place
         for left in (partial, older):
             shutil.rmtree(left, ignore_errors=True)
 

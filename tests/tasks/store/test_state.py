@@ -53,6 +53,23 @@ def test_a_file_in_the_place_of_a_folder_stays(workplace):
     assert [(path.name, path.read_text()) for path in workplace.iterdir()] == [("a", "mine")]
 
 
+def test_a_folder_stays_where_nothing_can_take_its_place(workplace, monkeypatch):
+    with state.made_whole(workplace / "a") as partial:
+        (partial / "all").write_text("first")
+    rename, calls = os.rename, []
+
+    def full(old, new):
+        calls.append(old)
+        if len(calls) == 2:
+            raise OSError("no room")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.raises(OSError, match="no room"), state.made_whole(workplace / "a", replace=True) as partial:
+        (partial / "all").write_text("second")
+    assert [(path.name, (path / "all").read_text()) for path in workplace.iterdir()] == [("a", "first")]
+
+
 def test_a_folder_that_is_replaced_is_hardly_ever_missing(workplace):
     target, missing, ended = workplace / "a", [], threading.Event()
     with state.made_whole(target) as partial:
