@@ -1,7 +1,6 @@
 """The end of a run on the terminal: models × measures with standard errors, marks and verdicts, and where to look further."""
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -44,16 +43,14 @@ WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
 """Styles of the words in columns that evidence adds."""
 
 
-def _console(words: TextIO | None = None) -> Console:
-    """Where words go: what a command was asked for to `words`, what a run says of itself to standard error, which leaves standard output to
-    ``--json``."""
-    words = words or sys.stderr
+def _console(words: TextIO) -> Console:
+    """Writes to `words`, as wide as a terminal is, or 110 columns where there is none."""
     return Console(file=words) if words.isatty() else Console(file=words, width=110)
 
 
-def show(outcome: RunOutcome) -> None:
+def show(outcome: RunOutcome, words: TextIO) -> None:
     """Prints the end of a run."""
-    console = _console()
+    console = _console(words)
     console.print(_rankers(outcome))
     for found in outcome.evidence:
         for sentence in found.sentences():
@@ -70,9 +67,9 @@ def show(outcome: RunOutcome) -> None:
         console.print(_plain(outcome.link), highlight=False, soft_wrap=True)
 
 
-def show_lines(lines: Sequence[str]) -> None:
+def show_lines(lines: Sequence[str], words: TextIO) -> None:
     """Prints sentences as they are."""
-    console = _console()
+    console = _console(words)
     for line in lines:
         console.print(_plain(line), highlight=False)
 
@@ -121,9 +118,9 @@ def _placed(cell: StudyCell | None) -> str:
     return f"[{colour}]{text}[/]" if colour else text
 
 
-def show_study(outcome: "StudyOutcome", name: str) -> None:
+def show_study(outcome: "StudyOutcome", name: str, words: TextIO) -> None:
     """Prints the table of several data sets, a part a measure."""
-    console, table = _console(), outcome.table
+    console, table = _console(words), outcome.table
     for measure in table.measures:
         part = Table(title=f"{_plain(name)}: {title_of(measure)}", title_justify="left", title_style="bold")
         for column in ("ranker", *table.datasets, MICRO):
@@ -136,7 +133,7 @@ def show_study(outcome: "StudyOutcome", name: str) -> None:
     console.print(f"Report: {outcome.report}", highlight=False)
 
 
-def show_scorecards(cards: Sequence[Scorecard], words: TextIO | None = None) -> None:
+def show_scorecards(cards: Sequence[Scorecard], words: TextIO) -> None:
     """Prints graded comparisons, a table each: tier by tier down to the one that decides."""
     console = _console(words)
     for card in cards:
@@ -152,7 +149,7 @@ def show_scorecards(cards: Sequence[Scorecard], words: TextIO | None = None) -> 
         console.print(table)
 
 
-def show_changed(found: Sequence[Changes], words: TextIO | None = None) -> None:
+def show_changed(found: Sequence[Changes], words: TextIO) -> None:
     """Prints the queries that one run harms and helps most against another, a table a pair."""
     console = _console(words)
     for entry in found:
@@ -167,7 +164,7 @@ def show_changed(found: Sequence[Changes], words: TextIO | None = None) -> None:
         console.print(table)
 
 
-def show_pair(pair: ShownPair, words: TextIO | None = None) -> None:
+def show_pair(pair: ShownPair, words: TextIO) -> None:
     """Prints why one document stands above another: contributions, a table a feature, and the smallest changes that swap them."""
     console = _console(words)
     if pair.note:
@@ -190,7 +187,7 @@ def show_pair(pair: ShownPair, words: TextIO | None = None) -> None:
         console.print("no change of one feature to a value of these data would swap them", highlight=False)
 
 
-def show_wrong_order(summary: Summary, words: TextIO | None = None) -> None:
+def show_wrong_order(summary: Summary, words: TextIO) -> None:
     """Prints which features put documents in the wrong order."""
     console = _console(words)
     console.print(_plain(summary.text()), highlight=False)
@@ -207,7 +204,7 @@ def show_wrong_order(summary: Summary, words: TextIO | None = None) -> None:
         console.print(table)
 
 
-def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted, words: TextIO | None = None) -> None:
+def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted, words: TextIO) -> None:
     """Prints a log's click models, the best first, and what there is to say of the log."""
     console = _console(words)
     ranks = min(MOST_COLUMNS - 4, max(len(one.by_rank) for one in compared.models))
@@ -225,7 +222,7 @@ def show_click_models(compared: Compared, notes: Sequence[str], chosen: Fitted, 
         console.print(_plain(sentence), highlight=False)
 
 
-def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str], words: TextIO | None = None) -> None:
+def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str], words: TextIO) -> None:
     """Prints what new rankers would earn, and why the log does not say."""
     console = _console(words)
     columns = ("ranker", "estimator", "clicks a page", f"{percent(level)} interval", "against the log", "effective pages", "shown")
@@ -253,7 +250,7 @@ def show_expected(found: Sequence[Expected], level: float, notes: Sequence[str],
         console.print(_plain(sentence), highlight=False)
 
 
-def show_duels(found: Comparison, level: float, words: TextIO | None = None) -> None:
+def show_duels(found: Comparison, level: float, words: TextIO) -> None:
     """Prints which of interleaved rankers clicks prefer."""
     console = _console(words)
     title = f"Interleaved rankers: {found.pages:,} pages, {found.clicked:,} with a click"
@@ -273,7 +270,7 @@ def show_duels(found: Comparison, level: float, words: TextIO | None = None) -> 
         console.print(_plain(sentence), highlight=False)
 
 
-def show_comparison(table: Standings, words: TextIO | None = None) -> None:
+def show_comparison(table: Standings, words: TextIO) -> None:
     """Prints the standings of stored runs, and every pair with its tests."""
     console = _console(words)
     means = Table(title="Test queries", title_justify="left", title_style="bold")

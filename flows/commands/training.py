@@ -4,10 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
-from flows.commands.opening import importing, working
+from flows.commands.opening import importing, words_of, working
 
 if TYPE_CHECKING:
     from flows.own_server import OwnServer
@@ -75,21 +76,23 @@ def _start(
                     of_all = study(config, given.fresh, given.runner)
             except StudyPartlyFailedError as partly:
                 of_all = partly.outcome
-            show_study(of_all, config.name)
             written, failures, outcomes = of_all.as_json(), of_all.failures, of_all.runs
+            show_end = partial(show_study, of_all, config.name)
         else:
             try:
                 with working():
                     outcome = runner_of(given.runner).start(run, config, given.fresh)
             except PartlyFailedError as failed:
                 outcome = failed.outcome
-            show(outcome)
             written, failures, outcomes = outcome.as_json(), outcome.failures, (outcome,)
             written = {**written, **(then(outcome) if then else {})}
+            show_end = partial(show, outcome)
+        kept = [keep_results(one, commit(), Path(given.record)) for one in outcomes] if given.record else []
+        show_end(words_of(given))  # behind what is written: who reads it may stop reading
         for failure in failures:
             print(f"error: {failure}", file=sys.stderr)
-    for one in outcomes if given.record else ():
-        show_lines(keep_results(one, commit(), Path(given.record)))
+    for lines in kept:
+        show_lines(lines, words_of(given))
     if given.json:
         print(json.dumps(written))
     return 1 if "failed" in written else 0

@@ -1,6 +1,7 @@
 """The end of a run as it is printed: tables of runs, studies and comparisons."""
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,9 +53,7 @@ def certificate(ranker, verdict):
 
 
 def printed(capsys):
-    out, err = capsys.readouterr()
-    assert out == "", "standard output is left to --json"
-    return err
+    return capsys.readouterr().out
 
 
 def row_of(text, name):
@@ -65,7 +64,7 @@ def row_of(text, name):
 
 
 def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
-    show(outcome)
+    show(outcome, sys.stdout)
     text = printed(capsys)
     assert text.startswith("small: test queries")
     number, error, marks = row_of(text, "a  trees")
@@ -82,14 +81,14 @@ def test_a_run_is_a_table_of_rankers_and_measures(outcome, capsys):
     assert "Report: .lambdaflow/reports/small-01234567/report.html" in text
     assert text.rstrip().endswith("lambdaflow ui   (run 01234567)")
     link = f"http://127.0.0.1:5000/#/experiments/1/runs/{outcome.run_id}{'0' * 60}"
-    show(replace(outcome, link=link))
+    show(replace(outcome, link=link), sys.stdout)
     assert printed(capsys).endswith(f"(run 01234567)\n{link}\n"), "one line, for whoever clicks on it"
 
 
 def test_an_undefined_mean_is_a_dash(outcome, capsys):
     rows = dict(outcome.standings.rows)
     rows["linear"] = Standing("b", {"ndcg_3": Mean(None, None, 0, {}), "map": Mean(0.65, None, 1, {})})
-    show(replace(outcome, standings=replace(outcome.standings, rows=rows)))
+    show(replace(outcome, standings=replace(outcome.standings, rows=rows)), sys.stdout)
     number, error, _ = row_of(printed(capsys), "b  linear")
     assert number == ["b  linear", "–", ".6500"]
     assert error == ["", "", "±.0000"]
@@ -100,7 +99,7 @@ def test_evidence_adds_columns_of_words_and_sentences(outcome, capsys):
         def sentences(self):
             return ["linear is [not] told by [bold]markup[/bold]"]
 
-    show(replace(outcome, evidence=(Told((certificate("linear", "optimum"),), ("trees", "linear")),)))
+    show(replace(outcome, evidence=(Told((certificate("linear", "optimum"),), ("trees", "linear")),)), sys.stdout)
     text = printed(capsys)
     assert "optimum of NDCG" in text
     assert row_of(text, "b  linear")[0] == ["b  linear", ".6500", ".6500", "optimum"]
@@ -110,14 +109,17 @@ def test_evidence_adds_columns_of_words_and_sentences(outcome, capsys):
 
 def test_with_many_measures_they_are_the_rows(outcome, capsys):
     measures = [f"ndcg_{k}" for k in range(1, MOST_COLUMNS + 2)]
-    show(replace(outcome, standings=standings(measures), evidence=(Certificates((certificate("linear", "not"),), ("linear",)),)))
+    show(
+        replace(outcome, standings=standings(measures), evidence=(Certificates((certificate("linear", "not"),), ("linear",)),)),
+        sys.stdout,
+    )
     text = printed(capsys)
     assert re.search(r"measure\s*┃\s*a  trees\s*┃\s*b  linear", text)
     for k in range(1, MOST_COLUMNS + 2):
         assert row_of(text, f"NDCG@{k}")[0] == [f"NDCG@{k}", ".7500 ±.0125 b", ".6500 ±.0125"]
     assert "optimum of" not in text
 
-    show(replace(outcome, standings=standings(measures[:-1])))
+    show(replace(outcome, standings=standings(measures[:-1])), sys.stdout)
     assert re.search(r"ranker\s*┃\s*NDCG@1\s*┃", printed(capsys))
 
 
@@ -129,14 +131,14 @@ def test_names_are_no_markup(outcome, capsys):
     shown = replace(
         outcome, config=renamed, cells=tuple(rows.values()), chosen=tuple(rows.values()), standings=standings(names=names)
     )
-    show(shown)
+    show(shown, sys.stdout)
     text = printed(capsys)
     assert "[blue]run: test queries" in text
     assert "a  [red]trees[/red]" in text
     assert "b  [bold]x" in text
     table = standings(names=names)
     (pair,) = table.pairs
-    show_comparison(replace(table, pairs=(replace(pair, randomisation_p=0.5, not_worse=names[:1]),)))
+    show_comparison(replace(table, pairs=(replace(pair, randomisation_p=0.5, not_worse=names[:1]),)), sys.stdout)
     means, tests = printed(capsys).split("Paired tests")
     assert "a  [red]trees[/red]" in means
     words = "".join(cell.strip() for cell in re.findall(r"│([^│\n]*)", tests))
@@ -156,7 +158,7 @@ def test_a_study_is_a_part_a_measure(capsys):
         "[b]ListNet": {"ndcg_3": cells(0.55, 0.45, 0.49, (95, -90)), "map": cells(0.6, 0.7, 0.65, (90, 0))},
     }
     table = StudyTable(("one", "two"), ("ndcg_3", "map"), ("RankSVM",), own, {"RankSVM": 1, "[b]ListNet": 3, "none": 0})
-    show_study(StudyOutcome("0123", {}, table, Path("study.html"), ()), "papers [table]")
+    show_study(StudyOutcome("0123", {}, table, Path("study.html"), ()), "papers [table]", sys.stdout)
     text = printed(capsys)
     first, second = text.split("papers [table]: MAP")
     assert first.startswith("papers [table]: NDCG@3")
@@ -173,7 +175,7 @@ def test_a_comparison_has_the_means_and_every_pairs_tests(capsys):
     table = standings()
     (pair,) = table.pairs
     full = replace(pair, randomisation_p=0.0002, interval=(0.06, 0.14))
-    show_comparison(replace(table, pairs=(full,)))
+    show_comparison(replace(table, pairs=(full,)), sys.stdout)
     text = printed(capsys)
     assert re.search(r"│ a  trees\s*│\s*\.7500 b\s*│\s*\.7500 \(b\)", text)
     assert "Paired tests" in text
@@ -183,7 +185,7 @@ def test_a_comparison_has_the_means_and_every_pairs_tests(capsys):
         assert number in words
     assert "not worse" not in words
 
-    show_comparison(replace(table, pairs=(replace(full, z=None, not_worse=("trees",)), replace(full, not_worse=()))))
+    show_comparison(replace(table, pairs=(replace(full, z=None, not_worse=("trees",)), replace(full, not_worse=()))), sys.stdout)
     text = printed(capsys)
     assert "∞" in text
     assert "neither" in text
@@ -192,7 +194,7 @@ def test_a_comparison_has_the_means_and_every_pairs_tests(capsys):
 def test_scorecards_say_what_the_tiers_amount_to(capsys):
     tiers = (TierResult("ndcg_3", -0.001, -0.004, 0.002, 0.005, "not worse"), TierResult("map", 0.02, 0.01, 0.03, 0.0, "better"))
     for comparison, amounts in (("better", "is better"), ("worse", "is worse"), ("open", "is not told apart")):
-        show_scorecards([Scorecard("[b]new", "old", 0.95, tiers, comparison)])
+        show_scorecards([Scorecard("[b]new", "old", 0.95, tiers, comparison)], sys.stdout)
         text = printed(capsys)
         assert "[b]new against old" in text
         assert f"By tiers [b]new {amounts}." in text
@@ -205,7 +207,7 @@ def test_scorecards_say_what_the_tiers_amount_to(capsys):
 def test_changed_queries_are_a_table_a_pair(capsys):
     harmed = ChangedQuery("q[1]", 0.2, 0.7, -0.5)
     helped = ChangedQuery("[b]q2", 0.9, 0.1, 0.8)
-    show_changed([Changes("[i]new", "old", "ndcg_10", (harmed,), (helped,), 4, 5, 6)])
+    show_changed([Changes("[i]new", "old", "ndcg_10", (harmed,), (helped,), 4, 5, 6)], sys.stdout)
     text = printed(capsys)
     assert "[i]new" in text
     assert re.search(r"│ harmed │ q\[1\]\s*│\s*0\.2000 │ 0\.7000 │\s*-0\.5000 │", text)
@@ -214,7 +216,7 @@ def test_changed_queries_are_a_table_a_pair(capsys):
 
 def test_control_characters_do_not_reach_the_terminal(capsys):
     row = ChangedQuery("q\x1b[2J", 0.2, 0.5, -0.3)
-    show_changed([Changes("new", "old", "ndcg_3", (row,), (), 1, 0, 3)])
+    show_changed([Changes("new", "old", "ndcg_3", (row,), (), 1, 0, 3)], sys.stdout)
     text = printed(capsys)
     assert r"q\x1b[2J" in text
     assert "\x1b[2J" not in text

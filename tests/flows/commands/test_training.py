@@ -1,5 +1,6 @@
 """What trains on the command line: codes, messages, JSON."""
 
+import io
 import json
 import subprocess
 import sys
@@ -67,3 +68,21 @@ def test_json_is_the_last_line_of_standard_output(workplace, capsys):
     assert set(written["models"]["linear"]) == {"digest", "metrics"}
     assert "test_ndcg_10" in written["models"]["linear"]["metrics"]
     assert "lambdaflow ui" in err
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_the_table_is_on_standard_output_and_the_record_is_kept_where_nobody_reads_it(workplace, capsys, monkeypatch):
+    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "c.yaml").write_text("name: small\ndata: {files: a.txt}\nrankers: {linear: {kind: lambdarank, epochs: 2}}\n")
+    assert main(["run", "c.yaml"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("small: test queries") and "Report: " in out
+    assert "test queries" not in err
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    assert main(["run", "c.yaml", "--record", "r.json"]) == 1
+    assert list(json.loads((workplace / "r.json").read_text())) == ["small"]
