@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from ltr.data.arrays import array_of, shown, taken_for_sizes
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.sparse import dense_blocks, is_sparse, parts_of, sparse_features, stacked, widened
@@ -91,27 +92,26 @@ class Queries(Named):
 
         put(
             "features",
-            sparse_features(self.features) if is_sparse(self.features) else _numbers("features", self.features, np.float32, 2),
+            sparse_features(self.features) if is_sparse(self.features) else _features(self.features),
         )
-        put("labels", _numbers("labels", self.labels, np.float64))
-        put("offsets", _numbers("offsets", self.offsets, np.int64))
+        put("labels", array_of("labels", self.labels, np.float64))
+        put("offsets", array_of("offsets", self.offsets, np.int64))
         for name in ("sources", "attributes"):
             if not isinstance(getattr(self, name), Mapping):
                 raise ValueError(f"{name}: a mapping of names to arrays, not {type(getattr(self, name)).__name__}")
-        put("sources", {name: _numbers(f"source {name!r}", values, np.float64) for name, values in self.sources.items()})
+        put("sources", {name: array_of(f"source {name!r}", values, np.float64) for name, values in self.sources.items()})
         n_documents = len(self.labels)
         if self.features.shape[0] != n_documents:
             raise ValueError(f"features: shape {self.features.shape}, but there are {n_documents} labels: one row a document")
         if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != n_documents or (np.diff(self.offsets) < 1).any():
-            sizes = len(self.offsets) and (self.offsets > 0).all() and self.offsets.sum() == n_documents
-            meant = "; these are sizes of queries, whose offsets are numpy.append(0, numpy.cumsum(sizes))" if sizes else ""
+            meant = taken_for_sizes(self.offsets, n_documents)
             raise ValueError(
                 f"offsets: must rise from 0 to {n_documents} (the number of documents), at least one document a query{meant}"
             )
         for name, values in self.sources.items():
             if values.shape != (n_documents,):
                 raise ValueError(f"source {name!r}: shape {values.shape}, expected ({n_documents},)")
-        put("position", np.arange(n_documents) if self.position is None else _numbers("position", self.position, np.int64))
+        put("position", np.arange(n_documents) if self.position is None else array_of("position", self.position, np.int64))
         if self.position.shape != (n_documents,):
             raise ValueError(f"position: shape {self.position.shape}, expected ({n_documents},)")
         if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
@@ -125,16 +125,15 @@ class Queries(Named):
             if getattr(self, name) is not None:
                 put(name, _ids(name, getattr(self, name), expected))
         if self.weights is not None:
-            put("weights", _numbers("weights", self.weights, np.float64))
+            put("weights", array_of("weights", self.weights, np.float64))
             if self.weights.shape != (self.n_queries,) or not is_weight(self.weights).all():
                 raise ValueError(f"weights: one number {WEIGHTS} for each of the {self.n_queries} queries")
         if self.document_weights is not None:
-            put("document_weights", _numbers("document_weights", self.document_weights, np.float64))
+            put("document_weights", array_of("document_weights", self.document_weights, np.float64))
             given = self.document_weights
             if given.shape != (n_documents,) or not (is_weight(given) | (given == 0)).all():
                 raise ValueError(f"document_weights: one number, 0 or {WEIGHTS}, for each of the {n_documents} documents")
-        if self.keys is None:
-            put("keys", _keys_of(self))
+        put("keys", _keys_of(self) if self.keys is None else _given_keys(self.keys))
         if len(self.keys) != self.n_queries:
             raise ValueError(f"keys: {len(self.keys)} keys for {self.n_queries} queries")
         if len(np.unique(self.keys)) < self.n_queries:
@@ -216,24 +215,25 @@ class Queries(Named):
         return self.sources[name]
 
 
-def _numbers(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArray[Any]:
-    """An array of this type and number of dimensions."""
+def _features(given: object) -> NDArray[np.float32]:
     try:
         array = np.asarray(unmasked(given))
-        if array.dtype.kind not in "biufO" or (kind is np.int64 and array.dtype.kind in "fO" and (array % 1 != 0).any()):
-            raise TypeError
-        if kind is np.float32:
-            warn_of_lost_digits(array, name)
-        array = as_float32(array, name) if kind is np.float32 else np.ascontiguousarray(array, kind)
+        warn_of_lost_digits(array, "features")
+        array = as_float32(array, "features")
     except FarValueError:
         raise
     except (TypeError, ValueError, OverflowError):
-        rule = "whole numbers" if kind is np.int64 else "numbers"
-        raise ValueError(f"{name}: {_shown(given)} is no array of {rule}") from None
-    if array.ndim != dimensions:
-        rule = "[documents, features]" if dimensions == 2 else "one dimension"
-        raise ValueError(f"{name}: shape {array.shape}, expected {rule}")
-    return array
+        raise ValueError(f"features: {shown(given)} is no array of numbers") from None
+    return array_of("features", array, np.float32, 2)
+
+
+def _given_keys(given: object) -> NDArray[np.uint64]:
+    keys = given if isinstance(given, np.ndarray) else np.array(given, object)  # numpy makes floats of large whole numbers
+    if keys.ndim == 1 and keys.dtype.kind in "iu":
+        return np.ascontiguousarray(keys).astype(np.uint64, copy=False)
+    if keys.ndim != 1 or not all(isinstance(key, int | np.integer) and -(1 << 63) <= key < 1 << 64 for key in keys.tolist()):
+        raise ValueError(f"keys: {shown(given)}, expected a whole number of 64 bits for each query")
+    return np.array([int(key) % (1 << 64) for key in keys.tolist()], np.uint64)
 
 
 class FarValueError(ValueError):
@@ -275,14 +275,9 @@ def _ids(name: str, given: object, expected: int) -> NDArray[np.bytes_]:
         array = np.char.encode(array, "utf-8")
     if array.dtype.kind != "S" or array.shape != (expected,):
         raise ValueError(
-            f"{name}: {_shown(given)} of type {array.dtype} and shape {array.shape}, expected bytes or text ({expected},)"
+            f"{name}: {shown(given)} of type {array.dtype} and shape {array.shape}, expected bytes or text ({expected},)"
         )
     return array
-
-
-def _shown(given: object) -> str:
-    shown = " ".join(repr(given).split())
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.data.arrays import floats_of, ints_of
 from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.gains import graded, label_worth
@@ -67,7 +68,7 @@ class Confusion:
         Raises:
             ValueError: for a label that the machine had not given before, and attributes without `by`, or of another number of documents.
         """
-        labels = np.asarray(machine, np.float64)
+        labels = floats_of("machine", machine)
         kinds = np.searchsorted(self.machine, labels).clip(max=len(self.machine) - 1)
         if (strange := self.machine[kinds] != labels).any():
             raise ValueError(f"calibration: the machine's label {labels[strange][0]:g} is none of those that it was calibrated on")
@@ -104,9 +105,9 @@ def calibrate(
     Raises:
         ValueError: for shapes that differ, labels that are not finite, fewer than two judged documents, or more than `MOST_KINDS` labels.
     """
-    y, m = np.asarray(people, np.float64), np.asarray(machine, np.float64)
+    y, m = floats_of("people", people), floats_of("machine", machine)
     groupings = {name: np.asarray(values, np.str_) for name, values in (attributes or {}).items()}
-    if y.ndim != 1 or any(array.shape != y.shape for array in (m, *groupings.values())):
+    if any(array.shape != y.shape for array in (m, *groupings.values())):
         raise ValueError(f"calibration: people, machine and attributes of shapes {y.shape} and {m.shape}; all are [documents]")
     if not np.isfinite(m).all() or np.isinf(y).any():
         raise ValueError("calibration: a label of the machine's is missing, or a label is infinite")
@@ -119,7 +120,7 @@ def calibrate(
         raise ValueError(f"calibration: {max(map(len, labels)):,} different labels; up to {MOST_KINDS} are a scale: round them")
     kinds, levels = (np.searchsorted(known, values[judged]) for known, values in zip(labels, (m, y), strict=True))
     sizes = (len(labels[0]), len(labels[1]))
-    part = _parts(judged, None if query is None else np.asarray(query, np.int64), seed)
+    part = _parts(judged, None if query is None else ints_of("query", query), seed)
     counts = np.array([_counted(kinds[part == k], levels[part == k], sizes) for k in range(part.max() + 1)])
     plain, best = _best_plain(counts)
     chosen = _Choice("", {}, np.inf, best)

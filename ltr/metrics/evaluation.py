@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.masked import unmasked
+from ltr.data.arrays import floats_of, offsets_of
 from ltr.kernels.kernel import (
     F8_1D,
     F8_2D,
@@ -181,14 +181,9 @@ def evaluate(
     >>> evaluate([2, 0, 1], [0.1, 0.3, 0.2], [0, 3], ["ndcg@10", "mrr"])["mrr"]
     array([0.33333333])
     """
-    sources = {k: _numbers(k, v, np.float64) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
-    scores, offsets = _numbers("scores", scores, np.float64), _numbers("offsets", offsets, np.int64)
-    if scores.ndim != 1:
-        raise ValueError(f"scores: shape {scores.shape}, expected one number a document")
-    if offsets.ndim != 1 or len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(scores) or (np.diff(offsets) < 0).any():
-        sizes = offsets.ndim == 1 and (offsets > 0).all() and offsets.sum() == len(scores)
-        meant = "; these are sizes of queries, whose offsets are numpy.append(0, numpy.cumsum(sizes))" if sizes else ""
-        raise ValueError(f"offsets must rise from 0 to {len(scores)}, the number of scores{meant}")
+    sources = {k: floats_of(k, v) for k, v in (labels if isinstance(labels, Mapping) else {"label": labels}).items()}
+    scores = floats_of("scores", scores)
+    offsets = offsets_of(offsets, len(scores))
     if conventions is not None and not isinstance(conventions, Conventions):
         raise ValueError(f"conventions: {conventions!r} is no ltr.Conventions")
     wrong = ~(scores < np.inf)
@@ -201,6 +196,9 @@ def evaluate(
             raise ValueError(f"{name}: labels of shape {values.shape} for {len(scores)} scores")
         if np.fmin.reduce(values, initial=0.0) < 0:
             raise ValueError(f"{name}: a label of {np.nanmin(values):g}; labels are 0 or more, and NaN where nobody judged")
+    for name, beside in (("position", position), ("documents", documents)):
+        if beside is not None and np.shape(beside) != scores.shape:
+            raise ValueError(f"{name}: shape {np.shape(beside)} for {len(scores)} scores")
     conventions = conventions or Conventions()
     by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):
@@ -211,13 +209,6 @@ def evaluate(
     for source, wanted in by_source.items():
         found |= _of_source(wanted, sources[source], scores, offsets, conventions, position, documents)
     return found
-
-
-def _numbers(name: str, given: ArrayLike, kind: type) -> NDArray[Any]:
-    try:
-        return np.require(unmasked(given), kind, ["C", "W"])  # kernels take arrays that can be written to
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name}: {' '.join(repr(given).split())[:60]} is no array of numbers") from None
 
 
 def _of_source(

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr.data.arrays import floats_of
 from ltr.kernels.kernel import Bools, Floats, Ints
 from ltr.metrics.calibration import MOST_KINDS
 
@@ -166,15 +167,16 @@ def corrected(
     """
     if not 0 < level < 1:
         raise ValueError(f"level: {level}; between 0 and 1")
-    w, g, f = (np.asarray(array, np.float64) for array in (weights, people, machine))
-    kinds = _kinds(f if labels is None else np.asarray(labels, np.float64))
+    w, g, f = (floats_of(name, array) for name, array in (("weights", weights), ("people", people), ("machine", machine)))
+    said = f if labels is None else floats_of("labels", labels)
+    kinds = _kinds(said)
     if not (w.ndim == 1 and w.shape == g.shape == f.shape == kinds.shape):
         raise ValueError(
             f"corrected: weights, people and machine of shapes {w.shape}, {g.shape} and {f.shape}; all are [documents]"
         )
     if not (np.isfinite(f).all() and np.isfinite(w).all()):
         raise ValueError("corrected: a document has no gain of the machine's, or no weight")
-    if labels is not None and np.isnan(np.asarray(labels, np.float64)).any():
+    if np.isnan(said).any():
         raise ValueError("corrected: a document has no label of the machine's")
     if np.isinf(g).any():
         raise ValueError("corrected: a gain of people's is infinite")

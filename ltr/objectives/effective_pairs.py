@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit, prange, types
 
+from ltr.data.arrays import scores_of
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import F8_1D, I8, I8_1D, Address, Floats, Ints, Kernel, address, ready
 from ltr.kernels.ranking import by_score
@@ -75,8 +76,11 @@ def ledger(queries: Queries, terms: Sequence[Term], scores: Floats, conventions:
         terms: of the objective.
         scores: ``float64 [documents]``.
         conventions: label rules.
+
+    Raises:
+        ValueError: unless there is one finite score a document.
     """
-    conventions = conventions or Conventions()
+    scores, conventions = scores_of("scores", scores, queries.n_documents), conventions or Conventions()
     return [_of_term(queries, term, scores, conventions) for term in terms]
 
 

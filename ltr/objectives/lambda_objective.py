@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange, types
 
+from ltr.data.arrays import scores_of
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import (
     F4_1D,
@@ -402,7 +403,12 @@ class Objective:
         return by_gain, laid_out, scales
 
     def __call__(self, scores: Floats, iteration: int) -> tuple[Floats, Floats]:
-        """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient."""
+        """Gradient and hessian ``float64 [documents]`` at `scores`; scores move along the gradient.
+
+        Raises:
+            ValueError: unless there is one finite score a document.
+        """
+        scores = scores_of("scores", scores, self.queries.n_documents)
         gradient, hessian = np.empty(len(scores)), np.empty(len(scores))
         effective = np.full(self.queries.n_queries, -1)
         if self._quick:
@@ -413,7 +419,12 @@ class Objective:
         return gradient, hessian
 
     def effective_pairs(self, scores: Floats, iteration: int = 0) -> Ints:
-        """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2)."""
+        """Pairs with a non-zero λ, ``int64 [queries]`` (D section 7.2).
+
+        Raises:
+            ValueError: unless there is one finite score a document.
+        """
+        scores = scores_of("scores", scores, self.queries.n_documents)
         effective = np.full(self.queries.n_queries, -1)
         counting = self._plan(iteration)._replace(constructions=self._constructions)
         self._drive(scores, counting, np.empty(len(scores)), np.empty(len(scores)), effective)

@@ -48,6 +48,8 @@ class Schedule(Named):
     eta: float
 
     def __post_init__(self) -> None:
+        for name in ("start", "eta"):
+            object.__setattr__(self, name, _plain_number(f"schedule {name}", getattr(self, name)))
         if self.kind not in ("linear", "exponential"):
             raise ValueError(f"schedule kind {self.kind!r} is not linear or exponential")
         if not 0 <= self.start <= 1:
@@ -63,6 +65,14 @@ class Schedule(Named):
         """The first of this many iterations from which on the weight stays at an end of [0, 1]: 1, or 0 where it falls; None if none."""
         end = 0.0 if self.kind == "linear" and self.eta < 0 else 1.0
         return next((m for m in range(iterations) if self.at(m) == end), None)
+
+
+def _plain_number(what: str, given: object) -> int | float:
+    """A number as JSON can hold it."""
+    number = given.item() if isinstance(given, np.generic) else given
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        raise ValueError(f"{what} {given!r} is no number")
+    return number
 
 
 @lru_cache(maxsize=64)
@@ -99,6 +109,8 @@ class Term(Named):
                 raise ValueError(f"unknown {what} {name!r}; known: {', '.join(known)}")
         if self.pairs not in ("all", "same_label"):
             raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
+        if self.weight is not None and not isinstance(self.weight, Schedule):
+            object.__setattr__(self, "weight", _plain_number("term weight", self.weight))
         if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
 

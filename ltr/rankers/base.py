@@ -487,9 +487,11 @@ def _plain(value: Any) -> Json:
     if isinstance(value, Ranker):
         return {"kind": value.kind, **value.parameters}
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
+        return _plain(asdict(value))
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, np.generic):
+        return cast(Json, value.item())
     return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
@@ -668,7 +670,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def save(model: Ranker, folder: str | Path) -> None:
-    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing.
+    """Writes ``model.json`` and ``model.npz`` into `folder`, which is made where missing; a model that is there is replaced when both are written.
 
     Raises:
         ValueError: for what is no ranker, or one that is not fitted.
@@ -684,13 +686,19 @@ def save(model: Ranker, folder: str | Path) -> None:
         "features": list(model.names),
     }
     arrays = model.arrays
+    text = json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n"
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "model.npz", "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    (folder / "model.json").write_text(
-        json.dumps({**about, "content": content_digest(about, arrays)}, indent=1) + "\n", encoding="utf-8"
-    )
+    written = [folder / "model.npz.partial", folder / "model.json.partial"]
+    try:
+        with open(written[0], "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        written[1].write_text(text, encoding="utf-8")
+        for path in written:
+            path.replace(path.with_suffix(""))
+    finally:
+        for path in written:
+            path.unlink(missing_ok=True)
 
 
 def content_digest(about: Mapping[str, Json], arrays: Mapping[str, Array]) -> str:

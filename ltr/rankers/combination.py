@@ -12,12 +12,14 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr.data.arrays import floats_of, offsets_of
 from ltr.data.queries import Queries, canonical
 from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.many import Judged
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
+from ltr.rankers.column import LAST
 from ltr.rankers.line_search import Mixtures, between, mean_of, mix_scores
 from ltr.rankers.surface import Surface, linear_surface
 
@@ -38,19 +40,37 @@ def combine(
         offsets: ``[queries + 1]``.
 
     Raises:
-        ValueError: for shapes that differ, or a measure that is defined on no query.
+        ValueError: for shapes that differ, offsets that do not fit, or a measure that is defined on no query.
     """
-    y, a, b = (np.asarray(array, np.float64) for array in (labels, first, second))
-    starts, measure = np.asarray(offsets, np.int64), Measure.of(measure)
+    y, a, b = (floats_of(name, array) for name, array in (("labels", labels), ("first", first), ("second", second)))
     if not y.shape == a.shape == b.shape:
         raise ValueError(f"combine: {y.shape} labels, and scores of shapes {a.shape} and {b.shape}")
+    starts, measure = offsets_of(offsets, len(y)), Measure.of(measure)
     judged = Judged.of_labels(y, starts, measure, conventions or Conventions())
     return between(judged, a, b)
 
 
+def _mixed(first: Floats32, second: Floats32, alpha: float) -> Floats:
+    """`mix_scores`, exact where a document is `LAST` by one of them, beside which the other's score would be rounded away: it is below all
+    that both have a score of, and above or below others of its kind by the other's score."""
+    mixed = mix_scores(first, second, alpha)
+    for share, one, other in ((1 - alpha, first, second), (alpha, second, first)):
+        lost = (one == LAST) & (other != LAST)
+        if share > 0 and lost.any():
+            mixed[lost] = share * 2.0**100 * (_place(other[lost]) * 2.0**-50 - 1)
+    return mixed
+
+
+def _place(scores: Floats32) -> Floats:
+    """The numbers of float32, counted from 0 in their order."""
+    bits = scores.view(np.int32).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits).astype(np.float64)
+
+
 @dataclass(frozen=True)
 class Combination(Ranker):
-    """The best mixture of two rankers whose scores are the two features: (1 − α)·first + α·second.
+    """The best mixture of two rankers whose scores are the two features: (1 − α)·first + α·second. Documents that one of them has no score
+    of are below all others, in the order of the other ranker.
 
     Args:
         measure: to mix for.
@@ -79,13 +99,13 @@ class Combination(Ranker):
         if queries.n_features != 2 or not np.isfinite(queries.features).all():
             given = f"{queries.n_features}" if queries.n_features != 2 else "two with missing or infinite scores"
             raise ValueError(f"a combination mixes two finite columns of scores; given {given}")
-        first, second = queries.features.T.astype(np.float64)
+        first, second = queries.features[:, 0], queries.features[:, 1]
         judged = Judged.of(queries, measure, self.conventions)
-        found = between(judged, first, second)
+        found = between(judged, first.astype(np.float64), second.astype(np.float64))
         low, high, _ = found.best
         sign = -1 if measure.definition.fewer_is_better else 1
         # Crossings are those of exact numbers: of scores far apart in size, a mixture may round one of them away.
-        reached = mean_of(judged, mix_scores(first, second, 0.5 * (low + high)))
+        reached = mean_of(judged, _mixed(first, second, 0.5 * (low + high)))
         options = [(sign * reached, 0.5 * (low + high)), (sign * found.ends[0], 0.0), (sign * found.ends[1], 1.0)]
         value, alpha = max(options, key=lambda option: option[0])
         where = f"best in ({low:.4f}, {high:.4f})" if 0 < alpha < 1 else f"one alone; mixed at best {reached:.4f}"
@@ -94,7 +114,7 @@ class Combination(Ranker):
 
     def _scores(self, features: Floats32) -> Floats:
         assert self.alpha is not None
-        return mix_scores(features[:, 0], features[:, 1], self.alpha)
+        return _mixed(features[:, 0], features[:, 1], self.alpha)
 
     def _surface(self, features: Floats32) -> Surface:
         assert self.alpha is not None

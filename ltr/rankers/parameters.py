@@ -29,6 +29,7 @@ class Span:
     or_none: bool = False
 
     def __contains__(self, value: object) -> bool:
+        value = value.item() if isinstance(value, np.generic) else value
         if value is None:
             return self.or_none
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):

@@ -64,7 +64,7 @@ class TreeRanker(Ranker):
         n_trees = self.ensemble.n_trees
         if iterations not in whole(0, n_trees):
             raise ValueError(f"{self.kind}: no first {iterations!r} trees; it has {n_trees}")
-        return replace(self, trees=self.ensemble.first(iterations), rest=None)
+        return replace(self, trees=self.ensemble.first(int(iterations)), rest=None)
 
     def predict(self, features: Features, n_trees: int | None = None) -> Floats:
         """Scores ``float64 [documents]``, higher is better; of the first `n_trees` trees, where that is given.

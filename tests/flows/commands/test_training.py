@@ -76,7 +76,8 @@ def test_the_table_is_on_standard_output_and_the_record_is_kept_where_nobody_rea
     (workplace / "c.yaml").write_text("name: small\ndata: {files: a.txt}\nrankers: {linear: {kind: lambdarank, epochs: 2}}\n")
     assert main(["run", "c.yaml"]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("small: test queries") and "Report: " in out
+    assert out.startswith("small: test queries")
+    assert "Report: " in out
     assert "test queries" not in err
 
     class Closed(io.StringIO):

@@ -287,3 +287,14 @@ def test_several_threads_put_the_same_queries_in_order():
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: canonical_order(queries), range(40)):
             assert np.array_equal(found, want)
+
+
+def test_keys_of_other_kinds_of_whole_numbers():
+    queries = make_queries(5, seed=2)
+    for given in (queries.keys.tolist(), queries.keys.astype(">u8"), queries.keys.view(np.int64)):
+        again = replace(queries, keys=given)
+        assert again.keys.dtype == np.uint64
+        assert np.array_equal(again.keys, queries.keys)
+        assert ltr.LeastSquares().fit(again).digest == ltr.LeastSquares().fit(queries).digest
+    with pytest.raises(ValueError, match=r"keys: .*, expected a whole number of 64 bits for each query"):
+        replace(queries, keys=np.linspace(0, 1, 5))

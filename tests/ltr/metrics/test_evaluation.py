@@ -249,7 +249,7 @@ def test_one_measure_is_enough_and_wrong_arguments_are_named():
         assert evaluate(labels, scores, offsets, one).keys() == {"ndcg_10"}
     for given, says in (
         ((labels, scores, [2, 1], "map"), r"offsets must rise from 0 to 3.*; these are sizes of queries"),
-        ((labels, [scores], offsets, "map"), r"scores: shape \(1, 3\), expected one number a document"),
+        ((labels, [scores], offsets, "map"), r"scores: shape \(1, 3\), expected one dimension"),
         ((labels, "high", offsets, "map"), "scores: 'high' is no array of numbers"),
         ((labels[:2], scores, offsets, "map"), r"label: labels of shape \(2,\) for 3 scores"),
         ((labels, scores, offsets, [3]), "measure 3: a measure is named in text"),

@@ -346,3 +346,21 @@ def test_what_holds_no_rows_or_no_numbers_is_told_as_the_estimator_tells_it():
             ltr.Queries(text, [1], [0, 1])
     numbered = frame.to_pandas().set_axis(range(4), axis=1)
     assert np.array_equal(model.predict(numbered), model.predict(frame))
+
+
+def test_numbers_of_numpy_are_saved_and_what_cannot_be_leaves_the_older_model(tmp_path, monkeypatch):
+    queries = make_queries(30, n_features=3, seed=3)
+    terms = (ltr.Term("ndcg"), ltr.Term("map", weight=ltr.Schedule(np.float32(0.25), "linear", np.float64(0.01))))
+    given = ltr.LambdaMART(n_trees=3, objective=terms, monotone={"f1": np.int64(1)}, seed=np.int32(2)).fit(queries)
+    ltr.save(given, tmp_path / "m")
+    opened = ltr.load(tmp_path / "m")
+    assert opened.objective[1].weight == ltr.Schedule(0.25, "linear", 0.01)
+    assert np.array_equal(given.predict(queries.features, n_trees=np.int64(2)), opened.predict(queries.features, n_trees=2))
+    for wrong in (np.float32(-1), np.float64(1.5), True, "half"):
+        with pytest.raises(ValueError, match="term weight"):
+            ltr.Term(weight=wrong)
+    monkeypatch.setattr(np, "savez", lambda file, **_: file.write(b"half") and exec("raise OSError('disk full')"))
+    with pytest.raises(OSError, match="disk full"):
+        ltr.save(replace(given, trees=given.trees.first(1)), tmp_path / "m")
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["model.json", "model.npz"]
+    assert ltr.load(tmp_path / "m").digest == given.digest

@@ -7,6 +7,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import canonical
+from ltr.rankers.column import LAST
 from ltr.rankers.combination import combine, mix_scores
 from tests.conftest import make_queries
 
@@ -86,3 +87,34 @@ def test_what_is_told_is_what_the_chosen_mixture_reaches():
     missing = replace(queries, features=np.where(queries.features > 1e9, np.nan, queries.features))
     with pytest.raises(ValueError, match="mixes two finite columns of scores; given two with missing or infinite scores"):
         ltr.Combination().fit(missing)
+
+
+@pytest.mark.parametrize("measure", ["ndcg@10", "map"])
+def test_documents_that_one_ranker_has_at_no_rank_are_in_the_order_of_the_other(measure):
+    """Against documents ordered by hand: both have it, then by how much the ranker that lacks it counts, then by the other's score."""
+    queries = make_queries(60, n_features=2, seed=4)
+    rng = np.random.default_rng(2)
+    scores = (queries.labels[:, None] + rng.normal(scale=(1.0, 1.5), size=(queries.n_documents, 2))).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.35] = LAST
+    queries = canonical(replace(queries, features=scores))
+    scores = queries.features
+    a, b = scores.T.astype(np.float64)
+    low, high, promised = combine(queries.labels, a, b, queries.offsets, measure).best
+    alpha = 0.5 * (low + high)
+    found = replace(ltr.Combination(measure).fit(queries), alpha=alpha)
+    lacks_a, lacks_b = a == LAST, b == LAST
+    lost = lacks_a * (1 - alpha) + lacks_b * alpha
+    within = np.where(lacks_a & lacks_b, 0, np.where(lacks_a, b, np.where(lacks_b, a, (1 - alpha) * a + alpha * b)))
+    by_hand = np.empty(len(a))
+    by_hand[np.lexsort((within, -lost))] = np.arange(len(a))
+    by_hand[lacks_a & lacks_b] = -1
+    value = [
+        np.nanmean(ltr.evaluate(queries.labels, s, queries.offsets, [measure])[ltr.Measure.of(measure).key])
+        for s in (found.predict(scores), by_hand)
+    ]
+    assert value[0] == pytest.approx(value[1], abs=1e-15)
+    assert value[0] == pytest.approx(promised, abs=1e-12)
+    plain = np.nanmean(
+        ltr.evaluate(queries.labels, mix_scores(a, b, alpha), queries.offsets, [measure])[ltr.Measure.of(measure).key]
+    )
+    assert plain < value[0] - 0.001

@@ -1,0 +1,80 @@
+"""What callers give, as the arrays that kernels take for granted: of their type and shape, contiguous, and inside the data set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.masked import unmasked
+from ltr.kernels.kernel import Floats, Ints
+
+
+def array_of(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArray[Any]:
+    """A contiguous array of this type and number of dimensions; masked entries are NaN.
+
+    Raises:
+        ValueError: for what are no numbers, or no whole ones where these are asked for, and for another shape.
+    """
+    try:
+        array = np.asarray(unmasked(given))
+        if array.dtype.kind not in "biufO" or (kind is np.int64 and array.dtype.kind in "fO" and (array % 1 != 0).any()):
+            raise TypeError
+        array = np.ascontiguousarray(array, kind)
+    except (TypeError, ValueError, OverflowError):
+        rule = "whole numbers" if kind is np.int64 else "numbers"
+        raise ValueError(f"{name}: {shown(given)} is no array of {rule}") from None
+    if array.ndim != dimensions:
+        rule = "[documents, features]" if dimensions == 2 else "one dimension"
+        raise ValueError(f"{name}: shape {array.shape}, expected {rule}")
+    return array
+
+
+def floats_of(name: str, given: object) -> Floats:
+    """`array_of` numbers that compiled code may be given: it takes arrays that can be written to."""
+    return np.require(array_of(name, given, np.float64), requirements="W")
+
+
+def ints_of(name: str, given: object) -> Ints:
+    """`array_of` whole numbers that compiled code may be given."""
+    return np.require(array_of(name, given, np.int64), requirements="W")
+
+
+def scores_of(name: str, given: object, n_documents: int) -> Floats:
+    """Finite scores ``float64 [documents]``.
+
+    Raises:
+        ValueError: for another number of them, and naming the first that is not finite.
+    """
+    scores = floats_of(name, given)
+    if scores.shape != (n_documents,):
+        raise ValueError(f"{name}: shape {scores.shape}, expected ({n_documents},), one number a document")
+    if not np.isfinite(scores).all():
+        row = int((~np.isfinite(scores)).argmax())
+        raise ValueError(f"{name}: {scores[row]} of document {row} is not finite")
+    return scores
+
+
+def offsets_of(given: object, n_documents: int, what: str = "scores") -> Ints:
+    """Offsets of queries ``int64 [queries + 1]``: the first document of each, then the number of documents.
+
+    Raises:
+        ValueError: unless they rise from 0 to the number of documents.
+    """
+    offsets = ints_of("offsets", given)
+    if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != n_documents or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets must rise from 0 to {n_documents}, the number of {what}{taken_for_sizes(offsets, n_documents)}")
+    return offsets
+
+
+def taken_for_sizes(offsets: Ints, n_documents: int) -> str:
+    """What to say of offsets that are sizes of queries; empty where they are not."""
+    sizes = len(offsets) > 0 and (offsets > 0).all() and offsets.sum() == n_documents
+    return "; these are sizes of queries, whose offsets are numpy.append(0, numpy.cumsum(sizes))" if sizes else ""
+
+
+def shown(given: object) -> str:
+    """A value in a message: its first 60 letters."""
+    text = " ".join(repr(given).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
