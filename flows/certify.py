@@ -9,7 +9,7 @@ from prefect.artifacts import create_markdown_artifact
 from flows.leftovers import clear
 from tasks.config.run_config import RunConfig
 from tasks.data.calibrated import calibrated
-from tasks.data.ingest import ingest, read_for
+from tasks.data.ingest import ingest, read_for, require_scores
 from tasks.data.prepare import prepare
 from tasks.evidence.optimality import CertificateRecord, everything, examine, write_certificates
 from tasks.store import state
@@ -37,6 +37,7 @@ def certify_model(
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     found = find_model(model, queries.names)
     queries = read_for(found.names, queries, config.data.files)
+    require_scores(found, queries, config.data.files)
     ways = everything(measure, epsilon, delta, escape)
     certificates = tuple(examine(found, queries, ways, config.core_conventions, seed, found.kind))
     files = " ".join(str(file) for file in config.data.files)

@@ -68,10 +68,31 @@ def offsets_of(given: object, n_documents: int, what: str = "scores") -> Ints:
     return offsets
 
 
+def ids_of(name: str, given: object, expected: int) -> NDArray[np.bytes_]:
+    """Ids ``bytes [expected]`` of bytes or text.
+
+    Raises:
+        ValueError: for what is neither, and for another number of them.
+    """
+    array = np.asarray(given)
+    if array.dtype.kind == "U":
+        array = np.char.encode(array, "utf-8")
+    if array.dtype.kind != "S" or array.shape != (expected,):
+        raise ValueError(
+            f"{name}: {shown(given)} of type {array.dtype} and shape {array.shape}, expected bytes or text ({expected},)"
+        )
+    return array
+
+
 def taken_for_sizes(offsets: Ints, n_documents: int) -> str:
     """What to say of offsets that are sizes of queries; empty where they are not."""
     sizes = len(offsets) > 0 and (offsets > 0).all() and offsets.sum() == n_documents
     return "; these are sizes of queries, whose offsets are numpy.append(0, numpy.cumsum(sizes))" if sizes else ""
+
+
+def plain_number(value: Any) -> Any:
+    """A number of numpy as Python's, which JSON can hold; whatever else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def shown(given: object) -> str:

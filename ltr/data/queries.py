@@ -19,10 +19,10 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from ltr.data.arrays import array_of, shown, taken_for_sizes
+from ltr.data.arrays import array_of, ids_of, shown, taken_for_sizes
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
-from ltr.data.sparse import dense_blocks, is_sparse, parts_of, sparse_features, stacked, widened
+from ltr.data.sparse import SparseFeatures, dense_blocks, is_sparse, parts_of, sparse_features, stacked, widened
 
 LARGEST_WHOLE = 1 << 24
 """Whole numbers up to here are what they are in float32."""
@@ -47,7 +47,8 @@ LEFT_OUT: Any = None
 
 @dataclass(frozen=True, eq=False)
 class Queries(Named):
-    """Queries with their documents.
+    """Queries with their documents. Arrays of the types below are kept as they are, not copied: what is changed in them later is changed here, without
+    its keys.
 
     Args:
         features: ``float32 [documents, features]``; NaN is a missing value. Or of scipy.sparse, which `ltr.LambdaMART` learns from as it is
@@ -92,7 +93,7 @@ class Queries(Named):
 
         put(
             "features",
-            sparse_features(self.features) if is_sparse(self.features) else _features(self.features),
+            _sparse(self.features) if is_sparse(self.features) else _features(self.features),
         )
         put("labels", array_of("labels", self.labels, np.float64))
         put("offsets", array_of("offsets", self.offsets, np.int64))
@@ -123,7 +124,7 @@ class Queries(Named):
             raise ValueError(f"names: two features are called {next(n for n in self.names if self.names.count(n) > 1)!r}")
         for name, expected in (("ids", self.n_queries), ("documents", n_documents)):
             if getattr(self, name) is not None:
-                put(name, _ids(name, getattr(self, name), expected))
+                put(name, ids_of(name, getattr(self, name), expected))
         if self.weights is not None:
             put("weights", array_of("weights", self.weights, np.float64))
             if self.weights.shape != (self.n_queries,) or not is_weight(self.weights).all():
@@ -218,13 +219,19 @@ class Queries(Named):
 def _features(given: object) -> NDArray[np.float32]:
     try:
         array = np.asarray(unmasked(given))
-        warn_of_lost_digits(array, "features")
+        warn_of_lost_digits(array, "features", 5)
         array = as_float32(array, "features")
     except FarValueError:
         raise
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"features: {shown(given)} is no array of numbers") from None
     return array_of("features", array, np.float32, 2)
+
+
+def _sparse(given: Any) -> SparseFeatures:
+    found = sparse_features(given)
+    warn_of_lost_digits(given.tocsr().data, "features", 5)
+    return found
 
 
 def _given_keys(given: object) -> NDArray[np.uint64]:
@@ -258,26 +265,15 @@ def as_float32(array: NDArray[Any], name: str) -> NDArray[np.float32]:
         raise FarValueError(f"{name}: {exact[tuple(place)]:g} at {place}; features are float32 numbers, up to 3.4e38") from None
 
 
-def warn_of_lost_digits(array: NDArray[Any], name: str) -> None:
-    """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has."""
+def warn_of_lost_digits(array: NDArray[Any], name: str, level: int = 4) -> None:
+    """Warns of whole numbers, such as ids or times, that are too large for the 24 bits that a feature has; `level`: of the caller's line."""
     if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > LARGEST_WHOLE:
         lost = array[array.astype(np.float32).astype(np.float64) != array]
         if lost.size:
             warnings.warn(
                 f"{name}: whole numbers above 16,777,216 lose their last digits in float32, {lost.size:,} here, such as {lost[0]}",
-                stacklevel=4,
+                stacklevel=level,
             )
-
-
-def _ids(name: str, given: object, expected: int) -> NDArray[np.bytes_]:
-    array = np.asarray(given)
-    if array.dtype.kind == "U":
-        array = np.char.encode(array, "utf-8")
-    if array.dtype.kind != "S" or array.shape != (expected,):
-        raise ValueError(
-            f"{name}: {shown(given)} of type {array.dtype} and shape {array.shape}, expected bytes or text ({expected},)"
-        )
-    return array
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -87,7 +87,9 @@ def polish(
         ValueError: for a ranker whose weights cannot be moved, a feature that the queries lack, or a measure that no query defines.
     """
     measure, seed = Measure.maximised(measure), int(ranker.digest[:12], 16)
-    queries = canonical(with_features_of(ranker, queries, "polish"))
+    queries = with_features_of(ranker, queries, "polish")
+    ranker.predict(queries.features)  # a document without a score is named by its row as it was given
+    queries = canonical(queries)
     here, values, trials = ranker, list[float](), 0
     while True:
         surface = normalised(here.surface(queries.features))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 
 import numba
+import numpy as np
 
 WAITING = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "1"}
 """For GNU's OpenMP in turns of its loop, for LLVM's in milliseconds."""
@@ -41,10 +42,10 @@ def threads(n: int | None) -> Iterator[int]:
     Raises:
         ValueError: for anything else than a number of threads.
     """
-    if n is not None and n != -1 and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+    if n is not None and n != -1 and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise ValueError(f"threads: {n!r} is neither a number of threads nor -1 or None for all")
     before = numba.get_num_threads()
-    numba.set_num_threads(before if n in (None, -1) else min(n, before))
+    numba.set_num_threads(before if n in (None, -1) else min(int(n), before))
     try:
         yield numba.get_num_threads()
     finally:

@@ -279,7 +279,7 @@ class ConditionalModel(LinearRanker):
     iterations: int = 200
     seed: int = 1
     spans: ClassVar[Mapping[str, Span]] = {
-        "C": WEIGHT, "samples": whole(1, 100_000), "length": whole(1), "restart": Span(0, 1), "starts": whole(1, 10_000),
+        "C": WEIGHT, "samples": whole(2, 100_000), "length": whole(1), "restart": Span(0, 1), "starts": whole(1, 10_000),
         "iterations": whole(1), "seed": SEED,
     }  # fmt: skip
 

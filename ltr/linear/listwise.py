@@ -250,7 +250,7 @@ class Listwise(LinearRanker):
     seed: int = 1
 
     spans: ClassVar[Mapping[str, Span]] = {
-        "C": WEIGHT, "tau": FACTOR, "samples": whole(1, 100_000), "starts": whole(1, 10_000), "iterations": whole(1), "seed": SEED,
+        "C": WEIGHT, "tau": FACTOR, "samples": whole(2, 100_000), "starts": whole(1, 10_000), "iterations": whole(1), "seed": SEED,
     }  # fmt: skip
 
     def learn(self, queries: Queries, features: Floats32, watch: Watch) -> tuple[Floats, tuple[str, ...]]:

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit, prange, types
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.arrays import floats_of, offsets_of
+from ltr.data.arrays import floats_of, ids_of, ints_of, offsets_of
 from ltr.kernels.kernel import (
     F8_1D,
     F8_2D,
@@ -196,9 +196,12 @@ def evaluate(
             raise ValueError(f"{name}: labels of shape {values.shape} for {len(scores)} scores")
         if np.fmin.reduce(values, initial=0.0) < 0:
             raise ValueError(f"{name}: a label of {np.nanmin(values):g}; labels are 0 or more, and NaN where nobody judged")
-    for name, beside in (("position", position), ("documents", documents)):
-        if beside is not None and np.shape(beside) != scores.shape:
-            raise ValueError(f"{name}: shape {np.shape(beside)} for {len(scores)} scores")
+    if position is not None:
+        position = ints_of("position", position)
+        if position.shape != scores.shape:
+            raise ValueError(f"position: {len(position)} of them for {len(scores)} scores")
+    if documents is not None:
+        documents = ids_of("documents", documents, len(scores))
     conventions = conventions or Conventions()
     by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):

@@ -174,7 +174,7 @@ class Measure:
 
 def fewer_is_better(key: str) -> bool:
     """Whether lower values are better, for a measure by its `Measure.key`."""
-    return any(d.fewer_is_better and f"{key}_".startswith(f"{name}_") for name, d in MEASURES.items())
+    return Measure.of_key(key).definition.fewer_is_better
 
 
 def gains_of(measure: Measure, labels: Floats, conventions: Conventions) -> Floats:

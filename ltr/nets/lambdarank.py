@@ -17,6 +17,7 @@ from typing import ClassVar, Literal, Self, cast
 import numpy as np
 from numba import types
 
+from ltr.data.arrays import plain_number
 from ltr.data.queries import Queries, canonical, canonical_order, reordered
 from ltr.kernels.kernel import F4_2D, F8, F8_1D, F8_2D, I8, I8_1D, Array, Floats, Floats32, Ints, ready
 from ltr.metrics.conventions import Conventions
@@ -154,7 +155,7 @@ class LambdaRank(Ranker):
     pairs: tuple[tuple[int, list[Ledger]], ...] = learned(())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keep_epochs", tuple(self.keep_epochs))
+        object.__setattr__(self, "keep_epochs", tuple(map(plain_number, self.keep_epochs)))
         super().__post_init__()
         object.__setattr__(self, "objective", terms_of(self.objective, self.epochs))
         if not all(epoch in whole(1) for epoch in self.keep_epochs):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ltr.data.arrays import plain_number
 from ltr.data.named import Named
 from ltr.kernels.kernel import Floats
 from ltr.metrics.measure import Measure
@@ -69,7 +70,7 @@ class Schedule(Named):
 
 def _plain_number(what: str, given: object) -> int | float:
     """A number as JSON can hold it."""
-    number = given.item() if isinstance(given, np.generic) else given
+    number = plain_number(given)
     if not isinstance(number, int | float) or isinstance(number, bool):
         raise ValueError(f"{what} {given!r} is no number")
     return number

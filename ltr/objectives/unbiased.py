@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 from numba import njit, prange
 
+from ltr.data.arrays import plain_number
 from ltr.data.named import Named
 from ltr.data.queries import Queries
 from ltr.kernels.exponential import exp
@@ -84,6 +85,9 @@ class Unbiased(Named):
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ValueError(f"unbiased: kind={self.kind!r} is out of range; it is one of {', '.join(get_args(Kind))}")
+        for name in ("least", "regularisation"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        object.__setattr__(self, "propensities", tuple(map(plain_number, self.propensities)))
         if not isinstance(self.positions, str) or not self.positions:
             raise ValueError(f"unbiased: positions={self.positions!r}; it names the label source that holds the ranks")
         given = self.regularisation
@@ -94,7 +98,6 @@ class Unbiased(Named):
             raise ValueError(f"unbiased: {self.kind} has no regularisation; {why}")
         if not isinstance(self.least, int | float) or not 0 < self.least <= 1:
             raise ValueError(f"unbiased: least={self.least!r} is out of range; it is a number above 0 to 1")
-        object.__setattr__(self, "propensities", tuple(self.propensities))
         if self.propensities and self.kind not in ("ipw", "auto"):
             raise ValueError(f"unbiased: propensities belong to ipw; {self.kind} learns what it needs")
         if self.estimate not in get_args(Estimate):

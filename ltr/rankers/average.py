@@ -103,7 +103,7 @@ class Average(Ranker):
         """The queries that a copy learns from, drawn by their keys."""
         if self.query_share == 1:
             return queries
-        rows = np.flatnonzero(chosen(queries.keys, self.query_share, (self.seed, copy)))
+        rows = np.flatnonzero(chosen(queries.keys, self.query_share, (self.seed, copy, _OF_COPIES)))
         if not len(rows):
             raise ValueError(
                 f"average: query_share={self.query_share:g} of {queries.n_queries} queries leaves none for copy {copy + 1}"
@@ -196,6 +196,10 @@ class Average(Ranker):
         if forms and forms <= {"trees", "trees of categories"} and not based:
             return max((form for form in forms if form), key=len)
         return "linear" if forms == {"linear"} else None
+
+
+_OF_COPIES = 1
+"""Behind a seed, so that a copy's queries are not drawn as the first member draws those of a tree."""
 
 
 def _has_seed(member: Ranker) -> bool:

@@ -12,7 +12,7 @@ import math
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
@@ -239,7 +239,10 @@ class Ranker(Named, ABC):
             ValueError: before `fit`, for another number of features, or a named one that is missing; `UndefinedScoreError` for a document
                 whose missing or infinite features leave it without a score.
         """
-        checked = checked_features(features, self.names)
+        return self._defined(checked_features(features, self.names))
+
+    def _defined(self, checked: Floats32) -> Floats:
+        """`_scores`, or the error that names what leaves a document without one."""
         scores = self._scores(checked)
         undefined = ~np.isfinite(scores)
         if undefined.any():
@@ -273,7 +276,10 @@ class Ranker(Named, ABC):
         Raises:
             ValueError: as `predict`; for a ranker without weights.
         """
-        return self._surface(checked_features(features, self.names))
+        checked = checked_features(features, self.names)
+        if self.has_weights:
+            self._defined(checked)
+        return self._surface(checked)
 
     @abstractmethod
     def _scores(self, features: Floats32) -> Floats:
@@ -486,8 +492,10 @@ def _plain(value: Any) -> Json:
         return {"function": value.name}
     if isinstance(value, Ranker):
         return {"kind": value.kind, **value.parameters}
+    if isinstance(value, Measure):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, np.generic):

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import ArrayLike
 
+from ltr.data.arrays import floats_of
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, Ints32, inner, ready
 from ltr.kernels.ranking import by_score
 from ltr.metrics.evaluation import tie_groups
@@ -61,8 +62,8 @@ class Mixtures:
 
 
 def mix_scores(first: ArrayLike, second: ArrayLike, alpha: float) -> Floats:
-    """(1 − α)·first + α·second."""
-    return (1 - alpha) * np.asarray(first, np.float64) + alpha * np.asarray(second, np.float64)
+    """(1 − α)·first + α·second, ``float64 [documents]``."""
+    return (1 - alpha) * floats_of("first", first) + alpha * floats_of("second", second)
 
 
 def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:

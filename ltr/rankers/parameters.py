@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import numpy as np
+from ltr.data.arrays import plain_number
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Span:
     or_none: bool = False
 
     def __contains__(self, value: object) -> bool:
-        value = value.item() if isinstance(value, np.generic) else value
+        value = plain_number(value)
         if value is None:
             return self.or_none
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
@@ -82,10 +82,8 @@ def check_parameters(ranker: object, spans: Mapping[str, Span]) -> None:
         ValueError: naming the parameter, its value and the rule.
     """
     for name, span in spans.items():
-        value = getattr(ranker, name)
-        if isinstance(value, np.generic):
-            value = value.item()
-            object.__setattr__(ranker, name, value)
+        value = plain_number(getattr(ranker, name))
+        object.__setattr__(ranker, name, value)
         if value not in span:
             raise ValueError(f"{type(ranker).__name__}: {name}={_shown(value)} is out of range; it is {span}")
     for name, known in _words(type(ranker)).items():

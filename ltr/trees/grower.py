@@ -324,7 +324,7 @@ def leaf_l2(options: TreeOptions, n_codes: Ints | Ints32, left: Ints | Ints32, r
     return l2
 
 
-def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, l2: Floats, options: TreeOptions) -> tuple[Floats, Ints]:
+def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, l2: Floats, options: TreeOptions) -> Floats:
     """What the leaves of a tree would be, had it been grown with its splits on these documents.
 
     Args:
@@ -333,7 +333,7 @@ def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, l2: Floats, opt
         l2: of each leaf, `leaf_l2`.
 
     Returns:
-        Values ``float64 [leaves]``, and how many documents each leaf has, ``int64 [leaves]``.
+        Values ``float64 [leaves]``.
     """
     gradient, hessian = gradients
     (_, fine_gradient), (_, fine_hessian) = _scales(
@@ -346,7 +346,7 @@ def leaves_again(gradients: tuple[Floats, Floats], leaf: Ints32, l2: Floats, opt
     for column, (side, scale) in enumerate(((gradient, fine_gradient), (hessian, fine_hessian))):
         np.add.at(totals[:, column], leaf, np.rint(side * scale).astype(np.int64))
     documents, anywhere = np.bincount(leaf, minlength=n_leaves), np.tile([-np.inf, np.inf], (n_leaves, 1))
-    return _leaf_values(totals, (fine_gradient, fine_hessian), documents, anywhere, options, l2), documents
+    return _leaf_values(totals, (fine_gradient, fine_hessian), documents, anywhere, options, l2)
 
 
 def _scales(

@@ -93,3 +93,10 @@ def test_what_has_no_weights_or_is_nowhere_is_refused(config):
         certify_model("column", config, "ndcg")
     with pytest.raises(DataError, match=r"nothing: no folder with a model, and no run whose id begins so$"):
         certify_model("nothing", config, "ndcg")
+
+
+def test_a_document_without_a_score_is_named_as_it_is_in_the_file(config):
+    text = Path("judged.txt").read_text()
+    Path("judged.txt").write_text(re.sub(r"(qid:3 1:)\S+", r"\1inf", text, count=1))
+    with pytest.raises(DataError, match=r"judged.txt, query '3': feature 'f1' is inf, and lambdarank has no score for that"):
+        certified(config)

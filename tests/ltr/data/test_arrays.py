@@ -61,7 +61,7 @@ def test_public_functions_read_nothing_beside_what_they_were_given():
     assert np.array_equal(ltr.Objective(queries)(as32, 0)[0], ltr.Objective(queries)(as32.astype(np.float64), 0)[0])
     for beside in ({"position": np.arange(3)}, {"documents": np.array([b"a"] * 3)}):
         for ties in ("stable", "docid"):
-            with pytest.raises(ValueError, match=rf"{next(iter(beside))}: shape \(3,\) for {n} scores"):
+            with pytest.raises(ValueError, match=rf"{next(iter(beside))}: .*{n}"):
                 ltr.evaluate(labels, scores, offsets, "ndcg", ltr.Conventions(ties=ties), **beside)
     for wrong in ([0, n // 2], [0, n + 3], [0, 1.5, n]):
         with pytest.raises(ValueError, match="offsets"):

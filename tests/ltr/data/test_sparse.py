@@ -105,3 +105,9 @@ def test_values_of_one_place_are_summed_as_they_were_given():
     given = csr_array((np.array([1e8, 1.0, -1e8]), np.array([0, 0, 0]), np.array([0, 3])), shape=(1, 1))
     assert sparse_features(given).toarray().tolist() == given.toarray().tolist() == [[1.0]]
     assert given.data.tolist() == [1e8, 1.0, -1e8], "and what was given is as it was"
+
+
+def test_whole_numbers_that_lose_digits_are_told():
+    ids = csr_array(np.array([[20_000_001, 1], [0, 20_000_003]]))
+    with pytest.warns(UserWarning, match=r"features: whole numbers above 16,777,216 lose their last digits in float32, 2 here"):
+        ltr.Queries(ids, [1, 0], [0, 2])

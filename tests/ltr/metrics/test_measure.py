@@ -1,11 +1,13 @@
 """Names of measures, and that the file of each one checks it by brute force."""
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ltr
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import MEASURES, Definition, Measure, curve_of, fewer_is_better, gains_of, register, why_undefined
 from tests.ltr.metrics.brute_force import cases
@@ -125,3 +127,11 @@ def test_every_key_is_of_its_measure():
             for source in (None, "x", "x_7", "machine_labels", "exact_" * (name != "mrr") or "y"):
                 measure = Measure.of(str(Measure(name, cutoff, source)))
                 assert Measure.of_key(measure.key) == measure
+
+
+def test_fewer_is_better_by_the_whole_name(monkeypatch):
+    monkeypatch.setitem(MEASURES, "errors_saved", replace(MEASURES["tau"], name="errors_saved"))
+    assert [fewer_is_better(key) for key in ("errors", "errors_10", "errors_click", "errors_saved", "errors_saved_10", "ndcg_10")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
+    assert ltr.combine([2, 1, 0.0], [3, 2, 1.0], [-3, -2, -1.0], [0, 3], "errors_saved").best[2] == 1

@@ -156,3 +156,13 @@ def test_weights_of_documents_reach_members_that_obey_them():
     assert model.fit(weighted).members[0].digest == trees.fit(weighted).digest
     with pytest.raises(ValueError, match=r"LeastSquares.fit: it does not obey weights of documents"):
         ltr.Average(of=(trees, ltr.LeastSquares())).fit(weighted)
+
+
+def test_the_first_copy_draws_its_trees_queries_anew():
+    """The draw of the copies and that of a member's first tree had one salt: this tree was grown on all that the copy had drawn."""
+    queries = make_queries(200, n_features=4, seed=6)
+    fitted = ltr.Average(ltr.LambdaMART(n_trees=6, query_share=0.5, min_docs_in_leaf=2), copies=2, query_share=0.5).fit(queries)
+    for member in fitted.members:
+        trees = member.ensemble
+        grown_on = [trees.between(k, k + 1).documents.sum() for k in range(trees.n_trees)]
+        assert max(grown_on) < 0.4 * queries.n_documents

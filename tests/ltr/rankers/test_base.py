@@ -364,3 +364,32 @@ def test_numbers_of_numpy_are_saved_and_what_cannot_be_leaves_the_older_model(tm
         ltr.save(replace(given, trees=given.trees.first(1)), tmp_path / "m")
     assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["model.json", "model.npz"]
     assert ltr.load(tmp_path / "m").digest == given.digest
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ltr.LambdaMART(n_trees=2, objective=[ltr.Term(ltr.Measure.of("ndcg@10"))], stop_on=(ltr.Measure.of("map"), "ndcg@3")),
+        ltr.LambdaRank(epochs=1, objective=[ltr.Term(ltr.Measure.of("map"))]),
+        ltr.AdaRank(rounds=2, measure=ltr.Measure.of("ndcg@3")),
+        ltr.RankSVM(stop_on=ltr.Measure.of("map")),
+    ],
+)
+def test_a_model_of_measures_is_saved_by_their_names(model, tmp_path):
+    queries = make_queries(20, n_features=3, seed=3)
+    fitted = model.fit(queries, queries)
+    ltr.save(fitted, tmp_path / "m")
+    opened = ltr.load(tmp_path / "m")
+    assert opened.digest == fitted.digest
+    assert np.array_equal(opened.predict(queries.features), fitted.predict(queries.features))
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert ltr.LambdaRank(epochs=9, keep_epochs=np.array([5, 7])).keep_epochs == (5, 7)
+    debiased = ltr.Unbiased("ipw", propensities=np.array([1, 0.5], np.float32), least=np.float32(0.25))
+    assert (debiased.propensities, debiased.least) == ((1.0, 0.5), 0.25)
+    with ltr.threads(np.int64(1)) as n:
+        assert n == 1
+    for alone in (ltr.Listwise, ltr.ConditionalModel):
+        with pytest.raises(ValueError, match="samples=1 is out of range; it is a whole number from 2"):
+            alone(samples=1)

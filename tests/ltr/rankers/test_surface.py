@@ -79,3 +79,19 @@ def test_where_it_stands_a_surface_is_the_prediction(model):
     else:
         found = surface.scores(2, 30, np.ones((1, len(surface.weights))), np.zeros(1))[0, 0]
     assert found == pytest.approx(fitted.predict(queries.features)[2:30], abs=1e-6), "nets predict in float32"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_document_without_a_score_has_no_surface(value):
+    """The kernels that rank would write outside their arrays, and did."""
+    queries = make_queries(20, n_features=4, seed=1)
+    features = queries.features.copy()
+    features[5, 1] = value
+    broken = replace(queries, features=features)
+    for model in (ltr.LeastSquares(), ltr.LambdaRank(epochs=2), ltr.LambdaRank(epochs=2, hidden=3)):
+        fitted = model.fit(queries)
+        if np.isnan(value) and model.kind == "lambdarank":
+            continue  # it takes the mean
+        for asked in (lambda fitted=fitted: fitted.surface(features), lambda fitted=fitted: ltr.polish(fitted, broken, "ndcg")):
+            with pytest.raises(ValueError, match=rf"row 6: feature 'f2' is {'missing' if np.isnan(value) else 'inf'}"):
+                asked()

@@ -793,3 +793,14 @@ def test_leaves_of_trees_that_came_without_a_cost_are_refitted_by_the_one_of_the
     model = ltr.LambdaMART(**SMALL, stop_on=None).fit(queries)
     imported = replace(model, objective=(Term(),))
     assert imported.refit_leaves(queries, keep=0.0).digest == model.refit_leaves(queries, keep=0.0).digest
+
+
+def test_a_leaf_of_documents_without_weight_is_not_refitted():
+    queries = make_queries(60, n_features=4, seed=8)
+    model = ltr.LambdaMART(n_trees=1, n_leaves=4, min_docs_in_leaf=5, query_share=1, feature_share=1).fit(queries)
+    leaf = model.ensemble.leaves(queries.features)[:, 0]
+    weights = np.where(leaf == 0, 0.0, np.random.default_rng(1).uniform(0.2, 5, queries.n_documents))
+    again = model.refit_leaves(replace(queries, document_weights=weights), keep=0.5)
+    changed = again.ensemble.value != model.ensemble.value
+    assert not changed[0]
+    assert changed[1:].all()
