@@ -26,7 +26,7 @@ from flows.leftovers import clear, signed
 from flows.owners import is_elsewhere
 from flows.progress import LEVELS, Steps, steps
 from flows.runners import require_workers
-from flows.sweep import select, sweep
+from flows.sweep import expect_numbers, select, sweep
 from tasks.config.run_config import RunConfig
 from tasks.data.check import refuse
 from tasks.data.ready import Ready, ready_data, require_sources
@@ -160,10 +160,16 @@ def tracked(under_way: Run, data: Ready) -> Iterator[Tracker]:
 
 
 def compare(gathering: Gathering) -> Standings:
-    """Standings of the chosen cells' rankers on the test queries."""
+    """Standings of the chosen cells' rankers on the test queries.
+
+    Raises:
+        ExpectationError: where a number is not what the configuration expects.
+    """
     gathering.progress.begin("significance")
     paths = {name: gathering.values_of(name) for name in gathering.config.rankers}
-    return standings(paths, list(dict.fromkeys(ltr.Measure.of(measure).key for measure in gathering.config.measures)))
+    table = standings(paths, list(dict.fromkeys(ltr.Measure.of(measure).key for measure in gathering.config.measures)))
+    expect_numbers(gathering.config, table)
+    return table
 
 
 def gather(gathering: Gathering) -> tuple[Found, ...]:

@@ -8,7 +8,7 @@ import ltr
 from flows.cells import AS_WRITTEN, cells_of, train_all
 from flows.search import search, told
 from tasks.config.run_config import RunConfig
-from tasks.evidence.protocol import Gathering, asked_for, values_path
+from tasks.evidence.protocol import Evidence, Gathering, asked_for, values_path
 from tasks.evidence.significance import Standings, standings
 from tasks.records import Budget, Cell, CellResult, ExpectationError, Failure, Fold, Progress, Searched, Trained
 from tasks.store.cells import CellFolder, cell_key
@@ -72,7 +72,8 @@ def sweep(config: RunConfig, folds: tuple[Fold, ...], tracker: Tracker, fresh: b
     expected = config.expect.values if config.expect else {}
     first = [cell for cell in cells if cell.ranker in expected]
     train_all(config, first, fresh, finished)
-    expect_numbers(config, trained(first))
+    if first and not any(type(one).choose is not Evidence.choose for one in asked_for(config)):
+        expect_numbers(config, _compared(trained(first), config))
     train_all(config, [cell for cell in cells if cell.ranker not in expected], fresh, finished, failed)
     found = search(config, folds, tracker, fresh, progress)
     alone = (*trained(cells), *found.cells)
@@ -184,19 +185,21 @@ def ranked(trained: Sequence[Trained], config: RunConfig) -> list[Trained]:
     return sorted(trained, key=value)
 
 
-def expect_numbers(config: RunConfig, trained: Sequence[Trained]) -> None:
-    """Checks the means of rankers that the configuration expects numbers of.
+def _compared(trained: Sequence[Trained], config: RunConfig) -> Standings:
+    paths: dict[str, list[str]] = {}
+    for one in choose(trained, config):
+        paths.setdefault(one.ranker, []).append(values_path(one))
+    return standings(paths, list(dict.fromkeys(ltr.Measure.of(measure).key for measure in config.measures)))
+
+
+def expect_numbers(config: RunConfig, table: Standings) -> None:
+    """Checks the means of those of these rankers that the configuration expects numbers of.
 
     Raises:
         ExpectationError: where one is not what is expected.
     """
-    if config.expect is None:
-        return
-    paths: dict[str, list[str]] = {}
-    for one in choose(trained, config):
-        paths.setdefault(one.ranker, []).append(values_path(one))
-    table = standings(paths, list(dict.fromkeys(ltr.Measure.of(measure).key for measure in config.measures)))
-    wrong = [fault for ranker, values in config.expect.values.items() for fault in _faults(config, table, ranker, values)]
+    asked = {} if config.expect is None else {name: own for name, own in config.expect.values.items() if name in table.rows}
+    wrong = [fault for ranker, values in asked.items() for fault in _faults(config, table, ranker, values)]
     if wrong:
         raise ExpectationError("\n".join(wrong))
 

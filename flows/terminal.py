@@ -37,6 +37,11 @@ def _short(value: float) -> str:
     return f"{value:.4f}".removeprefix("0")
 
 
+def _error(mean: Mean) -> str:
+    """A standard error; a dash of one query, which tells none."""
+    return f"±{'–' if mean.se is None else _short(mean.se)}"
+
+
 MOST_COLUMNS = 9
 """With more measures they are the rows, and the rankers the columns."""
 WORDS = {"optimum": "green", "not": "red", "inconclusive": "yellow"}
@@ -83,7 +88,7 @@ def _rankers(outcome: RunOutcome) -> Table:
         if mean.mean is None:
             return "–"
         number = f"[bold]{_short(mean.mean)}[/bold]" if mean.mean == highest[measure] else _short(mean.mean)
-        return "\n".join((number, f"±{_short(mean.se or 0.0)}", marks(mean.beats)))
+        return "\n".join((number, _error(mean), marks(mean.beats)))
 
     named = {ranker: _plain(f"{row.letter}  {ranker}") for ranker, row in rows.items()}
     turned = len(measures) > MOST_COLUMNS
@@ -281,7 +286,7 @@ def show_comparison(table: Standings, words: TextIO) -> None:
         cells = [row.cells[measure] for measure in table.measures]
         means.add_row(
             _plain(f"{row.letter}  {name}"),
-            *("–" if c.mean is None else f"{_short(c.mean)} {marks(c.beats)}\n±{_short(c.se or 0.0)}" for c in cells),
+            *("–" if c.mean is None else f"{_short(c.mean)} {marks(c.beats)}\n{_error(c)}" for c in cells),
         )
     console.print(means)
     with_margin = any(pair.not_worse is not None for pair in table.pairs)

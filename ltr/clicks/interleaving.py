@@ -157,13 +157,15 @@ def credits(sessions: Sessions, method: str) -> Floats:
 
 
 def _balanced_credits(sessions: Sessions, n: int) -> Floats:
-    """Clicks of each list's first k results, k being how deep the list that had the lowest click higher has to be read for it."""
+    """Clicks of each list's first k results, k being how deep the list that had the lowest click higher has to be read for it. What stands in neither list,
+    such as an advertisement, counts for none and is not the lowest click."""
+    clicked = sessions.click & (sessions.rank > 0).any(axis=1)
     rank = np.where(sessions.rank > 0, sessions.rank, np.iinfo(np.int64).max)
     place = np.arange(len(rank))
     lowest = np.full(n, -1)
-    np.maximum.at(lowest, sessions.session[sessions.click], place[sessions.click])
+    np.maximum.at(lowest, sessions.session[clicked], place[clicked])
     depth = np.where(lowest >= 0, rank.min(axis=1)[lowest], 0)
-    counted = sessions.click[:, None] & (rank <= depth[sessions.session][:, None])
+    counted = clicked[:, None] & (rank <= depth[sessions.session][:, None])
     return np.column_stack([sums(sessions.session, counted[:, j], n) for j in range(2)])
 
 

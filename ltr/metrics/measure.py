@@ -154,7 +154,7 @@ class Measure:
     @staticmethod
     def of_key(key: str) -> "Measure":
         """The measure of a key (`Measure.key`): the longest name that there is, then a number, which is its cutoff, then the source."""
-        name = max((name for name in MEASURES if f"{key}_".startswith(f"{name}_")), key=len)
+        name = _name_in(key)
         cutoff, source = re.findall(r"^(?:_([0-9]+)(?![^_]))?(?:_(.*))?$", key[len(name) :])[0]
         return Measure(name, int(cutoff) if cutoff else None, source or None)
 
@@ -172,9 +172,15 @@ class Measure:
         return measure
 
 
+def _name_in(key: str) -> str:
+    """The longest name that a key begins with; empty where there is none."""
+    return max((name for name in MEASURES if f"{key}_".startswith(f"{name}_")), key=len, default="")
+
+
 def fewer_is_better(key: str) -> bool:
-    """Whether lower values are better, for a measure by its `Measure.key`."""
-    return Measure.of_key(key).definition.fewer_is_better
+    """Whether lower values are better, for a measure by its `Measure.key`; not of one that nobody registered."""
+    name = _name_in(key)
+    return name in MEASURES and MEASURES[name].fewer_is_better
 
 
 def gains_of(measure: Measure, labels: Floats, conventions: Conventions) -> Floats:

@@ -128,17 +128,26 @@ def read_any(path: str | Path, overrides: Iterable[str] = (), data_of: str | Pat
     return _study(written, path, overrides) if is_study else _run(written, path, overrides, data_of)
 
 
+_OF_DATA = ("data", "conventions", "datasets", "baselines", "repeat")
+"""What a configuration says of its data, or a study of the data sets that it is about."""
+
+
 def _run(written: dict[str, Any], path: str | Path, overrides: Iterable[str], data_of: str | Path | None) -> RunConfig:
     if data_of is not None:
         other = _written(data_of)
+        if "data" not in other:
+            several = "; it is a study, and a run has one data set" if "datasets" in other else ""
+            raise ConfigError(f"--data {data_of}: it has no section data{several}")
         written |= {"name": f"{written.get('name', 'run')}-{other.get('name', Path(data_of).stem)}"}
+        written = {key: value for key, value in written.items() if key not in _OF_DATA}
         written |= {section: other[section] for section in ("data", "conventions") if section in other}
     override_all(written, overrides)
     return parse(written, str(path))
 
 
 def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) -> StudyConfig:
-    override_all(written, overrides)
+    given = list(overrides)
+    override_all(written, given)
     datasets, baselines, name = written.pop("datasets"), written.pop("baselines", []), str(written.pop("name", "study"))
     repeat = _repeat(written.pop("repeat", {}), path)
     if not isinstance(datasets, dict) or not datasets:
@@ -151,7 +160,9 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
         strange = sorted(set(about) - {"data", "conventions", "rankers"}) if isinstance(about, dict) else [str(about)]
         if strange:
             raise ConfigError(f"{path}: datasets.{label}: a data set has data, conventions and rankers, not {strange[0]!r}")
-        own = {f"{label}{said}": config for said, config in _repetitions({**written, **about}, repeat)}
+        whole = deepcopy({**written, **about})
+        override_all(whole, (said for said in given if _place_of(said.partition("=")[0])[0] in about))
+        own = {f"{label}{said}": config for said, config in _repetitions(whole, repeat)}
         runs |= {run: parse({**config, "name": f"{name}-{run}"}, f"{path}: datasets.{label}") for run, config in own.items()}
         columns[str(label)] = tuple(own)
     if repeat and not any(_section_at({**written, **about}, repeat[0]) is not None for about in datasets.values()):
@@ -256,6 +267,14 @@ def _asks_for_nothing(key: str) -> str:
     return f"{key}: nothing is written behind it; {key}: {{}}, or its keys, asks for it, and {key}: null leaves it out"
 
 
+def _place_of(key: str) -> list[str]:
+    """The keys, one below the other, under which a dotted one stands."""
+    first, *more = key.split(".")
+    if first == "sweep" and more:
+        return ["sweep", ".".join(more)]
+    return ["data", first, *more] if first in Data.model_fields and first not in RunConfig.model_fields else [first, *more]
+
+
 def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
     """Sets ``key.path=value`` (values in YAML) in a written configuration; keys below ``sweep`` are paths themselves, and ``data.`` may be
     left out in front of a key that only the section of the data has."""
@@ -266,11 +285,7 @@ def override_all(written: dict[str, Any], overrides: Iterable[str]) -> None:
         if key in EVIDENCE and not value.strip():
             raise ConfigError(f"--set {override}: {_asks_for_nothing(key)}")
         at = written
-        *parents, last = key.split(".")
-        if (first := key.split(".")[0]) in Data.model_fields and first not in RunConfig.model_fields:
-            parents = ["data", *parents]
-        if parents and parents[0] == "sweep":
-            parents, last = ["sweep"], ".".join([*parents[1:], last])
+        *parents, last = _place_of(key)
         for part in parents:
             at = at.setdefault(part, {})
             if not isinstance(at, dict):

@@ -68,6 +68,10 @@ def _searched_rankers() -> dict[str, dict[str, Any]]:
     return {**searched, "average": {"kind": "average", "on": list(searched), "of": columns}}
 
 
+NOT_SWEPT = frozenset({"kind", "sweep", "search", "select", "on", "best"})
+"""What a section has beside parameters of its ranker."""
+
+
 @dataclass(frozen=True)
 class GridPoint:
     """A point of a ranker's grid: what was set, by dotted path, and the section with it set."""
@@ -152,6 +156,10 @@ class RunConfig(Strict):
     def _check_sweep(self) -> None:
         if self.plot_by and not any(self.plot_by in {**self.sweep, **ranker.sweep} for ranker in self.rankers.values()):
             raise ValueError(f"plot_by: {self.plot_by!r} is not swept")
+        for ranker, swept in (("", self.sweep), *((f"rankers.{name}.", ranker.sweep) for name, ranker in self.rankers.items())):
+            for path in swept:
+                if path.split(".")[0] in NOT_SWEPT:
+                    raise ValueError(f"{ranker}sweep.{path}: it is no parameter that is swept; write a ranker for each")
         for path in self.sweep:
             if not any(has(ranker, path) for ranker in self.rankers.values()):
                 key, written = path.split(".")[0], {k: v for ranker in self.rankers.values() for k, v in ranker.written().items()}
@@ -278,13 +286,17 @@ class RunConfig(Strict):
         return [name for name, ranker in self.rankers.items() if not ranker.on]
 
     def cells(self, ranker: str) -> list[GridPoint]:
-        """Every point of a ranker's grid. The ranker's own sweep wins over the run's; `length` cuts trees and epochs.
+        """Every point of a ranker's grid, those that come to the same parameters (``x1`` and ``x1.1`` of 4 leaves) once. The ranker's own sweep wins
+        over the run's; `length` cuts trees and epochs.
 
         Raises:
             ValueError: for a value that the ranker refuses, naming the point.
         """
-        grid = self.grid(ranker)
-        return [self.point(ranker, dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
+        grid, points = self.grid(ranker), dict[str, GridPoint]()
+        for values in itertools.product(*grid.values()):
+            point = self.point(ranker, dict(zip(grid, values, strict=True)))
+            points.setdefault(point.section.model_dump_json(), point)
+        return [*points.values()]
 
     def lengths(self, ranker: str) -> list[int | None]:
         """After how many iterations a draw of a ranker's search is looked at, the last of them the whole training; None is that where no
@@ -318,8 +330,10 @@ class RunConfig(Strict):
         written = self._settled(ranker)
         for path, value in settings.items():
             put(written, path, value, where)
-        if trained := section.core.iterations_from:
-            written[trained] = length or max(min(written[trained], 1), round(written[trained] * self.length))
+        for core, own in ((section.core, written), *((SECTIONS[one["kind"]].core, one) for one in written.get("of", ()))):
+            if trained := core.iterations_from:
+                whole = length if length and own is written else round(own[trained] * self.length)
+                own[trained] = max(min(own[trained], 1), whole)
         for asked in self.evidence:
             asked.adapt(self, ranker, written)
         try:
@@ -347,8 +361,10 @@ class RunConfig(Strict):
         """The configuration as plain values, every ranker with what it has from the run: what is read from it trains the same models, though
         nobody can tell any more what was written and what was left out."""
         written = self.model_dump(mode="json")
-        for name in self.rankers:
+        for name, section in self.rankers.items():
             written["rankers"][name] |= self._settled(name)
+            if section.search and section.whole_length is None:
+                written["rankers"][name]["search"]["halving"] = 0  # which it cannot do, and is refused where it is asked for
         return written
 
     def at_ends(self, ranker: str, settings: Mapping[str, Any], as_good: Sequence[Mapping[str, Any]] = ()) -> list[str]:

@@ -47,7 +47,7 @@ class Dimension(Strict):
     @model_validator(mode="after")
     def _check(self) -> "Dimension":
         if self.choice is not None:
-            given = [name for name in ("low", "high", "log", "whole") if name in self.model_fields_set]
+            given = [name for name in ("low", "high", "log", "whole") if getattr(self, name) not in (None, False)]
             if given:
                 raise ValueError(f"it has a choice and {given[0]}: one or the other")
             if any(one in self.choice[:k] for k, one in enumerate(self.choice)):

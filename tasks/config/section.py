@@ -178,7 +178,7 @@ def multiplied(value: Any, written: Any, path: str) -> Any:
     own = number_at(written, path)
     if own is None:
         raise ValueError(f"sweep.{path}: {value} is a multiple of the parameter's own number, and it has none")
-    return max(round(own * float(value[1:])), 1) if isinstance(own, int) else float(f"{own * float(value[1:]):.6g}")
+    return max(round(own * float(value[1:])), min(own, 1)) if isinstance(own, int) else float(f"{own * float(value[1:]):.6g}")
 
 
 def put(written: Any, path: str, value: Any, where: str) -> None:

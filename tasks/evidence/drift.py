@@ -1,6 +1,6 @@
 """Whether data have moved between two runs: a profile is kept of each run's training data, and the next one's is held against it.
 
-By the population stability index Σ (p − q)·ln(p/q) over deciles of the older data, one more bin on each side of their range and one for
+By the population stability index Σ (p − q)·ln(p/q) over deciles of the older data (of labels that are few: over each of them), one more bin on each side of their range and one for
 missing values, as credit scoring has it (Siddiqi 2006): below 0.1 nothing, from 0.25 a shift. Shares are those of half a document more in every bin, so that
 an empty one counts and is not infinite.
 """
@@ -100,8 +100,10 @@ def _edges(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _each_value(values: NDArray[Any]) -> NDArray[Any]:
+    """An edge at each label, or deciles of more than `_MOST_LABELS` of them."""
     present = values[~np.isnan(values)]
-    return _with_ends(present, np.unique(present)[:_MOST_LABELS]) if len(present) else present
+    labels = np.unique(present)
+    return _with_ends(present, labels) if 0 < len(labels) <= _MOST_LABELS else _edges(values)
 
 
 def _with_ends(present: NDArray[Any], edges: NDArray[Any]) -> NDArray[Any]:

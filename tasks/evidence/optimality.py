@@ -135,7 +135,12 @@ class Certificates(Found):
         }
 
     def figures(self) -> dict[str, str]:
-        return {f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', c.ranker)}": optimality_figure(c) for c in self.found}
+        figures: dict[str, str] = {}
+        for certificate in self.found:
+            name = f"optimality-{re.sub(r'[^a-zA-Z0-9.]+', '-', certificate.ranker)}"
+            alike = sum(other == name or other.startswith(f"{name}--") for other in figures)
+            figures[f"{name}--{alike + 1}" if alike else name] = optimality_figure(certificate)
+        return figures
 
     def section(self) -> str:
         figures = [optimality_figure(c) for c in self.found]

@@ -351,13 +351,15 @@ def segments_of(values: pl.Series, name: str) -> list[tuple[str, NDArray[np.bool
     """The segments of an attribute: what each is called, and its queries ``bool [queries]``.
 
     Numbers stand in their order, many of them cut into terciles where equal ones stay together, so that fewer than three may be
-    left; other values stand by falling number of queries, codes with leading zeros among them. Queries without the attribute come last.
+    left; other values stand by falling number of queries, among them codes that a number would not hold: with leading zeros, of many digits,
+    or versions such as 1.10 beside 1.1. Queries without the attribute come last.
     """
     given = values.is_not_null().to_numpy()
     numbers = values.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
     found: list[tuple[str, NDArray[np.bool_]]]
-    codes = values.cast(pl.String).str.contains(r"^[+-]?0\d").any()
-    if codes or not np.isfinite(numbers[given]).all():
+    texts = values.drop_nulls().cast(pl.String).str.replace(r"\.0*$", "")
+    codes = texts.str.contains(r"^[+-]?0\d").any() or texts.n_unique() > len(np.unique(numbers[given]))
+    if codes or (np.abs(numbers[given]) >= 2**53).any() or not np.isfinite(numbers[given]).all():
         counts = Counter(values.drop_nulls().to_list())
         ordered = sorted(counts, key=lambda value: (-counts[value], value))
         found = [(value, (values == value).fill_null(False).to_numpy()) for value in ordered]

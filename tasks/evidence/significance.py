@@ -248,13 +248,13 @@ def compare_stored(stored: Sequence["Stored"], measures: Sequence[str], margin: 
     return replace(table, pairs=tuple(_more_tests(pair, frames, margin) for pair in table.pairs))
 
 
-def require_one_basis(stored: Sequence["Stored"], measures: Sequence[str]) -> None:
+def require_one_basis(stored: Sequence["Stored"], keys: Sequence[str]) -> None:
     """Checks that the values of several runs were taken by the same conventions and from the same labels. Files of 0.1.0 do not say.
 
     Raises:
         DataError: naming the runs and what differs.
     """
-    sources = {Measure.of(measure).source for measure in measures}
+    sources = {Measure.of_key(key).source for key in keys}
     known = [(s.name, [basis for path in s.paths if (basis := read_basis(path))]) for s in stored]
     known = [(name, found) for name, found in known if found]
     for name, found in known[1:]:

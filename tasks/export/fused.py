@@ -13,6 +13,7 @@ import polars as pl
 
 import ltr
 from ltr.data.runs import Form, column_of
+from ltr.metrics.evaluation import NOT_RANKED
 from tasks.data.files import located
 from tasks.data.pool import with_query_features
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
@@ -42,12 +43,13 @@ def write_fused(
     models = [ltr.load(CellFolder.of(trained.result.key).model) for trained in chosen]
     table = retrieved({name: read_trec(paths, RUN) for name, paths in runs.items()}, models[0].names, about)
     features = table.drop(PAIR).fill_null(float("nan")).to_numpy().astype(np.float32)
-    by_fold = np.array([model.predict(features) for model in models])
+    by_fold = np.array([model.ranking_scores(features) for model in models])
     of_query = {name: k for k, trained in enumerate(chosen) for name in names_of(open_queries(trained.cell.data.test))}
     fold = np.array([of_query.get(name, -1) for name in table["query"].to_list()])
     scores = np.where(fold < 0, by_fold.mean(axis=0), by_fold[fold, np.arange(len(fold))])
     with written_whole(output) as partial:
-        trec_run(table.select(PAIR).with_columns(score=scores), output).write_csv(partial, separator=" ", include_header=False)
+        scored = table.select(PAIR).with_columns(pl.Series("score", scores).replace(NOT_RANKED, None))
+        trec_run(scored, output).write_csv(partial, separator=" ", include_header=False)
     return table["query"].n_unique()
 
 

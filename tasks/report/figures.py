@@ -1,7 +1,9 @@
 """Figures of a run: what was swept, curves, effective pairs, importances and objectives. Those of its evidence stand with the evidence."""
 
+import json
+import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -41,9 +43,11 @@ def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
     return [*([svg(draw_weights)] if distinct else []), *([svg(draw_costs)] if len(costs) > 1 else [])]
 
 
-def swept_figures(cells: Sequence[Trained], path: str | None, measures: Sequence[str], select: str) -> list[str]:
-    """Each test measure against a swept parameter, of each ranker's cell that is best on validation queries at that value, mean over the
-    folds (S figure 7, C figures 4–6)."""
+def swept_figures(
+    cells: Sequence[Trained], path: str | None, measures: Sequence[str], select_of: Callable[[str], str]
+) -> list[str]:
+    """Each test measure against a swept parameter, of each ranker's cell that is best on validation queries at that value by the ranker's own
+    measure (`RunConfig.select_of`), mean over the folds (S figure 7, C figures 4–6). Values that are no numbers stand side by side."""
     swept = [trained for trained in cells if path in trained.cell.point]
     rankers = list(dict.fromkeys(trained.ranker for trained in swept))
 
@@ -51,18 +55,39 @@ def swept_figures(cells: Sequence[Trained], path: str | None, measures: Sequence
         own = [t for t in swept if t.ranker == ranker and t.cell.point[str(path)] == value]
         folds = {trained.fold for trained in own}
         return [
-            max((t.result.metrics for t in own if t.fold == fold), key=lambda m: m[f"valid_{select}"]) for fold in sorted(folds)
+            max((t.result.metrics for t in own if t.fold == fold), key=lambda m: m[f"valid_{select_of(ranker)}"])
+            for fold in sorted(folds)
         ]
+
+    of_all = [t.cell.point[str(path)] for t in swept]
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in of_all)
+
+    def shown(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value)
 
     def draw(axes: Any, measure: str) -> None:
         for k, ranker in enumerate(rankers):
-            values = list(dict.fromkeys(t.cell.point[str(path)] for t in swept if t.ranker == ranker))
-            means = [float(np.mean([m[f"test_{measure}"] for m in best(ranker, value)])) for value in values]
-            axes.plot(values, means, color=colour(k), marker="o", markersize=3, linewidth=1.1, label=ranker)
+            values = [*{repr(value): value for t in swept if t.ranker == ranker for value in [t.cell.point[str(path)]]}.values()]
+            means = [_mean([m.get(f"test_{measure}") for m in best(ranker, value)]) for value in values]
+            axes.plot(
+                values if numbers else [shown(value) for value in values],
+                means,
+                color=colour(k),
+                marker="o",
+                markersize=3,
+                linewidth=1.1,
+                label=ranker,
+            )
         axes.set(xlabel=str(path), ylabel=f"{title_of(measure)}, test")
         legend(axes)
 
     return [svg(partial(draw, measure=measure)) for measure in measures] if swept else []
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """Over the folds where the measure is defined; NaN, which is not drawn, where it is on none."""
+    defined = [value for value in values if value is not None]
+    return float(np.mean(defined)) if defined else math.nan
 
 
 def pairs_figures(cells: Sequence[Trained], measures: Sequence[str]) -> list[str]:

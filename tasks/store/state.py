@@ -25,7 +25,7 @@ from tasks.store.seal import SEAL, faults, is_whole, sync, write_seal
 
 STATE = Path(".lambdaflow")
 _ROOMS = ("data", "cells", "generated", "pooled", "collections")
-"""Whose folders are made whole."""
+"""Whose folders are sealed, but for those that earlier releases made; others that are sealed may lie anywhere below."""
 
 
 def use_folder(home: str) -> None:
@@ -251,9 +251,9 @@ def damaged() -> tuple[list[str], int]:
     """Looks at every byte of the store: a sentence for each folder or file that is damaged, with what to do; and how many folders there
     are without a seal, which earlier releases made."""
     told, unsealed = [], 0
-    for folder in sorted(
-        path for room in _ROOMS for path in (STATE / room).glob("*") if path.is_dir() and path.suffix != ".partial"
-    ):
+    folders = {path for room in _ROOMS for path in (STATE / room).glob("*") if path.is_dir()}
+    folders |= {seal.parent for seal in STATE.rglob(SEAL)}
+    for folder in sorted(path for path in folders if not any(part.endswith(".partial") for part in path.parts)):
         unsealed += not (folder / SEAL).is_file()
         told += [f"{fault}; remove {folder}, the next run makes it again" for fault in faults(folder, fully=True)]
     for path in sorted((STATE / "recipes").glob("*.json")):

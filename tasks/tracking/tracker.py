@@ -15,6 +15,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
 import ltr
 from tasks.records import Cell, CellResult, LoggedDataset, TrackingError
-from tasks.store.cells import CellFolder, read_curve, read_pairs, read_position_bias
+from tasks.store.cells import CellFolder, PairsEntry, read_curve, read_pairs, read_position_bias
 from tasks.store.state import written_whole
 from tasks.store.templates import keep, take
 from tasks.tracking.moved import follow_move, follow_template
@@ -582,10 +583,20 @@ def _position_bias(folder: CellFolder, now: int) -> list[Metric]:
 
 
 def _pairs(folder: CellFolder, now: int) -> list[Metric]:
-    """Effective pairs along training, ``effective_pairs_ndcg_10``, thinned to 80 points."""
-    entries = read_pairs(folder.pairs)
-    step = max(1, len(entries) // 80)
-    return [Metric(f"effective_pairs_{entry.measure}", entry.total, now, entry.iteration) for entry in entries[::step]]
+    """Effective pairs along training, ``effective_pairs_ndcg_10``, thinned to 80 points a term; of a later term of the same measure
+    ``effective_pairs_ndcg_10_term_2``."""
+    entries, lines = read_pairs(folder.pairs), dict[str, list[PairsEntry]]()
+    for _, terms in itertools.groupby(entries, key=lambda entry: entry.iteration):
+        seen = Counter[str]()
+        for entry in terms:
+            seen[entry.measure] += 1
+            again = f"_term_{seen[entry.measure]}" if seen[entry.measure] > 1 else ""
+            lines.setdefault(f"effective_pairs_{entry.measure}{again}", []).append(entry)
+    return [
+        Metric(name, entry.total, now, entry.iteration)
+        for name, line in lines.items()
+        for entry in line[:: max(1, len(line) // 80)]
+    ]
 
 
 @dataclass(frozen=True)

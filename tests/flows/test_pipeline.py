@@ -25,7 +25,7 @@ from tasks.evidence.optimality import Certificates
 from tasks.evidence.protocol import evidence_of
 from tasks.evidence.refit import Refitted
 from tasks.evidence.significance import compare_stored, scorecards
-from tasks.records import DataError
+from tasks.records import DataError, ExpectationError
 from tasks.report.outcome import RunOutcome
 from tasks.report.publish import markdown_table, report_page
 from tasks.store.cells import CellFolder
@@ -633,3 +633,26 @@ measures: [ndcg_10]
     monkeypatch.setattr(LeastSquares, "learn", lambda *_: (_ for _ in ()).throw(ValueError("nothing at all")))
     assert main(["run", "c.yaml", "--fresh"]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "error: nothing at all"
+
+
+def test_expected_numbers_are_those_that_are_reported(prefect_server, workplace):
+    """Of what a guarantee took, and of rankers on the scores of others; a measure of another source is compared; a fold may have no value."""
+    rankers = {
+        "plain": {"kind": "lambdamart", "n_trees": 6, "n_leaves": 6, "min_docs_in_leaf": 5},
+        "graded": {**CONFIG["rankers"]["graded"], "sweep": {"objective.1.weight": [0.0, 0.9]}},
+        "mix": {"kind": "combination", "on": ["plain", "graded"]},
+    }
+    written = {
+        **CONFIG, "rankers": rankers, "optimality": None, "microscope": None, "measures": ["ndcg_10", "ndcg@10:click"],
+        "guarantee": {**CONFIG["guarantee"], "baseline": "plain", "margin": 0.5},
+    }  # fmt: skip
+    first = run(parse(written))
+    means = {name: row.cells["ndcg_10"].mean for name, row in first.standings.rows.items()}
+    values = {name: {"test_ndcg_10": round(means[name], 6)} for name in ("graded", "mix")}
+    again = run(parse({**written, "expect": {"values": values, "tolerance": 1e-5}}))
+    assert again.standings.rows["mix"].cells["ndcg_10"].mean == means["mix"]
+    with pytest.raises(ExpectationError, match=r"mix: test_ndcg_10 is 0\.\d+, expected 0\.1 ± 0"):
+        run(parse({**written, "expect": {"values": {"mix": {"test_ndcg_10": 0.1}}}}))
+    compared = compare_stored([find_values(f"{first.run_id}:{name}") for name in ("plain", "graded")], [])
+    assert "ndcg_10_click" in compared.measures
+    assert [pair.measure for pair in compared.pairs if "click" in pair.measure]

@@ -220,3 +220,10 @@ def test_control_characters_do_not_reach_the_terminal(capsys):
     text = printed(capsys)
     assert r"q\x1b[2J" in text
     assert "\x1b[2J" not in text
+
+
+def test_one_query_has_no_standard_error(outcome, capsys):
+    row = outcome.standings.rows["trees"]
+    alone = replace(row, cells={name: replace(cell, se=None) for name, cell in row.cells.items()})
+    show(replace(outcome, standings=replace(outcome.standings, rows={**outcome.standings.rows, "trees": alone})), sys.stdout)
+    assert row_of(printed(capsys), "a  trees")[1][1].strip() == "±–"

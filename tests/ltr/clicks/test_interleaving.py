@@ -288,3 +288,13 @@ def test_a_few_more_sessions_than_planned_have_the_power_too(preference, ties):
         losses = np.array([max((k for k in range(d + 1) if stats.binom.cdf(k, d, 0.5) <= 0.025), default=-1) for d in decided])
         seen = stats.binom.cdf(losses, decided, (1 - preference / (1 - ties)) / 2)
         assert stats.binom.pmf(decided, n, 1 - ties) @ seen >= 0.8 - 1e-9
+
+
+def test_a_click_beside_both_lists_is_for_neither():
+    """Of a balanced page with an advertisement below, that was clicked: the first list alone had the clicked result."""
+    rank = np.array([[1, 0], [0, 1], [0, 0]])
+    page = Sessions(np.zeros(3, np.int64), np.array([True, False, True]), np.full(3, -1), rank, 2)
+    assert credits(page, "balanced").tolist() == [[1.0, 0.0]]
+    assert preferences(page, "balanced").tolist() == [[1.0]]
+    alone = Sessions(np.zeros(1, np.int64), np.array([True]), np.full(1, -1), rank[2:], 2)
+    assert credits(alone, "balanced").tolist() == [[0.0, 0.0]]

@@ -409,3 +409,32 @@ def test_a_misspelt_ranker_is_told_from_a_new_one_without_a_kind():
         parse(written)
     with pytest.raises(ConfigError, match=r"rankers\.net: a section names its kind: lambdamart, "):
         parse({**written, "rankers": {"trees": {"kind": "lambdamart"}, "net": {"epochs": 3}}})
+
+
+def test_a_table_on_other_data_goes_by_their_conventions_and_not_its_own(tmp_path):
+    (tmp_path / "table.yaml").write_text(
+        "name: table\ndatasets: {a: {data: {files: a.txt}, conventions: {threshold: 3}}}\nbaselines: [l]\nrepeat: {data.seed: [1]}\n"
+        "conventions: {threshold: 2, empty: zero}\nrankers: {l: {kind: least_squares}}\n"
+    )
+    (tmp_path / "other.yaml").write_text("name: other\ndata: {files: o.txt}\n")
+    config = read_any(tmp_path / "table.yaml", (), tmp_path / "other.yaml")
+    assert (config.name, config.data.files, list(config.rankers)) == ("table-other", [Path("o.txt")], ["l"])
+    assert config.core_conventions == ltr.Conventions()
+    with pytest.raises(
+        ConfigError, match=r"--data .*table.yaml: it has no section data; it is a study, and a run has one data set"
+    ):
+        read_any(tmp_path / "other.yaml", (), tmp_path / "table.yaml")
+
+
+def test_what_is_set_reaches_every_data_set_of_a_study(tmp_path):
+    (tmp_path / "study.yaml").write_text(
+        "datasets: {a: {data: {files: a.txt}, conventions: {threshold: 1, empty: one}}, b: {data: {files: b.txt}}}\n"
+        "rankers: {l: {kind: least_squares}}\n"
+    )
+    config = read_any(
+        tmp_path / "study.yaml", ["conventions.threshold=3", "folds=4", "data.clean=true", "datasets.b.conventions.empty=one"]
+    )
+    a, b = config.runs.values()
+    assert a.core_conventions == b.core_conventions == ltr.Conventions(threshold=3, empty="one")
+    assert [(run.data.folds, run.data.clean) for run in (a, b)] == [(4, True), (4, True)]
+    assert [run.data.files for run in (a, b)] == [[Path("a.txt")], [Path("b.txt")]]

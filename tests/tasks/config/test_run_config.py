@@ -1,12 +1,14 @@
 """Runs: what is registered is known, grids, and what evidence adds to a ranker's parameters."""
 
 import pytest
+import yaml
 
 import ltr
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-from tasks.config.reading import parse
+from tasks.config.reading import from_yaml, parse
 from tasks.config.run_config import EVIDENCE, RunConfig, register_evidence, register_ranker
 from tasks.evidence import Segments
+from tasks.records import ConfigError
 
 NETS = {"data": {"files": "x"}, "rankers": {"net": {"kind": "lambdarank", "epochs": 30}, "ridge": {"kind": "least_squares"}}}
 
@@ -137,3 +139,53 @@ def test_evidence_that_is_false_is_not_asked_for():
     for wrong in ("no", 1, ["net"]):
         with pytest.raises(ValueError, match="refit: true or false, or a section with rankers and a name"):
             parse({**NETS, "refit": wrong})
+
+
+def test_points_that_come_to_the_same_are_one():
+    def labels(written, **run):
+        config = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "lambdamart", **written}}, **run})
+        return [dict(point.settings) for point in config.cells("t")]
+
+    assert labels({"n_leaves": 4, "sweep": {"n_leaves": ["x1", "x1.1", "x2"]}}) == [{"n_leaves": 4}, {"n_leaves": 8}]
+    assert labels({"sweep": {"n_trees": [1, 2, 30]}}, length=0.1) == [{"n_trees": 1}, {"n_trees": 30}]
+
+
+def test_multiples_of_nothing_are_nothing():
+    config = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "lambdarank", "sweep": {"hidden": ["x1", "x2"]}}}})
+    assert [point.section.hidden for point in config.cells("t")] == [0]
+
+
+def test_length_reaches_the_members_of_an_average():
+    members = [{"kind": "lambdamart", "n_trees": 60}, {"kind": "least_squares"}, {"kind": "lambdarank", "epochs": 50}]
+    config = parse({"data": {"files": "x"}, "length": 0.1, "rankers": {"m": {"kind": "average", "of": members}}})
+    (point,) = config.cells("m")
+    assert (point.section.of[0].n_trees, point.section.of[2].epochs) == (6, 5)
+
+
+@pytest.mark.parametrize(("path", "values"), [("best", [1, 3]), ("on", [["a"]]), ("select", ["map"]), ("kind", ["x"])])
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_is_no_parameter_is_not_swept(path, values, shared):
+    mean = {"kind": "average", "on": ["a"]}
+    rankers = {"a": {"kind": "lambdamart"}, "m": mean if shared else {**mean, "sweep": {path: values}}}
+    where = "" if shared else "rankers.m."
+    with pytest.raises(ConfigError, match=rf"{where}sweep.{path}: it is no parameter that is swept; write a ranker for each"):
+        parse({"data": {"files": "x"}, "rankers": rankers, **({"sweep": {path: values}} if shared else {})})
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        {"kind": "lambdamart", "search": {"space": {"leaf": ["newton", "gradient"], "largest_leaf": {"low": 1, "high": 20, "when": {"leaf": "gradient"}}}}},
+        {"kind": "least_squares", "search": "auto"},
+        {"kind": "lambdarank", "polish": True, "search": "auto"},
+        {"kind": "lambdamart", "search": "auto"},
+        {"kind": "ranksvm", "search": {"halving": 0}},
+    ],
+)  # fmt: skip
+def test_what_a_run_writes_down_of_a_search_is_read_again(ranker):
+    """`serve` and `refit` begin with it."""
+    config = parse({"data": {"files": "x"}, "rankers": {"t": ranker}})
+    again = parse(from_yaml(yaml.safe_dump(config.resolved(), sort_keys=False), "x"))
+    assert (again.digest, again.training_digest) == (config.digest, config.training_digest)
+    assert again.rankers["t"].space == config.rankers["t"].space
+    assert again.lengths("t") == config.lengths("t")

@@ -61,3 +61,18 @@ def test_features_that_come_and_go_are_named():
 def test_a_profile_is_read_as_it_was_written():
     kept = profile(data(np.arange(8.0).reshape(4, 2), [0, 1, 2, np.nan]))
     assert Profile.read(kept.as_json()) == kept
+
+
+def test_labels_of_many_values_move_anywhere_in_their_range():
+    """Beyond the fifty smallest ones they were one bin."""
+    rng = np.random.default_rng(0)
+    uniform, higher = rng.random(2000), rng.random(2000) ** 0.25
+    features = np.zeros((2000, 2), np.float32)
+    (moved,) = [one for one in drift(profile(data(features, uniform)), data(features, higher)) if one.kind == "labels"]
+    edges = np.quantile(uniform, np.arange(1, 10) / 10)
+    before, now = (np.bincount(np.searchsorted(edges, values), minlength=10) for values in (uniform, higher))
+    p, q = ((counts + 0.5) / (counts + 0.5).sum() for counts in (now, before))
+    assert moved.index == pytest.approx(np.sum((p - q) * np.log(p / q)), rel=0.02)
+    assert moved.index > 1
+    same = [one.index for one in drift(profile(data(features, uniform)), data(features, rng.random(2000))) if one.kind == "labels"]
+    assert max(same) < 0.05

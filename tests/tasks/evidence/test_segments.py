@@ -237,3 +237,15 @@ def test_many_segments_are_cut_and_many_findings_counted():
 
 def test_where_fewer_is_better_a_fall_is_a_gain():
     assert '<td class="better">-0.1000</td>' in replace(SEGMENTS, measure="errors").section()
+
+
+def test_values_that_a_number_does_not_hold_are_words():
+    tenants = ["1790000000000000001", "1790000000000000002", "1790000000000500000"]
+    assert list(cut([*tenants, tenants[1], None]).items()) == [
+        (tenants[1], [1, 3]),
+        (tenants[0], [0]),
+        (tenants[2], [2]),
+        ("(none)", [4]),
+    ]
+    assert list(cut(["3.1", "3.10", "3.9", "3.1"]).items()) == [("3.1", [0, 3]), ("3.10", [1]), ("3.9", [2])]
+    assert cut(["3.10", "3.90", "3.50"]) == {"3.1": [0], "3.5": [2], "3.9": [1]}, "prices"

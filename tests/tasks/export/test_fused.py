@@ -58,3 +58,22 @@ def test_what_is_known_of_queries_is_a_feature_of_all_their_documents(workplace)
     about = pl.DataFrame({"query": ["1"], "words": [3.0]})
     table = retrieved(lists, ("rank of a", "words"), about)
     assert table.sort("query", "document").rows() == [("1", "x", 1.0, 3.0), ("1", "y", 2.0, 3.0), ("2", "x", 1.0, None)]
+
+
+def test_documents_that_a_row_has_not_are_not_written(workplace):
+    """Those of other runs are at no rank of the row that is written, as in the table."""
+    lines = {"a": ["q Q0 x 0 2 t\n", "q Q0 y 0 1 t\n"], "b": ["q Q0 y 0 2 t\n", "q Q0 z 0 1 t\n"], "c": ["q Q0 u 0 1 t\n"]}
+    for name, own in lines.items():
+        (workplace / name).write_text("".join(own))
+    runs = {name: [workplace / name] for name in lines}
+    names = tuple(f"rank of {name}" for name in lines)
+    alone = ltr.Column("rank of a", descending=False)
+    for model, expected in ((alone, ["x", "y"]), (ltr.Fusion(runs=("a", "b")), ["y", "x", "z"])):
+        features = np.ones((2, 3), np.float32)
+        queries = ltr.Queries(features, np.array([1.0, 0.0]), np.array([0, 2]), names=names, ids=np.array([b"q"]))
+        fitted = model.fit(queries)
+        ltr.save(fitted, CellFolder.of("one").model)
+        fold = Fold("", "", keep_queries(queries))
+        chosen = Trained(Cell("w", "w", 0, {}, {}, fold, (), {}), CellResult("one", fitted.digest, {}, 0.0))
+        assert write_fused([chosen], runs, workplace / "out.run") == 1
+        assert [line.split()[2] for line in (workplace / "out.run").read_text().splitlines()] == expected

@@ -1,6 +1,7 @@
 """Figures: what they show of their numbers, and when there is none."""
 
 import json
+from dataclasses import replace
 
 from tasks.records import Cell, CellResult, Fold, Trained
 from tasks.report.figures import (
@@ -108,7 +109,24 @@ def test_measures_by_a_swept_parameter():
         return trained("a", {"train_share": share}, {"valid_map": valid, "test_map": test})
 
     cells = [cell(0.1, 0.3, 0.2), cell(0.1, 0.2, 0.9), cell(1.0, 0.5, 0.4)]
-    (figure,) = swept_figures(cells, "train_share", ["map"], "map")
+    (figure,) = swept_figures(cells, "train_share", ["map"], lambda ranker: "map")
     assert "train_share" in figure
     assert ">0.9<" not in figure
-    assert swept_figures([trained("a", {}, {})], "train_share", ["map"], "map") == []
+    assert swept_figures([trained("a", {}, {})], "train_share", ["map"], lambda ranker: "map") == []
+
+
+def test_a_swept_parameter_of_any_kind_and_a_measure_that_a_fold_has_not():
+    def cell(value, valid, test, fold=0):
+        metrics = {"valid_map": valid, "valid_err": -valid} | ({} if test is None else {"test_map": test})
+        one = trained("a", {"p": value}, metrics)
+        return replace(one, cell=replace(one.cell, fold=fold))
+
+    for values in ([{}, {"f1": 1}], [None, "pairwise"], [[], [["f1"]]], [True, False], [1, 2]):
+        cells = [cell(value, 0.3, test, fold) for value in values for fold, test in ((0, None), (1, 0.25))]
+        (figure,) = swept_figures(cells, "p", ["map"], lambda ranker: "map")
+        assert "<svg" in figure
+    by_own, by_run = (
+        swept_figures([cell(1, 0.3, 0.11), cell(1, 0.2, 0.99), cell(2, 0.2, 0.5)], "p", ["map"], lambda ranker, by=by: by)[0]
+        for by in ("err", "map")
+    )
+    assert by_own != by_run

@@ -220,6 +220,14 @@ def test_the_store_is_looked_at_byte_by_byte(workplace):
     with open(state.STATE / "cells/kept/all", "r+b") as file:
         file.seek(5000)
         file.write(b"1")
+    for place in ("ubi/log", "cells/kept/microscope-1"):
+        with state.made_whole(state.STATE / place) as partial:
+            (partial / "all").write_bytes(bytes(9000))
+        assert len(state.damaged()[0]) == 1
+        with open(state.STATE / place / "all", "r+b") as file:
+            file.write(b"1")
+        assert [said.split(" has ")[0] for said in state.damaged()[0] if place in said] == [f".lambdaflow/{place}/all"]
+        (state.STATE / place / "all").write_bytes(bytes(9000))
     (recipe,) = (state.STATE / "recipes").iterdir()
     recipe.write_text("")
     assert state.damaged()[0] == [

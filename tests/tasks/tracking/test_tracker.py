@@ -21,10 +21,10 @@ from mlflow.tracking import MlflowClient
 
 import ltr
 from tasks.records import Cell, CellResult, Fold, LoggedDataset
-from tasks.store.cells import CellFolder
+from tasks.store.cells import CellFolder, PairsEntry, write_pairs
 from tasks.store.values import table
 from tasks.tracking.runs import find_run
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, ERROR, Tracked, Tracker, TrackingError, tracking_uri
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, ERROR, Tracked, Tracker, TrackingError, _pairs, tracking_uri
 from tests.conftest import make_queries
 
 DATA = [LoggedDataset("train", "train", "ab" * 32, "{}", "{}")]
@@ -363,3 +363,23 @@ def test_a_database_that_another_program_holds_is_named(workplace, monkeypatch):
         TrackingError, match=r"^mlruns/mlflow.db: database is locked; what was trained is kept, run the same command again"
     ):
         Tracker("x", "another")
+
+
+@pytest.mark.parametrize("epochs", [30, 90, 180])
+def test_effective_pairs_of_every_term_are_lines_of_their_own(workplace, epochs):
+    folder = CellFolder.of("pairs")
+    folder.path.mkdir(parents=True)
+    entries = [
+        PairsEntry(measure, "ranknet_weighted", [1.0], [[[1]]], 3, 4, [None], 100 * epoch + k, epoch)
+        for epoch in range(epochs)
+        for k, measure in enumerate(("ndcg", "cndcg", "ndcg"))
+    ]
+    write_pairs(folder.pairs, entries)
+    lines = {}
+    for metric in _pairs(folder, 0):
+        lines.setdefault(metric.key, []).append((metric.step, metric.value))
+    step = max(1, epochs // 80)
+    assert lines == {
+        name: [(epoch, 100 * epoch + k) for epoch in range(0, epochs, step)]
+        for k, name in enumerate(("effective_pairs_ndcg", "effective_pairs_cndcg", "effective_pairs_ndcg_term_2"))
+    }
