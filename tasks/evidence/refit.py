@@ -164,22 +164,25 @@ class Refit(Evidence):
         return Refitted(run.tracker.run_id, models, about_queries(data.train).queries, versions)
 
     def _require_choice(self, run: Gathering, names: Sequence[str]) -> None:
-        """Whether the run `of` chose the same: a search within a time may come to another draw where what it had noted of it is gone, or the
-        code is another one."""
-        if self.of is None or run.config.budget is None:
+        """Whether the run `of` chose the same: other code may choose another point, and so may a search within a time where what it had noted of it
+        is gone."""
+        if self.of is None:
             return
         from tasks.tracking.runs import chosen_cells, find_run, key_of
 
         before = chosen_cells(find_run(self.of))
-        for name in (name for name in names if name in run.config.searched and name in before):
+        for name in (name for name in names if name in before):
             now = [trained for trained in run.chosen if trained.ranker == name]
             for then, own in zip(before[name], now, strict=True):
-                settings = {path: str(value) for path, value in own.cell.section.items() if path in then.params}
+                chosen = [path.split(".")[0] for path in own.cell.point]
+                settings = {path: str(own.cell.section[path]) for path in chosen if path in then.params}
                 other = [path for path, value in settings.items() if then.params[path] != value]
                 if key_of(then) != own.result.key and other:
+                    why = "its search had a time, and what was noted of it is gone or of another version"
                     raise DataError(
-                        f"refit: {name} has {other[0]} {settings[other[0]]} now, and run {self.of[:8]} chose {then.params[other[0]]}: its search "
-                        "had a time, and what was noted of it is gone or of another version; give the settings as they are"
+                        f"refit: {name} has {other[0]} {settings[other[0]]} now, and run {self.of[:8]} chose {then.params[other[0]]}: "
+                        f"{why if run.config.budget and name in run.config.searched else 'it was trained by another version'}; "
+                        "give the settings as they are, or run the configuration again and refit that run"
                     )
 
     def _refit(self, run: Gathering, ranker: str, data: Fold) -> Trained:

@@ -233,8 +233,10 @@ def test_what_a_search_did_not_choose_is_not_refitted_in_its_name(monkeypatch):
         DataError, match=r"refit: trees has learning_rate 0\.1 now, and run 1234abcd chose 0\.2: its search had a time"
     ):
         Refit(of="1234abcd")._require_choice(run, ["trees"])
-    for free in (SimpleNamespace(budget=None, searched=["trees"]), SimpleNamespace(budget=6.0, searched=[])):
-        Refit(of="1234abcd")._require_choice(SimpleNamespace(chosen=run.chosen, config=free), ["trees"])
+    for by_code in (SimpleNamespace(budget=None, searched=["trees"]), SimpleNamespace(budget=6.0, searched=[])):
+        with pytest.raises(DataError, match=r"run 1234abcd chose 0\.2: it was trained by another version; give the settings"):
+            Refit(of="1234abcd")._require_choice(SimpleNamespace(chosen=run.chosen, config=by_code), ["trees"])
+    Refit()._require_choice(run, ["trees"])
 
 
 def test_all_data_are_learned_by_the_pair_cost_of_the_folds(workplace):
