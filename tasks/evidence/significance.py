@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.metrics import significance
 from ltr.metrics.measure import Measure, fewer_is_better
 from tasks.records import DataError
-from tasks.store.values import pooled, read_basis, read_values
+from tasks.store.values import by_document, pooled, read_basis, read_values
 
 if TYPE_CHECKING:
     from tasks.tracking.runs import Stored
@@ -270,7 +270,8 @@ def require_one_basis(stored: Sequence["Stored"], keys: Sequence[str]) -> None:
                 "measures; run one of them again with the conventions of the other"
             )
         for source in sorted(sources):
-            if [one.labels.get(source) for one in found] != [one.labels.get(source) for one in theirs]:
+            both = [name for name in (by_document(source),) if all(name in one.labels for one in (*found, *theirs))]
+            if any([one.labels.get(at) for one in found] != [one.labels.get(at) for one in theirs] for at in (source, *both)):
                 raise DataError(
                     f"{name} and {first} were measured on different labels of the same queries (label source {source!r}); "
                     "run one of them again on the data of the other"

@@ -30,22 +30,31 @@ class Basis:
 
     Attributes:
         conventions: label rules, as a configuration has them.
-        labels: of test queries, by source, a digest of every query's labels above 0, whatever the documents, their order and features.
+        labels: of test queries, by source, a digest of every query's labels above 0, whatever the documents, their order and features; where
+            documents have ids also of whose labels they are (`by_document`).
     """
 
     conventions: Mapping[str, str | float]
     labels: Mapping[str, str]
 
 
-def digest_of_labels(queries: Queries, source: str, condensed: bool = False) -> str:
-    """The same for data sets whose queries have the same labels above 0 in this source; with `condensed` the same labels, where a document
-    without one holds no rank."""
+def by_document(source: str) -> str:
+    """Under which name the digest of a source's labels and of the ids of their documents is kept."""
+    return f"{source} by document"
+
+
+def digest_of_labels(queries: Queries, source: str, condensed: bool = False, documents: bool = False) -> str:
+    """The same for data sets whose queries have the same labels above 0 in this source, with `documents` of the documents of the same ids; with
+    `condensed` the same labels, where a document without one holds no rank."""
     labels = queries.source(source)
     above = ~np.isnan(labels) if condensed else labels > 0
     names = np.array(names_of(queries))
     of_query = np.repeat(np.argsort(np.argsort(names)), np.diff(queries.offsets))[above]
-    order = np.lexsort((labels[above], of_query))
+    ids = queries.documents[above] if documents and queries.documents is not None else np.zeros(len(of_query), "S1")
+    order = np.lexsort((labels[above], ids, of_query))
     hasher = sha256("\0".join(sorted(names.tolist())).encode())
+    if documents:
+        hasher.update(b"\0".join(ids[order].tolist()))
     for array in (of_query[order].astype(np.int64), labels[above][order]):
         hasher.update(array.tobytes())
     return hasher.hexdigest()[:32]
@@ -54,7 +63,10 @@ def digest_of_labels(queries: Queries, source: str, condensed: bool = False) -> 
 def write_values(path: Path, frames: Sequence[pl.DataFrame], conventions: Mapping[str, str | float], test: Queries) -> None:
     """Writes tables of values as one, with what they rest on."""
     condensed = conventions.get("unlabelled") == "condensed"
-    labels = {source: digest_of_labels(test, source, condensed) for source in ("label", *test.sources)}
+    sources = ("label", *test.sources)
+    labels = {source: digest_of_labels(test, source, condensed) for source in sources}
+    if test.documents is not None:
+        labels |= {by_document(source): digest_of_labels(test, source, condensed, documents=True) for source in sources}
     values, basis = pl.concat(frames), json.dumps(asdict(Basis(conventions, labels)))
     values.write_parquet(path, metadata={"basis": basis, "digest": _digest(values, basis)})
 

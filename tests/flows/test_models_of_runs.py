@@ -234,6 +234,7 @@ def test_only_what_was_measured_alike_is_compared(run_id, capsys):
     frame = table()
     frame.write_csv("one.csv")
     frame.with_columns(grade=4 - pl.col("grade")).write_csv("reversed.csv")
+    frame.with_columns(grade=pl.col("grade").reverse().over("qid")).write_csv("permuted.csv")
     zeros = frame.filter(pl.col("grade") == 0).with_columns(sku=pl.col("sku") + 10_000)
     pl.concat([frame, zeros]).with_columns(more=pl.col("a") * 2).write_csv("more.csv")
     Path("one.yaml").write_text(
@@ -244,6 +245,7 @@ def test_only_what_was_measured_alike_is_compared(run_id, capsys):
         (["conventions.threshold=1"], "different conventions (threshold 1.0 and 2.0)"),
         (["conventions.gain=linear"], "different conventions (gain linear and exp2)"),
         (["data.files=reversed.csv"], "different labels of the same queries (label source 'label')"),
+        (["data.files=permuted.csv"], "different labels of the same queries (label source 'label')"),
     ):
         other = run_of(*settings)
         for more in ([], ["--tier", "ndcg_10", "--tier", "map"]) if "threshold" in settings[0] else ([],):

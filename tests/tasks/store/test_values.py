@@ -87,6 +87,15 @@ def test_labels_have_one_digest_whatever_the_features_the_order_and_the_document
     assert digest_of_labels(replace(queries, labels=unjudged), "label", condensed=True) != condensed, (
         "0 holds a rank, and no label none"
     )
+    named = replace(queries, documents=np.array([f"d{k}".encode() for k in range(queries.n_documents)]))
+    assert digest_of_labels(named, "label") == digest
+    whose = digest_of_labels(named, "label", documents=True)
+    assert digest_of_labels(select(named, order), "label", documents=True) == whose
+    (first, last), permuted = queries.offsets[:2], queries.labels.copy()
+    permuted[first:last] = permuted[first:last][::-1]
+    assert (permuted != queries.labels).any()
+    assert digest_of_labels(replace(named, labels=permuted), "label") == digest
+    assert digest_of_labels(replace(named, labels=permuted), "label", documents=True) != whose
     for rules, of_labels in (({"unlabelled": "condensed"}, condensed), ({"unlabelled": "zero"}, digest)):
         write_values(tmp_path / "v.parquet", [table({"map": np.ones(20)}, queries, "test")], rules, queries)
         basis = read_basis(tmp_path / "v.parquet")
