@@ -14,7 +14,8 @@ import numpy as np
 
 from ltr.data.arrays import plain_number
 from ltr.data.named import Named
-from ltr.kernels.kernel import Floats
+from ltr.data.queries import Queries
+from ltr.kernels.kernel import Bools, Floats
 from ltr.metrics.measure import Measure
 from ltr.objectives.constructions import CONSTRUCTIONS
 from ltr.objectives.pair_costs import COSTS
@@ -180,6 +181,13 @@ def weights_at(terms: Sequence[Term], iteration: int) -> Floats:
     given = [w.at(iteration) if isinstance(w, Schedule) else w for w in (term.weight for term in terms)]
     rest = max(1.0 - sum(w for w in given if w is not None), 0.0) / max(given.count(None), 1)
     return np.array([rest if w is None else w for w in given], np.float64)
+
+
+def in_pairs(terms: Iterable[Term], queries: Queries) -> Bools:
+    """Whether a document may be in a pair of some term, ``bool [documents]``: without a label of any term's it is in none."""
+    groups = (pair_groups(term, queries.source(Measure.of(term.measure).source), queries.labels) for term in terms)
+    found: Bools = np.logical_or.reduce([~np.isnan(own) for own in groups])
+    return found
 
 
 def pair_groups(term: Term, labels: Floats, judged: Floats) -> Floats:

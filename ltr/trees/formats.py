@@ -111,7 +111,7 @@ def in_float64(threshold: Floats32) -> Floats:
     own = threshold.astype(np.float64)
     with np.errstate(over="ignore"):
         middle = 0.5 * (own + np.nextafter(threshold, np.float32(np.inf)))  # exact
-    largest = np.where(middle.astype(np.float32) == threshold, middle, np.nextafter(middle, -np.inf))
+        largest = np.where(middle.astype(np.float32) == threshold, middle, np.nextafter(middle, -np.inf))
     found: Floats = np.where((own != 0) & np.isfinite(middle), largest, own)
     return found
 
@@ -120,8 +120,10 @@ def _lightgbm_tree(number: int, tree: Trees) -> str:
     below, categorical = documents_below(tree), tree.n_codes > 0
     missing = np.where(tree.missing_left, _LEFT | _NAN, _NAN) | np.where(categorical, _CATEGORICAL, 0)
     sets = [_words(codes) for codes in tree.codes_of.values()]
-    # A threshold of infinity separates all values from missing ones; LightGBM itself writes the largest number for it.
-    thresholds = np.where(np.isinf(tree.threshold), 1e300, in_float64(tree.threshold))
+    # An infinite threshold separates all values from missing ones; LightGBM itself writes the largest number for it, or the smallest.
+    thresholds = np.where(
+        np.isinf(tree.threshold), np.copysign(1e300, tree.threshold.astype(np.float64)), in_float64(tree.threshold)
+    )
     thresholds[categorical] = np.arange(len(sets))
     lists: dict[str, Array] = {
         "split_feature": tree.feature,
@@ -475,7 +477,7 @@ def _category_names(values: Sequence[object]) -> tuple[str, ...]:
         if not isinstance(value, str | int | float):
             raise ValueError(f"{json.dumps(value)[:40]} is no category: a text, a number, true or false")
     return tuple(
-        f"{value:g}" if isinstance(value, float) and value % 1 else f"{value:.0f}" if isinstance(value, float) else str(value)
+        f"{value!r}" if isinstance(value, float) and value % 1 else f"{value:.0f}" if isinstance(value, float) else str(value)
         for value in values
     )
 
@@ -566,6 +568,8 @@ def _read_sets(number: int, which: Floats, boundaries: Ints, words: Words32) -> 
         if one not in range(len(boundaries) - 1):
             raise ValueError(f"tree {number}: a split names the set {one:g}, and there are {len(boundaries) - 1}")
         own = words[boundaries[int(one)] : boundaries[int(one) + 1]]
+        if not own.any():
+            raise ValueError(f"tree {number}: the set {one:g} holds no category")
         found.append(np.flatnonzero(np.unpackbits(own.astype("<u4").view(np.uint8), bitorder="little")).astype(np.float32))
     return found
 

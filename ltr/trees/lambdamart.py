@@ -24,7 +24,7 @@ from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.shown import ONLY_FEATURES, looks, shown_once
-from ltr.objectives.terms import AUTO, WITHOUT_HESSIAN, Term, saturations, settled, terms_of
+from ltr.objectives.terms import AUTO, WITHOUT_HESSIAN, Term, in_pairs, saturations, settled, terms_of
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
@@ -188,9 +188,18 @@ class LambdaMART(TreeRanker):
     def check(self, queries: Queries) -> None:
         """Raises ValueError for fewer documents than two leaves need, and for propensities that do not reach as deep as documents were shown."""
         super().check(queries)
-        self.least_docs(queries.n_documents)
+        learned = self.learned_documents(queries)
+        self.least_docs(queries.n_documents if learned is None else int(learned.sum()))
         if self._way:
             self._way.check_pages(queries, self.terms[0])
+
+    def learned_documents(self, queries: Queries) -> Bools | None:
+        """Documents that trees are grown on, ``bool [documents]``, None for all: of λ's those that are in pairs. The others, which nobody judged,
+        only have scores."""
+        if self._way is not None or self.loss != "ranking" or isinstance(self.objective, PlainFunction):
+            return None
+        found = in_pairs(self.terms, queries)
+        return None if found.all() else found
 
     def least_docs(self, n_documents: int) -> int:
         """Documents in a leaf at least, of so many to learn from.
@@ -385,7 +394,7 @@ class LambdaMART(TreeRanker):
         callbacks: tuple[Callback, ...] = (),
         fair: FairPages | None = None,
     ) -> LambdaMART:
-        least_docs = self.least_docs(data.n_documents)
+        least_docs = self.least_docs(data.n_learned)
         begun = self._begun(start, data.names)
         data.begin(begun)
         options = self._options(least_docs, data.names)

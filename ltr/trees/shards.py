@@ -72,6 +72,10 @@ class Boosted(Binning, Protocol):
         """Functions of users that it learns from or stops by."""
         ...
 
+    def learned_documents(self, queries: Queries) -> Bools | None:
+        """Documents that trees are grown on; None for all."""
+        ...
+
     def least_docs(self, n_documents: int) -> int:
         """Documents in a leaf at least, of so many to learn from."""
         ...
@@ -151,10 +155,11 @@ class Shard:
             ValueError: for infinite features, or an objective that does not fit the data.
         """
         model, queries = self.model, self.queries
+        self.learned_documents = self._learned_documents()
         self.objective = model.objective_over(queries, self.preferences, sizes, self.machines or ALONE)
         self.data: BinnedDataset | SparseDataset
         if is_sparse(self.features):
-            least_docs = model.least_docs(self.n_documents)
+            least_docs = model.least_docs(self.n_learned)
             self.data = SparseDataset.of(self.features, bins_of(model, self.names), model.n_leaves, self.order, least_docs)
         elif bins is not None:
             self.data = BinnedDataset.with_bins(self.features, bins, slots(model.n_leaves), self.order)
@@ -201,11 +206,21 @@ class Shard:
     def _gradients_at(self, iteration: int, every_query: bool, allowed: Bools | None) -> Gradients:
         """The documents with the gradients of an iteration and its draw of queries, or all of them. Where several machines grow a tree (`allowed`:
         None) every column is summed: they exchange sums of the first."""
-        sample = None
+        sample = self.learned_documents
         if self.model.query_share < 1 and not every_query:
             drawn = chosen(self.queries.keys, self.model.query_share, (self.model.seed, iteration))
-            sample = np.repeat(drawn, np.diff(self.queries.offsets))
+            of_drawn = np.repeat(drawn, np.diff(self.queries.offsets))
+            sample = of_drawn if sample is None else of_drawn & sample
         return Gradients.by(self.data, weighted(self.objective(self.scores, iteration), self.queries), sample, allowed)
+
+    def _learned_documents(self) -> Bools | None:
+        return self.model.learned_documents(self.queries) if self.preferences is None else None
+
+    @property
+    def n_learned(self) -> int:
+        """How many documents trees are grown on."""
+        learned = self._learned_documents()
+        return self.n_documents if learned is None else int(learned.sum())
 
     def mean(self, measure: str | PlainFunction) -> float:
         """Mean of a measure at the current scores.
@@ -262,14 +277,14 @@ def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats
     return gradients if weights is None else (gradients[0] * weights, gradients[1] * weights)
 
 
-def _about(shard: Shard) -> tuple[tuple[str, ...], int, Words, tuple[int, int] | None, tuple[int, list[float]]]:
-    """Feature names, documents, keys, `classes` for a loss that needs them, and `Shard.graded`."""
+def _about(shard: Shard) -> tuple[tuple[str, ...], tuple[int, int], Words, tuple[int, int] | None, tuple[int, list[float]]]:
+    """Feature names, documents and those of them that trees are grown on, keys, `classes` for a loss that needs them, and `Shard.graded`."""
     model, queries = shard.model, shard.queries
     if is_sparse(shard.features):
         raise ValueError("LambdaMART: sparse features are not yet learned from in several parts; train it in one")
     by_classes = model.loss != "ranking"
     sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
-    return shard.names, shard.n_documents, queries.keys, sizes, shard.graded
+    return shard.names, (shard.n_documents, shard.n_learned), queries.keys, sizes, shard.graded
 
 
 def _block(shard: Shard, first: int) -> list[Floats32]:
@@ -336,7 +351,7 @@ class Shards:
         names, documents, keys, sizes, graded = zip(*ask("about"), strict=True)
         self.model, self.ask, self.looks = model, ask, {} if looks is None else looks
         self.biases: list[Floats] = []
-        self.names, self.n_documents = names[0], sum(documents)
+        self.names, (self.n_documents, self.n_learned) = names[0], map(sum, zip(*documents, strict=True))
         counts, values = zip(*graded, strict=True)
         self.graded = sum(counts), sorted(set(chain(*values)))[:3]
         self.order = np.argsort(np.concatenate(keys), kind="stable")

@@ -325,3 +325,19 @@ def test_splits_that_lightgbm_does_not_see_are_refused():
     scores = lightgbm.Booster(model_str=negative).predict(sides, raw_score=True)
     assert scores.tolist() == stump(-1e-45).added_to(np.zeros(4), sides.astype(np.float32)).tolist()
     assert scores[0] == scores[1] != scores[2] == scores[3]
+
+
+def test_a_split_below_all_numbers_keeps_its_sides():
+    """LightGBM writes such ones of features that are log(0): −1.8e308."""
+    lightgbm = pytest.importorskip("lightgbm")
+    trees = stump(-np.inf, missing_left=True)
+    rows = np.array([[-3e38], [-1], [0], [3e38], [np.nan]], np.float32)
+    assert trees.scores(rows).tolist() == [2, 2, 2, 2, 1]
+    text = formats.lightgbm_text(trees, ("f",))
+    assert lightgbm.Booster(model_str=text).predict(rows).tolist() == [2, 2, 2, 2, 1]
+    assert formats.read_lightgbm(text).trees.scores(rows).tolist() == [2, 2, 2, 2, 1]
+
+
+def test_a_set_of_no_categories_is_refused():
+    with pytest.raises(ValueError, match="tree 3: the set 0 holds no category"):
+        formats._read_sets(3, np.array([0.0]), np.array([0, 1]), np.array([0], np.uint32))

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 import ltr
 from ltr.data.queries import Queries, canonical, concatenate, select
+from ltr.data.queries import keep as keep_documents
 from ltr.data.synthetic import World
 from ltr.objectives.terms import Term
 from ltr.trees import lambdamart
@@ -804,3 +805,28 @@ def test_a_leaf_of_documents_without_weight_is_not_refitted():
     changed = again.ensemble.value != model.ensemble.value
     assert not changed[0]
     assert changed[1:].all()
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_trees_are_grown_on_documents_that_somebody_judged(share):
+    """Where others hold no rank either, as if these were not there; with their ranks, leaves still count judged ones alone."""
+    queries = make_queries(80, n_features=4, seed=3)
+    rng = np.random.default_rng(2)
+    features = rng.integers(0, 9, queries.features.shape).astype(np.float32)
+    judged = rng.random(queries.n_documents) < 0.5
+    judged[queries.offsets[:-1]] = True
+    whole = canonical(replace(queries, features=features, labels=np.where(judged, queries.labels, np.nan), keys=queries.keys))
+    alone = keep_documents(whole, ~np.isnan(whole.labels))
+    rules = ltr.Conventions(unlabelled="condensed")
+    model = ltr.LambdaMART(n_trees=8, min_docs_in_leaf=20, query_share=share, conventions=rules)
+    first, second = (model.fit(some).ensemble for some in (whole, alone))
+    for name in ("feature", "threshold", "left", "right", "documents"):
+        assert np.array_equal(getattr(first, name), getattr(second, name)), name
+    assert first.value == pytest.approx(second.value, rel=1e-5, abs=1e-8)
+    assert first.documents.min() >= 20
+    with_ranks = replace(model, conventions=ltr.Conventions()).fit(whole).ensemble
+    assert with_ranks.documents.min() >= 20
+    assert with_ranks.between(0, 1).documents.sum() <= alone.n_documents
+    few = replace(whole, labels=np.where(np.arange(whole.n_documents) < 30, whole.labels, np.nan))
+    with pytest.raises(ValueError, match=r"\d+ documents cannot make two leaves of min_docs_in_leaf=20"):
+        model.fit(few)

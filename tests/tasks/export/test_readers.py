@@ -93,6 +93,20 @@ def test_letters_that_xgboost_loses_are_no_category(workplace):
     assert find_columns("m.json").categories == {}
 
 
+def test_categories_of_many_digits_are_told_apart(workplace):
+    own = [12345.67, 12345.71, 0.1, 2.0]
+    frame = pandas.DataFrame({"a": np.arange(80.0) % 7, "site": pandas.Categorical([own[k % 4] for k in range(80)])})
+    given = {"objective": "lambdarank", "min_data_in_leaf": 2, "min_data_per_group": 2, "verbose": -1, "num_threads": 1}
+    booster = lightgbm.train(given, lightgbm.Dataset(frame, np.arange(80) % 4, group=[10] * 8), 3)
+    booster.save_model("m.txt")
+    columns = find_columns("m.txt")
+    assert columns.categories["site"] == ("0.1", "2", "12345.67", "12345.71")
+    frame.astype({"site": float}).assign(query=1).to_csv("d.csv", index=False)
+    predict(find_model("m.txt"), Path("d.csv"), Path("s.parquet"), Data(files=["d.csv"], **asdict(columns)))
+    theirs = booster.predict(frame, raw_score=True)
+    assert np.abs(pl.read_parquet("s.parquet")["score"].to_numpy() - theirs).max() <= TOLERANCE["lightgbm"]
+
+
 def test_categories_that_are_nobodys_are_refused(workplace):
     frame = pandas.DataFrame({"a": np.arange(60.0), "site": pandas.Categorical(np.arange(60) % 3)})
     given = {"objective": "lambdarank", "min_data_in_leaf": 2, "verbose": -1, "num_threads": 1}
