@@ -42,6 +42,7 @@ class Stacked(Ranker):
                 "same features"
             )
         object.__setattr__(self, "names", self.bases[0].names)
+        object.__setattr__(self, "conventions", self.top.conventions)
 
     def fit(self, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> Self:
         """Raises ValueError: its parts are trained one by one."""

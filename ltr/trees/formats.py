@@ -79,7 +79,8 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
     may send it to the other side.
 
     Raises:
-        ValueError: for a feature name with a space, which LightGBM separates names by, and for a split between values that are all 0 to it.
+        ValueError: for a feature name with a space, which LightGBM separates names by, for a split between values that are all 0 to it, and for one that
+            sends missing values where its categories go.
     """
     check_names(names, r"\s", "LightGBM separates feature names by spaces")
     below_zero = np.nextafter(np.float32(0), np.float32(-1))
@@ -89,6 +90,11 @@ def lightgbm_text(trees: Trees, names: Sequence[str]) -> str:
         raise ValueError(
             f"LightGBM reads values up to {_LIGHTGBM_ZERO:g} as 0, and the trees split {names[trees.feature[node]]!r} at "
             f"{trees.threshold[node]:g}; multiply the feature by a power of 10, and train again"
+        )
+    for node in np.flatnonzero((trees.n_codes > 0) & trees.missing_left)[:1]:
+        raise ValueError(
+            f"a split by categories of {names[trees.feature[node]]!r} sends missing values where these go, and LightGBM's never does; "
+            "XGBoost's format holds it"
         )
     blocks = [_lightgbm_tree(k, trees.between(k, k + 1)) for k in range(trees.n_trees)]
     header = {

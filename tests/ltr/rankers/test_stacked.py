@@ -58,3 +58,9 @@ def test_the_mean_of_others_is_an_average_of_them(parts):
     linear = Stacked(lines, top)
     assert linear.export_form == "linear"
     assert np.ptp(queries.features @ linear.linear_weights - linear.predict(queries.features)) < 1e-5
+
+
+def test_it_goes_by_the_rules_that_the_one_above_was_trained_by(parts):
+    _, bases, top, _ = parts
+    rules = ltr.Conventions(gain="linear", threshold=1)
+    assert Stacked(bases, replace(top, conventions=rules)).conventions == rules

@@ -341,3 +341,14 @@ def test_a_split_below_all_numbers_keeps_its_sides():
 def test_a_set_of_no_categories_is_refused():
     with pytest.raises(ValueError, match="tree 3: the set 0 holds no category"):
         formats._read_sets(3, np.array([0.0]), np.array([0, 1]), np.array([0], np.uint32))
+
+
+def test_missing_values_that_go_with_categories_are_refused_for_lightgbm():
+    trees = replace(stump(0, missing_left=True), n_codes=np.array([2], np.int32), codes=np.array([1, 3], np.float32))
+    assert trees.scores(np.array([[1], [2], [np.nan]], np.float32)).tolist() == [1, 2, 1]
+    with pytest.raises(
+        ValueError, match="a split by categories of 'f' sends missing values where these go, and LightGBM's never does"
+    ):
+        formats.lightgbm_text(trees, ("f",))
+    there_and_back = formats.read_xgboost(formats.xgboost_document(trees, ("f",))).trees
+    assert there_and_back.scores(np.array([[1], [2], [np.nan]], np.float32)).tolist() == [1, 2, 1]
