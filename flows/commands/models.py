@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from flows import make_state_folder
-from flows.commands.opening import config_of, opened, say_remarks, words_of, working
+from flows.commands.opening import config_of, opened, say_notes, say_remarks, words_of, working
 
 if TYPE_CHECKING:
     from ltr import Conventions
@@ -170,6 +170,10 @@ def explain(given: argparse.Namespace) -> int:
 
 def optimality(given: argparse.Namespace) -> int:
     """Tests whether a model is at a local optimum."""
+    from tasks.records import ConfigError
+
+    if len(given.measure) > 1:
+        raise ConfigError(f"optimality: --measure {' and '.join(given.measure)}: a model is certified for one at a time")
     with working("optimality"):
         from flows.own_server import begin_own_server, use_own_server
 
@@ -192,6 +196,10 @@ def optimality(given: argparse.Namespace) -> int:
         with ends_in_time(), owned():
             use_own_server(server)
             found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
+    say_notes(found.read)
+    say_remarks(given, found.model)
+    if told := _other_rules(found.model.conventions, config.core_conventions):
+        print(told, file=sys.stderr)
     for certificate in found.certificates:
         print(f"{certificate.ranker}: {certificate.verdict}. {certificate.text()}", file=words_of(given))
     if given.output:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flows.progress import Steps
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig
+    from tasks.records import Ingested
 
 
 @contextmanager
@@ -70,6 +71,17 @@ def say_remarks(given: argparse.Namespace, model: "Ranker") -> None:
         print(printable(remark), file=sys.stderr)
 
 
+def say_notes(read: "Ingested") -> None:
+    """What there is to know of files that were read, to standard error."""
+    from tasks.records import number_of, printable
+
+    for note in read.notes:
+        print(printable(note), file=sys.stderr)
+    if read.split_queries:
+        where = "several places of a file; the documents of each were brought together"
+        print(f"{number_of(read.split_queries, 'query')} in {where}", file=sys.stderr)
+
+
 @working("reading")
 def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     """Model, data set and configuration of a command that works on a model and files."""
@@ -79,15 +91,13 @@ def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     from tasks.data.calibrated import calibrated
     from tasks.data.ingest import ingest, read_for, require_scores
     from tasks.data.prepare import prepare
-    from tasks.records import printable
     from tasks.store.datasets import open_queries
     from tasks.tracking.lookup import find_model
 
     config = config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
     read = ingest.fn(files, config.data)
-    for note in read.notes:
-        print(printable(note), file=sys.stderr)
+    say_notes(read)
     prepared = prepare.fn(read.data, config.data).data
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names)

@@ -37,7 +37,7 @@ from tasks.data.tables import (
     told_unknown,
     unknown_categories,
 )
-from tasks.data.text import read_names, require_counted_alike, text_blocks
+from tasks.data.text import read_names, require_counted_alike, require_sum, sidecar, sizes_beside, text_blocks
 from tasks.records import DataError, Ingested, number_of
 from tasks.store.datasets import keep_queries
 from tasks.store.large import taken, zeros
@@ -74,7 +74,7 @@ def ingest(paths: Sequence[Path], data: Data, label: str = "data") -> Ingested:
         DataError: for a file that is missing, empty or wrong.
     """
     paths = [located(Path(path)) for path in paths]
-    sidecars = [side for path in paths if (side := _sidecar(path))]
+    sidecars = [side for path in paths if (side := sidecar(path))]
     digests = {path: digest_of_file(path) for path in (*paths, *sidecars)}
     recipe = {
         "reader": _READER,
@@ -168,11 +168,6 @@ def _refuse_shared(paths: Sequence[Path], parts: Sequence[Queries]) -> None:
     raise DataError(f"{paths[file[later]]}: query {query!r} is in {paths[file[earlier]]} too; the rows of a query are in one file")
 
 
-def _sidecar(path: Path) -> Path | None:
-    """The file beside a text that holds the sizes of its queries, as LightGBM (``.query``) or XGBoost (``.group``) names it."""
-    return next((side for kind in ("query", "group") if (side := path.with_name(f"{path.name}.{kind}")).is_file()), None)
-
-
 def _unread(path: Path) -> list[Path]:
     """Files beside a text that LightGBM would read with it, and that nobody reads here: weights, positions and first scores of documents."""
     sides = [path.with_name(f"{path.name}.{kind}") for kind in ("weight", "position", "init")]
@@ -224,7 +219,10 @@ def _of_text(path: Path, data: Data) -> Rows:
     named_all = np.concatenate(named) if len(named) == len(documents) else None
     if keys:
         return Rows(features, labels, np.concatenate(keys), np.concatenate(ids), named_all, names, notes=notes)
-    sizes = _group_sizes(path, len(labels))
+    sizes = sizes_beside(path)
+    if sizes is None:
+        raise DataError(f"{path}: no line has a qid and there is no {path.name}.query (or .group) with the sizes of the queries")
+    require_sum(path, sizes, len(labels))
     own = np.repeat(np.array([f"{_name_among(path, data)}:{k + 1}".encode() for k in range(len(sizes))]), sizes)
     return Rows(features, labels, _keys(own), own, named_all, names, notes=notes)
 
@@ -262,24 +260,6 @@ def _name_among(path: Path, data: Data) -> str:
     others = {file.parts for file in files} - {own}
     depth = next((k for k in range(1, len(own)) if all(other[-k:] != own[-k:] for other in others)), len(own))
     return "/".join(own[-depth:])
-
-
-def _group_sizes(path: Path, n_documents: int) -> NDArray[np.int64]:
-    """Sizes of the queries from the ``.query`` file beside a text without qid."""
-    sidecar = _sidecar(path)
-    if sidecar is None:
-        raise DataError(f"{path}: no line has a qid and there is no {path.name}.query (or .group) with the sizes of the queries")
-    sizes = []
-    for number, line in enumerate(sidecar.read_text("utf-8-sig", errors="replace").split("\n"), 1):
-        if line.strip():
-            if not re.fullmatch(r"0*[1-9][0-9]{0,8}", line.strip()):
-                raise DataError(
-                    f"{sidecar}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more"
-                )
-            sizes.append(int(line))
-    if sum(sizes) != n_documents:
-        raise DataError(f"{sidecar}: the sizes sum to {sum(sizes)}, but {path.name} has {n_documents} documents")
-    return np.array(sizes, np.int64)
 
 
 _ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")

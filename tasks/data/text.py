@@ -43,6 +43,37 @@ def text_blocks(path: Path, first_feature: int, size: int = BYTES) -> Iterator[t
         raise DataError(f"{path}: no document in it")
 
 
+def sidecar(path: Path) -> Path | None:
+    """The file beside a text that holds the sizes of its queries, as LightGBM (``.query``) or XGBoost (``.group``) names it."""
+    return next((side for kind in ("query", "group") if (side := path.with_name(f"{path.name}.{kind}")).is_file()), None)
+
+
+def sizes_beside(path: Path) -> NDArray[np.int64] | None:
+    """Sizes of the queries of a text without qid, from the file beside it that holds them; None where there is none.
+
+    Raises:
+        DataError: for a line that is no size.
+    """
+    beside = sidecar(path)
+    if beside is None:
+        return None
+    sizes = []
+    for number, line in enumerate(beside.read_text("utf-8-sig", errors="replace").split("\n"), 1):
+        if line.strip():
+            if not re.fullmatch(r"0*[1-9][0-9]{0,8}", line.strip()):
+                raise DataError(
+                    f"{beside}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more"
+                )
+            sizes.append(int(line))
+    return np.array(sizes, np.int64)
+
+
+def require_sum(path: Path, sizes: NDArray[np.int64], n_documents: int) -> None:
+    """Raises DataError where these are not the sizes of so many documents."""
+    if sizes.sum() != n_documents:
+        raise DataError(f"{sidecar(path)}: the sizes sum to {sizes.sum()}, but {path.name} has {n_documents} documents")
+
+
 def read_names(path: Path) -> tuple[str, ...]:
     """Names of features, one a line.
 

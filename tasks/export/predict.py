@@ -30,7 +30,7 @@ from tasks.data.tables import (
     told_unknown,
     unknown_categories,
 )
-from tasks.data.text import BYTES, read_names, require_counted_alike, text_blocks
+from tasks.data.text import BYTES, read_names, require_counted_alike, require_sum, sidecar, sizes_beside, text_blocks
 from tasks.data.trec import PAIR, RUN, read_trec, with_run
 from tasks.records import DataError
 from tasks.store.state import require_output, written_whole
@@ -197,7 +197,9 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
     columns = np.array([place[name] if given else int(name[1:]) - data.first_feature for name in names], np.int64)
     if columns.min(initial=0) < 0:
         raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
-    last, first_is_empty = -1, True
+    last, first_is_empty, read = -1, True, 0
+    sizes = sizes_beside(path)
+    beside = None if sizes is None else np.repeat(np.arange(1, len(sizes) + 1), sizes)
     for text, lines in text_blocks(path, data.first_feature, BYTES):
         last, first_is_empty = max(last, lines.features.shape[1] - 1), first_is_empty and not lines.features[:, 0].any()
         wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
@@ -206,7 +208,15 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
         if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():
             ids["document"] = lines.document_spans
         found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "backslashreplace") for kind, spans in ids.items()}
+        if lines.query_keys is None and beside is not None:
+            own = beside[read : read + len(wide)]
+            if len(own) < len(wide):
+                raise DataError(f"{sidecar(path)}: the sizes sum to {len(beside)}, and {path.name} has more documents")
+            found = {"query": np.array([f"{path.name}:{k}" for k in own.tolist()]), **found}
+        read += len(wide)
         yield pl.DataFrame(found), wide[:, columns]
+    if sizes is not None and lines.query_keys is None:
+        require_sum(path, sizes, read)
     if data.first_feature == 0 and not given:
         require_counted_alike(path, names, last, first_is_empty)
 

@@ -1,10 +1,12 @@
 """What is done with models on the command line."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ltr
@@ -69,3 +71,25 @@ def test_a_pair_is_wrong_by_the_models_rules_and_those_that_are_set(workplace, c
             assert main(["explain", *asked, "--data", "d.csv", "--query", "q", "--json"]) == 0
             pair = json.loads(capsys.readouterr().out)
             assert (pair["above"]["name"], pair["below"]["name"]) == ends
+
+
+def test_optimality_is_of_one_measure(workplace, capsys):
+    assert main(["optimality", "--model", "m", "--data", "d.csv", "--measure", "ndcg_3", "--measure", "map"]) == 1
+    assert "error: optimality: --measure ndcg_3 and map: a model is certified for one at a time" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_optimality_says_what_evaluate_says_of_files_and_rules(workplace, capsys):
+    queries = make_queries(30, n_features=2, seed=1)
+    rules = ltr.Conventions(gain="linear")
+    ltr.save(ltr.LeastSquares(conventions=rules).fit(replace(queries, names=("a", "b"))), workplace / "m")
+    of_query = np.repeat(np.arange(30), np.diff(queries.offsets))
+    frame = pl.DataFrame({"query": of_query, "label": queries.labels, "a": queries.features[:, 0], "b": queries.features[:, 1]})
+    pl.concat([frame[1:], frame[:1]]).write_csv("d.csv")
+    said = []
+    for command in (["evaluate", "--measure", "ndcg"], ["optimality", "--measure", "ndcg", "--epsilon", "0.1", "--delta", "0.1"]):
+        assert main([*command, "--model", "m", "--data", "d.csv"]) == 0
+        said.append([line for line in capsys.readouterr().err.splitlines() if line.startswith(("1 query", "the model"))])
+    assert said[0] == said[1]
+    assert said[0][0] == "1 query in several places of a file; the documents of each were brought together"
+    assert said[0][1].startswith("the model was trained by other rules than it is measured by (gain linear and not exp2)")

@@ -298,3 +298,24 @@ def test_a_feature_beyond_float32_is_named_without_numpys_warning(workplace, fit
     with pytest.raises(DataError, match=r"a\.csv, row 1: feature 'f2' is infinite \(inf\), or beyond 3\.4e38"):
         predict(model, workplace / "a.csv", workplace / "s.csv", Data(files=["a"]))
     assert not recwarn
+
+
+@pytest.mark.parametrize("kind", ["query", "group"])
+def test_queries_of_a_text_by_their_sizes(workplace, fitted, kind, monkeypatch):
+    monkeypatch.setattr("tasks.export.predict.BYTES", 20)
+    Path("d.txt").write_text("".join(f"0 1:{k} 2:1 3:2 # docid = D{k}\n" for k in range(5)))
+    sizes = Path(f"d.txt.{kind}")
+    sizes.write_text("2\n3\n")
+    predict(fitted[0], Path("d.txt"), Path("o.csv"), Data(files=["d.txt"]))
+    written = pl.read_csv("o.csv")
+    assert written["query"].to_list() == ["d.txt:1"] * 2 + ["d.txt:2"] * 3
+    predict(fitted[0], Path("d.txt"), Path("o.trec"), Data(files=["d.txt"]))
+    assert len(Path("o.trec").read_text().splitlines()) == 5
+    for wrong, said in (
+        ("2\n", "sizes sum to 2, and d.txt has more documents"),
+        ("2\n4\n", "sizes sum to 6, but d.txt has 5 documents"),
+    ):
+        sizes.write_text(wrong)
+        with pytest.raises(DataError, match=rf"d.txt.{kind}: the {said}"):
+            predict(fitted[0], Path("d.txt"), Path("o2.csv"), Data(files=["d.txt"]))
+        assert not Path("o2.csv").exists()
