@@ -71,15 +71,15 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
     run_key = digest_of([{name: each.digest for name, each in config.runs.items()}, runs, core_digest()])
     tracker = Tracker(config.name, run_key, fresh, owner(), is_elsewhere)
     with tracker.running():
-        page = write_study(table, config.name, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
+        page = write_study(table, config.title, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
         said = {FOUND: digest_of(markdown(table))}
         if not (tracker.was_finished and tracker.says(said, page.name)):
             tracker.summary(table.micro_averages(), runs | said, [(page, page.name)])
-            tracker.note(f"{markdown(table)}\nReport: `{page}`")
+            tracker.note(f"{config.title}\n\n{markdown(table)}\nReport: `{page}`")
         models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}
         done = StudyOutcome(tracker.run_id, models, table, page, tuple(outcomes.values()), failures)
         create_markdown_artifact(
-            key="study", markdown=f"# {config.name}\n\n{markdown(table)}\n", description="Rankers on all data sets"
+            key="study", markdown=f"# {config.title}\n\n{markdown(table)}\n", description="Rankers on all data sets"
         )
         if failures:
             raise StudyPartlyFailedError(done)

@@ -11,6 +11,10 @@ def clicks(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     with working("reading"):
+        from dataclasses import replace
+
+        import polars as pl
+
         from flows.terminal import show_click_models
         from tasks.config.click_labels import BEST
         from tasks.config.reading import parse_click_log
@@ -19,7 +23,7 @@ def clicks(given: argparse.Namespace) -> int:
         from tasks.data.tables import require_writable, write_table
         from tasks.store.state import require_output
 
-        log = parse_click_log(given.log, given.model or BEST, given.set)
+        log = parse_click_log(given.log, given.model or BEST, given.set, ("model", "prior", "min_impressions"))
         if not 0 < given.held_out < 1:
             raise ValueError(f"--held-out {given.held_out}: a share of the sessions between 0 and 1")
         if given.output:
@@ -29,6 +33,7 @@ def clicks(given: argparse.Namespace) -> int:
     with working("fitting click models"):
         compared = compare_models(read, log.prior or None, given.held_out, given.seed)
         chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior or None)
+        chosen = replace(chosen, table=chosen.table.filter(pl.col("impressions") >= log.min_impressions))
         if given.output:
             write_table(chosen.table, Path(given.output))
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen, words_of(given))

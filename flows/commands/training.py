@@ -77,7 +77,7 @@ def _start(
             except StudyPartlyFailedError as partly:
                 of_all = partly.outcome
             written, failures, outcomes = of_all.as_json(), of_all.failures, of_all.runs
-            show_end = partial(show_study, of_all, config.name)
+            show_end = partial(show_study, of_all, config.title)
         else:
             try:
                 with working():

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from tasks.config.click_labels import ClickLog
+from tasks.config.click_labels import ClickLabel, ClickLog
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS
 from tasks.config.run_config import EVIDENCE, RunConfig, StudyConfig
@@ -92,18 +92,28 @@ def parse_data(written: Mapping[str, Any], where: str) -> Data:
         raise _explain(error, where) from None
 
 
-def parse_click_log(path: str | Path, model: str | None, overrides: Iterable[str]) -> ClickLog:
-    """The click log `path`, with the label of a click model where one is named; `overrides` are ``key=value``, with or without ``data.clicks.`` in front.
+def parse_click_log(path: str | Path, model: str | None, overrides: Iterable[str], of_label: Sequence[str] = ()) -> ClickLog:
+    """The click log `path`, with the label of a click model where one is named; `overrides` are ``key=value``, with or without ``data.clicks.`` in front:
+    of the columns, and of what a label is made of those that the caller reads, `of_label`.
 
     Raises:
-        ConfigError: as `parse`.
+        ConfigError: as `parse`, and for another key.
     """
     written: dict[str, Any] = {"data": {"clicks": {"log": str(path), "model": model}}}
-    override_all(written, (f"data.clicks.{said.removeprefix('data.').removeprefix('clicks.')}" for said in overrides))
+    own = [said.removeprefix("data.").removeprefix("clicks.") for said in overrides]
+    override_all(written, (f"data.clicks.{said}" for said in own))
     try:
-        return ClickLog.model_validate(written["data"]["clicks"])
+        log = ClickLog.model_validate(written["data"]["clicks"])
     except ValidationError as error:
         raise _explain(error, "clicks") from None
+    for said in own:
+        key = said.partition("=")[0].split(".")[0]
+        if key in (*ClickLabel.model_fields, "log", "more") and key not in of_label:
+            reads = ", ".join(
+                (*(name for name in ClickLog.model_fields if name not in (*ClickLabel.model_fields, "log", "more")), *of_label)
+            )
+            raise ConfigError(f"--set {said}: nothing here reads {key}; this reads {reads}")
+    return log
 
 
 def read(path: str | Path, overrides: Iterable[str] = (), data_of: str | Path | None = None) -> RunConfig:

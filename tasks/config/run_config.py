@@ -462,3 +462,8 @@ class StudyConfig:
     runs: dict[str, RunConfig]
     datasets: dict[str, tuple[str, ...]]
     baselines: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name, and what its runs leave out (`RunConfig.cut`)."""
+        return ", ".join([self.name, *dict.fromkeys(run.cut for run in self.runs.values() if run.cut)])

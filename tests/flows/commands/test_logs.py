@@ -34,6 +34,10 @@ def test_clicks_compares_models_and_writes_attractiveness(workplace, capsys):
     assert main(["clicks", "shuffled.csv", *named, "-o", "b.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == found
     assert (workplace / "a.csv").read_bytes() == (workplace / "b.csv").read_bytes()
+    whole = pl.read_csv("a.csv")
+    often = int(whole["impressions"].median()) + 1
+    assert main(["clicks", "log.csv", *named, "--set", f"min_impressions={often}", "-o", "c.csv"]) == 0
+    assert pl.read_csv("c.csv").equals(whole.filter(pl.col("impressions") >= often))
 
 
 def test_clicks_refuses_in_a_line(workplace, capsys):

@@ -11,7 +11,7 @@ import yaml
 
 import ltr
 import tasks.evidence  # noqa: F401  (its kinds are keys of a configuration)
-from tasks.config.reading import from_yaml, override_all, parse, read, read_any
+from tasks.config.reading import from_yaml, override_all, parse, parse_click_log, read, read_any
 from tasks.config.run_config import RunConfig, StudyConfig
 from tasks.records import ConfigError
 
@@ -438,3 +438,25 @@ def test_what_is_set_reaches_every_data_set_of_a_study(tmp_path):
     assert a.core_conventions == b.core_conventions == ltr.Conventions(threshold=3, empty="one")
     assert [(run.data.folds, run.data.clean) for run in (a, b)] == [(4, True), (4, True)]
     assert [run.data.files for run in (a, b)] == [[Path("a.txt")], [Path("b.txt")]]
+
+
+def test_what_a_study_leaves_out_stands_in_its_title(tmp_path):
+    (tmp_path / "s.yaml").write_text(
+        "name: s\ndatasets: {a: {data: {files: a.txt}}, b: {data: {files: b.txt}}}\nrankers: {l: {kind: least_squares}}\n"
+    )
+    assert read_any(tmp_path / "s.yaml").title == "s"
+    cut = read_any(tmp_path / "s.yaml", ["scale=0.5", "length=0.1"])
+    assert cut.title == "s, cut to 0.5 of the queries and 0.1 of the trees and epochs"
+
+
+def test_a_click_log_s_keys_that_nothing_reads_are_refused():
+    with pytest.raises(
+        ConfigError,
+        match=r"--set min_impressions=50: nothing here reads min_impressions; this reads query, document, session",
+    ):
+        parse_click_log("log.csv", None, ["clicks.min_impressions=50"])
+    for said in ("similarity=0.5", "debias=true", "more={a: {}}", "log=other.csv"):
+        with pytest.raises(ConfigError, match="nothing here reads"):
+            parse_click_log("log.csv", "pbm", [said], ("model", "prior", "min_impressions"))
+    known = parse_click_log("log.csv", "pbm", ["data.clicks.query=q", "min_impressions=50"], ("model", "prior", "min_impressions"))
+    assert (known.query, known.min_impressions) == ("q", 50)
