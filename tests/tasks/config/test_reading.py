@@ -455,7 +455,7 @@ def test_a_click_log_s_keys_that_nothing_reads_are_refused():
         match=r"--set min_impressions=50: nothing here reads min_impressions; this reads query, document, session",
     ):
         parse_click_log("log.csv", None, ["clicks.min_impressions=50"])
-    for said in ("similarity=0.5", "debias=true", "more={a: {}}", "log=other.csv"):
+    for said in ("similarity=0.5", "by=clicks", "more={a: {}}", "log=other.csv"):
         with pytest.raises(ConfigError, match="nothing here reads"):
             parse_click_log("log.csv", "pbm", [said], ("model", "prior", "min_impressions"))
     known = parse_click_log("log.csv", "pbm", ["data.clicks.query=q", "min_impressions=50"], ("model", "prior", "min_impressions"))
