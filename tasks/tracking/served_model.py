@@ -86,7 +86,8 @@ class ServedRanker(PythonModel):
         categorical = [name for name in columns_of(model_input) if name in self.categories and name in self.model.names]
         frame: Any = model_input
         columns = {name: frame[name].to_list() for name in categorical if hasattr(frame[name], "to_list")}
-        known = {name: _by_name(column, self.categories[name], name) for name, column in columns.items()}
+        narrow = {name: str(getattr(frame[name], "dtype", "")).lower().startswith(("float32", "float[")) for name in columns}
+        known = {name: _by_name(column, self.categories[name], name, narrow[name]) for name, column in columns.items()}
         coded = {name: places for name, places in known.items() if places is not None}
         if not coded:
             return self.model.predict(model_input)
@@ -99,9 +100,9 @@ class ServedRanker(PythonModel):
         return self.model.predict(features)
 
 
-def _by_name(column: list[Any], categories: list[str], name: str) -> list[float] | None:
+def _by_name(column: list[Any], categories: list[str], name: str, narrow: bool = False) -> list[float] | None:
     """The places of a column's categories, NaN of one that is missing or unknown; None where all are places already: numbers are, whatever else the
-    column holds, where no category is called by a number."""
+    column holds, where no category is called by a number. `narrow`: its numbers are float32, which no category need be to the last digit."""
     listed, column = [_called(one) for one in categories], [None if type(one).__name__ in _MISSING else one for one in column]
     by_place = not any(_NUMBER.fullmatch(one or "") for one in listed)
     given = [by_place and isinstance(one, Real) and not isinstance(one, bool) for one in column]
@@ -110,7 +111,15 @@ def _by_name(column: list[Any], categories: list[str], name: str) -> list[float]
     truth = {str(one).lower() for one in listed} <= {"true", "false"}
     places = {str(one).lower() if truth else one: float(place) for place, one in reversed(list(enumerate(listed)))}
     called = [None if there else _called(one) for there, one in zip(given, column, strict=True)]
-    found = [places.get(one.lower() if truth and one else one, np.nan) for one in called]
+    rounded = np.float32 if narrow else float
+    numbers = {rounded(one): place for one, place in places.items() if one is not None and _NUMBER.fullmatch(one)}
+
+    def place_of(value: Any, text: str | None) -> float:
+        if isinstance(value, float) and not value.is_integer():
+            return numbers.get(rounded(value), np.nan)
+        return places.get(text.lower() if truth and text else text, np.nan)
+
+    found = [place_of(one, text) for one, text in zip(column, called, strict=True)]
     found = [float(one) if there else place for there, one, place in zip(given, column, found, strict=True)]
     unknown = [one for one, place in zip(called, found, strict=True) if one is not None and place != place]
     if unknown:
@@ -122,15 +131,20 @@ def _by_name(column: list[Any], categories: list[str], name: str) -> list[float]
 _MISSING = ("NAType", "NaTType")
 """What pandas has for missing values beside NaN, which are equal to nothing and not unequal either."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
 
 
 def _called(value: Any) -> str | None:
-    """What a category is called: text without spaces around it, whole numbers without a point; None for a missing value."""
+    """What a category is called: text without spaces around it, whole numbers without a point, moments in the digits that they need and days without a
+    time; None for a missing value."""
     if value is None or value != value:
         return None
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return str(int(value))
     text = str(value).strip()
+    if _MOMENT.fullmatch(text) or type(value).__name__ == "time":
+        text = re.sub(r"(\.\d*?)0+$", r"\1", text).removesuffix(".")
+        return text.removesuffix(" 00:00:00")
     return text.partition(".")[0] if re.fullmatch(r"[+-]?\d+\.0+", text) else text
 
 

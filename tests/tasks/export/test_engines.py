@@ -11,6 +11,7 @@ from ltr.trees.ensemble import join
 from tasks.export.engines import Engine
 from tasks.export.formats import export, export_to
 from tasks.records import DataError
+from tests.conftest import make_queries
 from tests.ltr.trees.test_formats import stump
 from tests.tasks.export.test_formats import data, grown, on_thresholds
 
@@ -139,3 +140,15 @@ def test_an_infinite_condition_is_no_json(workplace, model):
     with pytest.raises(DataError, match="reads no infinite split condition"):
         export(odd, "m", "xgboost", engine="opensearch-3.8")
     export(odd, "m", "opensearch", engine="opensearch-3.8")
+
+
+def test_no_engine_reads_splits_by_categories(workplace):
+    """OpenSearch's parser of XGBoost's models throws on any feature_type but float."""
+    queries = make_queries(40, n_features=2, seed=2)
+    features = queries.features.copy()
+    features[:, 1] = np.arange(len(features)) % 5
+    queries = replace(queries, features=features, labels=(features[:, 1] == 2) * 2.0)
+    fitted = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=4, categorical=["f2"], feature_share=1.0, stop_on=None).fit(queries)
+    with pytest.raises(DataError, match=r"opensearch-3\.8 reads no splits by categories"):
+        export(fitted, workplace / "m.json", "xgboost", engine="opensearch-3.8")
+    assert not (workplace / "m.json").exists()

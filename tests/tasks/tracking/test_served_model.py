@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ import polars as pl
 import pytest
 
 import ltr
-from tasks.data.tables import known_codes
+from tasks.data.tables import categories_in, known_codes
 from tasks.records import Cell, CellResult, Fold, LoggedDataset
 from tasks.store.cells import CellFolder
 from tasks.store.values import table
@@ -205,3 +206,26 @@ def test_columns_in_a_dictionary_are_features_by_name(workplace):
         assert np.array_equal(served.predict(None, columns), model.predict(features))
     mixed = {"f2": ["amber", 2, np.int64(3), None], "f1": [0.0, 0.0, 0.0, 0.0]}
     assert np.array_equal(served.predict(None, mixed), model.predict(np.array([[0, 0], [0, 2], [0, 3], [0, np.nan]], np.float32)))
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pl.DataFrame.to_pandas])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pl.Series([1e-7, 0.1, 1e20, 1e-5]),
+        pl.Series([1e-7, 0.1, 3.3, 2.0], dtype=pl.Float32),
+        pl.Series([date(2020, 1, 1), date(2021, 5, 5), date(2022, 1, 1), date(1999, 9, 9)]),
+        pl.Series([datetime(2020, 1, 1), datetime(2021, 5, 5, 3, 4, 5, 600), datetime(2022, 1, 1), datetime(1999, 9, 9, 1)]),
+        pl.Series(["2020-01-01 00:00:00", "2020-01-01 01:00:00.500", "a", "b"]),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_categories_of_every_type_are_those_of_files(workplace, frame, values):
+    pl.DataFrame({"f2": values}).write_parquet("c.parquet")
+    known = categories_in([Path("c.parquet")], "f2")
+    model, features, served = of_four_categories({"f2": list(known)})
+    column = values.gather(features[:, 1].astype(int))
+    given = pl.DataFrame({"f2": column, "f1": features[:, 0]})
+    places = np.column_stack((features[:, 0], known_codes(Path("c.parquet"), given, "f2", known)))
+    assert not np.isnan(places).any()
+    assert np.array_equal(served.predict(None, frame(given)), model.predict(places.astype(np.float32)))
