@@ -470,7 +470,8 @@ def _categories_of_pandas(end: str, names: Sequence[str], infos: Sequence[str]) 
         # A column of whole numbers that was named to LightGBM looks like one of pandas' categories, and an ordered one of these like numbers.
         unsorted = all(isinstance(value, int | float) for value in own) and own != sorted(own)
         there = [] if described[name] == "none" else list(map(int, described[name].split(":")))
-        if (unsorted and f"[0:{len(own) - 1}]" in infos) or max(there, default=-1) >= len(own):
+        doubtful = unsorted or {*there} != {*range(len(own))}
+        if (doubtful and f"[0:{len(own) - 1}]" in infos) or max(there, default=-1) >= len(own):
             raise ValueError(
                 f"pandas_categorical lists {json.dumps(own)[:60]}, and whether these are the categories of {name} is not known"
             )

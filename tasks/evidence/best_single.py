@@ -114,6 +114,9 @@ class BestSingle(Evidence):
     def measures(self) -> list[str]:
         return [self.measure] if self.measure else []
 
+    def decisive(self) -> list[str]:
+        return self.measures()
+
     def gather(self, run: Gathering) -> AgainstSingle:
         measure = ltr.Measure.of(self.measure or run.config.select).key
         values = {name: pooled([read_values(path, "test") for path in run.values_of(name)], measure) for name in run.config.rankers}

@@ -119,6 +119,9 @@ class Champion(Evidence):
     def measures(self) -> list[str]:
         return self.tiers
 
+    def decisive(self) -> list[str]:
+        return self.tiers
+
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         if len(folds) > 1:
             raise DataError(f"champion: a champion is one model, and these data make {len(folds)} folds")

@@ -249,6 +249,9 @@ class Segments(Evidence):
     def measures(self) -> list[str]:
         return [self.measure] if self.measure else []
 
+    def decisive(self) -> list[str]:
+        return self.measures()
+
     def contrasted(self, config: RunConfig) -> list[str]:
         """Rankers that are held against the baseline."""
         return [name for name in dict.fromkeys(self.rankers or config.rankers) if name != self.baseline]

@@ -118,7 +118,7 @@ class Explored:
             own, theirs = (taken.values[taken.rankers.index(name), m] for name in (best, other))
             changed = _changes(taken, best, other, self.measure)
             rows = [known[k] for k in (int(row.query) for row in changed.harmed) if k in known]
-            text = f"Where {best} is worse than {other} by {title_of(self.measure)}: {changed.n_harmed:,} of {number_of(len(own), 'query')}"
+            text = f"Where {best} is worse than {other} by {title_of(self.measure)}: {changed.n_harmed:,} of {number_of(changed.n_harmed + changed.n_helped + changed.n_same, 'query')}"
             shown = tuple((one, float(own[one.query]), float(theirs[one.query])) for one in rows)
             found.append(Lost(text, other, taken.rankers.index(other), shown))
         return found
@@ -291,7 +291,7 @@ def _curves(cells: Sequence[Trained]) -> list[Mapping[str, Any]]:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else round(value, 4)
+    return None if value is None or not math.isfinite(value) else round(value, 9)
 
 
 def _plain(value: object) -> bool | float | str | None:

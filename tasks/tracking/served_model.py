@@ -82,6 +82,9 @@ class ServedRanker(PythonModel):
     def predict(self, context: Any, model_input: np.ndarray, params: dict[str, object] | None = None) -> Any:
         if isinstance(model_input, dict):
             flat = {name: np.ravel(one) if isinstance(one, np.ndarray) else one for name, one in model_input.items()}
+            lengths = {name: np.size(one) for name, one in flat.items()}
+            if len({*lengths.values()}) > 1:
+                raise ValueError(f"columns of different lengths: {', '.join(f'{name} {n}' for name, n in lengths.items())}")
             model_input = pandas.DataFrame({name: pandas.Series(one) for name, one in flat.items()})
         categorical = [name for name in columns_of(model_input) if name in self.categories and name in self.model.names]
         frame: Any = model_input

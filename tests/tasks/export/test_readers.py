@@ -93,6 +93,19 @@ def test_letters_that_xgboost_loses_are_no_category(workplace):
     assert find_columns("m.json").categories == {}
 
 
+def test_an_ordered_column_of_pandas_is_not_taken_for_one_of_whole_numbers(workplace):
+    """LightGBM describes it as a range; the other one, named to it as categories, as a set, and lists the categories of the first."""
+    rng = np.random.default_rng(0)
+    stars, kind = rng.integers(1, 6, 400), rng.integers(1, 4, 400)
+    frame = pandas.DataFrame({"stars": pandas.Categorical(stars, categories=[1, 2, 3, 4, 5], ordered=True), "kind": kind})
+    given = {"objective": "lambdarank", "min_data_in_leaf": 5, "min_data_per_group": 5, "verbose": -1, "num_threads": 1}
+    labels = (kind == 2) * 2 + (stars > 3)
+    data = lightgbm.Dataset(frame, labels, group=[20] * 20, categorical_feature=["kind"])
+    lightgbm.train(given, data, 3).save_model("m.txt")
+    with pytest.raises(DataError, match=r"lists \[1, 2, 3, 4, 5\], and whether these are the categories of kind is not known"):
+        find_columns("m.txt")
+
+
 def test_categories_of_many_digits_are_told_apart(workplace):
     own = [12345.67, 12345.71, 0.1, 2.0]
     frame = pandas.DataFrame({"a": np.arange(80.0) % 7, "site": pandas.Categorical([own[k % 4] for k in range(80)])})

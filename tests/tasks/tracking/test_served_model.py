@@ -204,6 +204,8 @@ def test_columns_in_a_dictionary_are_features_by_name(workplace):
     names = [["amber", "birch", "cedar", "dune"][int(place)] for place in features[:, 1]]
     for columns in ({"f2": names, "f1": features[:, 0].tolist()}, {"f2": np.array(names), "f1": features[:, :1]}):
         assert np.array_equal(served.predict(None, columns), model.predict(features))
+    with pytest.raises(ValueError, match=r"columns of different lengths: f2 1, f1 3"):
+        served.predict(None, {"f2": ["amber"], "f1": [0.0, 1.0, 2.0]})
     mixed = {"f2": ["amber", 2, np.int64(3), None], "f1": [0.0, 0.0, 0.0, 0.0]}
     assert np.array_equal(served.predict(None, mixed), model.predict(np.array([[0, 0], [0, 2], [0, 3], [0, np.nan]], np.float32)))
 
