@@ -7,7 +7,7 @@ are divided by their standard deviation within training queries first; the numbe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +28,7 @@ class Average(Ranker):
     Args:
         of: the rankers, all under the conventions of the average; in a configuration, sections like those of `rankers`.
         copies: of each of them, with the seeds `seed`, `seed` + 1, …, where they have one; where not, one is trained and counts so often,
-            unless `query_share` draws other queries for each.
+            unless `query_share` draws other queries for each. Of rankers with a seed of their own, seeds that come of both.
         query_share: share of the training queries that each copy learns from, a new draw for each.
         seed: of the first copies.
         members: once fitted, every copy.
@@ -94,10 +94,18 @@ class Average(Ranker):
             drawn = self._drawn(queries, k)
             for place, member in enumerate(self.of):
                 same = k > 0 and drawn is queries and not _has_seed(member)
-                members.append(members[place] if same else _seeded(member, self.seed + k).fit(drawn, valid, tick))
+                members.append(members[place] if same else _seeded(member, self._seed_of(member, k)).fit(drawn, valid, tick))
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
         return replace(self, members=tuple(members), deviations=deviations, names=queries.names, remarks=remarks)
+
+    def _seed_of(self, member: Ranker, copy: int) -> int:
+        """A copy's seed: the average's own, counted on, for rankers that have that one, or the one that they come with."""
+        own, usual = getattr(member, "seed", self.seed), {f.name: f.default for f in fields(member)}.get("seed")
+        alike = [one for one in self.of if type(one) is type(member) and _seeded(one, self.seed) == _seeded(member, self.seed)]
+        if own == self.seed or (own == usual and all(getattr(one, "seed", own) == own for one in alike)):
+            return self.seed + copy
+        return int(np.random.SeedSequence((own, self.seed, copy)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
     def _drawn(self, queries: Queries, copy: int) -> Queries:
         """The queries that a copy learns from, drawn by their keys."""

@@ -347,9 +347,10 @@ class RunConfig(Strict):
         """A ranker's parameters as plain values, with those of the run where it names none of its own."""
         section = self.rankers[ranker]
         written, categories = section.written(), [] if section.on else self.data.of_categories
+        seed = written["seed"] if "seed" in section.model_fields_set else self.seed
         for part, plain in ((section, written), *zip(getattr(section, "of", ()), written.get("of", ()), strict=True)):
             for name, value in (
-                ("seed", self.seed), ("stop_on", section.select or self.select), ("categorical", categories),
+                ("seed", seed), ("stop_on", section.select or self.select), ("categorical", categories),
             ):  # fmt: skip
                 if name in plain and name not in part.model_fields_set:
                     plain[name] = value

@@ -294,9 +294,10 @@ class Tracker:
         nobody here can tell from wreckage."""
         self.client, self.experiment_id = opened()
         self._owner, self._is_elsewhere = owner, is_elsewhere
-        found = None if fresh else self._find(RUN_KEY, run_key)
+        with _alone_with(run_key):
+            found = None if fresh else self._find(RUN_KEY, run_key)
+            self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
         self.resumed = found is not None
-        self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
         self.client.set_tag(self.run_id, OWNER, owner)
         self._failed_before = bool(found and ERROR in found.data.tags)
         self.was_finished = bool(found and found.info.status == "FINISHED")

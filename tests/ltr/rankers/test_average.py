@@ -52,7 +52,7 @@ def test_each_copy_has_its_seed_and_its_draw_of_queries():
     queries = canonical(make_queries(40, seed=2))
     model = ltr.Average(TREES, copies=3, query_share=0.6, seed=7).fit(queries)
     for k, member in enumerate(model.members):
-        drawn = select(queries, np.flatnonzero(chosen(queries.keys, 0.6, (7, k))))
+        drawn = select(queries, np.flatnonzero(chosen(queries.keys, 0.6, (7, k, 1))))
         assert 10 < drawn.n_queries < 40
         assert member.digest == replace(TREES, seed=7 + k).fit(drawn).digest
     assert len({member.digest for member in model.members}) == 3
@@ -166,3 +166,22 @@ def test_the_first_copy_draws_its_trees_queries_anew():
         trees = member.ensemble
         grown_on = [trees.between(k, k + 1).documents.sum() for k in range(trees.n_trees)]
         assert max(grown_on) < 0.4 * queries.n_documents
+
+
+def test_rankers_that_differ_by_their_seeds_stay_different():
+    """They had the average's seed, one and all."""
+    queries = make_queries(30, n_features=3, seed=1)
+    small = ltr.LambdaMART(n_trees=2, n_leaves=4, min_docs_in_leaf=5, stop_on=None)
+
+    def seeds(of, **more):
+        return [member.seed for member in ltr.Average(of, **more).fit(queries).members]
+
+    assert seeds(small, copies=3) == [1, 2, 3]
+    assert seeds(small, copies=2, seed=5) == [5, 6]
+    assert seeds(replace(small, seed=5), copies=2, seed=5) == [5, 6]
+    own = seeds([replace(small, seed=s) for s in (1, 2, 3)], copies=2)
+    assert len(set(own)) == 6
+    assert own[0] == 1
+    assert seeds([replace(small, seed=s) for s in (1, 2, 3)], copies=2) == own
+    moved = seeds([replace(small, seed=s) for s in (1, 2, 3)], copies=2, seed=4)
+    assert len({*moved, *own}) == 12

@@ -189,3 +189,12 @@ def test_what_a_run_writes_down_of_a_search_is_read_again(ranker):
     assert (again.digest, again.training_digest) == (config.digest, config.training_digest)
     assert again.rankers["t"].space == config.rankers["t"].space
     assert again.lengths("t") == config.lengths("t")
+
+
+def test_members_of_an_average_begin_with_its_seed_unless_they_have_one():
+    members = [{"kind": "lambdamart"}, {"kind": "lambdamart", "seed": 9}]
+    config = parse({"data": {"files": "x"}, "seed": 5, "rankers": {"m": {"kind": "average", "of": members, "seed": 3}}})
+    (point,) = config.cells("m")
+    assert [own.seed for own in point.section.of] == [3, 9]
+    plain = parse({"data": {"files": "x"}, "seed": 5, "rankers": {"m": {"kind": "average", "of": members[:1]}}})
+    assert (plain.cells("m")[0].section.seed, plain.cells("m")[0].section.of[0].seed) == (5, 5)

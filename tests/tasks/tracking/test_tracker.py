@@ -383,3 +383,13 @@ def test_effective_pairs_of_every_term_are_lines_of_their_own(workplace, epochs)
         name: [(epoch, 100 * epoch + k) for epoch in range(0, epochs, step)]
         for k, name in enumerate(("effective_pairs_ndcg", "effective_pairs_cndcg", "effective_pairs_ndcg_term_2"))
     }
+
+
+def test_two_commands_that_begin_the_same_run_at_once_make_one(workplace):
+    tracking = Tracker("first", "other")
+    with tracking.running():
+        pass
+    for attempt in range(4):
+        with ThreadPoolExecutor(4) as pool:
+            begun = list(pool.map(lambda _, key=f"{attempt}": Tracker("run", key).run_id, range(4)))
+        assert len(set(begun)) == 1
