@@ -21,18 +21,20 @@ def predict_scores(given: argparse.Namespace) -> int:
 
     make_state_folder()
     with working("predicting"):
+        from tasks.data.tables import is_table
         from tasks.export.predict import predict
         from tasks.records import number_of, printable
         from tasks.store.state import require_output
-        from tasks.tracking.lookup import find_model
+        from tasks.tracking.lookup import find_model, places_in
 
         data = config_of(given.model, [given.data], given.set).data
         asked = [said.partition("=")[0].removeprefix("data.") for said in given.set]
         named = [getattr(data, kind) for kind in ("query", "document") if kind in asked]
         require_output(Path(given.output), Path(given.model))
-        model = find_model(given.model)
+        places = () if data.names or is_table(Path(given.data)) else places_in(given.model, data.first_feature)
+        model = find_model(given.model, places)
         say_remarks(given, model)
-        done = predict(model, Path(given.data), Path(given.output), data, named)
+        done = predict(model, Path(given.data), Path(given.output), data, named, bool(places))
     for note in done.notes:
         print(printable(note), file=sys.stderr)
     print(f"{number_of(done.rows, 'score')}: {given.output}")

@@ -50,7 +50,9 @@ class Predicted:
     notes: tuple[str, ...]
 
 
-def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequence[str] = ()) -> Predicted:
+def predict(
+    model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequence[str] = (), by_place: bool = False
+) -> Predicted:
     """Scores every row of a file, in its order: columns ``query`` and ``document`` where the file has them, and ``score``, empty
     for what is at no rank (`Ranker.ranked`). A ``.trec`` file is a run of the others: ``query Q0 document rank score lambdaflow``, by query
     and falling score, equal ones as they stand.
@@ -59,6 +61,7 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
         data: names the columns of tables and the first feature of text; a label is not needed. Features of the names of its `runs` are
             read from them, by query and document id.
         named: columns that a table must have, because somebody asked for them; others that it has not are left out.
+        by_place: the model names no features, and reads all of a text by their places.
 
     Raises:
         DataError: for another suffix of `output`, one that is a file it reads, a missing column or feature, a wrong line, runs of other documents; nothing is written
@@ -73,7 +76,7 @@ def predict(model: ltr.Ranker, path: Path, output: Path, data: Data, named: Sequ
     joined = {column_of(form, name) for name, own in forms.items() for form in own}
     own = tuple(name for name in model.names if name not in joined)
     unknown: dict[str, tuple[int, str]] = {}
-    parts = _table(own, found, data, named, unknown) if is_table(found) else _text(own, found, data)
+    parts = _table(own, found, data, named, unknown) if is_table(found) else _text(own, found, data, by_place)
     if runs:
         parts = ((ids, _joined(found, ids, dict(zip(own, features.T, strict=True)), runs, model.names)) for ids, features in parts)
     scored, before = [], 0
@@ -179,7 +182,7 @@ def _table(
             yield found, features
 
 
-def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
+def _text(names: tuple[str, ...], path: Path, data: Data, by_place: bool) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:
     """Ids and features of LETOR text, some megabytes of whole lines at a time."""
     require_plain(path)
     _refuse_twice(path, [name for name in data.runs if name[:1] == "f" and name[1:].isdigit()], data)
@@ -217,6 +220,8 @@ def _text(names: tuple[str, ...], path: Path, data: Data) -> Iterator[tuple[pl.D
         yield pl.DataFrame(found), wide[:, columns]
     if sizes is not None and lines.query_keys is None:
         require_sum(path, sizes, read)
+    if by_place and last + 1 != len(names):
+        raise DataError(f"{path}: the model names no features and has {len(names)} of them; the data have {last + 1}")
     if data.first_feature == 0 and not given:
         require_counted_alike(path, names, last, first_is_empty)
 

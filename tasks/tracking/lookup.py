@@ -45,6 +45,14 @@ def find_model(reference: str, names: tuple[str, ...] = ()) -> ltr.Ranker:
     return Stacked(bases, model) if bases else model
 
 
+def places_in(reference: str, first_feature: int) -> tuple[str, ...]:
+    """What LETOR text calls the features of a model of another tool that names none, in their order; nothing for other models."""
+    if not (Path(reference).is_file() and is_foreign(reference)):
+        return ()
+    found = contents_of(Path(reference))[1]
+    return () if found.named else tuple(f"f{k + first_feature}" for k in range(len(found.names)))
+
+
 def find_columns(reference: str) -> Columns:
     """How the files were read that a model learned from, as it remembers that; the usual names where it does not. A model of another tool
     remembers the categories of columns."""

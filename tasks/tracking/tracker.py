@@ -296,7 +296,7 @@ class Tracker:
         self._owner, self._is_elsewhere = owner, is_elsewhere
         with _alone_with(run_key):
             found = None if fresh else self._find(RUN_KEY, run_key)
-            self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key})
+            self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key, OWNER: owner})
         self.resumed = found is not None
         self.client.set_tag(self.run_id, OWNER, owner)
         self._failed_before = bool(found and ERROR in found.data.tags)

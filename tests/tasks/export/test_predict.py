@@ -319,3 +319,25 @@ def test_queries_of_a_text_by_their_sizes(workplace, fitted, kind, monkeypatch):
         with pytest.raises(DataError, match=rf"d.txt.{kind}: the {said}"):
             predict(fitted[0], Path("d.txt"), Path("o2.csv"), Data(files=["d.txt"]))
         assert not Path("o2.csv").exists()
+
+
+def test_a_model_without_names_reads_a_text_by_place(workplace, capsys):
+    """As evaluate does: XGBoost counts the features of a text from 0, whatever its lines begin with."""
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    features = np.column_stack((np.zeros(400), rng.normal(size=(400, 4)).round(3)))
+    labels = (features[:, 1] > 0) * 1 + (features[:, 2] > 0)
+    data = xgboost.DMatrix(features, labels, qid=np.repeat(np.arange(20), 20))
+    booster = xgboost.train({"objective": "rank:ndcg", "nthread": 1, "max_depth": 3}, data, 5)
+    booster.save_model("m.json")
+    lines = [
+        f"{labels[k]} qid:{k // 20 + 1} " + " ".join(f"{j}:{features[k, j]:g}" for j in range(1, 5)) + f" # docid = d{k}"
+        for k in range(400)
+    ]
+    Path("d.txt").write_text("\n".join(lines))
+    assert main(["predict", "--model", "m.json", "--data", "d.txt", "-o", "o.csv"]) == 1
+    assert "the model names no features and has 5 of them; the data have 4" in capsys.readouterr().err
+    assert not Path("o.csv").exists()
+    assert main(["predict", "--model", "m.json", "--data", "d.txt", "-o", "o.csv", "--set", "first_feature=0"]) == 0
+    theirs = booster.predict(data, output_margin=True)
+    assert np.abs(pl.read_csv("o.csv")["score"].to_numpy() - theirs).max() < 1e-5
