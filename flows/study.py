@@ -33,9 +33,10 @@ class StudyOutcome:
     failures: tuple[Failure, ...] = ()
 
     def as_json(self) -> Mapping[str, Any]:
-        """What ``--json`` prints."""
+        """What ``--json`` prints; of each run, by its name, what it prints by itself."""
         failed = {"failed": [vars(failure) for failure in self.failures]} if self.failures else {}
-        return {"run_id": self.run_id, "models": {name: vars(model) for name, model in self.models.items()}, **failed}
+        models = {name: vars(model) for name, model in self.models.items()}
+        return {"run_id": self.run_id, "models": models, "runs": {run.config.name: run.as_json() for run in self.runs}, **failed}
 
 
 class StudyPartlyFailedError(ValueError):

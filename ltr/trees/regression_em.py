@@ -28,6 +28,8 @@ TREES: Mapping[str, Any] = {
     "n_trees": 200, "n_leaves": 4, "learning_rate": 0.2, "stop_on": None, "query_share": 1.0, "feature_share": 1.0,
 }  # fmt: skip
 """Parameters of LambdaMART for F: few leaves, as what fits each document alone leaves no difference between ranks."""
+TINY = np.finfo(np.float64).tiny
+"""What is divided by at least: where all is clicked, γ comes to be 1."""
 STEPS, START, LEAST = 3, 0.9, 1e-4
 """Of Newton in each round, where θ begins (as in ULTRA), and what it is at least."""
 
@@ -69,7 +71,7 @@ class LooksObjective:
             theta = self._moved(theta, gamma)
         self.biases.append(theta[None])
         looked = theta[self._rank]
-        expected = np.where(self._clicked, 1.0, (1 - looked) * gamma / (1 - looked * gamma))
+        expected = np.where(self._clicked, 1.0, (1 - looked) * gamma / np.maximum(1 - looked * gamma, TINY))
         return self._of_shown(expected - gamma), self._of_shown(gamma * (1 - gamma))
 
     def _of_shown(self, values: Floats) -> Floats:
@@ -78,7 +80,7 @@ class LooksObjective:
     def _moved(self, theta: Floats, gamma: Floats) -> Floats:
         """θ after a step of Newton along the clicks' likelihood Σ w·(c·log θγ + (1 − c)·log(1 − θγ)), w of query and document, which is concave in θ."""
         looked = theta[self._rank]
-        part = np.where(self._clicked, 1.0 / looked, -gamma / (1 - looked * gamma))
+        part = np.where(self._clicked, 1.0 / looked, -gamma / np.maximum(1 - looked * gamma, TINY))
         slope, bend = self._sums([self._counts * part, self._counts * part * part])
         moved: Floats = np.clip(theta + slope / np.maximum(bend, self._least_bend), LEAST, 1.0)
         return moved

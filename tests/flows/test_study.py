@@ -32,6 +32,9 @@ def test_a_study_is_a_table_of_runs(workplace, capsys):
     found = json.loads(printed.out)
     assert set(found["models"]) == {f"{d}/{r}" for d in ("one", "two") for r in ("RankSVM", "ListNet")}
     assert "micro-average" in printed.err
+    assert [run["names"]["ListNet"] for run in found["runs"].values()] == [
+        [f"{run['run_id'][:8]}:ListNet:1"] for run in found["runs"].values()
+    ]
     run = mlflow.tracking.MlflowClient(tracking_uri()).get_run(found["run_id"])
     assert run.info.status == "FINISHED"
     assert {"ListNet/map", "RankSVM/ndcg_3"} <= set(run.data.metrics)

@@ -132,3 +132,15 @@ def test_a_page_of_weight_five_counts_as_five_pages():
     assert of_weights == pytest.approx(looks_of(pages_repeated), abs=1e-9)
     assert looks_of(alone, document_weights=np.repeat(times, 4).astype(float)) == pytest.approx(of_weights, abs=1e-9)
     assert of_weights[3] < looks_of(alone)[3] - 0.05
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_features_tell_every_click_nothing_is_divided_by_0():
+    rng = np.random.default_rng(0)
+    clicked, n = rng.random(1000) < 0.3, 1000
+    features = np.column_stack((clicked, rng.normal(size=n))).astype(np.float32)
+    sources = {"click": clicked * 1.0, "position": np.tile(np.arange(1, 11), 100).astype(float)}
+    pages = ltr.Queries(features, clicked * 1.0, np.arange(0, n + 1, 10), sources=sources)
+    way = ltr.Unbiased("ipw", estimate="regression_em")
+    fitted = ltr.LambdaMART(n_trees=5, n_leaves=4, objective=(ltr.Term("cndcg"),), unbiased=way, stop_on=None).fit(pages)
+    assert fitted.position_bias["propensity"].tolist() == [1.0] * 10
