@@ -5,7 +5,9 @@ from typing import Protocol
 
 import numpy as np
 
+from ltr.data.arrays import plain_number
 from ltr.kernels.kernel import Bools
+from ltr.rankers.parameters import whole
 from ltr.trees.binned import BINNING, Binned, Binning, known
 
 
@@ -31,9 +33,9 @@ class ByName(Binning, Protocol):
 def check_by_name(asked: ByName) -> None:
     """Raises ValueError where one of these parameters is not of its form, or two of them contradict each other."""
     monotone, bins, groups = asked.monotone, asked.max_bins_by_feature, asked.interactions
-    if not isinstance(monotone, Mapping) or not {*monotone.values()} <= {-1, 0, 1}:
+    if not isinstance(monotone, Mapping) or any(plain_number(sign) not in (-1, 0, 1) for sign in monotone.values()):
         raise ValueError(f"LambdaMART: monotone={monotone!r} is no mapping of feature names to 1 (rising), -1 (falling) or 0")
-    if not isinstance(bins, Mapping) or not all(isinstance(k, str) and type(n) is int and 2 <= n <= 255 for k, n in bins.items()):
+    if not isinstance(bins, Mapping) or not all(isinstance(k, str) and n in whole(2, 255) for k, n in bins.items()):
         raise ValueError(
             f"LambdaMART: max_bins_by_feature={bins!r}; it takes a number of bins, 2 to 255, by feature name, such as {{'price': 63}}"
         )

@@ -4,6 +4,7 @@ Text is shown as it is written: a ``$`` in a name begins no formula, and a contr
 """
 
 import io
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping
@@ -62,7 +63,10 @@ def legend(axes: Any, lines: Mapping[str, Mapping[str, Any]] | None = None) -> N
     those of what was drawn."""
     from matplotlib.lines import Line2D
 
-    handles, labels = axes.get_legend_handles_labels()
+    # matplotlib's own list leaves out names that begin with "_"; what nobody has named is "_child0", "_child1", …
+    drawn = (*axes.lines, *axes.patches, *axes.collections)
+    handles = [one for one in drawn if not re.fullmatch(r"_child\d+", str(one.get_label()))]
+    labels = [str(one.get_label()) for one in handles]
     if lines is not None:
         handles, labels = [Line2D([], [], **look) for look in lines.values()], list(lines)
     if not labels:

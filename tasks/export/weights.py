@@ -30,7 +30,7 @@ def read_weights(path: Path) -> dict[str, float]:
         ValueError: naming the line, for what is no weight, a feature that has two, and a file without any.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start} is not UTF-8: no weights, and no model of LightGBM or XGBoost") from None
     weights: dict[str, float] = {}

@@ -30,7 +30,7 @@ class StudyCell:
         mean: of the folds' means, and of repetitions.
         n: queries where it is defined.
         se: standard error of the mean over these queries, each with its mean over the repetitions; NaN of one query or a micro-average.
-        place: in the column, 1 for the best.
+        place: in the column, 1 for the best; 0 where the measure is defined on no query.
         level: 95 or 90 where significantly better than the best baseline, negative where worse, otherwise 0.
     """
 
@@ -77,8 +77,10 @@ class StudyTable:
         return {f"{r}/{m}": own[m][MICRO].mean for r, own in self.cells.items() for m in self.measures if MICRO in own[m]}
 
     def lines(self, measure: str) -> list[list[StudyCell | None]]:
-        """The cells of one measure: a line a ranker, a cell a data set, then the micro-average; None where there is none."""
-        return [[own[measure].get(dataset) for dataset in (*self.datasets, MICRO)] for own in self.cells.values()]
+        """The cells of one measure: a line a ranker, a cell a data set, then the micro-average; None where there is none, or the measure is defined on
+        no query."""
+        found = [[own[measure].get(dataset) for dataset in (*self.datasets, MICRO)] for own in self.cells.values()]
+        return [[None if cell is None or math.isnan(cell.mean) else cell for cell in line] for line in found]
 
 
 @task(cache_policy=NO_CACHE, name="gather", task_run_name="gather")
@@ -160,7 +162,7 @@ def _micro_average(columns: Mapping[str, Mapping[str, StudyCell]], measure: str)
 
 def _place(means: Mapping[str, float], ranker: str, sign: int) -> int:
     own = means[ranker]
-    return 1 + sum(sign * other > sign * own or (math.isnan(own) and not math.isnan(other)) for other in means.values())
+    return 0 if math.isnan(own) else 1 + sum(sign * other > sign * own for other in means.values())
 
 
 def _level(ours: NDArray[np.float64], theirs: NDArray[np.float64], sign: int) -> int:

@@ -91,7 +91,7 @@ def test_an_undefined_mean_is_a_dash(outcome, capsys):
     show(replace(outcome, standings=replace(outcome.standings, rows=rows)), sys.stdout)
     number, error, _ = row_of(printed(capsys), "b  linear")
     assert number == ["b  linear", "–", ".6500"]
-    assert error == ["", "", "±.0000"]
+    assert error == ["", "", "±–"]
 
 
 def test_evidence_adds_columns_of_words_and_sentences(outcome, capsys):

@@ -77,3 +77,15 @@ def test_counts_have_whole_ticks(counts):
     found = []
     svg(draw)
     assert all(tick == round(tick) for tick in found)
+
+
+def test_names_that_begin_with_a_line_below_are_in_the_legend():
+    def draw(axes):
+        for name in ("_base", "y"):
+            axes.plot([0, 1], [0, 1], label=name)
+        axes.plot([0, 1], [1, 0])
+        legend(axes)
+
+    figure = svg(draw)
+    assert "_base" in figure
+    assert "_child" not in figure

@@ -28,3 +28,9 @@ def test_a_linear_nets_weights_rank_as_it_does():
     assert np.ptp(difference) < 1e-5
     with pytest.raises(ValueError, match="a ranker of the kind lambdamart has no weights"):
         weights_of(ltr.LambdaMART(n_trees=2, min_docs_in_leaf=3).fit(queries))
+
+
+def test_a_mark_of_the_order_of_bytes_is_no_part_of_a_name(tmp_path):
+    for text in ("x,0.5\ny,1\n", '{"x": 0.5, "y": 1}'):
+        (tmp_path / "w").write_text(text, encoding="utf-8-sig")
+        assert read_weights(tmp_path / "w") == {"x": 0.5, "y": 1}

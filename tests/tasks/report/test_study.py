@@ -84,7 +84,7 @@ def test_a_fold_in_which_nothing_is_defined_has_no_part_in_the_mean(tmp_path):
     cells = gather.fn({"A": [values]}, ["map"], ["base"]).cells
     assert cells["base"]["map"]["A"].mean == pytest.approx(0.3)
     assert np.isnan(cells["none"]["map"]["A"].mean)
-    assert [cells[name]["map"]["A"].place for name in ("base", "none")] == [1, 2]
+    assert [cells[name]["map"]["A"].place for name in ("base", "none")] == [1, 0]
 
 
 def test_repetitions_of_other_queries_stand_behind_one_another(tmp_path):
@@ -98,3 +98,23 @@ def test_a_ranker_that_failed_in_one_repetition_is_missing(tmp_path):
     table = gather.fn({"A": [{"one": [file], "two": [file]}, {"one": [file]}]}, ["map"], [])
     assert table.cells["two"]["map"] == {}
     assert "| two | – | – |" in markdown(table)
+
+
+def test_a_measure_that_a_data_set_has_nowhere_is_a_dash_and_nobody_s_win(tmp_path):
+    def stored(name, value, undefined):
+        path = tmp_path / f"{name}.parquet"
+        frame = pl.DataFrame(
+            {"split": ["test"] * 3, "query": ["1", "2", "3"], "ndcg": [value] * 3, "map": [None if undefined else value] * 3}
+        )
+        frame.with_columns(pl.col("map").cast(pl.Float64)).write_parquet(path)
+        return [str(path)]
+
+    values = {
+        dataset: [{ranker: stored(f"{dataset}{ranker}", value, dataset == "none") for ranker, value in (("a", 0.5), ("b", 0.25))}]
+        for dataset in ("some", "none")
+    }
+    table = gather.fn(values, ["ndcg", "map"], [])
+    assert table.wins == {"a": 3, "b": 0}
+    assert table.lines("map")[0][1] is None
+    assert "nan" not in markdown(table)
+    assert "nan" not in write_study(table, "s", tmp_path / "s.html").read_text()
