@@ -17,8 +17,8 @@ from ltr.kernels.kernel import Floats
 from ltr.metrics.significance import bootstrap, holm, interval_of_equals, paired_t, student_quantile
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import title_of
-from tasks.evidence.protocol import Evidence, Found, Gathering, render
-from tasks.records import percent
+from tasks.evidence.protocol import Evidence, Found, Gathering, render, require_pairs
+from tasks.records import Fold, percent
 from tasks.store.values import pooled, read_values
 
 TEMPLATE = """<h2>Against the best single ranking</h2>
@@ -116,6 +116,9 @@ class BestSingle(Evidence):
 
     def decisive(self) -> list[str]:
         return self.measures()
+
+    def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
+        require_pairs(self.key, [self.measure or config.select], "test", [fold.test for fold in folds], config.core_conventions)
 
     def gather(self, run: Gathering) -> AgainstSingle:
         measure = ltr.Measure.of(self.measure or run.config.select).key

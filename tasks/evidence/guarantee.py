@@ -15,15 +15,13 @@ from prefect.cache_policies import NO_CACHE
 from pydantic import Field
 
 import ltr
-from ltr.data.queries import Queries
 from ltr.metrics import significance
 from ltr.metrics.measure import Measure
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.evidence.drawing import INK, colour, legend, svg, title_of, titled
-from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
+from tasks.evidence.protocol import Evidence, Found, Gathering, render, require_pairs, values_path
 from tasks.evidence.significance import TierResult, tier_results
-from tasks.records import DataError, Fold, Trained, number_of, percent, point_title
-from tasks.store.datasets import open_queries
+from tasks.records import Fold, Trained, percent, point_title
 from tasks.store.values import read_values, values_of
 
 Values = list[NDArray[np.float64]]
@@ -210,14 +208,7 @@ class Guarantee(Evidence):
         """Each fold's validation queries, and the test queries of all folds, have to have two or more on which every tier is defined."""
         sets = [("validation", [fold.valid]) for fold in folds] + [("test", [fold.test for fold in folds])]
         for role, names in sets:
-            for measure in map(Measure.of, self.tiers):
-                counts = [_defined(open_queries(name), measure, config.core_conventions) for name in names]
-                defined, whole = (sum(column) for column in zip(*counts, strict=True))
-                if defined < 2:
-                    raise DataError(
-                        f"guarantee: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and a paired test needs 2 or "
-                        "more: give more queries, or leave the guarantee out"
-                    )
+            require_pairs(self.key, self.tiers, role, names, config.core_conventions)
 
     def choose(self, run: Gathering) -> tuple[Trained, ...]:
         """The chosen cells, those of the guarantee's rankers by its rule."""
@@ -254,13 +245,6 @@ class Guarantee(Evidence):
         own = [t for t in run.cells if t.ranker == name and t.fold == fold]
         once = {t.result.key: t for t in reversed(own)}
         return {t.cell.label: values_path(t) for t in own if once[t.result.key] is t}
-
-
-def _defined(queries: Queries, measure: Measure, rules: ltr.Conventions) -> tuple[int, int]:
-    """On how many queries a measure is defined, which no ranking decides, and how many there are."""
-    labels, nothing = {measure.source: queries.source(measure.source)}, np.zeros(queries.n_documents)
-    values = ltr.evaluate(labels, nothing, queries.offsets, [measure], replace(rules, ties="expected"))[measure.key]
-    return int((~np.isnan(values)).sum()), queries.n_queries
 
 
 register_evidence(Guarantee)

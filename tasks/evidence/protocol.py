@@ -8,17 +8,20 @@ MLflow takes a second to import, and evidence is part of every configuration: it
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import jinja2
+import numpy as np
 
+import ltr
 from tasks.config.run_config import RunConfig
 from tasks.config.section import EvidenceSection
-from tasks.records import Fold, Progress, Trained
+from tasks.records import DataError, Fold, Progress, Trained, number_of
 from tasks.store.cells import CellFolder
+from tasks.store.datasets import open_queries
 
 if TYPE_CHECKING:
     from tasks.tracking.tracker import Tracker
@@ -162,3 +165,22 @@ def asked_for(config: RunConfig) -> list[Evidence]:
 def evidence_of(config: RunConfig, kind: type[Evidence]) -> Evidence | None:
     """The evidence of one kind that a configuration asks for, None where it does not."""
     return next((section for section in asked_for(config) if isinstance(section, kind)), None)
+
+
+def require_pairs(key: str, measures: Sequence[str], role: str, names: Sequence[str], rules: ltr.Conventions) -> None:
+    """Looks whether measures are defined, which no ranking decides, on two or more queries of these stored data sets.
+
+    Raises:
+        DataError: naming the kind of evidence, whose paired test needs that.
+    """
+    for measure in map(ltr.Measure.of, measures):
+        defined, whole = 0, 0
+        for queries in map(open_queries, names):
+            labels, nothing = {measure.source: queries.source(measure.source)}, np.zeros(queries.n_documents)
+            values = ltr.evaluate(labels, nothing, queries.offsets, [measure], replace(rules, ties="expected"))[measure.key]
+            defined, whole = defined + int((~np.isnan(values)).sum()), whole + queries.n_queries
+        if defined < 2:
+            raise DataError(
+                f"{key}: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and a paired test needs 2 or more: give more "
+                f"queries, or leave {key} out"
+            )

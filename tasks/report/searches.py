@@ -134,10 +134,10 @@ def search_figures(outcome: RunOutcome) -> dict[str, str]:
     for ranker in _rankers(outcome):
         own, select = _of(outcome, ranker), title_of(outcome.config.select_of(ranker))
         space = outcome.config.rankers[ranker].space
-        drawn[f"search-{ranker}"] = svg(partial(_draw_best, own, ranker, select))
-        drawn[f"search-{ranker}-draws"] = svg(partial(_draw_draws, own, space, ranker, select))
+        drawn[f"search-best-{ranker}"] = svg(partial(_draw_best, own, ranker, select))
+        drawn[f"search-draws-{ranker}"] = svg(partial(_draw_draws, own, space, ranker, select))
         if counted := importances(own, space):
-            drawn[f"search-{ranker}-importance"] = svg(partial(_draw_importance, counted, ranker))
+            drawn[f"search-importance-{ranker}"] = svg(partial(_draw_importance, counted, ranker))
     for select, rankers in _together(outcome).items():
         lines = {ranker: by_time(_of(outcome, ranker)) for ranker in rankers}
         drawn[f"searches-{select}"] = svg(partial(_draw_race, lines, title_of(select)))

@@ -116,13 +116,13 @@ def test_sentences_say_what_was_drawn_and_what_time_did():
 
 def test_figures_of_every_search_the_same_bytes_each_time():
     drawn = search_figures(outcome(FOLD, FEW))
-    assert list(drawn) == ["search-trees", "search-trees-draws"], "too few draws on the second fold for importances"
-    assert list(search_figures(outcome(FOLD))) == ["search-trees", "search-trees-draws", "search-trees-importance"]
+    assert list(drawn) == ["search-best-trees", "search-draws-trees"], "too few draws on the second fold for importances"
+    assert list(search_figures(outcome(FOLD))) == ["search-best-trees", "search-draws-trees", "search-importance-trees"]
     assert drawn == search_figures(outcome(FOLD, FEW))
     for text in ("trees: best so far", "fold 2"):
-        assert f">{text}<" in drawn["search-trees"]
+        assert f">{text}<" in drawn["search-best-trees"]
     for text in ("newton", "gradient", "0.01", "31"):
-        assert f">{text}<" in drawn["search-trees-draws"]
+        assert f">{text}<" in drawn["search-draws-trees"]
     assert search_figures(outcome(Searched("trees", 0, (trial(1, 0.1, 0.4, fault="none"),))))
 
 
