@@ -1,12 +1,11 @@
 """``lambdaflow check``, ``judgments`` and ``correct``: data files, judgments, and what a machine judged."""
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
-from flows.commands.opening import words_of, working
+from flows.commands.opening import print_json, words_of, working
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +23,7 @@ def check_files(given: argparse.Namespace) -> int:
         return _check_store(given.json)
     found = _found(given)
     if given.json:
-        print(json.dumps([vars(finding) for finding in found]))
+        print_json([vars(finding) for finding in found])
     else:
         for finding in found:
             print(printable(f"{finding.level:8} {finding.subject}: {finding.text}"))
@@ -95,7 +94,7 @@ def _check_store(as_json: bool) -> int:
 
     told, unsealed = damaged()
     if as_json:
-        print(json.dumps(told))
+        print_json(told)
     else:
         for one in told:
             print(f"error    {one}")
@@ -145,5 +144,5 @@ def correct(given: argparse.Namespace) -> int:
     for one in found:
         print(printable(one.text()), file=words_of(given))
     if given.json:
-        print(json.dumps([one.as_json() for one in found]))
+        print_json([one.as_json() for one in found])
     return 0

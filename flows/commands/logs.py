@@ -1,9 +1,8 @@
 """``lambdaflow clicks``, ``offpolicy`` and ``interleave``: what session logs say."""
 
 import argparse
-import json
 
-from flows.commands.opening import words_of, working
+from flows.commands.opening import print_json, words_of, working
 
 
 def clicks(given: argparse.Namespace) -> int:
@@ -43,7 +42,7 @@ def clicks(given: argparse.Namespace) -> int:
             file=words_of(given),
         )
     if given.json:
-        print(json.dumps(written_models(compared, chosen, read)))
+        print_json(written_models(compared, chosen, read))
     return 0
 
 
@@ -73,7 +72,7 @@ def offpolicy(given: argparse.Namespace) -> int:
         found, advice = expect(read, scores, rules, given.estimator or ESTIMATORS, given.seed)
     show_expected(found, rules.level, [advice, *read.notes], words_of(given))
     if given.json:
-        print(json.dumps({"advice": advice, "rankers": [asdict(one) for one in found]}))
+        print_json({"advice": advice, "rankers": [asdict(one) for one in found]})
     return 0 if any(one.estimates for one in found) else 1
 
 
@@ -85,7 +84,7 @@ def interleave(given: argparse.Namespace) -> int:
         pages = sessions_needed(given.preference, given.ties, given.power, given.level, given.rankers)
         print(f"{pages:,} interleaved pages", file=words_of(given))
         if given.json:
-            print(json.dumps({"pages": pages}))
+            print_json({"pages": pages})
         return 0
     with working("reading"):
         from dataclasses import asdict
@@ -102,5 +101,5 @@ def interleave(given: argparse.Namespace) -> int:
         found = analyse(parse_click_log(given.log, None, given.set), given.team, given.method, given.level)
     show_duels(found, given.level, words_of(given))
     if given.json:
-        print(json.dumps(asdict(found)))
+        print_json(asdict(found))
     return 0

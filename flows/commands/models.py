@@ -1,12 +1,11 @@
 """``lambdaflow predict``, ``export``, ``evaluate``, ``explain``, ``optimality`` and ``compare``: what is done with models."""
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from flows import make_state_folder
-from flows.commands.opening import config_of, opened, say_notes, say_remarks, words_of, working
+from flows.commands.opening import config_of, opened, print_json, say_notes, say_remarks, words_of, working
 
 if TYPE_CHECKING:
     from ltr import Conventions
@@ -77,7 +76,7 @@ def export(given: argparse.Namespace) -> int:
             file=words,
         )
     if given.json:
-        print(json.dumps(asdict(done)))
+        print_json(asdict(done))
     return 0
 
 
@@ -106,7 +105,7 @@ def evaluate(given: argparse.Namespace) -> int:
     if told := _other_rules(model.conventions, used):
         print(told, file=sys.stderr)
     if given.json:
-        print(json.dumps({row.measure: row.as_json() for row in rows}))
+        print_json({row.measure: row.as_json() for row in rows})
     return 0
 
 
@@ -166,7 +165,7 @@ def explain(given: argparse.Namespace) -> int:
                     partial.write_text(pair.drawing(), encoding="utf-8")
                 print(f"drawing: {given.output}", file=words_of(given))
     if given.json:
-        print(json.dumps(written))
+        print_json(written)
     return 0
 
 
@@ -209,7 +208,7 @@ def optimality(given: argparse.Namespace) -> int:
             shutil.copyfile(found.page, partial)
     print(f"page: {given.output or found.page}", file=words_of(given))
     if given.json:
-        print(json.dumps([certificate.as_json() for certificate in found.certificates]))
+        print_json([certificate.as_json() for certificate in found.certificates])
     return 0
 
 
@@ -243,5 +242,5 @@ def compare(given: argparse.Namespace) -> int:
         show_changed(changed, words_of(given))
         written["changed"] = [entry.as_json() for entry in changed]
     if given.json:
-        print(json.dumps(written))
+        print_json(written)
     return 0

@@ -29,6 +29,15 @@ def working(stage: str = "starting") -> Iterator["Steps"]:
         yield shown
 
 
+def print_json(said: object) -> None:
+    """What ``--json`` asks for, on standard output: null for what no JSON holds, NaN and infinity."""
+    import json
+
+    from tasks.records import finite_or_none
+
+    print(json.dumps(finite_or_none(said)))
+
+
 def words_of(given: argparse.Namespace) -> TextIO:
     """Where a command's words go: to standard error where ``--json`` has standard output to itself."""
     return sys.stderr if given.json else sys.stdout

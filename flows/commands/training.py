@@ -1,14 +1,13 @@
 """``lambdaflow run``, ``refit``, ``fuse`` and ``warm``: what trains."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flows import make_state_folder
-from flows.commands.opening import importing, words_of, working
+from flows.commands.opening import importing, print_json, words_of, working
 
 if TYPE_CHECKING:
     from flows.own_server import OwnServer
@@ -94,7 +93,7 @@ def _start(
     for lines in kept:
         show_lines(lines, words_of(given))
     if given.json:
-        print(json.dumps(written))
+        print_json(written)
     return 1 if "failed" in written else 0
 
 

@@ -56,7 +56,7 @@ def scores_of(name: str, given: object, n_documents: int) -> Floats:
     return scores
 
 
-def offsets_of(given: object, n_documents: int, what: str = "scores") -> Ints:
+def offsets_of(given: object, n_documents: int) -> Ints:
     """Offsets of queries ``int64 [queries + 1]``: the first document of each, then the number of documents.
 
     Raises:
@@ -64,7 +64,7 @@ def offsets_of(given: object, n_documents: int, what: str = "scores") -> Ints:
     """
     offsets = ints_of("offsets", given)
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != n_documents or (np.diff(offsets) < 0).any():
-        raise ValueError(f"offsets must rise from 0 to {n_documents}, the number of {what}{taken_for_sizes(offsets, n_documents)}")
+        raise ValueError(f"offsets must rise from 0 to {n_documents}, the number of scores{taken_for_sizes(offsets, n_documents)}")
     return offsets
 
 

@@ -81,7 +81,7 @@ def analyse(log: ClickLog, team: str, method: str, level: float) -> Comparison:
         frame = _with_places(log, frame, by_rank, "where the ranker had the result, 1 to 999999, or nothing")
         frame = _with_places(log, frame, by_length, "how many documents the ranker's list had, 1 to 999999", empty=False)
         results = (
-            frame.sort("_rank")
+            frame.sort("_rank", nulls_last=True)
             .group_by([*page, log.document])
             .agg(
                 clicked=pl.col("_order").max() > 0,

@@ -114,9 +114,6 @@ class BestSingle(Evidence):
     def measures(self) -> list[str]:
         return [self.measure] if self.measure else []
 
-    def decisive(self) -> list[str]:
-        return self.measures()
-
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         require_pairs(self.key, [self.measure or config.select], "test", [fold.test for fold in folds], config.core_conventions)
 

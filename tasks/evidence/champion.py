@@ -24,7 +24,7 @@ from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.tables import recoded
 from tasks.evidence.drawing import title_of
 from tasks.evidence.drift import Drift, Profile, drift, profile, shifted
-from tasks.evidence.protocol import Evidence, Found, Gathering, render, values_path
+from tasks.evidence.protocol import Evidence, Found, Gathering, render, require_pairs, values_path
 from tasks.evidence.significance import TierResult, tier_results
 from tasks.records import DataError, Fold, Trained, number_of
 from tasks.store.cells import CellFolder
@@ -119,12 +119,10 @@ class Champion(Evidence):
     def measures(self) -> list[str]:
         return self.tiers
 
-    def decisive(self) -> list[str]:
-        return self.tiers
-
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
         if len(folds) > 1:
             raise DataError(f"champion: a champion is one model, and these data make {len(folds)} folds")
+        require_pairs(self.key, self.tiers, "test", [fold.test for fold in folds], config.core_conventions, 1)
 
     def gather(self, run: Gathering) -> Challenge:
         """The best ranker on the data's own features, held against the champion."""

@@ -167,8 +167,10 @@ def evidence_of(config: RunConfig, kind: type[Evidence]) -> Evidence | None:
     return next((section for section in asked_for(config) if isinstance(section, kind)), None)
 
 
-def require_pairs(key: str, measures: Sequence[str], role: str, names: Sequence[str], rules: ltr.Conventions) -> None:
-    """Looks whether measures are defined, which no ranking decides, on two or more queries of these stored data sets.
+def require_pairs(
+    key: str, measures: Sequence[str], role: str, names: Sequence[str], rules: ltr.Conventions, least: int = 2
+) -> None:
+    """Looks whether measures are defined, which no ranking decides, on so many queries of these stored data sets.
 
     Raises:
         DataError: naming the kind of evidence, whose paired test needs that.
@@ -179,7 +181,7 @@ def require_pairs(key: str, measures: Sequence[str], role: str, names: Sequence[
             labels, nothing = {measure.source: queries.source(measure.source)}, np.zeros(queries.n_documents)
             values = ltr.evaluate(labels, nothing, queries.offsets, [measure], replace(rules, ties="expected"))[measure.key]
             defined, whole = defined + int((~np.isnan(values)).sum()), whole + queries.n_queries
-        if defined < 2:
+        if defined < least:
             raise DataError(
                 f"{key}: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and a paired test needs 2 or more: give more "
                 f"queries, or leave {key} out"

@@ -32,9 +32,9 @@ from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.click_log import typed_queries
 from tasks.data.similar_queries import normalised
 from tasks.evidence.drawing import heading_of, title_of
-from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render
+from tasks.evidence.protocol import Artifact, Evidence, Found, Gathering, render, require_pairs
 from tasks.evidence.reasons import pair_of
-from tasks.records import DataError, Trained, number_of
+from tasks.records import DataError, Fold, Trained, number_of
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import open_queries
 from tasks.store.values import names_of, read_values
@@ -249,8 +249,8 @@ class Segments(Evidence):
     def measures(self) -> list[str]:
         return [self.measure] if self.measure else []
 
-    def decisive(self) -> list[str]:
-        return self.measures()
+    def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
+        require_pairs(self.key, [self.measure or config.select], "test", [fold.test for fold in folds], config.core_conventions)
 
     def contrasted(self, config: RunConfig) -> list[str]:
         """Rankers that are held against the baseline."""

@@ -201,8 +201,7 @@ def _text(names: tuple[str, ...], path: Path, data: Data, by_place: bool) -> Ite
     if columns.min(initial=0) < 0:
         raise DataError(f"{path}: the model reads f0, and text begins with f{data.first_feature} (first_feature)")
     last, first_is_empty, read = -1, True, 0
-    sizes = sizes_beside(path)
-    beside = None if sizes is None else np.repeat(np.arange(1, len(sizes) + 1), sizes)
+    sizes, beside = None, None
     for text, lines in text_blocks(path, data.first_feature, BYTES):
         last, first_is_empty = max(last, lines.features.shape[1] - 1), first_is_empty and not lines.features[:, 0].any()
         wide = np.zeros((len(lines.labels), max(int(columns.max(initial=-1)) + 1, lines.features.shape[1])), np.float32)
@@ -211,14 +210,16 @@ def _text(names: tuple[str, ...], path: Path, data: Data, by_place: bool) -> Ite
         if (lines.document_spans[:, 1] > lines.document_spans[:, 0]).all():
             ids["document"] = lines.document_spans
         found = {kind: np.char.decode(letor.cut(text, spans), "utf-8", "backslashreplace") for kind, spans in ids.items()}
-        if lines.query_keys is None and beside is not None:
+        if lines.query_keys is None and beside is None and (sizes := sizes_beside(path)) is not None:
+            beside = np.repeat(np.arange(1, len(sizes) + 1), sizes)
+        if beside is not None:
             own = beside[read : read + len(wide)]
             if len(own) < len(wide):
                 raise DataError(f"{sidecar(path)}: the sizes sum to {len(beside)}, and {path.name} has more documents")
             found = {"query": np.array([f"{path.name}:{k}" for k in own.tolist()]), **found}
         read += len(wide)
         yield pl.DataFrame(found), wide[:, columns]
-    if sizes is not None and lines.query_keys is None:
+    if sizes is not None:
         require_sum(path, sizes, read)
     if by_place and last + 1 != len(names):
         raise DataError(f"{path}: the model names no features and has {len(names)} of them; the data have {last + 1}")

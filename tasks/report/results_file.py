@@ -4,8 +4,11 @@ JSON, one entry a run by its name; numbers are rounded, as the file is for peopl
 run is in MLflow, under the run's id.
 """
 
+import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +109,24 @@ def keep_results(outcome: RunOutcome, commit: str | None, file: Path) -> list[st
     Raises:
         DataError: for a file that holds something else.
     """
-    before = read_results(file)
     name, new = outcome.config.name, entry(outcome, commit)
-    write_results({**before, name: new}, file)
+    with _alone_in(file.absolute().parent):
+        before = read_results(file)
+        write_results({**before, name: new}, file)
     if name not in before:
         return [f"recorded in {file}: {name}"]
     return list(differences(before[name], new)) or [f"as recorded in {file}: {name}"]
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Runs that are kept in one file at the same time are kept one after another, none in the other's place."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def write_results(entries: Mapping[str, Entry], file: Path) -> None:

@@ -40,6 +40,19 @@ def test_clicks_compares_models_and_writes_attractiveness(workplace, capsys):
     assert pl.read_csv("c.csv").equals(whole.filter(pl.col("impressions") >= often))
 
 
+def test_what_is_infinite_is_null_in_json(workplace, capsys):
+    rows = [f"s{s},q{s % 2},d{d},{int((s + d) % 3 == 0)},{d + 1}" for s in range(10) for d in range(3)]
+    (workplace / "log.csv").write_text("session,query,document,click,rank\n" + "\n".join(rows) + "\n")
+    assert main(["clicks", "log.csv", "--held-out", "0.1", "--json"]) == 0
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert found["held_out"] == 1
+    assert None in [one["error"] for one in found["models"].values()]
+
+
 def test_clicks_refuses_in_a_line(workplace, capsys):
     (workplace / "log.csv").write_text("session,query,document,click,rank\ns,q,a,1,0\n")
     for arguments, said in (

@@ -45,6 +45,13 @@ def test_teams_by_hand(of):
     assert named.duels == found.duels
 
 
+@pytest.mark.parametrize("method", ["team-draft", "balanced", "probabilistic"])
+def test_a_result_that_its_page_repeats_without_a_rank_is_where_it_first_stood(of, method):
+    again = frame().filter(pl.col("click") > 0).with_columns(rank=None, click=0, rank_old=None, rank_new=None, team=None)
+    repeated = of(pl.concat([frame(), again], how="vertical_relaxed"), method)
+    assert repeated.duels == of(frame(), method).duels
+
+
 def test_places_by_hand(of):
     found = of(frame(), "balanced")
     assert found.rankers == ("old", "new")

@@ -88,21 +88,6 @@ def test_parts_are_rotated_and_shared_queries_refused(workplace):
             )
             for kind in ({"kind": "lambdarank"}, {"kind": "least_squares", "impute": "median"}, {"kind": "average"})
         ),
-        *(
-            (
-                {
-                    **evidence,
-                    "conventions": {"threshold": 3},
-                    "rankers": {"a": {"kind": "column", "feature": "a"}, "t": {"kind": "lambdamart", "min_docs_in_leaf": 2}},
-                },
-                r"train: map is undefined on every query",
-            )
-            for evidence in (
-                {"segments": {"baseline": "a", "by": ["documents"], "measure": "map"}},
-                {"best_single": {"measure": "map"}},
-                {"champion": {"name": "m", "tiers": ["ndcg_10", "map"]}},
-            )
-        ),
         ({"select": "map", "conventions": {"threshold": 3}}, r"train: map is undefined on every query: no label reaches .*=3"),
         (
             {"rankers": {"t": {"kind": "lambdamart", "min_docs_in_leaf": 20}}},

@@ -13,7 +13,9 @@ from ltr.metrics.significance import non_inferior
 from ltr.objectives.terms import Term
 from tasks.config.reading import parse
 from tasks.evidence.best_single import BestSingle
+from tasks.evidence.champion import Champion
 from tasks.evidence.guarantee import Guarantee, Guarantees, choice, frontier, frontier_figure, kept, promise
+from tasks.evidence.segments import Segments
 from tasks.records import DataError, Fold
 from tasks.store.datasets import keep_queries
 from tests.conftest import make_queries
@@ -96,10 +98,16 @@ def test_fewer_than_two_defined_queries_are_refused_before_training(workplace):
     with pytest.raises(DataError, match="guarantee: ndcg_3 is defined on 1 of 12 test queries"):
         rule.check_data(config, (Fold(good, good, none), Fold(good, good, one)))
     rule.check_data(config, (Fold(good, good, good), Fold(good, good, none)))
-    single = BestSingle(measure="map")
-    single.check_data(config, (Fold(none, none, good), Fold(good, good, none)))
-    with pytest.raises(DataError, match="best_single: map is defined on 1 of 6 test queries, and a paired test needs 2 or more"):
-        single.check_data(config, (Fold(good, good, one),))
+    for asked, n, few in (
+        (BestSingle(measure="map"), 1, one),
+        (Segments(baseline="a", measure="map"), 1, one),
+        (Champion(name="m", tiers=["map", "map"]), 0, none),
+    ):
+        asked.check_data(config, (Fold(none, none, good),))
+        with pytest.raises(
+            DataError, match=f"{asked.key}: map is defined on {n} of 6 test queries, and a paired test needs 2 or more"
+        ):
+            asked.check_data(config, (Fold(good, good, few),))
 
 
 def test_a_frontier_of_clicks_on_one_query_has_no_ellipse(workplace):

@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -68,6 +69,10 @@ def test_an_end_where_the_next_value_does_as_well_is_none(outcome):
 def test_a_later_run_is_compared_with_what_is_kept(outcome, tmp_path):
     file = tmp_path / "results.json"
     assert keep_results(outcome, None, file) == [f"recorded in {file}: r"]
+    named = [replace(outcome, config=outcome.config.model_copy(update={"name": f"n{k}"})) for k in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda one: keep_results(one, None, tmp_path / "together.json"), named))
+    assert len(read_results(tmp_path / "together.json")) == 16, "none took another's place"
     other = replace(outcome, run_id="4567")
     assert keep_results(other, "c0ffee", file) == [f"as recorded in {file}: r"]
     assert read_results(file)["r"]["run"] == "4567"
