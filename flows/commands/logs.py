@@ -10,10 +10,6 @@ def clicks(given: argparse.Namespace) -> int:
     from pathlib import Path
 
     with working("reading"):
-        from dataclasses import replace
-
-        import polars as pl
-
         from flows.terminal import show_click_models
         from tasks.config.click_labels import BEST
         from tasks.config.reading import parse_click_log
@@ -31,8 +27,8 @@ def clicks(given: argparse.Namespace) -> int:
         read = log_pages(log)
     with working("fitting click models"):
         compared = compare_models(read, log.prior or None, given.held_out, given.seed)
-        chosen = fit_model(read, compared.attracting if log.model == BEST else str(log.model), log.prior or None)
-        chosen = replace(chosen, table=chosen.table.filter(pl.col("impressions") >= log.min_impressions))
+        named = compared.attracting if log.model == BEST else str(log.model)
+        chosen = fit_model(read, named, log.prior or None, log.min_impressions)
         if given.output:
             write_table(chosen.table, Path(given.output))
     show_click_models(compared, [*read.notes, *position_notes(read.pages)], chosen, words_of(given))

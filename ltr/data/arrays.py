@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.masked import unmasked
-from ltr.kernels.kernel import Floats, Ints
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def array_of(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArray[Any]:

@@ -169,7 +169,7 @@ def evaluate(
         measures: names such as ``ndcg@10`` or ``map``, or one of them.
         conventions: tie, empty-query and label rules.
         position: original row of each document, for ``ties="stable"`` (default: as given).
-        documents: document ids, for ``ties="docid"``.
+        documents: document ids, for ``ties="docid"``, which are compared as text.
 
     Returns:
         ``{key: float64 [queries]}``; NaN for a query without a judged document, and with ``empty="skip"`` for an undefined one: average
@@ -201,7 +201,8 @@ def evaluate(
         if position.shape != scores.shape:
             raise ValueError(f"position: {len(position)} of them for {len(scores)} scores")
     if documents is not None:
-        documents = ids_of("documents", documents, len(scores))
+        given = np.asarray(documents)
+        documents = ids_of("documents", given.astype(np.str_) if given.dtype.kind in "iuO" else given, len(scores))
     conventions = conventions or Conventions()
     by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):

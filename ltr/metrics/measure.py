@@ -153,8 +153,14 @@ class Measure:
 
     @staticmethod
     def of_key(key: str) -> "Measure":
-        """The measure of a key (`Measure.key`): the longest name that there is, then a number, which is its cutoff, then the source."""
+        """The measure of a key (`Measure.key`): the longest name that there is, then a number, which is its cutoff, then the source.
+
+        Raises:
+            ValueError: where it begins with no name of a measure.
+        """
         name = _name_in(key)
+        if not name:
+            raise ValueError(f"{key!r} is the key of no measure; known: {', '.join(MEASURES)}")
         cutoff, source = re.findall(r"^(?:_([0-9]+)(?![^_]))?(?:_(.*))?$", key[len(name) :])[0]
         return Measure(name, int(cutoff) if cutoff else None, source or None)
 

@@ -155,7 +155,9 @@ class Average(Ranker):
         for k in range(len(deviations)):
             own = {name.removeprefix(f"{k}:"): array for name, array in arrays.items() if name.startswith(f"{k}:")}
             member = self.of[k % len(self.of)]
-            members.append(type(member).restored(_seeded(member, self.seed + k // len(self.of)).parameters, own, self.names))
+            members.append(
+                type(member).restored(_seeded(member, self._seed_of(member, k // len(self.of))).parameters, own, self.names)
+            )
         return replace(self, members=tuple(members), deviations=deviations)
 
     @property

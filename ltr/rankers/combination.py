@@ -105,8 +105,8 @@ class Combination(Ranker):
         low, high, _ = found.best
         sign = -1 if measure.definition.fewer_is_better else 1
         # Crossings are those of exact numbers: of scores far apart in size, a mixture may round one of them away.
-        reached = mean_of(judged, _mixed(first, second, 0.5 * (low + high)))
-        options = [(sign * reached, 0.5 * (low + high)), (sign * found.ends[0], 0.0), (sign * found.ends[1], 1.0)]
+        options = [(sign * mean_of(judged, _mixed(first, second, at)), at) for at in (0.5 * (low + high), 0.0, 1.0)]
+        reached = sign * options[0][0]
         value, alpha = max(options, key=lambda option: option[0])
         where = f"best in ({low:.4f}, {high:.4f})" if 0 < alpha < 1 else f"one alone; mixed at best {reached:.4f}"
         remark = f"α {alpha:.4f}: {measure.key} {sign * value:.4f}, {where}; {len(found.alphas)} crossings"

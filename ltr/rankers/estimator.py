@@ -181,7 +181,7 @@ class Estimator(Named):
         measure = Measure.maximised(self.measure)
         queries = canonical(self._reading.queries(X, y, qid, group))
         with self._threads():
-            scores = self._fitted.predict(queries.features)
+            scores = self._fitted.ranking_scores(queries.features)
             return mean_measure(str(measure), queries, scores, getattr(self.model, "conventions", Conventions()))
 
     @property

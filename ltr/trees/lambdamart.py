@@ -455,8 +455,8 @@ class LambdaMART(TreeRanker):
 
         Args:
             queries: with the same features; all of them are used, whatever `query_share` says.
-            keep: the share of the old value in each new one (LightGBM's ``decay_rate``), from 0 to 1. A leaf that no document with a
-                weight falls into keeps all of it.
+            keep: the share of the old value in each new one (LightGBM's ``decay_rate``), from 0 to 1. A leaf that no judged document with
+                a weight falls into keeps all of it.
 
         Raises:
             ValueError: before `fit`, for queries with other features or infinite ones, a share outside 0 to 1, or trees that are monotone in a
@@ -476,13 +476,17 @@ class LambdaMART(TreeRanker):
         learner = replace(self._settled(data), biases=self._biases_before(None, data))
         objective, scores = learner.objective_over(queries), self.offset(queries.features, queries.names)
         values = ensemble.value.copy()
-        counts = np.ones(queries.n_documents) if queries.document_weights is None else queries.document_weights > 0
+        weighs = np.ones(queries.n_documents, np.bool_) if queries.document_weights is None else queries.document_weights > 0
+        learned = self.learned_documents(queries)
+        own_rows = slice(None) if learned is None else np.flatnonzero(learned)
         for k in range(ensemble.n_trees):
             tree = ensemble.between(k, k + 1)
             leaf, l2 = tree.leaves(queries.features)[:, 0], leaf_l2(options, tree.n_codes, tree.left, tree.right)
             own = values[ensemble.leaf_starts[k] : ensemble.leaf_starts[k + 1]]
-            found = leaves_again(weighted(objective(scores, k), queries), leaf, l2, options)
-            own[:] = np.where(np.bincount(leaf, counts, len(own)) > 0, keep * own + (1 - keep) * found, own)
+            gradient, hessian = weighted(objective(scores, k), queries)
+            found = leaves_again((gradient[own_rows], hessian[own_rows]), leaf[own_rows], l2, options)
+            filled = np.bincount(leaf[own_rows], weighs[own_rows], len(own)) > 0
+            own[:] = np.where(filled, keep * own + (1 - keep) * found, own)
             scores += own[leaf]
         remarks = (f"leaves refitted to {queries.n_queries} queries, keeping {keep:g} of each",)
         return replace(self, trees=replace(ensemble, value=values), rest=None, curve=None, history=None, remarks=remarks)

@@ -115,8 +115,8 @@ def compare_models(read: LogPages, prior: float | None, share: float, seed: int)
     return Compared(tuple(foretell(models, asked, read.session[held])), tuple(left_out), n_rest, n_held)
 
 
-def fit_model(read: LogPages, name: str, prior: float | None) -> Fitted:
-    """A click model of all pages.
+def fit_model(read: LogPages, name: str, prior: float | None, min_impressions: int = 1) -> Fitted:
+    """A click model of all pages, with a table of the pairs that were shown so often.
 
     Raises:
         DataError: where the log does not bear it.
@@ -132,7 +132,7 @@ def fit_model(read: LogPages, name: str, prior: float | None) -> Fitted:
         looks=model.looks,
         attraction=model.attraction,
         deviation=model.deviation,
-    )
+    ).filter(pl.col("impressions") >= min_impressions)
     errors = looks_errors(read.pages, read.parts(PARTS, SEED)).tolist() if name == "pbm" else ()
     return Fitted(name, tuple(model.examination(read.pages).tolist()), tuple(errors), model.prior, table)
 

@@ -63,6 +63,12 @@ def test_public_functions_read_nothing_beside_what_they_were_given():
         for ties in ("stable", "docid"):
             with pytest.raises(ValueError, match=rf"{next(iter(beside))}: .*{n}"):
                 ltr.evaluate(labels, scores, offsets, "ndcg", ltr.Conventions(ties=ties), **beside)
+    tied, rules = np.zeros(3), ltr.Conventions(ties="docid")
+    for ids in ([9, 10, 11], ["9", "10", "11"], np.array(["9", "10", "11"], object), pd.Series(["9", "10", "11"])):
+        values = ltr.evaluate([0.0, 0, 2], tied, [0, 3], "mrr", rules, documents=ids)["mrr"]
+        assert (
+            values[0] == ltr.evaluate([0.0, 0, 2], tied, [0, 3], "mrr", rules, documents=np.array([b"9", b"10", b"11"]))["mrr"][0]
+        )
     for wrong in ([0, n // 2], [0, n + 3], [0, 1.5, n]):
         with pytest.raises(ValueError, match="offsets"):
             ltr.combine(labels, scores, scores, wrong, "ndcg")

@@ -129,6 +129,12 @@ def test_every_key_is_of_its_measure():
                 assert Measure.of_key(measure.key) == measure
 
 
+def test_a_key_of_nothing_is_told():
+    with pytest.raises(ValueError, match="'foo_10' is the key of no measure; known: ndcg"):
+        Measure.of_key("foo_10")
+    assert not fewer_is_better("foo_10")
+
+
 def test_fewer_is_better_by_the_whole_name(monkeypatch):
     monkeypatch.setitem(MEASURES, "errors_saved", replace(MEASURES["tau"], name="errors_saved"))
     assert [fewer_is_better(key) for key in ("errors", "errors_10", "errors_click", "errors_saved", "errors_saved_10", "ndcg_10")] == [

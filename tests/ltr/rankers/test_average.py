@@ -183,5 +183,7 @@ def test_rankers_that_differ_by_their_seeds_stay_different():
     assert len(set(own)) == 6
     assert own[0] == 1
     assert seeds([replace(small, seed=s) for s in (1, 2, 3)], copies=2) == own
+    fitted = ltr.Average([replace(small, seed=s) for s in (1, 2, 3)], copies=2).fit(queries)
+    assert [member.seed for member in fitted._with_arrays(fitted.arrays).members] == own, "and a loaded one knows them"
     moved = seeds([replace(small, seed=s) for s in (1, 2, 3)], copies=2, seed=4)
     assert len({*moved, *own}) == 12

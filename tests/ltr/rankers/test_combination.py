@@ -114,6 +114,11 @@ def test_documents_that_one_ranker_has_at_no_rank_are_in_the_order_of_the_other(
     ]
     assert value[0] == pytest.approx(value[1], abs=1e-15)
     assert value[0] == pytest.approx(promised, abs=1e-12)
+    chosen = ltr.Combination(measure).fit(queries)
+    reached = np.nanmean(
+        ltr.evaluate(queries.labels, chosen.predict(scores), queries.offsets, [measure])[ltr.Measure.of(measure).key]
+    )
+    assert f": {ltr.Measure.of(measure).key} {reached:.4f}," in chosen.remarks[0], "what is told is what it reaches"
     plain = np.nanmean(
         ltr.evaluate(queries.labels, mix_scores(a, b, alpha), queries.offsets, [measure])[ltr.Measure.of(measure).key]
     )

@@ -627,3 +627,11 @@ def test_validation_queries_are_routed_where_that_is_asked_for(routing):
     assert len(asked[-1].evals_result_["valid"]["ndcg@10"]) == 5
     with pytest.raises(TypeError, match="fit has no argument 'eval_sets' to be routed; there are qid, sample_weight, group"):
         estimator.set_fit_request(eval_sets=True)
+
+
+def test_a_score_counts_what_is_at_no_rank_as_evaluate_does():
+    features, labels = np.array([[np.nan], [3.0], [1.0], [2.0]], np.float32), np.array([2.0, 0, 1, 0])
+    fitted = ltr.Estimator(ltr.Column("f1"), measure="ndcg").fit(features, labels, group=[4])
+    ranked = ltr.evaluate(labels, [-np.inf, 3, 1, 2], [0, 4], "ndcg")["ndcg"][0]
+    assert fitted.score(features, labels, group=[4]) == pytest.approx(ranked)
+    assert ranked < ltr.evaluate(labels, [-9, 3, 1, 2], [0, 4], "ndcg")["ndcg"][0]

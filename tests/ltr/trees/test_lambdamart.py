@@ -830,3 +830,18 @@ def test_trees_are_grown_on_documents_that_somebody_judged(share):
     few = replace(whole, labels=np.where(np.arange(whole.n_documents) < 30, whole.labels, np.nan))
     with pytest.raises(ValueError, match=r"\d+ documents cannot make two leaves of min_docs_in_leaf=20"):
         model.fit(few)
+
+
+@pytest.mark.parametrize(("gain", "leaf"), [("newton", "newton"), ("least_squares", "gradient")])
+def test_leaves_refitted_on_the_same_queries_stay_where_nobody_judged_some(gain, leaf):
+    queries = make_queries(80, n_features=4, seed=8)
+    holes = np.random.default_rng(1).random(queries.n_documents) < 0.4
+    queries = replace(queries, labels=np.where(holes, np.nan, queries.labels))
+    model = ltr.LambdaMART(n_trees=4, n_leaves=6, min_docs_in_leaf=5, query_share=1, gain=gain, leaf=leaf, stop_on=None).fit(
+        queries
+    )
+    again = model.refit_leaves(queries, keep=0.0)
+    assert np.array_equal(again.ensemble.value, model.ensemble.value)
+    nobody = model.ensemble.leaves(queries.features)[:, 0] == 0
+    kept = model.refit_leaves(replace(queries, labels=np.where(nobody, np.nan, queries.labels)), keep=0.0).ensemble.value
+    assert kept[0] == model.ensemble.value[0], "no judged document falls there"
