@@ -194,9 +194,10 @@ class LambdaMART(TreeRanker):
             self._way.check_pages(queries, self.terms[0])
 
     def learned_documents(self, queries: Queries) -> Bools | None:
-        """Documents that trees are grown on, ``bool [documents]``, None for all: of λ's those that are in pairs. The others, which nobody judged,
-        only have scores."""
-        if self._way is not None or self.loss != "ranking" or isinstance(self.objective, PlainFunction):
+        """Documents that trees are grown on, ``bool [documents]``, None for all: those that have a label. The others, which nobody judged, only
+        have scores; two classes learn them as 0, unless `unlabelled` leaves them out."""
+        as_zero = self.loss != "ranking" and self.conventions.unlabelled == "zero"
+        if as_zero or isinstance(self.objective, PlainFunction):
             return None
         found = in_pairs(self.terms, queries)
         return None if found.all() else found

@@ -171,7 +171,7 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
         if strange:
             raise ConfigError(f"{path}: datasets.{label}: a data set has data, conventions and rankers, not {strange[0]!r}")
         whole = deepcopy({**written, **about})
-        override_all(whole, (said for said in given if _place_of(said.partition("=")[0])[0] in about))
+        override_all(whole, _set_in(str(label), about, given))
         own = {f"{label}{said}": config for said, config in _repetitions(whole, repeat)}
         runs |= {run: parse({**config, "name": f"{name}-{run}"}, f"{path}: datasets.{label}") for run, config in own.items()}
         columns[str(label)] = tuple(own)
@@ -182,6 +182,18 @@ def _study(written: dict[str, Any], path: str | Path, overrides: Iterable[str]) 
         if baseline not in rankers:
             raise ConfigError(f"{path}: baselines: no ranker {baseline!r}; there are: {', '.join(rankers)}")
     return StudyConfig(name, runs, columns, tuple(baselines))
+
+
+def _set_in(label: str, about: Mapping[str, Any], overrides: Iterable[str]) -> Iterator[str]:
+    """What is set, in its order, of sections that a data set has for itself: for all data sets, or for this one; of rankers those that it has."""
+    own = f"datasets.{label}."
+    for said in overrides:
+        if said.startswith(own):
+            yield said.removeprefix(own)
+            continue
+        section, *below = _place_of(said.partition("=")[0])
+        if section in about and (section != "rankers" or (below and below[0] in about[section])):
+            yield said
 
 
 Repeat = tuple[str, list[Any]]

@@ -362,7 +362,8 @@ def segments_of(values: pl.Series, name: str) -> list[tuple[str, NDArray[np.bool
     found: list[tuple[str, NDArray[np.bool_]]]
     texts = values.drop_nulls().cast(pl.String).str.replace(r"\.0*$", "")
     codes = texts.str.contains(r"^[+-]?0\d").any() or texts.n_unique() > len(np.unique(numbers[given]))
-    if codes or (np.abs(numbers[given]) >= 2**53).any() or not np.isfinite(numbers[given]).all():
+    long = (np.abs(numbers[given]) >= 2**53).any() and len(np.unique(numbers[given])) <= MOST_VALUES
+    if codes or long or not np.isfinite(numbers[given]).all():
         counts = Counter(values.drop_nulls().to_list())
         ordered = sorted(counts, key=lambda value: (-counts[value], value))
         found = [(value, (values == value).fill_null(False).to_numpy()) for value in ordered]
@@ -379,7 +380,7 @@ def segments_of(values: pl.Series, name: str) -> list[tuple[str, NDArray[np.bool
 
 def _shown(number: float) -> str:
     """A number as people write it; ids of shops have more digits than measures."""
-    return f"{number:.0f}" if number == np.floor(number) and abs(number) < 2**53 else f"{number:.10g}"
+    return f"{number:.0f}" if number == np.floor(number) and abs(number) < 1e21 else f"{number:.10g}"
 
 
 def _range(numbers: NDArray[np.float64]) -> str:

@@ -845,3 +845,29 @@ def test_leaves_refitted_on_the_same_queries_stay_where_nobody_judged_some(gain,
     nobody = model.ensemble.leaves(queries.features)[:, 0] == 0
     kept = model.refit_leaves(replace(queries, labels=np.where(nobody, np.nan, queries.labels)), keep=0.0).ensemble.value
     assert kept[0] == model.ensemble.value[0], "no judged document falls there"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "two_class", "objective": "map"},
+        {"loss": "balanced", "objective": "map", "gain": "least_squares", "leaf": "gradient"},
+        {"unbiased": "pairwise"},
+        {"unbiased": "additive"},
+        {"unbiased": ltr.Unbiased("ipw", propensities=tuple(1 / np.arange(1, 31)))},
+        {"objective": ltr.Term("ndcg", pairs="same_label")},
+    ],
+    ids=str,
+)
+def test_documents_that_are_left_out_are_as_if_they_were_not_there(options):
+    queries = make_queries(50, n_features=4, seed=5)
+    rng = np.random.default_rng(3)
+    features = rng.integers(0, 6, queries.features.shape).astype(np.float32)
+    labels = np.where(rng.random(queries.n_documents) < 0.35, np.nan, queries.labels)
+    rank = np.arange(queries.n_documents) - np.repeat(queries.offsets[:-1], np.diff(queries.offsets)) + 1.0
+    sources = {"position": np.where(np.isnan(labels), np.nan, rank)}
+    whole = canonical(replace(queries, features=features, labels=labels, sources=sources, keys=queries.keys))
+    rules = ltr.Conventions(unlabelled="condensed", threshold=1)
+    model = ltr.LambdaMART(n_trees=5, min_docs_in_leaf=5, stop_on=None, conventions=rules, **options)
+    with_them, without = (model.fit(some).predict(features) for some in (whole, keep_documents(whole, ~np.isnan(whole.labels))))
+    assert np.abs(with_them - without).max() < 1e-5

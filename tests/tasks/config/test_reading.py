@@ -438,6 +438,15 @@ def test_what_is_set_reaches_every_data_set_of_a_study(tmp_path):
     assert a.core_conventions == b.core_conventions == ltr.Conventions(threshold=3, empty="one")
     assert [(run.data.folds, run.data.clean) for run in (a, b)] == [(4, True), (4, True)]
     assert [run.data.files for run in (a, b)] == [[Path("a.txt")], [Path("b.txt")]]
+    (tmp_path / "own.yaml").write_text(
+        "datasets: {a: {data: {files: a.txt}}, b: {data: {files: b.txt}, rankers: {l: {kind: lambdarank, epochs: 9}}}}\n"
+        "rankers: {t: {kind: lambdamart, n_trees: 8}, l: {kind: lambdarank, epochs: 5}}\n"
+    )
+    a, b = read_any(
+        tmp_path / "own.yaml", ["rankers.t.n_trees=3", "rankers.l.epochs=2", "datasets.b.rankers.l.epochs=7"]
+    ).runs.values()
+    assert (a.rankers["t"].n_trees, a.rankers["l"].epochs) == (3, 2)
+    assert (list(b.rankers), b.rankers["l"].epochs) == (["l"], 7)
 
 
 def test_what_a_study_leaves_out_stands_in_its_title(tmp_path):

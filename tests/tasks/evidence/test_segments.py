@@ -248,4 +248,6 @@ def test_values_that_a_number_does_not_hold_are_words():
         ("(none)", [4]),
     ]
     assert list(cut(["3.1", "3.10", "3.9", "3.1"]).items()) == [("3.1", [0, 3]), ("3.10", [1]), ("3.9", [2])]
+    moments = [str(1_700_000_000_000_000_000 + k) for k in range(0, 90_000, 1000)]
+    assert len(cut(moments)) == 3, "terciles of many"
     assert cut(["3.10", "3.90", "3.50"]) == {"3.1": [0], "3.5": [2], "3.9": [1]}, "prices"
