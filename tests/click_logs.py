@@ -115,3 +115,12 @@ def in_another_order(clicked):
     rows = np.concatenate([np.arange(clicked.offsets[page], clicked.offsets[page + 1]) for page in order])
     offsets = np.append(0, np.cumsum(np.diff(clicked.offsets)[order]))
     return Pages(offsets, clicked.pair[rows], clicked.rank[rows], clicked.click[rows], clicked.query)
+
+
+def three_a_page(n=4000, seed=0):
+    """Pages of three results, in every order, of twenty queries; looked at and clicked as a position-based model says."""
+    rng = np.random.default_rng(seed)
+    pair = np.concatenate([3 * rng.integers(0, 20) + rng.permutation(3) for _ in range(n)])
+    rank, attraction, looks = np.tile([1, 2, 3], n), np.tile([0.7, 0.4, 0.2], 20), np.array([1.0, 0.5, 0.3])
+    click = rng.random(3 * n) < attraction[pair] * looks[rank - 1]
+    return Pages(np.arange(0, 3 * n + 1, 3), pair, rank, click, np.repeat(np.arange(20), 3))

@@ -202,7 +202,10 @@ def evaluate(
             raise ValueError(f"position: {len(position)} of them for {len(scores)} scores")
     if documents is not None:
         given = np.asarray(documents)
-        documents = ids_of("documents", given.astype(np.str_) if given.dtype.kind in "iuO" else given, len(scores))
+        if given.shape != scores.shape:
+            raise ValueError(f"documents: {given.size} of them for {len(scores)} scores")
+        as_text = given.astype(np.str_) if given.dtype.kind in "iuO" else given
+        documents = ids_of("documents", as_text, len(scores)) if (conventions or Conventions()).ties == "docid" else None
     conventions = conventions or Conventions()
     by_source: dict[str, list[Measure]] = {}
     for measure in map(Measure.of, [measures] if isinstance(measures, str | Measure) else measures):

@@ -28,7 +28,7 @@ class Average(Ranker):
     Args:
         of: the rankers, all under the conventions of the average; in a configuration, sections like those of `rankers`.
         copies: of each of them, with the seeds `seed`, `seed` + 1, …, where they have one; where not, one is trained and counts so often,
-            unless `query_share` draws other queries for each. Of rankers with a seed of their own, seeds that come of both.
+            unless `query_share` draws other queries for each. A ranker that has a seed of its own gets one that is made of that and the average's.
         query_share: share of the training queries that each copy learns from, a new draw for each.
         seed: of the first copies.
         members: once fitted, every copy.

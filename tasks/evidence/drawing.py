@@ -65,7 +65,7 @@ def legend(axes: Any, lines: Mapping[str, Mapping[str, Any]] | None = None) -> N
 
     # matplotlib's own list leaves out names that begin with "_"; what nobody has named is "_child0", "_child1", …
     drawn = (*axes.lines, *axes.patches, *axes.collections)
-    handles = [one for one in drawn if not re.fullmatch(r"_child\d+", str(one.get_label()))]
+    handles = [one for one in drawn if not re.fullmatch(r"|_nolegend_|_child\d+", str(one.get_label()))]
     labels = [str(one.get_label()) for one in handles]
     if lines is not None:
         handles, labels = [Line2D([], [], **look) for look in lines.values()], list(lines)

@@ -182,7 +182,8 @@ def require_pairs(
             values = ltr.evaluate(labels, nothing, queries.offsets, [measure], replace(rules, ties="expected"))[measure.key]
             defined, whole = defined + int((~np.isnan(values)).sum()), whole + queries.n_queries
         if defined < least:
+            needed = "a paired test needs 2 or more" if least > 1 else "nothing can be told by it"
             raise DataError(
-                f"{key}: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and a paired test needs 2 or more: give more "
-                f"queries, or leave {key} out"
+                f"{key}: {measure.key} is defined on {defined} of {number_of(whole, f'{role} query')}, and {needed}: give more queries, or leave "
+                f"{key} out"
             )

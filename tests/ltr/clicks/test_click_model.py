@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.clicks.click_model import FEW, STEADY, Settings, drawn_to
+from ltr.clicks.click_model import FEW, STEADY, Settings, drawn_to, mean_error
 from ltr.clicks.models import fit
 from tests.click_logs import layout, users
 from tests.conftest import JIT
@@ -82,3 +82,16 @@ def test_examination_is_the_mean_look_at_each_rank():
     alpha = truth.attraction[pages.pair].reshape(-1, 4)
     reach = np.cumprod(1 - alpha + alpha * truth.after_rank, axis=1)[:, :-1]
     assert truth.examination(pages) == pytest.approx([1.0, *reach.mean(axis=0)])
+
+
+def test_of_people_with_as_many_pages_the_error_is_that_of_their_means():
+    error, n = mean_error(np.array([1.0, 1.0, 0.0, 0.0, 2.0, 2.0]), np.array([0, 0, 1, 1, 2, 2]))
+    assert n == 3
+    assert error == pytest.approx(np.std([1.0, 0.0, 2.0], ddof=1) / np.sqrt(3))
+
+
+def test_queries_are_drawn_to_the_log_by_the_prior_at_least():
+    """However far queries are apart, each is drawn to the log as by `prior` looks at least."""
+    clicks, looks = np.array([100.0, 100.0, 0.0, 0.0]), np.full(4, 100.0)
+    found, _ = drawn_to(clicks, looks, looks, np.array([0, 0, 1, 1]), 1000.0)
+    assert found[0] == pytest.approx((200 + 1000 * 0.5) / (200 + 1000), abs=1e-3)

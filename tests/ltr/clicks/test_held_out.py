@@ -1,12 +1,14 @@
 """Which model foretells clicks best: by hand, and of simulated users."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from ltr.clicks.held_out import LEAST, foretell, perplexities, surprises
+from ltr.clicks.held_out import LEAST, _error, foretell, perplexities, surprises
 from ltr.clicks.models import MODELS, fit
 from ltr.clicks.pages import Pages
-from tests.click_logs import layout, users
+from tests.click_logs import layout, three_a_page, users
 from tests.conftest import JIT
 
 many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
@@ -68,3 +70,16 @@ def test_the_order_of_pages_does_not_matter():
     for a, b in zip(one, other, strict=True):
         assert (a.name, a.likelihood, a.behind, a.error, a.perplexity) == (b.name, b.likelihood, b.behind, b.error, b.perplexity)
         assert a.by_rank.tobytes() == b.by_rank.tobytes()
+
+
+def test_sessions_of_the_same_difference_a_result_are_no_spread():
+    """However long each is: the mean is a result's."""
+    pages = SimpleNamespace(offsets=np.array([0, 1, 4, 6]), pair=np.zeros(6))
+    assert _error(np.array([1.0, 3.0, 2.0]), pages, np.array([5, 6, 7])) == pytest.approx(0, abs=1e-12)
+
+
+def test_perplexities_are_those_of_what_is_expected():
+    pages = three_a_page()
+    model = fit(pages, "ubm")
+    (found,) = foretell({"ubm": model}, pages, np.arange(pages.n_pages))
+    np.testing.assert_allclose(found.by_rank, perplexities(model.expected(pages), pages), rtol=1e-12)

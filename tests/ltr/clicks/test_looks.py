@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from ltr.clicks.click_model import Settings, drawn_to
-from ltr.clicks.looks import PARTS, Seen, looks_errors, tied_ranks
+from ltr.clicks.looks import PARTS, Seen, looks_errors, spread, tied_ranks
 from ltr.clicks.models import fit
 from ltr.clicks.pages import Pages
-from tests.click_logs import LOOKS, all_clicks, glances, in_another_order, layout, one_page, users
+from tests.click_logs import LOOKS, all_clicks, glances, in_another_order, layout, one_page, three_a_page, users
 from tests.conftest import JIT
 
 many = pytest.mark.skipif(not JIT, reason="thousands of pages are for compiled code")
@@ -174,3 +174,23 @@ def test_looks_that_one_part_of_a_log_alone_tells_have_no_error():
     pages = Pages(np.array([0, 2, 4, 6]), np.array([0, 1, 1, 0, 0, 1]), np.tile([1, 2], 3), np.ones(6, bool), np.zeros(2, int))
     assert np.isinf(looks_errors(pages, np.arange(3))).all()
     assert np.isinf(looks_errors(pages, np.zeros(3, int))).all()
+
+
+def test_of_a_mean_the_jackknife_has_the_usual_error():
+    x = np.array([1.0, 2.0, 4.0, 9.0])
+    assert spread((x.sum() - x) / 3) == pytest.approx(x.std(ddof=1) / 2)
+
+
+def test_what_is_certain_of_a_pair_is_what_was_looked_at_and_left():
+    pages = three_a_page()
+    model = fit(pages, "pbm")
+    gamma, alpha = model.gamma[pages.rank - 1, 0], model.attraction[pages.pair]
+    np.testing.assert_allclose(model.certain, np.bincount(pages.pair, gamma * (1 - alpha) / (1 - gamma * alpha)))
+
+
+def test_the_prior_is_that_of_the_looks_that_were_found():
+    pages = three_a_page()
+    model = fit(pages, "pbm")
+    gamma = model.gamma[pages.rank - 1, 0]
+    clicks, looks, squares = (np.bincount(pages.pair, one, 60) for one in (pages.click, gamma, gamma**2))
+    assert model.prior == pytest.approx(drawn_to(clicks, looks, squares, pages.query, None)[1])

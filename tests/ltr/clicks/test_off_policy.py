@@ -1,13 +1,14 @@
 """Estimates of new rankers: by hand, and against the truth of simulated users."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ltr.clicks.looks import PARTS
 from ltr.clicks.models import fit
-from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, estimate, new_pages, new_ranks, reordered, tied
+from ltr.clicks.off_policy import ESTIMATORS, NoSupportError, Rules, _foretold, estimate, new_pages, new_ranks, reordered, tied
 from ltr.clicks.pages import Pages
 from tests.click_logs import layout, shuffled_pages, users, worth
 from tests.conftest import JIT
@@ -269,3 +270,26 @@ def test_intervals_cover_the_truth_where_sessions_have_several_pages():
         assert found.value == as_pages.value
     assert 0.91 <= covered / repeats <= 0.98
     assert alone / repeats < 0.88
+
+
+def _pages(n, docs=2):
+    return Pages(
+        np.arange(0, docs * n + 1, docs),
+        np.tile(np.arange(docs), n),
+        np.tile(np.arange(docs) + 1, n),
+        (np.arange(docs * n) % 3 == 0),
+        np.zeros(docs, np.int64),
+    )
+
+
+def test_ranks_that_are_filled_on_no_page_are_behind_nothing():
+    assert estimate(_pages(100), np.array([1, 2]), "item-position", Rules(top=5)).sessions == pytest.approx(100)
+
+
+def test_each_half_is_foretold_by_the_model_of_the_other():
+    """The first model is of those that are not in the half, as `tasks.data.new_rankers` fits it."""
+    pages = _pages(4)
+    models = [SimpleNamespace(n_ranks=2, expected=lambda shown, k=k: np.full(len(shown.pair), k)) for k in (0.1, 0.9)]
+    half = np.array([True, False, True, False])
+    found = _foretold(pages, np.array([1, 2]), Rules(top=2), models, half)
+    np.testing.assert_allclose(found[:, 0], [0.1, 0.9, 0.1, 0.9])

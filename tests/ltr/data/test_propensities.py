@@ -97,3 +97,13 @@ def test_tied_groups_apart_keep_what_they_are_within():
 def test_ranks_that_nothing_ties():
     with pytest.raises(ValueError, match="no two ranks are tied"):
         propensities(np.array([0, 0, 1]), np.array([1, 2, 2]), np.full(3, 10), np.array([5, 0, 5]))
+
+
+def test_ranks_apart_are_looked_at_no_more_than_the_first():
+    """Ranks 3 and 4, apart from 1 and 2, draw more clicks an impression, and fewer in all."""
+    rank = np.array([1, 2, 1, 2, 3, 4, 3, 4])
+    document = np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    shown = np.array([100, 100, 100, 100, 20, 20, 20, 20])
+    clicked = np.array([20, 10, 20, 10, 18, 9, 18, 9])
+    theta = propensities(document, rank, shown, clicked)
+    assert theta.max() == 1.0

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr.metrics.prediction_powered import FEWEST, corrected
+from ltr.metrics.prediction_powered import FEWEST, _calibrated, _tuned, corrected
 
 
 def labels(n=2000, seed=0):
@@ -253,3 +253,25 @@ def test_a_machine_s_label_that_nobody_judged_is_on_the_scale_of_people(step):
             held.append(found.interval[0] <= weights @ gains <= found.interval[1])
     assert len(held) > 100
     assert np.mean(held) >= 0.9
+
+
+def test_only_documents_with_a_weight_decide_how_far_the_machine_is_trusted():
+    rng = np.random.default_rng(0)
+    w = np.where(np.arange(200) < 10, 1.0, 0.0)
+    f = rng.normal(size=200)
+    assert _tuned(w * 0.0 * f, w * f, w) == pytest.approx(10 / 20)  # of 10 with a weight, slope 0: half way to 1
+
+
+def test_with_one_missing_the_measure_is_not_known():
+    g = np.arange(20.0) % 3
+    found = corrected(np.where(np.arange(20) < 10, 1.0, 0.0), np.where(np.arange(20) > 0, g, np.nan), g + 1)
+    assert (found.sampled, found.documents, found.complete, found.trusted) == (9, 10, False, False)
+
+
+def test_a_label_that_nobody_judged_is_worth_what_the_next_one_is():
+    """A lowest label that nobody judged is worth what the next one is."""
+    kinds = np.repeat([0, 1, 2, 3], 20)
+    g = np.where((kinds == 0) | (kinds == 3), np.nan, kinds * 2.0)
+    everywhere, _ = _calibrated(g, kinds, ~np.isnan(g), 1)
+    assert everywhere[kinds == 0] == pytest.approx(2.0)
+    assert everywhere[kinds == 3] == pytest.approx(4.0)

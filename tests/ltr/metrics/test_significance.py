@@ -11,6 +11,7 @@ from ltr.metrics.significance import (
     interval_of_equals,
     lexicographic,
     non_inferior,
+    p_of_equals,
     paired_t,
     randomisation,
     student_quantile,
@@ -296,3 +297,24 @@ def test_measures_beyond_1_may_differ_by_more_than_1_where_none_was_seen_to():
 def test_bounds_of_measures_up_to_1_are_those_of_differences_of_1(measured):
     values = np.full(40, measured)
     assert bootstrap(values, values)[1] == pytest.approx(1 - 0.025 ** (1 / 40))
+
+
+def test_of_equals_that_are_not_signed_the_interval_has_two_sides():
+    """Two-sided Clopper–Pearson."""
+    low, _ = interval_of_equals(0.5, 10, 0.95, 1.0, signed=False)
+    assert low == pytest.approx(0.025 ** (1 / 10) * 0.5)
+
+
+def test_the_most_that_others_may_be_apart_is_what_is_seen():
+    assert p_of_equals(3.0, 10) == pytest.approx(2 * (3 / 6) ** 10)
+
+
+def test_one_value_beyond_the_most_may_be_as_far_to_the_other_side():
+    low, high = interval_of_equals(3.0, 10, 0.95)
+    seen = 0.025 ** (1 / 10)
+    assert (low, high) == pytest.approx((3 * seen - 3 * (1 - seen), 3 * seen + 3 * (1 - seen)))
+
+
+def test_a_randomisation_counts_the_signs_that_were_seen():
+    """It is never 0: they are one of the draws."""
+    assert randomisation(np.ones(40), np.zeros(40), draws=1000) == pytest.approx(1 / 1001)

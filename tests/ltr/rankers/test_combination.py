@@ -123,3 +123,9 @@ def test_documents_that_one_ranker_has_at_no_rank_are_in_the_order_of_the_other(
         ltr.evaluate(queries.labels, mix_scores(a, b, alpha), queries.offsets, [measure])[ltr.Measure.of(measure).key]
     )
     assert plain < value[0] - 0.001
+
+
+def test_of_errors_the_mixture_with_the_fewest_is_taken():
+    q = ltr.Queries(np.array([[3, 0], [2, 1], [1, 2.5]], np.float32), [2, 1, 0], [0, 3])
+    model = ltr.Combination(measure="errors").fit(q)
+    assert ltr.evaluate(q.labels, model.predict(q.features), q.offsets, "errors")["errors"].tolist() == [0]

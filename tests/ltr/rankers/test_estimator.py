@@ -635,3 +635,9 @@ def test_a_score_counts_what_is_at_no_rank_as_evaluate_does():
     ranked = ltr.evaluate(labels, [-np.inf, 3, 1, 2], [0, 4], "ndcg")["ndcg"][0]
     assert fitted.score(features, labels, group=[4]) == pytest.approx(ranked)
     assert ranked < ltr.evaluate(labels, [-9, 3, 1, 2], [0, 4], "ndcg")["ndcg"][0]
+
+
+def test_a_score_goes_by_the_gains_of_the_ranker():
+    X, y = np.array([[3.0], [2.0], [1.0]]), [0, 3, 1]
+    model = ltr.Estimator(ltr.Column("f1", conventions=ltr.Conventions(gain="linear"))).fit(X, y, group=[3])
+    assert model.score(X, y, group=[3]) == pytest.approx((3 / np.log2(3) + 1 / 2) / (3 + 1 / np.log2(3)))

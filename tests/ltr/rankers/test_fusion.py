@@ -9,6 +9,10 @@ import pytest
 import ltr
 from ltr.data.queries import canonical
 from ltr.data.runs import formed
+from ltr.metrics.conventions import Conventions
+from ltr.metrics.many import Judged
+from ltr.metrics.measure import Measure
+from ltr.rankers.fusion import _Search
 from tests.conftest import make_queries
 
 NAMES = (
@@ -178,3 +182,13 @@ def test_equal_sums_of_bordas_shares_tie(by):
     scores = ltr.Fusion(form="borda", by=by).fit(queries).predict(rows)
     for total in range(2, 21):
         assert len(set(scores[np.isclose(first + second, total / 10)].tolist())) == 1
+
+
+def test_an_end_of_a_line_is_its_own_weights():
+    """Of b the least bit is too much: it turns the two that a has right, from the beginning."""
+    labels, a, b = np.array([2.0, 0.0]), np.array([1e-12, 0.0]), np.array([0.0, 1.0])
+    search = _Search(Judged.of_labels(labels, np.array([0, 2]), Measure.of("ndcg"), Conventions()), np.column_stack((a, b)), None)
+    weights, value = search._best_between(
+        np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.0, 1.0]), search.value_of(np.array([0.0, 1.0]))
+    )
+    assert (weights.tolist(), value) == ([1.0, 0.0], 1.0)

@@ -7,6 +7,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import keep
+from ltr.metrics.measure import Measure
 from ltr.rankers.training import checked_callbacks, judged, mean_measure
 from tests.conftest import make_queries
 
@@ -95,3 +96,9 @@ def test_all_documents_are_learned_from_where_nobody_judged_is_label_0():
     assert judged(queries, (clicks,), LEFT_OUT).n_documents == np.count_nonzero(~np.isnan(queries.source("click")))
     everywhere = replace(queries, sources={"click": np.zeros(queries.n_documents)})
     assert judged(everywhere, (clicks,), LEFT_OUT) is everywhere
+
+
+def test_of_two_sources_a_document_with_a_label_of_either_is_learned_from():
+    q = ltr.Queries(np.eye(4, dtype=np.float32), [2, np.nan, 0, np.nan], [0, 4], sources={"click": [np.nan, 0.5, 0.0, np.nan]})
+    kept = judged(q, [Measure.of("ndcg"), Measure.of("cndcg")], ltr.Conventions(unlabelled="condensed"))
+    assert kept.position.tolist() == [0, 1, 2]

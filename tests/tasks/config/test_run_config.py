@@ -198,3 +198,31 @@ def test_members_of_an_average_begin_with_its_seed_unless_they_have_one():
     assert [own.seed for own in point.section.of] == [3, 9]
     plain = parse({"data": {"files": "x"}, "seed": 5, "rankers": {"m": {"kind": "average", "of": members[:1]}}})
     assert (plain.cells("m")[0].section.seed, plain.cells("m")[0].section.of[0].seed) == (5, 5)
+
+
+def test_a_ranker_may_select_by_a_measure_of_its_own():
+    config = RunConfig.model_validate(
+        {"data": {"files": ["x.txt"]}, "rankers": {"a": {"kind": "lambdamart", "select": "map"}, "b": {"kind": "lambdamart"}}}
+    )
+    assert [config.select_of(name) for name in "ab"] == ["map", config.select_key]
+
+
+def _config(**rankers):
+    return RunConfig.model_validate({"data": {"files": ["x.txt"]}, "sweep": {"learning_rate": [0.1, 0.2]}, "rankers": rankers})
+
+
+def test_a_rankers_own_sweep_stands_beside_the_runs():
+    config = _config(a={"kind": "lambdamart", "sweep": {"n_leaves": [7, 15]}})
+    assert len(config.cells("a")) == 4
+
+
+def test_the_length_of_a_draw_is_the_averages_and_not_its_members():
+    config = _config(a={"kind": "lambdamart"}, b={"kind": "average", "of": [{"kind": "lambdamart", "n_trees": 60}]})
+    assert config.point("b", {}, length=7).section.of[0].n_trees == 60
+
+
+def test_polishing_climbs_the_measure_that_the_ranker_selects_by():
+    config = RunConfig.model_validate(
+        {"data": {"files": ["x.txt"]}, "rankers": {"a": {"kind": "least_squares", "select": "map", "polish": {}}}}
+    )
+    assert config.point("a", {}).section.polish.measure == "map"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import ltr
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
 from tasks.data.check import findings, refuse, shared_queries
@@ -131,3 +132,8 @@ def test_ids_that_a_spreadsheet_takes_for_formulas_are_told(good):
         "2 query ids that a spreadsheet takes for a formula ('-x' for one); ids are written into CSV files as they are",
     )
     assert not says(good, "note", "formula")
+
+
+def test_the_largest_label_that_has_a_gain_is_none_too_many():
+    q = ltr.Queries(np.random.default_rng(0).normal(size=(4, 2)), [30, 0, 1, 0], [0, 2, 4])
+    assert not [one.text for one in findings(q) if one.level == "error"]

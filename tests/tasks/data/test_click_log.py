@@ -9,7 +9,7 @@ import pytest
 from ltr.data.queries import Queries
 from tasks.config.click_labels import ClickLog
 from tasks.data.check_log import log_findings
-from tasks.data.click_log import open_log, results_in, shown_results, typed_queries
+from tasks.data.click_log import implausible, open_log, results_in, shown_results, typed_queries
 from tasks.data.clicks import click_tables
 from tasks.records import DataError
 
@@ -202,3 +202,7 @@ def test_sessions_that_pandas_made_floats_are_the_same(tmp_path):
             .to_list()
         )
     assert read == [["12", "13"]] * 2
+
+
+def test_three_clicks_where_others_have_none_are_a_persons():
+    assert not implausible(pl.DataFrame({"results": [10] * 9, "clicks": [0] * 8 + [3]})).any()

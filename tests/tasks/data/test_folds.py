@@ -7,7 +7,7 @@ import pytest
 
 from ltr.data.queries import select
 from tasks.config.data_section import Data
-from tasks.data.folds import fit_together, rotate, split
+from tasks.data.folds import fit_together, rotate, split, validation_cut
 from tasks.records import DataError, Fold
 from tasks.store.datasets import about_queries, keep_queries, open_queries
 from tests.conftest import make_queries
@@ -96,3 +96,19 @@ def test_features_that_tell_a_label_are_left_out_of_all_sets_and_listed(workplac
     leaking[:, 0] = sets["train"].labels
     with pytest.raises(DataError, match="every feature encodes a label"):
         fit_together.fn(replace(fold, train=keep_queries(replace(sets["train"], features=leaking))), 1.0, 1)
+
+
+def sizes_of(fold):
+    return [open_queries(name).n_queries for name in fold.roles.values()]
+
+
+def test_shares_are_rounded_to_the_nearest_query(workplace):
+    """.6 and .8 of 11 are 6.6 and 8.8."""
+    (fold,) = split.fn(keep_queries(make_queries(11)), Data(files=["x"]), 1)
+    assert sizes_of(fold) == [7, 2, 2]
+
+
+def test_validation_queries_are_cut_in_their_share_of_both(workplace):
+    """.6 to .2 of 11."""
+    name = keep_queries(make_queries(11))
+    assert sizes_of(validation_cut.fn(name, name, Data(files=["x"]), 1))[:2] == [8, 3]

@@ -1,5 +1,7 @@
 """Logs as pages: by hand, with all that is no page left out and counted."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -119,3 +121,10 @@ def test_programs_are_left_out_by_a_rule(of):
 def test_logs_that_tell_nothing(of, change, said):
     with pytest.raises(DataError, match=said):
         of([change(row) for row in GOOD])
+
+
+def test_clicked_in_one_of_the_rows_that_show_it_is_clicked(workplace):
+    pl.DataFrame(
+        {"session": ["s"] * 3, "query": ["q"] * 3, "document": ["a", "a", "b"], "rank": [1, 3, 2], "click": [0, 1, 0]}
+    ).write_parquet("l.parquet")
+    assert log_pages(ClickLog(log=Path("l.parquet"))).pages.click.tolist() == [True, False]

@@ -7,9 +7,9 @@ import pytest
 from ltr.clicks.off_policy import Rules
 from tasks.config.click_labels import ClickLog
 from tasks.data.log_pages import log_pages
-from tasks.data.new_rankers import expect, read_scores, to_go_by
+from tasks.data.new_rankers import _models, expect, read_scores, to_go_by
 from tasks.records import DataError
-from tests.click_logs import shuffled_pages, users, worth
+from tests.click_logs import shuffled_pages, three_a_page, users, worth
 from tests.tasks.data.test_click_models import written
 
 PAGES = shuffled_pages(5, 4, 4000, 2, np.random.default_rng(1))
@@ -107,3 +107,10 @@ def test_scores_from_files(tmp_path):
         (tmp_path / "b.csv").write_text(text)
         with pytest.raises(DataError, match=said):
             read_scores(tmp_path / "b.csv")
+
+
+def test_the_half_that_is_foretold_is_not_the_one_that_is_learned():
+    pages = three_a_page(400)
+    half = np.arange(400) < 100
+    first, second = _models("doubly-robust", pages, half, "dctr")
+    assert (first.looks.sum(), second.looks.sum()) == (900, 300)

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+import ltr
 from ltr.data.queries import Queries
 from tasks.config.data_section import Data
-from tasks.data.prepare import cleaned, prepare
+from tasks.data.prepare import cleaned, in_conflict, prepare
 from tasks.records import RETRIEVED
 from tasks.store.datasets import keep_queries, open_queries
 from tests.conftest import make_queries
@@ -41,6 +42,11 @@ def test_documents_that_no_run_retrieved_are_not_alike():
     assert (kept.n_documents, dropped) == (4, (0, 0))
 
 
+def test_a_document_that_nobody_judged_contradicts_none():
+    queries = ltr.Queries(np.ones((4, 1), np.float32), [0, np.nan, 0, 2], [0, 4])
+    assert in_conflict(queries, np.array([1, 1, 2, 2], np.uint64)).tolist() == [False, False, True, True]
+
+
 def test_queries_that_conflicts_leave_empty_are_counted():
     queries = Queries(np.array([[1.0], [1.0], [2.0]]), np.array([2.0, 0, 1]), np.array([0, 2, 3]))
     kept, dropped = cleaned(queries, 1)
@@ -62,3 +68,21 @@ def test_binary_labels_are_a_source(workplace):
     assert np.array_equal(prepared.sources["binary"], (queries.labels >= 2).astype(float))
     assert np.array_equal(prepared.labels, queries.labels)
     assert prepare.fn(keep_queries(queries), Data(**FILES, binarise=2)) == noted
+
+
+def _prepared(labels, **asked):
+    q = ltr.Queries(np.arange(len(labels), dtype=np.float32)[:, None], labels, [0, len(labels)])
+    name = keep_queries(q)
+    return [
+        open_queries(prepare.fn(name, Data(files=["x"], **{**asked, **more})).data) for more in ({}, {"binarise_into": "label"})
+    ]
+
+
+def test_what_nobody_judged_is_not_binarised(workplace):
+    found = _prepared([2, np.nan, 0], binarise=1)[0]
+    np.testing.assert_array_equal(found.sources["binary"][np.argsort(found.features[:, 0])], [1, np.nan, 0])
+
+
+def test_binary_labels_beside_and_instead_are_two_data_sets(workplace):
+    as_source, as_label = _prepared([2, 1, 0], binarise=2)
+    assert (sorted(as_source.labels), sorted(as_label.labels)) == ([0, 1, 2], [0, 0, 1])

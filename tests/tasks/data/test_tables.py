@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import ltr
 from tasks.data.tables import (
     as_numbers,
     categories_in,
@@ -22,6 +23,7 @@ from tasks.data.tables import (
     known_codes,
     quote_of,
     read_table,
+    recoded,
     require_plain,
     scan,
     unknown_categories,
@@ -279,3 +281,9 @@ def test_ids_that_are_uuids_are_told(tmp_path):
         DataError, match=r"row 1: column 'q' is no UTF-8 text \(16 bytes a value, as UUIDs are: write them as text\)"
     ):
         id_texts(tmp_path, pl.Series("q", [uuid5(NAMESPACE_URL, str(k)).bytes for k in range(9)]))
+
+
+def test_lists_of_the_same_categories_in_another_order_are_others():
+    q = ltr.Queries(np.array([[0], [1], [np.nan]], np.float32), [1, 0, 0], [0, 3], names=("c",))
+    found = recoded(q, {"c": ["a", "b"]}, {"c": ["b", "a"]}).features[:, 0]
+    np.testing.assert_array_equal(found, [1, 0, np.nan])

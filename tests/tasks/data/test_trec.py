@@ -1,6 +1,7 @@
 """TREC runs and judgments: scores find their documents, what does not match is counted, a wrong line is named."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -199,3 +200,10 @@ def test_a_run_may_be_called_lowest(workplace):
     assert found.columns == ["query", "document", "lowest", "z-score of lowest"]
     assert found["lowest"].to_list() == [3.0, None, None]
     assert found["z-score of lowest"].to_list() == [1.0, -1.0, 0.0]
+
+
+def test_a_run_is_by_score_whatever_its_ranks_say(workplace):
+    """By score, as trec_eval has it, whatever the rank column says."""
+    path = Path("a.run")
+    path.write_text("q Q0 a 1 1.0 t\nq Q0 b 2 2.0 t\n")
+    assert read_trec([path], RUN)["document"].to_list() == ["b", "a"]

@@ -1,13 +1,15 @@
 """UBI as it lies: places from 0 and from 1, times of both kinds, nulls, answers in place of impressions; and what is wrong in words."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tasks.config.click_labels import ClickLog
+from tasks.data import ubi
 from tasks.data.click_log import open_log, shown_results
-from tasks.data.ubi import is_ubi, ubi_log
+from tasks.data.ubi import IMPRESSIONS, is_ubi, ubi_log
 from tasks.records import DataError
 
 
@@ -143,3 +145,38 @@ def test_a_query_has_one_text(log):
     path, notes = ubi_log(log([*LINES, again, again]))
     assert "radio" not in pl.read_parquet(path).filter(pl.col("interaction") == "1")["query"].to_list()
     assert "2 lines with another text of a query than before: left out" in notes
+
+
+def _ubi(lines):
+    path = Path() / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return ubi._rows(path)[0]
+
+
+def _event(query, action, document, ordinal, time, app="shop"):
+    return {
+        "query_id": query,
+        "client_id": "c",
+        "action_name": action,
+        "application": app,
+        "timestamp": time,
+        "event_attributes": {"object": {"object_id": document}, "position": {"ordinal": ordinal}},
+    }
+
+
+def test_each_application_counts_places_from_its_own_first(workplace):
+    """One application counts places from 0, the other from 1."""
+    seen = sorted(IMPRESSIONS)[0]
+    lines = [{"query_id": q, "user_query": q, "client_id": "c"} for q in ("a", "b")]
+    lines += [_event("a", seen, d, k, k, "zero") for k, d in enumerate("xy")] + [
+        _event("b", seen, d, k + 1, k, "one") for k, d in enumerate("xy")
+    ]
+    assert _ubi(lines)["rank"].to_list() == [1, 2, 1, 2]
+
+
+def test_what_is_shown_twice_stays_where_it_first_stood(workplace):
+    seen = sorted(IMPRESSIONS)[0]
+    lines = [{"query_id": "a", "user_query": "a", "client_id": "c"}]
+    lines += [_event("a", seen, "x", 1, 1), _event("a", seen, "y", 2, 2), _event("a", seen, "x", 9, 3)]
+    found = _ubi(lines)
+    assert dict(zip(found["document"], found["rank"], strict=False)) == {"x": 1, "y": 2}

@@ -14,7 +14,7 @@ from ltr.objectives.terms import Term
 from tasks.config.reading import parse
 from tasks.evidence.best_single import BestSingle
 from tasks.evidence.champion import Champion
-from tasks.evidence.guarantee import Guarantee, Guarantees, choice, frontier, frontier_figure, kept, promise
+from tasks.evidence.guarantee import Candidate, Guarantee, Guarantees, _harm, choice, frontier, frontier_figure, kept, promise
 from tasks.evidence.segments import Segments
 from tasks.records import DataError, Fold
 from tasks.store.datasets import keep_queries
@@ -105,7 +105,8 @@ def test_fewer_than_two_defined_queries_are_refused_before_training(workplace):
     ):
         asked.check_data(config, (Fold(none, none, good),))
         with pytest.raises(
-            DataError, match=f"{asked.key}: map is defined on {n} of 6 test queries, and a paired test needs 2 or more"
+            DataError,
+            match=f"{asked.key}: map is defined on {n} of 6 test queries, and (a paired test needs 2|nothing can be told)",
         ):
             asked.check_data(config, (Fold(good, good, few),))
 
@@ -227,3 +228,8 @@ def test_models_of_simulated_users_keep_their_promises():
         broken += found.promised and loss > rule.margin
     assert made >= 25, made
     assert broken <= stats.binom.ppf(0.99, 50, 0.05), broken
+
+
+def test_of_cells_that_may_harm_the_gain_says_nothing_of_the_harm():
+    a, b = Candidate("a", (-0.01, -0.5), 0.7), Candidate("b", (-0.02, 0.5), 0.7)
+    assert min((a, b), key=_harm) is a

@@ -3,11 +3,12 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ltr
 from flows.cli import main
-from tasks.evidence.machine_labels import compared, corrected_runs
+from tasks.evidence.machine_labels import _weights, compared, corrected_runs
 from tasks.records import DataError
 
 RULES = ltr.Conventions(gain="linear", threshold=2, ties="docid", empty="zero")
@@ -170,3 +171,18 @@ def test_more_judged_where_two_runs_differ_is_no_random_sample_either():
         assert "people judged 80 of the 400 pairs that matter to " in one.text()
         assert "it is no random sample" in one.text()
         assert not one.settled
+
+
+def test_a_query_that_a_run_has_nothing_for_counts_with_nothing():
+    table = pl.DataFrame({"query": ["a", "b"], "document": ["x", "x"]})
+    run = pl.DataFrame({"query": ["a"], "document": ["x"], "rank": [1]})
+    assert _weights(table, run, lambda ranks: np.ones(len(ranks))).tolist() == [0.5, 0.0]
+
+
+def test_differences_have_intervals_of_the_level_that_is_asked_for():
+    rng = np.random.default_rng(0)
+    machine = rng.integers(0, 3, 400).astype(float)
+    people = np.where(rng.random(400) < 0.5, np.minimum(machine + rng.integers(0, 2, 400), 2), np.nan)
+    w = {"a": np.where(rng.random(400) < 0.4, 0.01, 0), "b": np.where(rng.random(400) < 0.4, 0.01, 0)}
+    wide, narrow = (compared(w, people, machine, ("dcg@10", ltr.Conventions()), level)[-1].found.interval for level in (0.95, 0.5))
+    assert narrow[1] - narrow[0] < wide[1] - wide[0]

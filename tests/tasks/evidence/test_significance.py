@@ -1,10 +1,15 @@
 """Standings by hand: fold means, standard errors, and who beats whom."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 
-from tasks.evidence.significance import marks, standings
+import ltr
+from ltr.metrics.significance import holm
+from tasks.evidence.significance import PairTest, _more_tests, marks, standings
+from tasks.store.values import write_values
 
 
 def write(path, values, queries=None):
@@ -58,3 +63,42 @@ def test_a_measure_nowhere_defined_is_blank(tmp_path):
 
 def test_marks():
     assert marks({"b": 90, "a": 95}) == "a(b)"
+
+
+def _standings(measure, *values):
+    n, folder, paths = len(values[0]), Path(), {}
+    q = ltr.Queries(
+        np.ones((n, 1), np.float32), np.ones(n), np.arange(n + 1), ids=np.array([f"q{k:03d}".encode() for k in range(n)])
+    )
+    for k, own in enumerate(values):
+        frame = pl.DataFrame({"split": ["test"] * n, "query": [f"q{j:03d}" for j in range(n)], measure: own})
+        write_values(folder / f"{k}.parquet", [frame], {}, q)
+        paths["abcdef"[k]] = [str(folder / f"{k}.parquet")]
+    return standings.fn(paths, [measure])
+
+
+def test_what_is_significant_at_90_alone_is_in_brackets(workplace):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=12)
+    x = (x - x.mean()) / x.std(ddof=1)
+    found = _standings("map", (0.5 + 0.1 * x + 0.1 * 1.95 / np.sqrt(12)).tolist(), [0.5] * 12)  # t = 1.95, p = .077
+    assert found.rows["a"].cells["map"].beats == {"b": 90}
+
+
+def test_who_has_fewer_errors_is_better(workplace):
+    rng = np.random.default_rng(0)
+    few, many = rng.random(30), 3 + rng.random(30)
+    assert _standings("errors", few.tolist(), many.tolist()).rows["a"].cells["errors"].beats == {"b": 95}
+
+
+def test_not_worse_is_not_more_errors():
+    rng = np.random.default_rng(0)
+    frames = {"a": [pl.DataFrame({"errors": rng.random(40)})], "b": [pl.DataFrame({"errors": 3 + rng.random(40)})]}
+    pair = PairTest("errors", "a", "b", -3.0, 0.1, -30.0, 0.0, 40, 95)
+    assert _more_tests(pair, frames, 0.1).not_worse == ("a",)
+
+
+def test_p_values_of_all_pairs_are_corrected_together(workplace):
+    rng = np.random.default_rng(0)
+    found = _standings("map", *(rng.random(30).tolist() for _ in range(3)))
+    assert [pair.holm_p for pair in found.pairs] == holm([pair.p for pair in found.pairs]).tolist()

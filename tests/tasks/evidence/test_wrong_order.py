@@ -57,3 +57,10 @@ def test_pairs_explained_in_two_ways_name_both():
         summary_of(ltr.LambdaRank(hidden=2, epochs=2).fit(queries), queries, orders=4).method
         == "Shapley, exact or Shapley, sampled"
     )
+
+
+def test_the_reason_is_what_speaks_most_for_the_order():
+    """And not what speaks most against it."""
+    queries = ltr.Queries(np.array([[2, 2, 0], [0, 0, 3]], np.float32), [0, 2], [0, 2])
+    found = summary_of(ltr.LeastSquares.of_weights({"f1": 1.0, "f2": 1.1, "f3": 1.0}, ("f1", "f2", "f3")), queries)
+    assert {one.feature: one.first for one in found.features} == {"f3": 0, "f2": 1, "f1": 0}

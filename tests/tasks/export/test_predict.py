@@ -14,7 +14,7 @@ from ltr.data.queries import Queries
 from tasks.config.data_section import Data
 from tasks.data.ingest import ingest, read_for
 from tasks.export import predict as module
-from tasks.export.predict import predict
+from tasks.export.predict import predict, trec_run
 from tasks.records import DataError
 from tasks.store.datasets import open_queries
 from tests.conftest import make_queries
@@ -341,3 +341,9 @@ def test_a_model_without_names_reads_a_text_by_place(workplace, capsys):
     assert main(["predict", "--model", "m.json", "--data", "d.txt", "-o", "o.csv", "--set", "first_feature=0"]) == 0
     theirs = booster.predict(data, output_margin=True)
     assert np.abs(pl.read_csv("o.csv")["score"].to_numpy() - theirs).max() < 1e-5
+
+
+def test_equal_scores_of_a_run_stay_as_they_stand():
+    """Equal scores as they stand."""
+    scores = pl.DataFrame({"query": ["q", "q", "q"], "document": ["b", "a", "c"], "score": [1.0, 1.0, 2.0]})
+    assert trec_run(scores, Path("x"))["document"].to_list() == ["c", "b", "a"]

@@ -1,5 +1,7 @@
 """The table of several data sets by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -118,3 +120,13 @@ def test_a_measure_that_a_data_set_has_nowhere_is_a_dash_and_nobody_s_win(tmp_pa
     assert table.lines("map")[0][1] is None
     assert "nan" not in markdown(table)
     assert "nan" not in write_study(table, "s", tmp_path / "s.html").read_text()
+
+
+def test_the_best_baseline_has_the_fewest_errors(workplace):
+    rng, n, folder = np.random.default_rng(0), 30, Path()
+    for name, shift in (("good", 0.0), ("bad", 5.0), ("own", 2.5)):
+        pl.DataFrame(
+            {"split": ["test"] * n, "query": [f"q{k:02d}" for k in range(n)], "errors": shift + rng.random(n)}
+        ).write_parquet(folder / name)
+    table = gather.fn({"d": [{name: [str(folder / name)] for name in ("good", "bad", "own")}]}, ["errors"], ["good", "bad"])
+    assert table.cells["own"]["errors"]["d"].level == -95

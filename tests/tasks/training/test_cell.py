@@ -3,6 +3,8 @@
 import json
 import time
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -11,12 +13,12 @@ from numba.core.compiler_lock import global_compiler_lock
 
 import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
-from tasks.records import Cell, Fold
+from tasks.records import RETRIEVED, Cell, Fold
 from tasks.store import state
 from tasks.store.cells import CellFolder, PositionBiasFile, cell_key, read_position_bias
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.values import read_values
-from tasks.training.cell import train
+from tasks.training.cell import _polished, train
 from tests.conftest import make_queries
 from tests.ltr.objectives.test_unbiased import judged, pages
 
@@ -177,3 +179,33 @@ def test_trees_that_go_on_know_what_was_learned_of_ranks_by_those_that_were_left
         assert (gone_on.digest, gone_on.metrics) == (at_once.digest, at_once.metrics)
         left_out += ltr.load(CellFolder.of(begun.key).model).trees.n_trees < 20
     assert left_out
+
+
+def taken(labels, before, after, rules):
+    """Which ranking is taken, where polishing turns one column's into another's."""
+    queries = ltr.Queries(np.column_stack((before, after)), labels, [0, len(labels)])
+    first, second = (ltr.Column(name, conventions=rules).fit(queries) for name in ("f1", "f2"))
+    how = SimpleNamespace(measure="ndcg_10", steps=1, epsilon=0.1, delta=0.1)
+    with patch.object(ltr, "polish", lambda *_: SimpleNamespace(ranker=second, text="moved")):
+        return _polished(first, how, {"train": queries, "valid": queries}).feature
+
+
+def test_a_polished_ranker_is_taken_where_it_is_no_worse():
+    assert taken([0, 1, 2], [3, 2, 1], [1, 2, 3], ltr.Conventions()) == "f2"
+    assert taken([0, 1, 2], [1, 2, 3], [3, 2, 1], ltr.Conventions()) == "f1"
+
+
+def test_whether_polishing_pays_is_measured_by_the_rankers_own_gains():
+    """Linear gains prefer the order that 2^label − 1 does not."""
+    labels, before, after = [5, 4, 4, 4, 0], [5, 1, 2, 3, 4], [2, 5, 4, 3, 1]
+    for gain, better in (("exp2", "f1"), ("linear", "f2")):
+        assert taken(labels, before, after, ltr.Conventions(gain=gain)) == better
+
+
+def test_nothing_is_learned_from_what_no_run_retrieved(workplace):
+    """Nothing is learned from what no run retrieved."""
+    q = ltr.Queries(np.array([[3], [2], [1], [9]], np.float32), [2, 1, 0, 0], [0, 4], sources={RETRIEVED: [1, 1, 1, 0]})
+    section = SECTIONS["least_squares"](kind="least_squares").model_dump(mode="json", exclude={"sweep"})
+    name = keep_queries(q)
+    cell = Cell("x", "a", 0, {}, section, Fold(name, name, name), ("ndcg@10",), Conventions().model_dump(mode="json"))
+    assert train.fn(cell).metrics["test_ndcg_10"] == pytest.approx(1.0)

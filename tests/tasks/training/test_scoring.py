@@ -7,7 +7,8 @@ import pytest
 import ltr
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import PRESETS
-from tasks.training.scoring import evaluate, ranks_by_chance
+from tasks.records import RETRIEVED
+from tasks.training.scoring import evaluate, ranked, ranks_by_chance
 from tests.conftest import make_queries
 
 
@@ -62,3 +63,8 @@ def test_one_score_for_all_documents_ranks_by_chance():
     assert ranks_by_chance(ltr.RankSVM(C=1e-40).fit(queries), queries)
     one = Queries(queries.features[:1], queries.labels[:1], np.array([0, 1]))
     assert not ranks_by_chance(ltr.LeastSquares().fit(queries), one), "one document has no rank to lose"
+
+
+def test_what_no_run_retrieved_is_at_no_rank():
+    q = ltr.Queries(np.eye(2, dtype=np.float32), [1, 0], [0, 2], sources={RETRIEVED: [1.0, 0.0]})
+    assert ranked(np.array([1.0, 2.0]), q).tolist() == [1.0, -np.inf]

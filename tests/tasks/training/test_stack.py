@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ltr
+import tasks.training.stack as st
 from tasks.records import Fold
 from tasks.store.cells import CellFolder
 from tasks.store.datasets import keep_queries, open_queries
@@ -29,3 +30,12 @@ def test_features_are_scores_and_no_query_is_learned_from_and_chosen_on(workplac
     wanted = sorted(fitted["ridge"].predict(whole.features).astype(np.float32).tolist())
     assert sorted(test.features[:, 0].tolist()) == wanted
     assert stack.fn(fold, {name: name for name in rankers}, 1) == made
+
+
+def test_another_seed_draws_another_half(workplace):
+    train, valid, test = (make_queries(20, seed=k) for k in (1, 2, 3))
+    fold = Fold(*(keep_queries(one) for one in (train, valid, test)))
+    CellFolder.of("k").path.mkdir(parents=True)
+    ltr.save(ltr.LeastSquares().fit(train), CellFolder.of("k").model)
+    halves = [open_queries(st.stack.fn(fold, {"a": "k"}, seed).train).keys.tolist() for seed in (1, 2)]
+    assert halves[0] != halves[1]
