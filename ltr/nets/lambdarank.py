@@ -37,6 +37,7 @@ from ltr.rankers.fair_pages import FairPages
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, mean_measure
+from ltr.rankers.training import judged as judged_documents
 
 AT_REST = 0.001
 """By how much the training measure may rise on after the epoch that was kept."""
@@ -212,7 +213,9 @@ class LambdaRank(Ranker):
         order = canonical_order(queries)
         preferences, queries = preferences and preferences.reordered(order), reordered(queries, order)
         valid = canonical(valid) if valid is not None else queries
-        scaling = _scaling(queries.features)
+        _require_finite(queries.features)
+        known = queries if preferences is not None else judged_documents(queries, self.trained_for, self.conventions)
+        scaling = _scaling(known.features)
         features, valid_features = _standardised(queries.features, scaling), _standardised(valid.features, scaling)
         far = np.flatnonzero(np.isinf(valid_features).any(axis=0))
         if len(far):
@@ -566,12 +569,16 @@ class LambdaRank(Ranker):
         return Measure.of(self.stop_on)
 
 
-def _scaling(features: Floats32) -> Floats:
-    """Mean and standard deviation of each feature, ``float64 [2, features]``; a constant one gets an infinite deviation: nothing was learned of
-    its weight, and no value of it, whenever it comes, says anything."""
+def _require_finite(features: Floats32) -> None:
+    """Raises ValueError naming the first feature with an infinite value."""
     infinite = np.flatnonzero(np.isinf(features).any(axis=0))
     if len(infinite):
         raise ValueError(f"feature {infinite[0] + 1} has an infinite value; nets need finite or missing (NaN) ones")
+
+
+def _scaling(features: Floats32) -> Floats:
+    """Mean and standard deviation of each feature, ``float64 [2, features]``; a constant one gets an infinite deviation: nothing was learned of
+    its weight, and no value of it, whenever it comes, says anything."""
     present = ~np.isnan(features)
     counts = np.maximum(present.sum(axis=0), 1)
     mean = np.where(present, features, 0).sum(axis=0, dtype=np.float64) / counts

@@ -26,6 +26,7 @@ from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.line_search import between, mean_of
 from ltr.rankers.parameters import SEED, Span, whole
 from ltr.rankers.surface import Surface, linear_surface
+from ltr.rankers.training import mean_measure
 
 _BORDA = 6
 """Decimals of the sums of Borda's shares."""
@@ -211,9 +212,12 @@ class WeightedFusion(Fused):
         starts = np.vstack((np.full(n, 1 / n), np.eye(n), rng.dirichlet(np.ones(n), self.restarts)))
         found = [search.climbed(start) for start in starts]
         values = np.array([value for _, value in found])
-        weights, value = search.settled(*found[int(values.argmax())], rng, self.directions)
+        weights, _ = search.settled(*found[int(values.argmax())], rng, self.directions)
         told = ", ".join(f"{run} {weight:.3f}" for run, weight in zip(fitted.fused, weights, strict=True))
-        equal = search.value_of(starts[0])
+        value, equal = (  # of documents that no run has, which the search ranks by their inputs, as they are measured: at no rank
+            mean_measure(str(measure), queries, replace(fitted, weights=own).ranking_scores(queries.features), self.conventions)
+            for own in (weights, starts[0])
+        )
         remark = f"{told}: {measure.key} {value:.4f}, with equal weights {equal:.4f}; no line of {self.directions} through it rises"
         return replace(fitted, weights=weights, remarks=(remark,))
 

@@ -70,7 +70,7 @@ class LambdaMART(TreeRanker):
             ``logistic``. A fitted model has the one that it learned by.
         gain: ``newton`` or ``least_squares`` (the papers' rule).
         leaf: ``newton`` (Σ gradient/Σ hessian) or ``gradient`` (Σ gradient/count).
-        largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking depends on σ.
+        largest_leaf: bound on |leaf| before the learning rate; on σ·|leaf| where leaves are Newton's, so that no ranking by the cost ``logistic`` depends on σ.
         l2: added to Σ hessian/σ² of every leaf, or to its count where leaves are not Newton's, in its gain and in its value.
         max_bins: bins of a feature at most, 2–255.
         max_bins_by_feature: of single features, by name (LightGBM's ``max_bin_by_feature``); the fewer, the coarser their splits.

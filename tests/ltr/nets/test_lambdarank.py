@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.data.queries import select
+from ltr.data.queries import canonical, keep, select
 from ltr.data.synthetic import World
 from ltr.metrics.significance import paired_t
 from ltr.nets.network import random_weights
@@ -202,3 +202,18 @@ def test_validation_features_beyond_all_scales_are_named(hidden):
         ValueError, match="feature 'f2' of the validation queries is infinite, or too far from those of the training"
     ):
         ltr.LambdaRank(epochs=1, hidden=hidden).fit(train, valid)
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_what_condensed_leaves_out_is_not_standardised_by(hidden):
+    """As if these documents were not there."""
+    queries = make_queries(40, n_features=4, seed=5)
+    holes = np.random.default_rng(1).random(queries.n_documents) < 0.4
+    holes[queries.offsets[:-1]] = False
+    features = np.where(holes[:, None], queries.features * 9 + 3, queries.features)
+    whole = canonical(replace(queries, features=features, labels=np.where(holes, np.nan, queries.labels), keys=queries.keys))
+    alone = keep(whole, ~np.isnan(whole.labels))
+    net = ltr.LambdaRank(epochs=3, hidden=hidden, conventions=ltr.Conventions(unlabelled="condensed"))
+    first, second = net.fit(whole), net.fit(alone)
+    assert np.array_equal(first.scaling, second.scaling)
+    assert first.predict(features) == pytest.approx(second.predict(features))

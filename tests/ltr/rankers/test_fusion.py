@@ -192,3 +192,20 @@ def test_an_end_of_a_line_is_its_own_weights():
         np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.0, 1.0]), search.value_of(np.array([0.0, 1.0]))
     )
     assert (weights.tolist(), value) == ([1.0, 0.0], 1.0)
+
+
+def test_what_a_weighted_fusion_says_is_what_is_measured():
+    """Documents that no run has are at no rank, and count in the ideal ranking."""
+    rng, n = np.random.default_rng(1), 240
+    labels = rng.integers(0, 3, n).astype(float)
+    ranks = np.full((n, 2), np.nan)
+    for run in range(2):
+        for first in range(0, n, 12):
+            rows = first + np.argsort(-(labels[first : first + 12] + rng.normal(size=12)))[:4]
+            ranks[rows, run] = np.arange(1, 5)
+    names = ("rank of a", "rank of b")
+    queries = ltr.Queries(ranks.astype(np.float32), labels, np.arange(0, n + 1, 12), names=names)
+    for measure in ("map", "ndcg_10"):
+        fitted = ltr.WeightedFusion(measure=measure, directions=20).fit(queries)
+        values = ltr.evaluate(labels, fitted.ranking_scores(queries.features), queries.offsets, measure)[measure]
+        assert f": {measure} {np.nanmean(values):.4f}, with equal weights" in fitted.remarks[0]
