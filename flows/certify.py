@@ -13,7 +13,6 @@ from tasks.data.calibrated import calibrated
 from tasks.data.ingest import ingest, read_for, require_scores
 from tasks.data.prepare import prepare
 from tasks.evidence.optimality import CertificateRecord, everything, examine, write_certificates
-from tasks.records import Ingested
 from tasks.store import state
 from tasks.store.datasets import open_queries
 from tasks.tracking.lookup import find_model
@@ -21,12 +20,12 @@ from tasks.tracking.lookup import find_model
 
 @dataclass(frozen=True)
 class Certified:
-    """Certificates of a model, and the page with their figures; the model, and what there was to say of the files."""
+    """Certificates of a model, and the page with their figures; the model, and what there was to say of the files, in sentences."""
 
     certificates: tuple[CertificateRecord, ...]
     page: Path
     model: Ranker
-    read: Ingested
+    notes: tuple[str, ...]
 
 
 @flow(name="optimality", flow_run_name="optimality of {model} for {measure}")
@@ -49,4 +48,4 @@ def certify_model(
     write_certificates(certificates, f"{model} on {files}", page)
     lines = [f"- **{c.ranker}**: {c.verdict}. {c.text()}" for c in certificates]
     create_markdown_artifact(key="optimality", markdown="\n".join((f"# {model}, {measure}", *lines, "", f"Figures: `{page}`")))
-    return Certified(certificates, page, found, read)
+    return Certified(certificates, page, found, read.sentences)

@@ -63,6 +63,16 @@ class Ingested:
     read: bool
     notes: tuple[str, ...] = ()
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All that there is to say of the files."""
+        return (*self.notes, *([brought_together(self.split_queries)] if self.split_queries else []))
+
+
+def brought_together(split_queries: int) -> str:
+    """What became of queries that stood in several places."""
+    return f"{number_of(split_queries, 'query')} in several places of a file; the documents of each were brought together"
+
 
 @dataclass(frozen=True)
 class Prepared:

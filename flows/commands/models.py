@@ -197,7 +197,7 @@ def optimality(given: argparse.Namespace) -> int:
         with ends_in_time(), owned():
             use_own_server(server)
             found = certify_model(given.model, config, measure, given.epsilon, given.delta, given.seed, given.escape)
-    say_notes(found.read)
+    say_notes(found.notes)
     say_remarks(given, found.model)
     if told := _other_rules(found.model.conventions, config.core_conventions):
         print(told, file=sys.stderr)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from flows.progress import Steps
     from ltr import Queries, Ranker
     from tasks.config.run_config import RunConfig
-    from tasks.records import Ingested
 
 
 @contextmanager
@@ -80,15 +79,12 @@ def say_remarks(given: argparse.Namespace, model: "Ranker") -> None:
         print(printable(remark), file=sys.stderr)
 
 
-def say_notes(read: "Ingested") -> None:
+def say_notes(notes: Sequence[str]) -> None:
     """What there is to know of files that were read, to standard error."""
-    from tasks.records import number_of, printable
+    from tasks.records import printable
 
-    for note in read.notes:
+    for note in notes:
         print(printable(note), file=sys.stderr)
-    if read.split_queries:
-        where = "several places of a file; the documents of each were brought together"
-        print(f"{number_of(read.split_queries, 'query')} in {where}", file=sys.stderr)
 
 
 @working("reading")
@@ -106,7 +102,7 @@ def opened(given: argparse.Namespace) -> "tuple[Ranker, Queries, RunConfig]":
     config = config_of(given.model, given.data, given.set)
     files = [Path(file) for file in given.data]
     read = ingest.fn(files, config.data)
-    say_notes(read)
+    say_notes(read.sentences)
     prepared = prepare.fn(read.data, config.data).data
     queries = open_queries(calibrated({"data": prepared}, config.data, config.core_conventions)[0]["data"])
     model = find_model(given.model, queries.names)

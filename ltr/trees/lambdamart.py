@@ -200,7 +200,7 @@ class LambdaMART(TreeRanker):
         if as_zero or isinstance(self.objective, PlainFunction):
             return None
         found = in_pairs(self.terms, queries)
-        return None if found.all() else found
+        return found if found.any() and not found.all() else None
 
     def least_docs(self, n_documents: int) -> int:
         """Documents in a leaf at least, of so many to learn from.

@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from ltr.data.queries import Queries
 from ltr.metrics.conventions import Conventions
 from tasks.data.prepare import alike, identities, in_conflict
-from tasks.records import RETRIEVED, DataError, Finding, Level, number_of
+from tasks.records import RETRIEVED, DataError, Finding, Level, brought_together, number_of
 from tasks.store.datasets import open_queries
 
 ALIKE = 0.999
@@ -50,8 +50,7 @@ def findings(
         f"{number_of(queries.n_features, 'feature')}; labels {_counts(labels)}",
     )
     if split_queries:
-        where = "several places of a file; the documents of each were brought together"
-        say("warning", f"{number_of(split_queries, 'query')} in {where}")
+        say("warning", brought_together(split_queries))
     if not (np.nan_to_num(labels) > 0).any():
         say("error", "no document anywhere has a label above 0: there is nothing to learn or to measure")
     else:
