@@ -51,7 +51,7 @@ class Schedule(Named):
 
     def __post_init__(self) -> None:
         for name in ("start", "eta"):
-            object.__setattr__(self, name, _plain_number(f"schedule {name}", getattr(self, name)))
+            object.__setattr__(self, name, _number_of(f"schedule {name}", getattr(self, name)))
         if self.kind not in ("linear", "exponential"):
             raise ValueError(f"schedule kind {self.kind!r} is not linear or exponential")
         if not 0 <= self.start <= 1:
@@ -69,7 +69,7 @@ class Schedule(Named):
         return next((m for m in range(iterations) if self.at(m) == end), None)
 
 
-def _plain_number(what: str, given: object) -> int | float:
+def _number_of(what: str, given: object) -> int | float:
     """A number as JSON can hold it."""
     number = plain_number(given)
     if not isinstance(number, int | float) or isinstance(number, bool):
@@ -112,7 +112,7 @@ class Term(Named):
         if self.pairs not in ("all", "same_label"):
             raise ValueError(f"pairs {self.pairs!r} is not all or same_label")
         if self.weight is not None and not isinstance(self.weight, Schedule):
-            object.__setattr__(self, "weight", _plain_number("term weight", self.weight))
+            object.__setattr__(self, "weight", _number_of("term weight", self.weight))
         if isinstance(self.weight, int | float) and not 0 <= self.weight <= 1:
             raise ValueError(f"term weight {self.weight} is outside [0, 1]")
 
