@@ -17,7 +17,7 @@ import numpy as np
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats
 from ltr.metrics.conventions import Conventions
-from ltr.metrics.gains import graded, label_worth
+from ltr.metrics.gains import graded, label_worth, linear, plain
 from ltr.metrics.measure import Measure, curve_of, gains_of
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import Unbiased
@@ -27,6 +27,8 @@ TOLD = "stop_on counts clicks on validation pages over how often their ranks are
 """What is said where it does."""
 AS_THEY_ARE = "stop_on reads clicks on validation pages as they are: the log does not say how often ranks are looked at"
 """What is said where it cannot."""
+_LABELS_OF: dict[object, Callable[[Floats, Conventions], Floats]] = {graded: label_worth, linear: plain}
+"""Of gains that may be of any size, how to find the labels that are worth them: with these a click can count as more than one."""
 
 
 def are_pages(queries: Queries, how: Unbiased, source: str = "label") -> bool:
@@ -59,23 +61,39 @@ class FairPages:
             looks: propensities of the pages that are learned from, as an `Unbiased` of the kind ``ipw`` says; ValueError where they cannot be
                 known, and clicks are read as they are.
         """
-        if not any(cls.reads(measure, queries, how, term) for measure in measures for queries in valid):
-            return None, ()
+        on_clicks = [measure for measure in measures if any(cls._on_clicks(measure, queries, how, term) for queries in valid)]
+        told = tuple(
+            f"stop_on {measure} reads clicks on validation pages as they are: NDCG can count them over how often their ranks are looked at"
+            for measure in on_clicks
+            if not _divides(measure)
+        )
+        if not any(map(_divides, on_clicks)):
+            return None, told
         try:
             known = looks(replace(how, kind="ipw", regularisation=None))
         except ValueError:
-            return None, (AS_THEY_ARE,)
-        return cls(how, term, known), (TOLD,)
+            return None, (*told, AS_THEY_ARE)
+        return cls(how, term, known), (*told, TOLD)
 
     @staticmethod
     def reads(measure: str, queries: Queries, how: Unbiased, term: Term) -> bool:
         """Whether this is a measure of the clicks that are learned from, by gains that can be divided, on pages."""
-        read, source = Measure.of(measure), Measure.of(term.measure).source
-        return read.definition.gain is graded and read.source == source and are_pages(queries, how, source)
+        return _divides(measure) and FairPages._on_clicks(measure, queries, how, term)
+
+    @staticmethod
+    def _on_clicks(measure: str, queries: Queries, how: Unbiased, term: Term) -> bool:
+        """Whether this is a measure of the clicks that are learned from, on pages."""
+        source = Measure.of(term.measure).source
+        return Measure.of(measure).source == source and are_pages(queries, how, source)
 
     def mean(self, measure: str, queries: Queries, conventions: Conventions) -> "PageMean | None":
         """The mean over these pages; None where it is not one that `reads` them."""
         return PageMean(measure, queries, self, conventions) if self.reads(measure, queries, self.how, self.term) else None
+
+
+def _divides(measure: str) -> bool:
+    """Whether a click may count as more than one in it."""
+    return Measure.of(measure).definition.gain in _LABELS_OF
 
 
 class PageMean:
@@ -91,7 +109,7 @@ class PageMean:
         rank = fair.how.shown_at(queries, fair.term)
         looks = np.maximum(fair.looks[np.minimum(rank, len(fair.looks) - 1)], fair.how.least)
         gains = gains_of(read, queries.source(read.source), conventions) / looks
-        worth = np.where(np.isnan(queries.source(read.source)), np.nan, label_worth(gains, conventions))
+        worth = np.where(np.isnan(queries.source(read.source)), np.nan, _LABELS_OF[read.definition.gain](gains, conventions))
         labels = {"labels": worth} if read.source == "label" else {"sources": {**queries.sources, read.source: worth}}
         self.queries = replace(queries, **labels)
         sizes = np.diff(queries.offsets)

@@ -290,8 +290,10 @@ class LambdaMART(TreeRanker):
 
     def go_on(self, begun: LambdaMART, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> LambdaMART:
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`. All of them where
-        ``unbiased: auto`` may choose otherwise of more trees."""
-        if self._way and self._way.kind == "auto":
+        ``unbiased: auto`` may choose otherwise of more trees, or where `begun` was saved and loaded without the values of several measures to
+        stop by."""
+        forgotten = begun.curve is None and valid is not None and len(self.stopping) > 1
+        if forgotten or (self._way and self._way.kind == "auto"):
             return self.fit(queries, valid, tick)
         if begun.rest is not None:
             begun = replace(begun, trees=join([begun.ensemble, begun.rest]))

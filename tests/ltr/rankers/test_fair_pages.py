@@ -18,6 +18,9 @@ from tests.ltr.rankers.test_chosen_way import NET, other_pages
 from tests.ltr.trees.test_shards import asking, parts_of
 
 IPW = Unbiased("ipw", least=0.15)
+COMES = (
+    "stop_on {} reads clicks on validation pages as they are: NDCG can count them over how often their ranks are looked at".format
+)
 FAIR = FairPages(IPW, Term(), LOOKS)
 WATCHING = {**SMALL, **FEWER, "stop_on": "ndcg_10"}
 
@@ -85,9 +88,15 @@ def test_what_is_read_so():
     clicked = pages(n_queries=6, per_query=2)
     assert FairPages.reads("ndcg_10", clicked, IPW, Term())
     assert FairPages.reads("jk_ndcg", clicked, IPW, Term())
+    assert FairPages.reads("linear_ndcg@10", clicked, IPW, Term())
     assert not FairPages.reads("map", clicked, IPW, Term())
     assert not FairPages.reads("cndcg", clicked, IPW, Term())
     assert not FairPages.reads("ndcg_10", judged(2, 10), IPW, Term())
+    either, told = FairPages.watching(IPW, Term(), ("mrr", "ndcg"), (clicked,), lambda way: LOOKS)
+    assert either is not None
+    assert [*told] == [COMES("mrr"), TOLD]
+    assert FairPages.watching(IPW, Term(), ("map",), (clicked,), lambda way: LOOKS) == (None, (COMES("map"),))
+    assert FairPages.watching(IPW, Term(), ("map",), (judged(2, 10),), lambda way: LOOKS) == (None, ())
     unclicked = replace(clicked, labels=np.zeros(clicked.n_documents))
     with pytest.raises(ValueError, match="there is no click on any"):
         FAIR.mean("ndcg", unclicked, ltr.Conventions())
@@ -125,6 +134,7 @@ def test_clicks_are_read_as_they_are_where_nothing_is_known_or_asked_for():
     by_map = ltr.LambdaMART(**{**WATCHING, "stop_on": "mrr"}, conventions=ltr.Conventions(threshold=1), unbiased="additive")
     for model in (naive, by_map.fit(train, valid), ltr.LambdaMART(**WATCHING, unbiased="pairwise").fit(pages(), judged(2))):
         assert not {TOLD, AS_THEY_ARE} & {*model.remarks}
+    assert COMES("mrr") in by_map.fit(train, valid).remarks
 
 
 @pytest.mark.parametrize("kind", ["ipw", "additive", "dla"])

@@ -84,6 +84,18 @@ def test_several_measures_and_a_training_that_goes_on(tmp_path):
             assert np.array_equal(resumed.history[name][measure], values)
 
 
+@pytest.mark.parametrize(("seed", "n_trees"), [(14, 3), (9, 6)])
+def test_a_loaded_ranker_goes_on_to_what_several_measures_stopped_at(tmp_path, seed, n_trees):
+    """The second measure was best before the first, which a saved ranker does not say."""
+    whole = ltr.LambdaMART(**{**WATCHING, "n_trees": 30, "patience": 4, "learning_rate": 0.1}, stop_on=("ndcg_10", "map"))
+    train, valid = make_queries(20, seed=seed), make_queries(5, seed=100 + seed)
+    begun = replace(whole, n_trees=n_trees).fit(train, valid)
+    ltr.save(begun, tmp_path / "begun")
+    reference = whole.fit(train, valid).digest
+    assert whole.go_on(ltr.load(tmp_path / "begun"), train, valid).digest == reference
+    assert whole.go_on(begun, train, valid).digest == reference
+
+
 def test_callbacks_are_told_and_may_end_the_training():
     train, valid = make_queries(40, seed=1), make_queries(30, seed=2)
     told = []
