@@ -20,13 +20,13 @@ import numpy as np
 from ltr.data.queries import Queries, canonical
 from ltr.data.runs import Form, column_of, listing, runs_with
 from ltr.kernels.kernel import Bools, Floats, Floats32, Ints
+from ltr.metrics.evaluation import NOT_RANKED
 from ltr.metrics.many import Judged
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Ranker, Tick, check_data, learned
 from ltr.rankers.line_search import between, mean_of
 from ltr.rankers.parameters import SEED, Span, whole
 from ltr.rankers.surface import Surface, linear_surface
-from ltr.rankers.training import mean_measure
 
 _BORDA = 6
 """Decimals of the sums of Borda's shares."""
@@ -206,18 +206,15 @@ class WeightedFusion(Fused):
         queries, measure = canonical(queries), Measure.of(self.measure)
         fitted = replace(self, names=queries.names)
         inputs = fitted.inputs(queries.features).astype(np.float64)
-        search = _Search(Judged.of(queries, measure, self.conventions), inputs, tick)
+        search = _Search(Judged.of(queries, measure, self.conventions), inputs, fitted.ranked(queries.features), tick)
         n = inputs.shape[1]
         rng = np.random.default_rng(self.seed)
         starts = np.vstack((np.full(n, 1 / n), np.eye(n), rng.dirichlet(np.ones(n), self.restarts)))
         found = [search.climbed(start) for start in starts]
         values = np.array([value for _, value in found])
-        weights, _ = search.settled(*found[int(values.argmax())], rng, self.directions)
+        weights, value = search.settled(*found[int(values.argmax())], rng, self.directions)
         told = ", ".join(f"{run} {weight:.3f}" for run, weight in zip(fitted.fused, weights, strict=True))
-        value, equal = (  # of documents that no run has, which the search ranks by their inputs, as they are measured: at no rank
-            mean_measure(str(measure), queries, replace(fitted, weights=own).ranking_scores(queries.features), self.conventions)
-            for own in (weights, starts[0])
-        )
+        equal = search.value_of(starts[0])
         remark = f"{told}: {measure.key} {value:.4f}, with equal weights {equal:.4f}; no line of {self.directions} through it rises"
         return replace(fitted, weights=weights, remarks=(remark,))
 
@@ -287,15 +284,20 @@ class _Search:
     Attributes:
         judged: the training queries.
         inputs: ``float64 [documents, runs]``.
+        ranked: ``bool [documents]``; the others are at no rank, whatever the weights.
         tick: called before each line.
     """
 
     judged: Judged
     inputs: Floats
+    ranked: Bools
     tick: Tick | None
 
+    def scores_of(self, weights: Floats) -> Floats:
+        return np.where(self.ranked, weighed(self.inputs, weights), NOT_RANKED)
+
     def value_of(self, weights: Floats) -> float:
-        return mean_of(self.judged, weighed(self.inputs, weights))
+        return mean_of(self.judged, self.scores_of(weights))
 
     def climbed(self, weights: Floats) -> tuple[Floats, float]:
         """The weights to which a start leads, and the measure there."""
@@ -341,7 +343,7 @@ class _Search:
         """The best of all mixtures of two sets of weights and the measure there; those given where none is as good."""
         if self.tick is not None:
             self.tick()
-        found = between(self.judged, weighed(self.inputs, first), weighed(self.inputs, second))
+        found = between(self.judged, self.scores_of(first), self.scores_of(second))
         low, high, best = found.best
         middle = 0.5 * (low + high)
         options = [(best, (1 - middle) * first + middle * second), (found.ends[0], first), (found.ends[1], second)]

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from ltr.data.arrays import floats_of
 from ltr.kernels.kernel import F8, F8_1D, I8, I8_1D, Bools, Floats, Ints, Ints32, inner, ready
 from ltr.kernels.ranking import by_score
-from ltr.metrics.evaluation import tie_groups
+from ltr.metrics.evaluation import NOT_RANKED, tie_groups
 from ltr.metrics.many import READING, Judged, Reading, value_at
 from ltr.metrics.measure import fewer_is_better, value_kernel
 
@@ -67,10 +67,10 @@ def mix_scores(first: ArrayLike, second: ArrayLike, alpha: float) -> Floats:
 
 
 def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:
-    """Every mixture of two rankers' scores, ``float64 [documents]`` each and finite.
+    """Every mixture of two rankers' scores, ``float64 [documents]`` each and finite; −∞ in both for a document that is at no rank.
 
     Raises:
-        ValueError: for a score that is not finite, or a measure that is defined on no query.
+        ValueError: for any other score that is not finite, or a measure that is defined on no query.
     """
     _require_finite(first, second)
     walk = ready(_walk_all, types.Tuple((F8_1D, F8_1D, F8_1D, I8))(F8_1D, *_OF_ALL))
@@ -86,10 +86,10 @@ def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:
 
 
 def mean_of(judged: Judged, scores: Floats) -> float:
-    """The mean of the measure for one ranking, ``scores float64 [documents]``.
+    """The mean of the measure for one ranking, ``scores float64 [documents]``, −∞ for a document that is at no rank.
 
     Raises:
-        ValueError: for a score that is not finite, or a measure that is defined on no query.
+        ValueError: for any other score that is not finite, or a measure that is defined on no query.
     """
     _require_finite(scores)
     total, defined = ready(_sum_of, types.Tuple((F8, I8))(*_OF_ALL))(
@@ -100,8 +100,9 @@ def mean_of(judged: Judged, scores: Floats) -> float:
 
 def _require_finite(*of_systems: Floats) -> None:
     """What the kernels take for granted: they would write outside their arrays."""
+    at_no_rank = np.logical_and.reduce([scores == NOT_RANKED for scores in of_systems])
     for scores in of_systems:
-        wrong = ~np.isfinite(scores)
+        wrong = ~np.isfinite(scores) & ~at_no_rank
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(f"score {scores[row]} of document {row}: scores that are mixed must be finite")
@@ -158,12 +159,12 @@ def _walk_all(
 
 @njit(cache=True)
 def _value_of(scores: Floats, gains: Floats, reading: Reading) -> float:
-    """`value_at`; where only the ranks above a cutoff matter, the rest is not ranked."""
-    n, cutoff = len(scores), reading.cutoff
-    if not reading.cut or cutoff >= n:
+    """`value_at` of the documents that have ranks; where only those above a cutoff matter, the rest is not ranked."""
+    n, cutoff = np.count_nonzero(scores > NOT_RANKED), reading.cutoff
+    if n == len(scores) and (not reading.cut or cutoff >= n):
         whole: float = value_at(scores, gains, reading)
         return whole
-    near = scores >= _highest(scores, cutoff)
+    near = scores >= _highest(scores, cutoff) if reading.cut and cutoff < n else scores > NOT_RANKED
     above = scores[near]
     order = by_score(above)
     ends = np.arange(1, n + 1)
@@ -190,6 +191,10 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
     curve, cutoff, value, in_expectation = reading.curve, reading.cutoff, value_kernel(reading.value), reading.in_expectation
     at_first, at_second = _value_of(first, gains, reading), _value_of(second, gains, reading)
     rest = np.empty(0)
+    listed = first > NOT_RANKED
+    absent = gains[~listed]
+    if len(absent):
+        first, second, gains = first[listed], second[listed], gains[listed]
     if reading.cut and cutoff < len(first):
         near = _contenders(first, second, cutoff)
         first, second, gains, rest = first[near], second[near], gains[near], gains[~near]
@@ -211,8 +216,8 @@ def _walk(first: Floats, second: Floats, gains: Floats, reading: Reading) -> tup
         own[k] = gains[order[k]]
     alive = _alive(b, size, units, cutoff) if reading.cut and cutoff < n else np.arange(units)
     # `place` is where a unit's documents are now; those that never matter stand behind all others
-    place, ranked, ends = np.empty(units, np.int64), np.empty(n + len(rest)), np.empty(n + len(rest), np.int64)
-    ranked[n:] = rest
+    place, ends = np.empty(units, np.int64), np.empty(n + len(rest), np.int64)
+    ranked = np.concatenate((np.empty(n), rest, absent))
     matters, filled = np.zeros(units, np.bool_), 0
     matters[alive] = True
     for wanted in (True, False):

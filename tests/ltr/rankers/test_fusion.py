@@ -187,7 +187,12 @@ def test_equal_sums_of_bordas_shares_tie(by):
 def test_an_end_of_a_line_is_its_own_weights():
     """Of b the least bit is too much: it turns the two that a has right, from the beginning."""
     labels, a, b = np.array([2.0, 0.0]), np.array([1e-12, 0.0]), np.array([0.0, 1.0])
-    search = _Search(Judged.of_labels(labels, np.array([0, 2]), Measure.of("ndcg"), Conventions()), np.column_stack((a, b)), None)
+    search = _Search(
+        Judged.of_labels(labels, np.array([0, 2]), Measure.of("ndcg"), Conventions()),
+        np.column_stack((a, b)),
+        np.ones(2, bool),
+        None,
+    )
     weights, value = search._best_between(
         np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.0, 1.0]), search.value_of(np.array([0.0, 1.0]))
     )
@@ -205,7 +210,13 @@ def test_what_a_weighted_fusion_says_is_what_is_measured():
             ranks[rows, run] = np.arange(1, 5)
     names = ("rank of a", "rank of b")
     queries = ltr.Queries(ranks.astype(np.float32), labels, np.arange(0, n + 1, 12), names=names)
-    for measure in ("map", "ndcg_10"):
+    for measure in ("map", "ndcg_10", "ndcg_3"):
         fitted = ltr.WeightedFusion(measure=measure, directions=20).fit(queries)
-        values = ltr.evaluate(labels, fitted.ranking_scores(queries.features), queries.offsets, measure)[measure]
-        assert f": {measure} {np.nanmean(values):.4f}, with equal weights" in fitted.remarks[0]
+
+        def mean(weights, fitted=fitted, measure=measure):
+            scores = replace(fitted, weights=weights).ranking_scores(queries.features)
+            return np.nanmean(ltr.evaluate(labels, scores, queries.offsets, measure)[measure])
+
+        reached = mean(fitted.weights)
+        assert f": {measure} {reached:.4f}, with equal weights {mean(np.full(2, 0.5)):.4f}" in fitted.remarks[0]
+        assert reached >= max(mean(np.array([k, 50 - k]) / 50) for k in range(51)) - 1e-12

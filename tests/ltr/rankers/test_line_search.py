@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.metrics.evaluation import NOT_RANKED
 from ltr.metrics.many import Judged
 from ltr.rankers.line_search import Mixtures, _highest, between, mean_of, mix_scores
 from tests.conftest import make_queries
@@ -15,7 +16,7 @@ def naive_crossings(a, b, offsets):
     """Every α in (0, 1) at which two documents of a query change places."""
     found = set()
     for first, last in itertools.pairwise(offsets.tolist()):
-        for i, j in itertools.combinations(range(first, last), 2):
+        for i, j in itertools.combinations(first + np.flatnonzero(np.isfinite(a[first:last])), 2):
             da, db = a[i] - a[j], b[i] - b[j]
             if da * db < 0:
                 found.add(da / (da - db))
@@ -27,12 +28,18 @@ def naive_crossings(a, b, offsets):
 )
 @pytest.mark.parametrize("measure", ["ndcg_3", "ndcg", "map", "mrr", "err", "p_2", "map_3"])
 @pytest.mark.parametrize("levels", [None, 6])
-def test_every_mixture_has_its_value(measure, rules, levels):
-    """With few levels of scores many documents tie all the way, and many lines meet in one point."""
+@pytest.mark.parametrize("at_no_rank", [None, 3])
+def test_every_mixture_has_its_value(measure, rules, levels, at_no_rank):
+    """With few levels of scores many documents tie all the way, and many lines meet in one point; one document in so many is in neither
+    ranking."""
     queries, conventions = make_queries(7, seed=4, largest=14), ltr.Conventions(threshold=1, **rules)
     queries.labels[::6] = queries.labels[: queries.offsets[1]] = np.nan
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, queries.n_documents)) if levels is None else rng.integers(0, levels, (2, queries.n_documents)) / 1.0
+    if at_no_rank is not None:
+        absent = rng.random(queries.n_documents) < 1 / at_no_rank
+        absent[queries.offsets[2]] = absent[queries.offsets[3]] = False
+        a[absent] = b[absent] = NOT_RANKED
     judged, key = Judged.of(queries, ltr.Measure.of(measure), conventions), ltr.Measure.of(measure).key
     found = between(judged, a, b)
 
@@ -79,7 +86,7 @@ def test_an_interval_of_rounding_is_not_the_best_one():
     assert found.best == (0.3 + 1e-12, 0.9, 0.2)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_scores_that_are_not_finite_are_refused(wrong):
     """The kernels would write outside their arrays."""
     queries = make_queries(5)
@@ -88,9 +95,9 @@ def test_scores_that_are_not_finite_are_refused(wrong):
     broken[3] = wrong
     judged = Judged.of(queries, ltr.Measure.of("ndcg_3"), ltr.Conventions())
     for refused in (
-        lambda: mean_of(judged, broken),
         lambda: between(judged, scores, broken),
         lambda: between(judged, broken, scores),
+        *([] if wrong == -np.inf else [lambda: mean_of(judged, broken)]),
     ):
         with pytest.raises(ValueError, match="of document 3: scores that are mixed must be finite"):
             refused()
