@@ -50,6 +50,7 @@ def test_only_a_better_model_becomes_champion(prefect_server, workplace):
     assert found.promoted
     (tier,) = found.tiers
     assert tier.lower_bound > 0
+    assert tier.margin == 0, "the last measure has to rise"
     worse = challenge(POOR, seed=2)
     assert (worse.verdict, worse.promoted) == ("worse", False)
     client = MlflowClient(tracking_uri())

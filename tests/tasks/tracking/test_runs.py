@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.records import DataError
-from tasks.tracking.runs import _values, chosen_cells, find_run, find_values
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, Tracker, tracking_uri
+from tasks.tracking import runs as runs_module
+from tasks.tracking.runs import _values, chosen_cells, find_cell, find_run, find_values
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, REFIT, RUN_KEY, Tracker, tracking_uri
 
 
 def test_several_and_unfinished(workplace):
@@ -38,6 +39,20 @@ def test_what_a_run_chose_are_its_cells_also_where_two_rankers_are_one(workplace
     noted = json.dumps({"trees": ["k0", "k2"], "same": ["k0", "k2"], "gone": ["k1", "k9"]})
     run = SimpleNamespace(children=lambda: cells, noted=lambda tag: noted)
     assert chosen_cells(run) == {"trees": [cells[0], cells[2]], "same": [cells[0], cells[2]]}
+
+
+def test_a_ranker_that_was_trained_again_on_all_data_is_that_one_and_its_folds_stay(workplace, monkeypatch):
+    cells = [SimpleNamespace(name=name, tags={CELL_KEY: name}) for name in ("first", "second", "all")]
+    tags = {CHOSEN: {"trees": ["first", "second"]}, REFIT: {"trees": "all"}}
+    run = SimpleNamespace(
+        id="abcdef", tags={RUN_KEY: "key", "best": "trees"}, children=lambda: cells, noted=lambda tag: json.dumps(tags[tag])
+    )
+    monkeypatch.setattr(runs_module, "find_run", lambda reference: run)
+    wanted = {"abc": "all", "abc:trees": "all", "abc:trees:1": "first", "abc:trees:2": "second"}
+    assert {reference: find_cell(reference).name for reference in wanted} == wanted
+    for fold in ("0", "3", "-1", "x"):
+        with pytest.raises(DataError, match=rf"^abc:trees:{fold}: fold '{fold}'; trees has the folds 1 to 2$"):
+            find_cell(f"abc:trees:{fold}")
 
 
 def test_a_run_that_was_deleted_is_told_with_the_way_back(workplace):
