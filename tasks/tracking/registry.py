@@ -126,7 +126,7 @@ def registered(
 ) -> Version:
     """The version of the model that a cell's run logged; made once for a digest, the names of its features and the categories of its data's
     columns, of whose places alone the digest knows, and found afterwards. Its run says from then on which queries it learned from or was chosen on (`learned`, their
-    keys)."""
+    keys), in this run and in later ones that came to the same model."""
     client, _ = opened()
     try:
         client.create_registered_model(name)
@@ -136,15 +136,21 @@ def registered(
     for version in client.search_model_versions(f"name = '{name}'"):
         found = _version(version, client)
         if found.digest == model.digest and (found.run_id == run_id or found.is_whole(model, categories)):
+            before = found.learned()
+            if before is not None and not np.isin(learned, before).all():
+                _note_learned(client, found.run_id, np.union1d(before, learned))
             return found
     outputs = client.get_run(run_id).outputs
     assert outputs is not None
     model_id = outputs.model_outputs[0].model_id
-    keys = b64encode(np.sort(learned).tobytes()).decode()
-    client.log_text(run_id, json.dumps({"queries": len(learned), "keys": keys}), LEARNED)
+    _note_learned(client, run_id, np.sort(learned))
     with fluent():
         made = client.create_model_version(name, f"models:/{model_id}", run_id, tags={"digest": model.digest}, model_id=model_id)
     return _version(client.get_model_version(name, made.version), client)
+
+
+def _note_learned(client: MlflowClient, run_id: str, keys: NDArray[np.uint64]) -> None:
+    client.log_text(run_id, json.dumps({"queries": len(keys), "keys": b64encode(keys.tobytes()).decode()}), LEARNED)
 
 
 @patient

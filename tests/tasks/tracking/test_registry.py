@@ -1,12 +1,15 @@
 """Addresses of the registry that lead nowhere; what leads somewhere is in test_champion."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import INTERNAL_ERROR
 from mlflow.tracking import MlflowClient
 
 from tasks.records import DataError
-from tasks.tracking import tracker
+from tasks.tracking import registry, tracker
 from tasks.tracking.lookup import find_model
 from tasks.tracking.registry import CHAMPION, Version, version_of
 
@@ -52,3 +55,22 @@ def test_a_server_that_does_not_answer_is_told_in_one_line_of_a_download_too(wor
             patch.setattr(place, down)
             with pytest.raises(tracker.TrackingError, match="does not answer: Max retries exceeded; what was trained is kept"):
                 find_model("models:/search@champion")
+
+
+def test_a_version_that_a_later_run_comes_to_again_learned_from_both_runs_queries(monkeypatch):
+    noted = {}
+    known = SimpleNamespace(name="search", version="1", run_id="first", tags={"digest": "d"})
+    client = SimpleNamespace(
+        create_registered_model=lambda name: None,
+        search_model_versions=lambda query: [known],
+        log_text=lambda run_id, text, name: noted.update({run_id: text}),
+    )
+    monkeypatch.setattr(registry, "opened", lambda: (client, None))
+    monkeypatch.setattr(Version, "_text", lambda self, run_id, name: noted.get(run_id))
+    monkeypatch.setattr(Version, "is_whole", lambda *_: True)
+    registry._note_learned(client, "first", np.array([2, 5], np.uint64))
+    for run_id, learned in (("first", [5, 2]), ("second", [9, 2]), ("third", [2])):
+        version = registry.registered("search", run_id, SimpleNamespace(digest="d"), {}, np.array(learned, np.uint64))
+        assert version.run_id == "first"
+        assert version.learned().tolist() == ([2, 5] if run_id == "first" else [2, 5, 9])
+    assert [*noted] == ["first"]
