@@ -90,8 +90,9 @@ def evaluate(given: argparse.Namespace) -> int:
         rows = explained(model, queries, given.measure or MEASURES, used, given.convention)
     words = words_of(given)
     for row in rows:
-        theirs = f"   by {given.convention}'s rules {row.theirs:.5f}" if given.convention else ""
-        print(f"{row.measure:14} {row.value:.5f}{theirs}", file=words)
+        ours, other = (f"{mean:.5f}" if mean is not None else "–" for mean in (row.value, row.theirs))
+        theirs = f"   by {given.convention}'s rules {other}" if given.convention else ""
+        print(f"{row.measure:14} {ours}{theirs}{f'   ({row.why})' if row.why else ''}", file=words)
         before, still = row.value, []
         for shift in row.shifts:
             if shift.alone or shift.value != before:

@@ -755,7 +755,7 @@ def _arrays(path: Path) -> Arrays:
                 if math.prod(shape) * dtype.itemsize != held or min(shape, default=0) < 0:
                     raise ValueError(f"array {name!r} claims shape {shape} of {dtype} and holds {held} bytes")
                 array = np.frombuffer(bytearray(file.read()), dtype)
-                arrays[name] = array.reshape(shape, order="F" if by_columns else "C")
+                arrays[name] = array.reshape(shape, order="F").copy(order="C") if by_columns else array.reshape(shape)
     return arrays
 
 

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
@@ -14,9 +14,27 @@ import ltr
 
 
 class Strict(BaseModel):
-    """A part of a configuration: frozen, unknown keys refused, numbers finite."""
+    """A part of a configuration: frozen, unknown keys refused, numbers finite and not true or false."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, written: Any) -> Any:
+        """pydantic takes true for 1."""
+        for name, given in written.items() if isinstance(written, Mapping) else ():
+            taken = _types(cls.model_fields[name].annotation) if name in cls.model_fields else {Any}
+            inner = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else [given]
+            if taken & {int, float} and not taken & {bool, Any} and any(isinstance(one, bool) for one in inner):
+                raise ValueError(f"{name}: true and false are no numbers")
+        return written
+
+
+def _types(annotation: Any) -> set[Any]:
+    """All types that are named in one."""
+    if get_origin(annotation) is Literal:
+        return {type(value) for value in get_args(annotation)}
+    return set().union(*map(_types, get_args(annotation))) or {annotation}
 
 
 class Section(Strict):

@@ -7,8 +7,9 @@ _NEARLY = 1e-9
 
 
 def normalised(column: str) -> pl.Expr:
-    """A query as far as equal ones are concerned: Unicode's compatibility form, lower case, single spaces."""
-    return pl.col(column).cast(pl.String).str.normalize("NFKC").str.to_lowercase().str.strip_chars().str.replace_all(r"\s+", " ")
+    """A query as far as equal ones are concerned: Unicode's compatibility form, lower case (with ß as ss, which is its capital), single spaces."""
+    lower = pl.col(column).cast(pl.String).str.normalize("NFKC").str.to_lowercase().str.replace_all("ß", "ss", literal=True)
+    return lower.str.strip_chars().str.replace_all(r"\s+", " ")
 
 
 def similar_words(texts: pl.DataFrame, known: pl.Series, threshold: float) -> pl.DataFrame:

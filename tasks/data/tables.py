@@ -44,7 +44,7 @@ def require_plain(path: Path) -> None:
     """Looks at a file's beginning.
 
     Raises:
-        DataError: for an empty file, a compressed one, Parquet of another name, Arrow, UTF-16, and text whose lines end with CR alone.
+        DataError: for an empty file, a compressed one, Parquet of another name, Arrow, UTF-16, and text whose lines, or whose first one, end with CR alone.
     """
     with open(path, "rb") as file:
         beginning = file.read(_SAMPLE)
@@ -65,6 +65,9 @@ def require_plain(path: Path) -> None:
         raise DataError(f"{path}: this is an Arrow file; tables are read from Parquet, CSV and TSV")
     if path.suffix.lower() != ".parquet" and b"\r" in beginning and b"\n" not in beginning:
         raise DataError(f"{path}: its lines end with CR alone; they end with LF or CR LF")
+    if path.suffix.lower() in SEPARATORS and b"\r" in (header := beginning.split(b"\n")[0].removesuffix(b"\r")):
+        shown = header[: header.index(b"\r") + 10][-40:].decode("utf-8", "replace")
+        raise DataError(f"{path}, line 1: {shown!r}: a CR alone; lines end with LF or CR LF")
 
 
 def _is_utf_16(beginning: bytes) -> bool:

@@ -64,7 +64,7 @@ def sizes_beside(path: Path) -> NDArray[np.int64] | None:
                 raise DataError(
                     f"{beside}, line {number}: {line.strip()[:40]!r}: each line is the number of documents of a query, 1 or more"
                 )
-            sizes.append(int(line))
+            sizes.append(int(line.strip()))
     return np.array(sizes, np.int64)
 
 

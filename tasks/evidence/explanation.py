@@ -16,12 +16,14 @@ from tasks.training.scoring import scores_of
 
 @dataclass(frozen=True)
 class Explanation:
-    """A measure's mean by our rules and by another tool's (the same where none is named), and what each rule moves."""
+    """A measure's mean by our rules and by another tool's (the same where none is named), and what each rule moves; None and `why` where
+    it is undefined on every query by ours."""
 
     measure: str
-    value: float
-    theirs: float
-    shifts: tuple[Shift, ...]
+    value: float | None
+    theirs: float | None
+    shifts: tuple[Shift, ...] = ()
+    why: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -34,7 +36,7 @@ def explained(
     """Means of a model on a data set; with `tool`, its number by that tool's rules and what each rule moves.
 
     Raises:
-        DataError: for a measure that is undefined on every query.
+        DataError: where each measure is undefined on every query.
         ValueError: for an unknown tool or measure.
     """
     labels, scores = {"label": queries.labels, **queries.sources}, scores_of(model, queries)
@@ -45,8 +47,13 @@ def explained(
 
     rows = []
     for measure in map(ltr.Measure.of, measures):
-        if np.isnan(mean(measure, conventions)) and measure.source in labels:
-            raise DataError(why_undefined(measure, queries.source(measure.source), conventions))
         value, shifts = explain(measure, conventions, tool, mean) if tool else (mean(measure, conventions), [])
-        rows.append(Explanation(measure.key, value, shifts[-1].value if shifts else value, tuple(shifts)))
+        theirs = shifts[-1].value if shifts else value
+        if np.isnan(value):
+            why = why_undefined(measure, queries.source(measure.source), conventions)
+            rows.append(Explanation(measure.key, None, None if np.isnan(theirs) else theirs, why=why))
+        else:
+            rows.append(Explanation(measure.key, value, theirs, tuple(shifts)))
+    if all(row.theirs is None for row in rows):
+        raise DataError(rows[0].why)
     return rows

@@ -49,7 +49,7 @@ def write_fused(
     scores = np.where(fold < 0, by_fold.mean(axis=0), by_fold[fold, np.arange(len(fold))])
     with written_whole(output) as partial:
         scored = table.select(PAIR).with_columns(pl.Series("score", scores).replace(NOT_RANKED, None))
-        trec_run(scored, output).write_csv(partial, separator=" ", include_header=False)
+        trec_run(scored, output).write_csv(partial, separator=" ", include_header=False, quote_style="never")
     return table["query"].n_unique()
 
 

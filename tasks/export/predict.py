@@ -92,7 +92,7 @@ def predict(
             raise DataError(f"{found}: no document of run {name!r} is in it")
     with written_whole(output) as partial:
         if output.suffix == ".trec":
-            trec_run(scores, path).write_csv(partial, separator=" ", include_header=False)
+            trec_run(scores, path).write_csv(partial, separator=" ", include_header=False, quote_style="never")
         elif output.suffix == ".parquet":
             scores.write_parquet(partial)
         else:

@@ -75,7 +75,7 @@ class ServedRanker(PythonModel):
         bases = [ltr.load(base) for base in sorted(Path(folder).iterdir(), key=lambda base: int(base.name))] if folder else []
         self.model = Stacked(tuple(bases), model) if bases else model
         columns = [Path(one) / "columns.json" for one in (context.artifacts["model"], *(Path(folder).iterdir() if folder else ()))]
-        read = [json.loads(path.read_text(encoding="utf-8")) for path in columns if path.is_file()]
+        read = [_columns(path) for path in columns if path.is_file()]
         self.categories = {name: known for one in read for name, known in one.get("categories", {}).items()}
 
     # MLflow makes a schema of most type hints and warns of none; this one it leaves alone. Frames are welcome too.
@@ -101,6 +101,18 @@ class ServedRanker(PythonModel):
         for name, places in coded.items():
             features[:, self.model.names.index(name)] = places
         return self.model.predict(features)
+
+
+def _columns(path: Path) -> dict[str, Any]:
+    """How a model's data were read, as it was written beside the model (`tasks.store.cells.write_columns`); releases before 0.2 wrote no digest."""
+    read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    written = [
+        {name: read[name] for name in read if name != "digest"},
+        sha256((path.parent / "model.json").read_bytes()).hexdigest(),
+    ]
+    if "digest" in read and read["digest"] != sha256(json.dumps(written, sort_keys=True).encode()).hexdigest():
+        raise ValueError(f"{path}: it is not what was written beside this model; the file was changed, or is another model's")
+    return read
 
 
 def _by_name(column: list[Any], categories: list[str], name: str, narrow: bool = False) -> list[float] | None:

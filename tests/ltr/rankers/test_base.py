@@ -348,6 +348,17 @@ def test_what_holds_no_rows_or_no_numbers_is_told_as_the_estimator_tells_it():
     assert np.array_equal(model.predict(numbered), model.predict(frame))
 
 
+def test_arrays_that_lie_column_by_column_are_read_as_the_kernels_want_them(tmp_path):
+    queries = make_queries(20, n_features=4)
+    model = ltr.LambdaRank(hidden=3, epochs=2).fit(queries)
+    ltr.save(model, tmp_path / "m")
+    with np.load(tmp_path / "m" / "model.npz") as archive:
+        arrays = {name: np.asfortranarray(archive[name]) for name in archive.files}
+    assert any(array.ndim == 2 for array in arrays.values())
+    np.savez(tmp_path / "m" / "model.npz", **arrays)
+    assert np.array_equal(ltr.load(tmp_path / "m").predict(queries.features), model.predict(queries.features))
+
+
 def test_numbers_of_numpy_are_saved_and_what_cannot_be_leaves_the_older_model(tmp_path, monkeypatch):
     queries = make_queries(30, n_features=3, seed=3)
     terms = (ltr.Term("ndcg"), ltr.Term("map", weight=ltr.Schedule(np.float32(0.25), "linear", np.float64(0.01))))

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import ValidationError
 
+from tasks.config.reading import parse
 from tasks.config.section import Section, add_fields, has, near, near_path, parameters_from, put
+from tasks.records import ConfigError
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,24 @@ def test_a_parameter_of_a_term_is_named_where_it_is():
         put(written, "cost", "sigmoid", "rankers.a.sweep")
     with pytest.raises(ValueError, match=r"did you mean objective.1.cost\?$"):
         put(written, "objective.1.costs", "sigmoid", "rankers.a.sweep")
+
+
+@pytest.mark.parametrize(
+    ("path", "given"), [("n_trees", True), ("learning_rate", False), ("max_bins_by_feature", {"price": True}), ("n_leaves", [True])]
+)
+def test_true_and_false_are_no_numbers(path, given):
+    written = {"data": {"generate": {"queries": [20, 10, 10]}}, "rankers": {"a": {"kind": "lambdamart", path: given}}}
+    with pytest.raises(ConfigError, match=f"^c: rankers.a: {path}: true and false are no numbers$"):
+        parse(written, "c")
+
+
+def test_true_and_false_where_they_may_stand():
+    data = {"generate": {"queries": [20, 10, 10]}}
+    found = parse({"data": data, "rankers": {"a": {"kind": "lambdamart", "polish": True}}, "refit": False}, "c")
+    assert found.rankers["a"].polish.steps == 1000
+    for key in ("scale", "seed", "budget"):
+        with pytest.raises(ConfigError, match=f"^c: {key}: true and false are no numbers$"):
+            parse({"data": data, "rankers": {"a": {"kind": "lambdamart"}}, key: True}, "c")
 
 
 def test_paths_reach_into_written_sections():

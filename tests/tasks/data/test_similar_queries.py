@@ -15,6 +15,9 @@ def test_normalised():
         "fine",
         "7",
     ]
+    for text in ("übergröße", "οδός", "straße ﬁn", "İzmir", "ﬃ"):
+        found = pl.DataFrame({"q": [text, text.upper(), text.swapcase()]}).select(normalised("q"))["q"]
+        assert found.n_unique() == 1, found.to_list()
 
 
 @pytest.mark.parametrize("threshold", [0.34, 0.5, 0.6, 0.75, 1.0])

@@ -53,6 +53,12 @@ def test_a_name_is_a_name_and_no_pattern(tmp_path):
         ("a.txt", b"PAR1....", "a.txt: this is Parquet; rename it to a.txt.parquet"),
         ("a.arrow", b"ARROW1\0\0....", "a.arrow: this is an Arrow file; tables are read from Parquet, CSV and TSV"),
         ("a.csv", ROWS.replace("\n", "\r").encode(), "a.csv: its lines end with CR alone"),
+        (
+            "a.csv",
+            b"query,label,a\rq,1,2\nq,0,3\n",
+            r"a.csv, line 1: 'query,label,a\rq,1,2': a CR alone; lines end with LF or CR LF",
+        ),
+        ("a.tsv", b"query\tlabel\ta\rq\t1\t2\r\nq\t0\t3\r\n", "a.tsv, line 1: "),
         ("a.csv", b"query,label,label\n1,2,3\n", "a.csv, line 1: column 'label' is named twice"),
         ("a.csv", b'query,"label, or so","label, or so"\n1,2,3\n', "a.csv, line 1: column 'label, or so' is named twice"),
         ("a.csv", b"query,label,a\n1,2,3\n1,2\n", "a.csv, line 3: 2 fields; the header names 3"),

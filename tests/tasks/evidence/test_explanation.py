@@ -1,5 +1,7 @@
 """Another tool's number: each rule's shift, and the sum of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,3 +29,17 @@ def test_a_measure_that_is_nowhere_defined_is_refused():
     queries = make_queries(10, levels=2)
     with pytest.raises(DataError, match="map is undefined on every query"):
         explained(ltr.LeastSquares().fit(queries), queries, ["map"], ltr.Conventions(threshold=4))
+
+
+def test_a_measure_that_is_undefined_takes_no_other_with_it():
+    queries = make_queries(20)
+    queries = replace(queries, labels=(queries.labels > 1).astype(float))
+    model = ltr.LeastSquares().fit(queries)
+    ndcg, average = explained(model, queries, ["ndcg@10", "map"], ltr.Conventions(), "lightgbm")
+    assert (average.value, average.shifts) == (None, ())
+    assert average.why == "map is undefined on every query: no label reaches conventions.threshold=2; the labels are 0, 1"
+    own = explained(model, queries, ["ndcg@10", "map"], ltr.Conventions(threshold=1), "lightgbm")
+    assert average.theirs == own[1].theirs
+    assert (ndcg.value, ndcg.why) == (own[0].value, "")
+    alone = explained(model, queries, ["ndcg@10", "map"], ltr.Conventions())
+    assert [row.theirs for row in alone] == [ndcg.value, None]

@@ -45,6 +45,14 @@ def test_a_query_is_ranked_by_the_model_that_has_not_seen_it(folds, workplace):
     assert pl.Series([row[3] for row in rows]).to_list() == ["1", "2", "1", "2", "1", "2", "3", "4"]
 
 
+def test_an_id_with_quotes_is_written_as_it_is(folds, workplace):
+    for name in ("a", "b"):
+        (workplace / name).write_text('"q" Q0 12"-vinyl 1 2 t\n"q" Q0 "x" 2 1 t\n')
+    write_fused(folds, {"a": [workplace / "a"], "b": [workplace / "b"]}, workplace / "out.run")
+    rows = [line.split()[:3] for line in (workplace / "out.run").read_text().splitlines()]
+    assert rows == [['"q"', "Q0", '12"-vinyl'], ['"q"', "Q0", '"x"']]
+
+
 def test_a_run_is_not_written_over(folds, workplace):
     with pytest.raises(DataError, match="a"):
         write_fused(folds, {"a": [workplace / "a"], "b": [workplace / "b"]}, workplace / "a")

@@ -52,7 +52,7 @@ def test_tables_in_parts_score_as_in_one(workplace, fitted, monkeypatch, suffix)
 def test_text_in_parts_and_a_trec_run(workplace, fitted, monkeypatch):
     model, queries = fitted
     lines = [
-        f"0 qid:{q} 1:{a:.9g} 2:{b:.9g} 3:{c:.9g} # docid = d{k}"
+        f'0 qid:{q} 1:{a:.9g} 2:{b:.9g} 3:{c:.9g} # docid = d{k}"'
         for k, (q, (a, b, c)) in enumerate(
             zip(np.repeat(np.arange(40), np.diff(queries.offsets)), queries.features.tolist(), strict=True)
         )
@@ -63,8 +63,8 @@ def test_text_in_parts_and_a_trec_run(workplace, fitted, monkeypatch):
     assert main(["predict", "--model", "m", "--data", "a.txt", "-o", "run.trec"]) == 0
     run = [line.split() for line in (workplace / "run.trec").read_text().splitlines()]
     assert {len(line) for line in run} == {6}
-    scores = dict(zip([f"d{k}" for k in range(queries.n_documents)], model.predict(queries.features), strict=True))
-    assert {line[2]: float(line[4]) for line in run} == scores
+    scores = dict(zip([f'd{k}"' for k in range(queries.n_documents)], model.predict(queries.features), strict=True))
+    assert {line[2]: float(line[4]) for line in run} == scores, "an id is written as it is, quotes and all"
     for query in {line[0] for line in run}:
         own = [line for line in run if line[0] == query]
         assert [int(line[3]) for line in own] == list(range(1, len(own) + 1))

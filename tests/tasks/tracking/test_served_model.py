@@ -22,8 +22,8 @@ import pytest
 
 import ltr
 from tasks.data.tables import categories_in, known_codes
-from tasks.records import Cell, CellResult, Fold, LoggedDataset
-from tasks.store.cells import CellFolder
+from tasks.records import Cell, CellResult, Columns, Fold, LoggedDataset
+from tasks.store.cells import CellFolder, write_columns
 from tasks.store.values import table
 from tasks.tracking.served_model import ServedRanker
 from tasks.tracking.tracker import Tracker, tracking_uri
@@ -180,6 +180,19 @@ def test_categories_are_read_by_name(workplace, frame):
         assert np.array_equal(served.predict(None, by_name), model.predict(expected))
     assert np.array_equal(served.predict(None, frame({"f1": features[:, 0], "f2": features[:, 1]})), model.predict(features))
     assert np.array_equal(served.predict(None, features), model.predict(features))
+
+
+def test_columns_that_were_changed_are_refused(workplace):
+    of_four_categories({})
+    write_columns(Path("model"), Columns(categories={"f2": ("amber", "birch", "cedar", "dune")}))
+    served = ServedRanker()
+    context = SimpleNamespace(artifacts={"model": "model"})
+    served.load_context(context)
+    assert served.categories["f2"][0] == "amber"
+    path = Path("model/columns.json")
+    path.write_text(path.read_text().replace("amber", "umber"))
+    with pytest.raises(ValueError, match=r"columns.json: it is not what was written beside this model"):
+        served.load_context(context)
 
 
 def test_a_number_is_one_category_whatever_else_is_asked_about(workplace):
