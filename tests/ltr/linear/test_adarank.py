@@ -36,3 +36,52 @@ def test_ties_are_those_of_the_convention(ties):
     scores = model.predict(queries.features)
     values = ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg_5"], rules, queries.position, queries.documents)["ndcg_5"]
     assert f"training ndcg_5 {np.nanmean(values):.4f}" in model.remarks[-1]
+
+
+def by_hand(queries, rounds):
+    """Weights after each round and the mean of NDCG@5 that they reach, by the formulas of the module."""
+    columns = queries.features.astype(float)
+
+    def values(scores):
+        return ltr.evaluate(queries.labels, scores, queries.offsets, ["ndcg_5"])["ndcg_5"]
+
+    alone = {(k, sign): values(sign * columns[:, k]) for sign in (1, -1) for k in range(columns.shape[1])}
+    weights, shares, found = np.zeros(columns.shape[1]), np.full(queries.n_queries, 1 / queries.n_queries), []
+    for _ in range(rounds):
+        (k, sign), own = max(alone.items(), key=lambda pair: pair[1] @ shares)
+        weights = weights.copy()
+        weights[k] += sign * 0.5 * np.log((shares @ (1 + own)) / (shares @ (1 - own)))
+        reached = values(columns @ weights)
+        shares = np.exp(-reached) / np.exp(-reached).sum()
+        found.append((weights, reached.mean()))
+    return found
+
+
+def test_rounds_are_those_of_the_formulas_and_end_where_none_is_better():
+    rng = np.random.default_rng(2)
+    labels, noise = np.tile([2.0, 1, 0, 0, 0, 1, 0, 0], 30), rng.normal(size=(240, 3))
+    known = np.arange(240)[:, None] // 80 == np.arange(3)  # each feature of a third of the queries
+    features = np.where(known, labels[:, None] * [1, 1, -1] + 0.3 * noise, noise).astype(np.float32)
+    queries = ltr.Queries(features, labels, np.arange(0, 241, 8))
+    rounds = by_hand(queries, 30)
+    values = [value for _, value in rounds]
+    for patience in (1, 4):
+        best = next(k for k in range(30) if max(values[k + 1 : k + 1 + patience]) <= values[k])
+        best = max(range(best + 1), key=values.__getitem__)
+        model = ltr.AdaRank(measure="ndcg_5", standardise=False, patience=patience, rounds=30).fit(queries)
+        assert model.weights == pytest.approx(rounds[best][0])
+        assert len(model.curve.train) == best + 1 + patience
+    assert len({tuple(np.flatnonzero(weights)) for weights, _ in rounds}) > 1
+
+
+def test_a_measure_of_which_less_is_better_is_refused():
+    with pytest.raises(ValueError, match="fewer errors are better"):
+        ltr.AdaRank(measure="errors")
+
+
+def test_a_feature_that_is_the_label_has_a_finite_weight():
+    labels = np.tile([2.0, 1, 0], 8)
+    queries = ltr.Queries(labels[:, None], labels, np.arange(0, 25, 3))
+    model = ltr.AdaRank(measure="ndcg_5", patience=1).fit(queries)
+    assert np.isfinite(model.weights).all()
+    assert model.weights[0] > 0

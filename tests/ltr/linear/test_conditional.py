@@ -9,6 +9,7 @@ import pytest
 import ltr
 from ltr.data.queries import canonical, select
 from ltr.linear.conditional import LOSSES, closed_cost, sampled_cost, trace
+from ltr.linear.linear_ranker import minimise
 from ltr.linear.sampler import Walk, draw
 from tests.conftest import make_queries, share_of_random_weights
 from tests.ltr.linear.test_sampler import everything, tiny
@@ -198,3 +199,33 @@ def test_rankings_of_a_sample_need_no_rule_of_ties():
     binary = replace(queries, labels=(queries.labels > 1).astype(float), documents=ids)
     by_rule = [ltr.ConditionalModel(conventions=ltr.Conventions(ties=ties)).fit(binary) for ties in ("docid", "expected")]
     assert by_rule[0].digest == by_rule[1].digest
+
+
+def test_the_first_start_is_0_and_the_best_of_all_is_kept(monkeypatch):
+    queries, found = binary(12), []
+
+    def minimised(cost, features, C, start, iterations, watch):
+        found.append((start, minimise(cost, features, C, start, iterations, watch)))
+        return found[-1][1]
+
+    monkeypatch.setattr("ltr.linear.conditional.minimise", minimised)
+    ranker = ltr.ConditionalModel(loss="l2", measure="map:binary", samples=10, iterations=3, starts=3, standardise=False)
+    fitted = ranker.fit(queries)
+    assert not found[0][0].any()
+    assert found[1][0].any()
+    assert not np.array_equal(found[1][0], found[2][0])
+    weights, value = min((result for _, result in found), key=lambda result: result[1])
+    assert np.array_equal(fitted.weights, weights)
+    assert fitted.remarks == (f"objective {value:.4f}, the best of {', '.join(f'{result[1]:.4f}' for _, result in found)}",)
+    before = [result[1] for _, result in found]
+    found.clear()
+    replace(ranker, seed=2).fit(queries)
+    assert found[0][1][1] != before[0], "the sample is that of the seed"
+
+
+def test_the_closed_form_reads_no_measure_of_rankings():
+    queries = binary(20)
+    queries = replace(queries, labels=queries.source("binary"), sources={})
+    closed = ltr.ConditionalModel(measure="auc", closed=True, conventions=ltr.Conventions(threshold=2)).fit(queries)
+    assert np.array_equal(closed.weights, ltr.ConditionalModel(measure="auc", closed=True).fit(queries).weights)
+    assert closed.weights.any()

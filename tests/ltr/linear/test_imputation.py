@@ -107,3 +107,28 @@ def test_infinite_features_are_refused_all_the_same():
     queries.features[4, 0] = np.inf
     with pytest.raises(ValueError, match="ranksvm needs finite features; 'f1' has infinite values"):
         ltr.RankSVM(impute="median").fit(queries)
+
+
+def test_what_each_feature_contributes_has_its_indicators_share():
+    queries = gapped()
+    fitted = ltr.RankSVM(impute="median").fit(queries)
+    assert fitted.weights[4] != 0
+    found, complete = fitted.attributions(queries.features), fitted.imputation.inputs(queries.features).astype(float)
+    assert found.shape == (queries.n_documents, 5)
+    assert found.sum(axis=1) == pytest.approx(fitted.predict(queries.features))
+    assert found[:, 1] == pytest.approx(complete[:, 1] * fitted.weights[1] + complete[:, 4] * fitted.weights[4])
+    assert fitted.linear_weights is None, "an indicator is no feature of other tools"
+    assert fitted.export_form == "linear with imputation"
+
+
+def test_values_of_another_number_of_features_are_refused():
+    fitted = ltr.LeastSquares(impute="zero").fit(gapped())
+    fewer = {"imputed": fitted.imputation.values[:3], "weights": fitted.weights[1:]}
+    with pytest.raises(ValueError, match="3 values in place of 4 features"):
+        type(fitted).restored(fitted.parameters, {**fitted.arrays, **fewer}, fitted.names)
+
+
+def test_a_query_without_a_value_has_no_part_in_the_mean_over_queries():
+    features = np.array([[1], [3], [np.nan], [np.nan], [8]], np.float32)
+    queries = Queries(features, np.zeros(5), np.array([0, 2, 4, 5]))
+    assert fit_imputation("query-mean", queries).values.tolist() == [(2 + 8) / 2]

@@ -46,8 +46,6 @@ def test_a_minimum_that_is_no_number_is_none():
 
 def test_weights_are_those_of_the_features_as_they_are():
     queries = make_queries(40, seed=2)
-    from dataclasses import replace
-
     stretched = replace(queries, features=queries.features * np.array([1.0, 100.0, 0.01, 5.0], np.float32) + 3)
     a, b = (ltr.RankSVM(C=0.1).fit(one) for one in (queries, stretched))
     assert b.weights * np.array([1.0, 100.0, 0.01, 5.0]) == pytest.approx(a.weights, rel=1e-3)
@@ -63,3 +61,15 @@ def test_validation_features_are_complete_as_those_of_training_are(value):
     features[4, 2] = value
     with pytest.raises(ValueError, match="RankSVM: feature 'f3' of the validation queries is missing or infinite"):
         ltr.RankSVM().fit(train, replace(valid, features=features))
+
+
+def test_the_curve_is_of_all_documents_that_its_measure_knows():
+    """Also of those that somebody judged for that measure and not for the one that is learned."""
+    queries, valid = make_queries(30, seed=2), make_queries(20, seed=3)
+    good = np.where(np.arange(queries.n_documents) % 3, queries.labels >= 2, np.nan)
+    queries, valid = replace(queries, sources={"good": good}), replace(valid, sources={"good": (valid.labels >= 2) * 1.0})
+    rules = ltr.Conventions(unlabelled="condensed")
+    model = ltr.SVMmap(measure="map:good", conventions=rules, planes=20).fit(queries, valid)
+    for one, values in ((queries, model.curve.train), (valid, model.curve.valid)):
+        found = ltr.evaluate(one.labels, model.predict(one.features), one.offsets, ["ndcg_10"], rules)["ndcg_10"]
+        assert values[-1] == pytest.approx(np.nanmean(found))

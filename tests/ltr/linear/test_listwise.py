@@ -1,11 +1,14 @@
 """Listwise losses by their formulas, by draws, and their derivatives."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import ltr
 from ltr.data.queries import Queries, canonical
+from ltr.linear.linear_ranker import minimise
 from ltr.linear.listwise import LOSSES, listwise_cost
 from tests.conftest import make_queries
 
@@ -79,3 +82,61 @@ def test_softrank_by_drawing_ranks():
         dcg += (2 ** y[j] - 1) / np.log2(2 + beaten)
     ideal = sum((2**l - 1) / np.log2(2 + r) for r, l in enumerate(sorted(y, reverse=True)))
     assert listwise_cost("softrank", queries, tau=tau)(scores)[0] == pytest.approx(1 - dcg.mean() / ideal, abs=0.003)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_best_of_several_starts_is_kept_where_a_loss_is_not_convex(loss, monkeypatch):
+    queries, found = make_queries(12, seed=8, largest=6), []
+
+    def minimised(cost, features, C, start, iterations, watch):
+        found.append((start, minimise(cost, features, C, start, iterations, watch)))
+        return found[-1][1]
+
+    monkeypatch.setattr("ltr.linear.listwise.minimise", minimised)
+    ranker = ltr.Listwise(loss=loss, starts=3, iterations=2, samples=10, seed=5, standardise=False)
+    fitted = ranker.fit(queries)
+    assert len(found) == (1 if loss in ("listnet", "listmle") else 3)
+    assert len({start.tobytes() for start, _ in found}) == len(found)
+    weights, value = min((result for _, result in found), key=lambda result: result[1])
+    assert np.array_equal(fitted.weights, weights)
+    assert fitted.remarks == (f"objective {value:.4f}",)
+    before = found[0][0]
+    found.clear()
+    replace(ranker, seed=6).fit(queries)
+    assert not np.array_equal(found[0][0], before), "starts are those of the seed"
+
+
+def test_a_ranker_hands_its_parameters_to_the_loss():
+    queries = make_queries(12, seed=8, largest=6)
+    soft, drawn = ltr.Listwise(loss="softrank", iterations=5, starts=1), ltr.Listwise(loss="boltzrank", iterations=5, starts=1)
+    for ranker, change in ((soft, {"tau": 2.0}), (drawn, {"samples": 20}), (soft, {"conventions": ltr.Conventions(gain="linear")})):
+        assert replace(ranker, **change).fit(queries).digest != ranker.fit(queries).digest, change
+
+
+def test_permutations_are_drawn_by_seed_and_query():
+    queries = make_queries(6, seed=8, largest=7)
+    scores = np.random.default_rng(1).normal(size=queries.n_documents)
+    values = {listwise_cost("boltzrank", queries, samples=5, seed=seed)(scores)[0] for seed in (1, 2, 3)}
+    assert len(values) == 3
+    one = one_query([2, 0, 1, 0, 1, 2, 0])
+    own = np.random.default_rng(2).normal(size=7)
+    by_key = {listwise_cost("boltzrank", replace(one, keys=np.array([key], np.uint64)), samples=5)(own)[0] for key in (1, 2, 3)}
+    assert len(by_key) == 3
+
+
+def test_what_a_label_gains_is_the_conventions():
+    """Gains 2^l − 1 of labels log2(1 + l) are the labels themselves."""
+    linear, exponential = one_query([3, 0, 1, 2]), one_query(np.log2([4, 1, 2, 3]))
+    scores = np.array([0.2, 0.5, -0.1, 0.0])
+    for loss in ("softrank", "boltzrank"):
+        plain = listwise_cost(loss, linear, conventions=ltr.Conventions(gain="linear"))(scores)[0]
+        assert plain == pytest.approx(listwise_cost(loss, replace(exponential, keys=linear.keys))(scores)[0])
+        assert plain != pytest.approx(listwise_cost(loss, linear)(scores)[0])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_document_without_a_label_counts_as_label_0(loss):
+    queries, scores = one_query([3, 0, 1, 0, 2]), np.array([0.2, 0.5, -0.1, 0.0, 0.3])
+    unknown = replace(queries, labels=np.where(queries.labels == 0, np.nan, queries.labels))
+    (value, slope), (found, its_slope) = (listwise_cost(loss, one, samples=10)(scores) for one in (queries, unknown))
+    assert (found, its_slope.tolist()) == (value, slope.tolist())

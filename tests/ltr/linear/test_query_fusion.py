@@ -9,6 +9,7 @@ import pytest
 import ltr
 from ltr.data.queries import canonical, keep
 from tests.conftest import make_queries
+from tests.ltr.data.test_queries import shuffled
 
 
 def two_systems(n_queries=120, seed=0, swap=1.0):
@@ -157,3 +158,29 @@ def test_what_nobody_judged_is_left_out_of_both_steps():
     queries = replace(queries, labels=np.where(known, queries.labels, np.nan))
     ranker = ltr.QueryFusion(form="min-max", by=("length",), conventions=ltr.Conventions(unlabelled="condensed"))
     assert ranker.fit(queries).weights == pytest.approx(ranker.fit(keep(queries, known)).weights, abs=1e-9)
+
+
+def test_a_feature_that_all_queries_have_alike_changes_nothing(tmp_path):
+    queries = two_systems(30)
+    queries.features[:, 3] = 7
+    model = ltr.QueryFusion(form="min-max", by=("other",)).fit(queries)
+    assert model.scale.tolist() == [1]
+    assert model.weights[2:].tolist() == [0, 0]
+    ltr.save(model, tmp_path / "m")
+    elsewhere = queries.features.copy()
+    elsewhere[:, 3] = 100
+    assert np.array_equal(ltr.load(tmp_path / "m").predict(elsewhere), model.predict(queries.features))
+
+
+def test_the_order_of_the_rows_decides_nothing_and_damaged_arrays_are_refused():
+    queries = two_systems(20)
+    ranker = ltr.QueryFusion(form="min-max", by=("length",))
+    fitted = ranker.fit(queries)
+    assert ranker.fit(replace(shuffled(queries, 3), names=queries.names)).digest == fitted.digest
+    for change, says in (
+        ({"scale": np.array([0.0])}, "scale: a number above 0"),
+        ({"centre": np.array([np.nan])}, "centre: .* 1 finite numbers of float64"),
+        ({"weights": np.zeros(3)}, "weights: .* 4 finite numbers of float64"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            type(fitted).restored(fitted.parameters, {**fitted.arrays, **change}, fitted.names)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.data.queries import keep
 from ltr.linear.ranksvm import _PARTS, _by_label, _hessian
 from tests.conftest import make_queries
 
@@ -66,3 +67,11 @@ def test_features_twice_halve_their_weights_for_any_C(C):
     weights = ltr.RankSVM(C=C, standardise=False).fit(twice).weights.reshape(2, -1)
     assert np.abs(once.weights).max() > (1e-7 if C < 1 else 0.1)
     assert weights.sum(axis=0) == pytest.approx(once.weights, rel=1e-3, abs=1e-3 * np.abs(once.weights).max())
+
+
+def test_documents_without_a_label_are_in_no_pair():
+    queries = make_queries(30, seed=2)
+    known = np.random.default_rng(0).random(queries.n_documents) < 0.7
+    holes = replace(queries, labels=np.where(known, queries.labels, np.nan))
+    ranker = ltr.RankSVM(standardise=False)
+    assert ranker.fit(holes).weights == pytest.approx(ranker.fit(keep(queries, known)).weights, rel=1e-6)

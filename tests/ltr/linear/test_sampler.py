@@ -119,3 +119,13 @@ def test_what_cannot_be_sampled():
     apart = Queries(np.zeros((4, 1)), np.array([1.0, 1, 0, 0]), np.array([0, 2, 4]))
     with pytest.raises(ValueError, match="no query has both"):
         draw(apart, "map")
+
+
+def test_walks_begin_where_they_are_told_to():
+    """One good document and ten bad ones: half of them stand above it, and a step moves it by one."""
+    labels = np.array([0.0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+    query = Queries(np.zeros((11, 1)), labels, np.array([0, 11]), sources={"binary": labels})
+    for begin, above in ((0.0, {1}), (0.5, {4, 6}), (1.0, {9})):
+        sample = draw(query, "map:binary", Walk(samples=60, length=1, begin=begin))
+        table = sample.counts.reshape(-1, 11)
+        assert {count // 2 for count in table[1:, 4].tolist()} == above

@@ -8,6 +8,8 @@ import pytest
 from scipy import optimize
 
 import ltr
+from ltr.data.queries import canonical
+from ltr.linear.linear_ranker import products, transposed
 from ltr.linear.svmmap import most_violated, solve_dual
 from tests.conftest import make_queries
 
@@ -70,3 +72,24 @@ def test_a_cutoff_is_refused():
     for measure in ("map@3", "ndcg"):
         with pytest.raises(ValueError, match=r"is not map, perhaps of another source such as map:binary, of all ranks"):
             ltr.SVMmap(measure=measure)
+
+
+@pytest.mark.parametrize("tolerance", [0.0001, 0.01])
+def test_no_plane_is_left_that_is_violated_by_more_than_the_tolerance(tolerance):
+    queries = canonical(make_queries(30, seed=3))
+    model = ltr.SVMmap(C=10.0, tolerance=tolerance, standardise=False).fit(queries)
+    relevant, factors, losses = (queries.labels >= 2).astype(float), np.empty(queries.n_documents), []
+    scores = products(queries.features, model.weights)
+    for a, b in itertools.pairwise(queries.offsets):
+        losses.append(most_violated(scores[a:b], relevant[a:b], factors[a:b]))
+    normal = transposed(queries.features, factors) / queries.n_queries
+    slack = float(model.remarks[0].split()[-1])
+    assert np.mean(losses) - normal @ model.weights <= slack + tolerance + 5e-5
+
+
+def test_relevant_is_what_the_conventions_say():
+    queries = make_queries(30, seed=3)
+    by_rule = ltr.SVMmap(conventions=ltr.Conventions(threshold=3)).fit(queries)
+    by_source = ltr.SVMmap(measure="map:good").fit(replace(queries, sources={"good": (queries.labels >= 3) * 1.0}))
+    assert np.array_equal(by_rule.weights, by_source.weights)
+    assert not np.array_equal(by_rule.weights, ltr.SVMmap().fit(queries).weights)

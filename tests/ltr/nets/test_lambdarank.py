@@ -11,6 +11,8 @@ from ltr.data.queries import canonical, keep, select
 from ltr.data.synthetic import World
 from ltr.metrics.significance import paired_t
 from ltr.nets.network import random_weights
+from ltr.objectives.effective_pairs import ledger
+from ltr.objectives.preferences import Preferences
 from tests.conftest import JIT, make_queries
 from tests.ltr.data.test_queries import shuffled
 
@@ -217,3 +219,136 @@ def test_what_condensed_leaves_out_is_not_standardised_by(hidden):
     first, second = net.fit(whole), net.fit(alone)
     assert np.array_equal(first.scaling, second.scaling)
     assert first.predict(features) == pytest.approx(second.predict(features))
+
+
+def test_effective_pairs_are_counted_after_every_so_many_epochs():
+    queries = canonical(make_queries(20, seed=1))
+    net = ltr.LambdaRank(epochs=5, count_pairs=2, keep_epochs=(2, 4))
+    fitted = net.fit(queries)
+    assert [epoch for epoch, _ in fitted.counted_pairs] == [2, 4]
+    for epoch, (found,) in fitted.counted_pairs:
+        scores = fitted.snapshot(epoch).predict(queries.features)
+        assert np.array_equal(found.counts, ledger(queries, net.objective, scores)[0].counts)
+    assert fitted.snapshot(3) is None
+
+
+def test_going_on_keeps_epochs_of_both_parts_and_counts_the_pairs_of_all():
+    train, valid = make_queries(30, seed=1), make_queries(30, seed=2)
+    whole = ltr.LambdaRank(epochs=8, learning_rate=0.05, keep_epochs=(2, 6))
+    gone_on = whole.go_on(replace(whole, epochs=4).fit(train, valid), train, valid)
+    reference = whole.fit(train, valid)
+    assert set(gone_on.states) == set(reference.states) == {2, 6, 8}
+    assert np.array_equal(gone_on.states[2].weights.flat, reference.states[2].weights.flat)
+    counting = replace(whole, count_pairs=3)
+    counted = counting.go_on(replace(counting, epochs=4).fit(train, valid), train, valid)
+    assert [epoch for epoch, _ in counted.counted_pairs] == [3, 6]
+
+
+def test_stages_are_kept_epochs_that_are_asked_for_and_the_last():
+    queries = make_queries(20, seed=1)
+    fitted = ltr.LambdaRank(epochs=5, keep_epochs=(2, 3, 4)).fit(queries)
+    stages = dict(fitted.stages(queries.features, 2))
+    assert [*stages] == [2, 4, 5]
+    for epoch, scores in stages.items():
+        assert np.array_equal(scores, fitted.snapshot(epoch).predict(queries.features))
+
+
+def test_without_validation_queries_there_is_no_curve_of_them():
+    queries = make_queries(20, seed=1)
+    curve = ltr.LambdaRank(epochs=3).fit(queries).curve
+    assert np.isnan(curve.valid).tolist() == [True] * 3
+    assert np.isfinite(curve.train).all()
+
+
+def test_an_escape_is_by_the_rate_that_gets_furthest():
+    """Whatever its last epoch says."""
+    queries, rules = make_queries(40, seed=1), ltr.Conventions(threshold=1)
+    of_map = ltr.LambdaRank(epochs=5, learning_rate=3.0, objective="map", stop_on="map", keep="train", conventions=rules)
+    net = of_map.fit(queries)
+    onwards = replace(of_map, epochs=4, flat_epochs=0)
+    rates = [3.0 * share for share in (1.0, 0.1, 0.01)]
+    curves = [replace(onwards, learning_rate=rate).fit(queries, start=net.weights).curve.train for rate in rates]
+    best = int(np.argmax([curve.max() for curve in curves]))
+    assert best != 0
+    assert best != np.argmax([curve[-1] for curve in curves])
+    assert net.escape(queries, "map", 4, rules) == (rates[best], curves[best].max())
+
+
+def test_the_rate_shrinks_with_a_probability_where_training_accuracy_falls():
+    queries = make_queries(30, seed=1)
+    net = ltr.LambdaRank(epochs=30, learning_rate=0.3, shrink=0.9, flat_epochs=0)
+    rates = {}
+    for probability in (0.0, 0.5, 1.0):
+        state = replace(net, shrink_probability=probability).fit(queries).states[30]
+        falls = int((np.diff(state.rows[:, 1]) < 0).sum())
+        assert falls > 5
+        rates[probability] = np.log(state.rate / 0.3) / np.log(0.9), falls
+    assert rates[0.0][0] == 0
+    assert 0 < round(rates[0.5][0]) < rates[0.5][1]
+    assert rates[1.0][0] == pytest.approx(rates[1.0][1])
+
+
+def test_a_restart_has_the_first_rate_again():
+    train, valid = make_queries(30, seed=1), make_queries(30, seed=2)
+    net = ltr.LambdaRank(epochs=40, learning_rate=0.1, flat_epochs=3, shrink_probability=1.0, keep_epochs=tuple(range(1, 40)))
+    states = net.fit(train, valid).states
+    begun = [epoch for epoch in range(2, 41) if states[epoch].restarts > states[epoch - 1].restarts]
+    assert begun
+    assert {states[epoch].rate for epoch in begun} == {0.1}
+    assert min(state.rate for state in states.values()) < 0.1
+    fresh = [states[epoch].weights.flat for epoch in begun]
+    assert len({weights.tobytes() for weights in fresh}) == len(begun), "each begins with weights of its own"
+
+
+def test_validation_rows_in_any_order_give_the_same_curve():
+    train, valid = make_queries(30, seed=1), make_queries(60, seed=2)
+    net = ltr.LambdaRank(epochs=10, learning_rate=0.05)
+    one, other = net.fit(train, valid), net.fit(train, shuffled(valid, 4))
+    assert np.array_equal(one.curve.valid, other.curve.valid)
+    assert one.digest == other.digest
+
+
+def test_rest_is_as_many_epochs_as_validation_may_be_flat_for():
+    queries = make_queries(60, seed=1)
+    net = ltr.LambdaRank(learning_rate=1e-4, keep="train", epochs=20, flat_epochs=30)
+    assert net.fit(queries).unfinished == ("training had not come to rest: it was 20 epochs long, and 30 without a rise are wanted")
+
+
+def test_features_are_standardised_by_the_documents_that_have_them():
+    queries = make_queries(30, seed=1)
+    features = queries.features * np.float32([1, 100, 0.01, 5]) + np.float32([0, 3, 0, -7])
+    features[np.random.default_rng(0).random(features.shape) < 0.2] = np.nan
+    holes = replace(queries, features=features)
+    mean, deviation = np.nanmean(features.astype(float), axis=0), np.nanstd(features.astype(float), axis=0)
+    net = ltr.LambdaRank(epochs=1).fit(holes)
+    assert net.scaling == pytest.approx(np.stack((mean, deviation)), rel=1e-6)
+    assert net.standardised(features) == pytest.approx(np.nan_to_num((features - mean) / deviation), rel=1e-4, abs=1e-5)
+    rows = np.arange(holes.n_documents)
+    unjudged = replace(holes, labels=np.where(rows % 2, np.nan, holes.labels))
+    condensed = ltr.LambdaRank(epochs=1, conventions=ltr.Conventions(unlabelled="condensed"))
+    pairs = Preferences(holes.offsets[:1], holes.offsets[:1] + 1)
+    assert np.array_equal(condensed.fit(unjudged, preferences=pairs).scaling, net.scaling), "preferences are no judgments"
+    assert not np.array_equal(condensed.fit(unjudged).scaling, net.scaling)
+
+
+def test_queries_are_visited_in_an_order_of_the_seed():
+    queries = make_queries(30, seed=1)
+    start = random_weights(4, 0, np.random.default_rng(0))
+    nets = [ltr.LambdaRank(epochs=1, learning_rate=0.1, seed=seed).fit(queries, start=start) for seed in (1, 2)]
+    assert not np.array_equal(nets[0].weights.flat, nets[1].weights.flat)
+    whole = [ltr.LambdaRank(epochs=1, learning_rate=0.1, seed=seed, update="full").fit(queries, start=start) for seed in (1, 2)]
+    assert np.array_equal(whole[0].weights.flat, whole[1].weights.flat)
+
+
+def test_of_epochs_that_are_alike_the_first_is_kept():
+    train, valid = make_queries(30, seed=1), make_queries(30, seed=2)
+    fitted = ltr.LambdaRank(epochs=6, learning_rate=1e-9).fit(train, valid)
+    assert np.ptp(fitted.curve.valid) == 0
+    assert fitted.best_iteration == 1
+
+
+@pytest.mark.parametrize("changed", [{"inner": np.zeros((1, 5))}, {"scaling": np.ones((2, 3))}, {"scaling": np.zeros((2, 4))}])
+def test_arrays_of_other_features_are_refused(changed):
+    fitted = ltr.LambdaRank(epochs=1).fit(make_queries(10))
+    with pytest.raises(ValueError, match=r"for 4 features|a scaling that is not finite means and deviations above 0"):
+        ltr.LambdaRank.restored(fitted.parameters, {**fitted.arrays, **changed}, fitted.names)

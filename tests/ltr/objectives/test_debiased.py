@@ -7,6 +7,7 @@ import ltr
 from ltr.data.queries import Queries
 from ltr.nets.network import Weights
 from ltr.objectives.debiased import debiased
+from ltr.objectives.dual import DualObjective
 from ltr.objectives.lambda_objective import Objective
 from ltr.objectives.unbiased import Unbiased
 
@@ -27,3 +28,21 @@ def test_a_page_moves_a_net_along_the_gradient_of_the_objective(kind):
     assert np.abs(gradient).max() > 0.01
     assert gradient[6] == 0
     np.testing.assert_allclose(after.inner[0] - before.inner[0], 0.5 * gradient, rtol=1e-5, atol=1e-7)
+
+
+def test_each_way_is_given_the_step_and_sigma_that_it_is_asked_for():
+    clicks, ranks = np.array([0, 1, 0, 1.0]), np.array([2.0, 1, 4, 3])
+    page = Queries(np.eye(4), clicks, np.array([0, 4]), sources={"position": ranks})
+    plain, scores, begun = Objective(page, sigma=1.3), np.array([0.3, -0.2, 0.1, 0.0]), np.array([[[1.0, 0.7, 0.5, 0.4]]])
+    moves = []
+    for step in (0.1, 0.3):
+        additive = debiased(plain, Unbiased("additive"), ltr.Conventions(), step, begun)
+        additive(scores, 0)
+        moves.append(additive.biases[1] - additive.biases[0])
+    assert np.abs(moves[0]).max() > 1e-4
+    assert moves[1] == pytest.approx(3 * moves[0])
+    dual = debiased(plain, Unbiased("dla"), ltr.Conventions(), 0.1, begun)
+    expected = DualObjective(page, plain.terms[0], Unbiased("dla"), 1.3, begun)
+    for own, wanted in zip(dual(scores, 0), expected(scores, 0), strict=True):
+        assert np.array_equal(own, wanted)
+    assert not np.array_equal(dual(scores, 0)[0], DualObjective(page, plain.terms[0], Unbiased("dla"), 1.0, begun)(scores, 0)[0])

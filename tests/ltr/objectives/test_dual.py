@@ -11,7 +11,7 @@ from ltr.objectives.dual import STEP, DualObjective
 from ltr.objectives.preferences import Preferences
 from ltr.objectives.shown import ONLY_FEATURES
 from ltr.objectives.terms import Term
-from ltr.objectives.unbiased import CALM, Unbiased, in_words
+from ltr.objectives.unbiased import CALM, Unbiased, by_rank, in_words
 from tests.ltr.data.test_queries import shuffled
 from tests.ltr.objectives.test_unbiased import LOOKS, judged, needs_jit, pages, value
 
@@ -131,6 +131,8 @@ def test_stopped_saved_and_resumed_is_never_stopped(kind, update, tmp_path):
     assert resumed.remarks == reference.remarks
     best = reference.biases[min(reference.best_iteration, len(reference.biases) - 1)]
     assert in_words(whole.unbiased, best) in reference.remarks
+    for line, expected in zip(reference.position_bias.values(), by_rank(whole.unbiased, best).values(), strict=True):
+        assert np.array_equal(line, expected), "as it was at the epoch that is kept"
     assert ltr.load(tmp_path / "whole").unbiased == whole.unbiased
 
 
@@ -159,6 +161,8 @@ def test_it_is_said_where_features_alone_tell_documents_from_ranks():
     fixed, mixed = (pages(jitter=jitter, n_queries=8, per_query=2) for jitter in (0.0, 1.0))
     net = ltr.LambdaRank(epochs=2, unbiased="dla")
     assert net.fit(fixed).remarks[-1] == ONLY_FEATURES
+    given = replace(net, unbiased=Unbiased("ipw", propensities=tuple(LOOKS)))
+    assert ONLY_FEATURES not in given.fit(fixed).remarks
     assert (
         net.fit(mixed).remarks[-1].startswith("position bias of ranks 1, 2, … (dla, propensities beside the first rank's): 1.00 ")
     )

@@ -133,6 +133,9 @@ def test_propensities_that_cannot_be_known():
             looks(IPW, ask)
         with pytest.raises(ValueError, match="shown at rank 8, and propensities end at rank 2"):
             looks(replace(IPW, propensities=(1.0, 0.5)), ask)
+        with pytest.raises(ValueError, match="shown at rank 8, and propensities end at rank 7"):
+            looks(replace(IPW, propensities=tuple(LOOKS[:7])), ask)
+        assert looks(replace(IPW, propensities=tuple(LOOKS)), ask).shape == (8,)
     with pytest.raises(ValueError, match="no label source 'shown'"):
         Shown.on(fixed, replace(IPW, positions="shown"), Term())
     unclicked = replace(fixed, labels=np.zeros(fixed.n_documents))

@@ -83,3 +83,10 @@ def test_unknown_names_list_the_known_ones():
     ):
         with pytest.raises(ValueError, match=rule):
             build()
+
+
+def test_a_weight_may_be_at_its_end_from_the_start_and_an_exponential_one_only_rises():
+    assert Schedule(1.0, "linear", 0.1).saturation(5) == 0
+    assert Schedule(0.0, "linear", -0.1).saturation(5) == 0
+    assert Schedule(0.0, "linear", 0.1).saturation(5) is None
+    assert Schedule(0.1, "exponential", -1.0).saturation(5) == 1

@@ -292,3 +292,20 @@ def test_pages_learn_from_pairs_of_what_is_judged_where_the_rest_is_left_out():
         assert own[known] == pytest.approx(wanted, abs=1e-12)
         assert not own[~known].any()
     assert np.abs(alone[0]).max() > 0.01
+
+
+def test_ways_that_auto_tries_keep_where_positions_are_and_the_least_that_is_divided_by():
+    auto = Unbiased("auto", positions="shown", least=0.3, propensities=(1.0, 0.5))
+    asked = []
+    found = auto.ways([Term()], "none", ("ipw", "pairwise", "additive", "dla"), lambda way: asked.append(way) or np.ones(2))
+    assert [way.kind for way in found] == ["ipw", "pairwise", "additive", "dla"]
+    assert {(way.positions, way.least) for way in found} == {("shown", 0.3)}
+    assert [way.propensities for way in found] == [(1.0, 0.5), (), (), ()]
+    assert asked == found[:1]
+
+
+def test_ten_ranks_are_told():
+    bias = np.arange(24).reshape(2, 12) / 10
+    first, second = (" ".join(f"{value:.2f}" for value in side[:10]) for side in bias)
+    assert in_words(Unbiased("pairwise"), bias) == f"position bias of ranks 1, 2, … (pairwise): t+ {first}; t- {second}"
+    assert in_words(Unbiased("additive"), 1 + bias[:1]).endswith(f": {first}"), "beside the first rank's"

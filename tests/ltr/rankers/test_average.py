@@ -187,3 +187,20 @@ def test_rankers_that_differ_by_their_seeds_stay_different():
     assert [member.seed for member in fitted._with_arrays(fitted.arrays).members] == own, "and a loaded one knows them"
     moved = seeds([replace(small, seed=s) for s in (1, 2, 3)], copies=2, seed=4)
     assert len({*moved, *own}) == 12
+
+
+def test_contributions_are_on_the_scale_of_the_scores():
+    queries = canonical(make_queries(30, seed=4))
+    for of in ([ltr.RankSVM(), ltr.LeastSquares()], [TREES, ltr.LeastSquares(ridge=9.0)]):
+        model = ltr.Average(of).fit(queries)
+        assert model.attributions(queries.features).sum(axis=1) == pytest.approx(model.predict(queries.features))
+
+
+def test_an_average_of_trees_of_categories_is_one_of_categories():
+    queries = make_queries(30, seed=4)
+    queries = replace(queries, features=np.abs(np.round(2 * queries.features)))
+    by_category = replace(TREES, categorical=["f1"], feature_share=1.0, cat_smooth=0.1, cat_l2=0.1)
+    model = ltr.Average([TREES, by_category]).fit(queries)
+    assert model.export_form == "trees of categories"
+    assert model.split_by_categories == {"f1"}
+    assert ltr.Average([TREES]).fit(queries).export_form == "trees"

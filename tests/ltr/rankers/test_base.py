@@ -404,3 +404,17 @@ def test_numbers_of_numpy_are_numbers():
     for alone in (ltr.Listwise, ltr.ConditionalModel):
         with pytest.raises(ValueError, match="samples=1 is out of range; it is a whole number from 2"):
             alone(samples=1)
+
+
+def test_arrays_of_another_shape_or_order_in_memory():
+    """The shape is part of the digest, the order is not."""
+    square = np.arange(4.0).reshape(2, 2)
+    assert digest_of("kind", {"a": square}) != digest_of("kind", {"a": square.ravel()})
+    assert digest_of("kind", {"a": square}) == digest_of("kind", {"a": np.asfortranarray(square)})
+
+
+def test_arrays_that_lie_by_columns_are_saved_as_they_are(tmp_path):
+    queries = make_queries(20)
+    fitted = ltr.LambdaRank(hidden=3, epochs=2).fit(queries)
+    ltr.save(replace(fitted, scaling=np.asfortranarray(fitted.scaling)), tmp_path)
+    assert ltr.load(tmp_path).predict(queries.features).tolist() == fitted.predict(queries.features).tolist()

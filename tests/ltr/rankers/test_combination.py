@@ -129,3 +129,10 @@ def test_of_errors_the_mixture_with_the_fewest_is_taken():
     q = ltr.Queries(np.array([[3, 0], [2, 1], [1, 2.5]], np.float32), [2, 1, 0], [0, 3])
     model = ltr.Combination(measure="errors").fit(q)
     assert ltr.evaluate(q.labels, model.predict(q.features), q.offsets, "errors")["errors"].tolist() == [0]
+
+
+@pytest.mark.parametrize("alpha", [np.array([1.5]), np.array([-0.1]), np.array([np.nan]), np.array([0.2, 0.3]), np.array([1])])
+def test_a_mixture_outside_of_its_line_is_refused(alpha):
+    fitted = ltr.Combination("map").fit(make_queries(10, n_features=2))
+    with pytest.raises(ValueError, match=r"one number in \[0, 1\] mixes two"):
+        type(fitted).restored(fitted.parameters, {"alpha": alpha}, fitted.names)

@@ -146,3 +146,11 @@ def test_nets_stop_by_it_too(kind):
     mean = PageMean("ndcg_10", valid, FairPages(Unbiased(kind), Term(), known), ltr.Conventions())
     assert max(net.curve.valid) == pytest.approx(mean(net.predict(valid.features)), rel=1e-6)
     assert TOLD not in ltr.LambdaRank(**NET, unbiased=kind).fit(train).remarks
+
+
+def test_what_biases_are_held_by_is_no_matter_of_how_clicks_are_counted():
+    train, valid = pages(n_queries=30, per_query=3), other_pages()
+    how = Unbiased("additive", regularisation=0.5)
+    known = FairPages.watching(how, Term(), ("ndcg_10",), (valid,), lambda way: looks(way, Shown.on(train, way, Term()).ask))
+    assert known[1] == (TOLD,)
+    assert np.array_equal(known[0].looks, looks(Unbiased("ipw"), Shown.on(train, Unbiased("ipw"), Term()).ask))

@@ -220,3 +220,22 @@ def test_what_a_weighted_fusion_says_is_what_is_measured():
         reached = mean(fitted.weights)
         assert f": {measure} {reached:.4f}, with equal weights {mean(np.full(2, 0.5)):.4f}" in fitted.remarks[0]
         assert reached >= max(mean(np.array([k, 50 - k]) / 50) for k in range(51)) - 1e-12
+
+
+def test_starts_are_drawn_by_the_seed(monkeypatch):
+    starts, climbed = [], _Search.climbed
+    monkeypatch.setattr(_Search, "climbed", lambda search, weights: (starts.append(weights), climbed(search, weights))[1])
+    for seed in (1, 2):
+        ltr.WeightedFusion(form="min-max", restarts=2, directions=0, seed=seed).fit(three_systems())
+    first, second = starts[:6], starts[6:]
+    assert [start.tolist() for start in first[:4]] == [[1 / 3] * 3, [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert np.array_equal(first[:4], second[:4])
+    assert not np.isclose(first[4:], second[4:]).any()
+
+
+def test_finds_are_not_counted_without_ranks():
+    scores = [k for k, name in enumerate(NAMES) if "rank" not in name]
+    queries = replace(two_lists(), features=ROWS[:, scores], names=tuple(NAMES[k] for k in scores))
+    assert ltr.Fusion(form="min-max").fit(queries).names == queries.names
+    with pytest.raises(ValueError, match="fusion: it fuses two runs or more, and the data have 0 as 'rank'"):
+        ltr.Fusion(form="min-max", by="mnz").fit(queries)

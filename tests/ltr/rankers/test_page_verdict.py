@@ -139,3 +139,25 @@ def test_what_is_kept_is_better_on_judgments(kind):
     assert (kept > 0).mean() > 0.75
     assert min(gains) > -0.04
     assert np.mean(gains) > 0.005
+
+
+@pytest.mark.parametrize(
+    ("likely", "drawn", "kept"),
+    [
+        ({"additive": (0.1, 0.05), "pairwise": (0.2, 0.05)}, {"additive": 0.1, "pairwise": -0.1}, "additive"),
+        ({"additive": (0.1, 0.05), "pairwise": (0.2, 0.05)}, {"additive": 0.1, "pairwise": 0.01}, "pairwise"),
+        ({"additive": (0.001, 0.5), "pairwise": (0.002, 0.5)}, {"additive": 0.1, "pairwise": 0.1}, NAIVE),
+        ({"additive": (-0.1, 0.05), "pairwise": (-0.2, 0.05)}, {"additive": 0.1, "pairwise": 0.1}, NAIVE),
+    ],
+    ids=["it draws fewer clicks", "the likelier of two", "within a standard error", "less likely"],
+)
+def test_a_way_is_kept_that_is_better_by_both(monkeypatch, likely, drawn, kept):
+    found = judge(pages(n_queries=20, per_query=3))
+    n, rng = 20, np.random.default_rng(0)
+    noise = rng.normal(size=n)
+    noise = (noise - noise.mean()) / noise.std()
+    values = {NAIVE: np.zeros(n)} | {way: mean + spread * noise for way, (mean, spread) in likely.items()}
+    clicks = {NAIVE: np.zeros(n)} | {way: mean + 0.01 * noise for way, mean in drawn.items()}
+    monkeypatch.setattr(PageVerdict, "likelihood", lambda self, name: values[name])
+    monkeypatch.setattr(PageVerdict, "clicks", lambda self, name: clicks[name])
+    assert found.verdict({name: name for name in values}).kept == kept

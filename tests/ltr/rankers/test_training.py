@@ -102,3 +102,9 @@ def test_of_two_sources_a_document_with_a_label_of_either_is_learned_from():
     q = ltr.Queries(np.eye(4, dtype=np.float32), [2, np.nan, 0, np.nan], [0, 4], sources={"click": [np.nan, 0.5, 0.0, np.nan]})
     kept = judged(q, [Measure.of("ndcg"), Measure.of("cndcg")], ltr.Conventions(unlabelled="condensed"))
     assert kept.position.tolist() == [0, 1, 2]
+
+
+def test_where_nobody_judged_anything_all_is_given_to_the_ranker():
+    queries = make_queries(5)
+    nothing = replace(queries, labels=np.full(queries.n_documents, np.nan))
+    assert judged(nothing, (), LEFT_OUT) is nothing

@@ -28,3 +28,14 @@ def test_the_best_mean_is_kept_and_how_sure_that_is_is_said():
     alike = verdict({NAIVE: naive, "additive": naive + rng.normal(0, 0.2, 40)}, "ndcg_10")
     assert "these queries do not tell them apart" in alike.sentence
     assert verdict({NAIVE: naive, "additive": naive}, "ndcg_10").kept == NAIVE
+
+
+def test_p_values_are_holms():
+    rng = np.random.default_rng(3)
+    naive = rng.uniform(size=40)
+    values = {NAIVE: naive, "pairwise": naive + rng.normal(0.05, 0.15, 40), "additive": naive + rng.normal(0.01, 0.15, 40)}
+    first, second = (paired_t(values[name], naive).p_value for name in ("pairwise", "additive"))
+    assert first < second
+    said = verdict(values, "ndcg_10").sentence
+    assert f"(p = {2 * first:.2g}, " in said
+    assert f"(p = {max(2 * first, second):.2g})" in said

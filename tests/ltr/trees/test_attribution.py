@@ -144,4 +144,7 @@ def test_a_base_is_its_own_features_share():
     on_base = ltr.LambdaMART(n_trees=3, n_leaves=4, min_docs_in_leaf=3, stop_on=None, base="f2")
     based = on_base.fit(ltr.Queries(scored, queries.labels, queries.offsets))
     assert based.explain(scored).sum(axis=1) == pytest.approx(based.predict(scored), abs=1e-10)
+    share = based.explain(scored) - shapley(based.trees, scored)
+    assert share[:, 1] == pytest.approx(scored[:, 1])
+    assert not share[:, [0, 2, 3, 4]].any()
     assert model.importance("splits").sum() == len(model.trees.feature)

@@ -9,7 +9,7 @@ import xgboost
 
 from ltr.trees import dumps, formats
 from ltr.trees.ensemble import join
-from tests.ltr.trees.test_formats import fitted, stump
+from tests.ltr.trees.test_formats import LIGHTGBM, fitted, stump
 
 NAMES = ("a", "b", "c", "d")
 
@@ -84,3 +84,9 @@ def test_single_leaves_and_names():
         dumps.xgboost_dump(leaf, ("a<b",))
     with pytest.raises(ValueError, match="LightGBM takes no feature names"):
         dumps.lightgbm_dump(leaf, ("a b",))
+
+
+def test_a_tree_of_one_leaf_is_its_value():
+    alone = formats.read_lightgbm(LIGHTGBM).trees.between(1, 2)
+    assert dumps.xgboost_dump(alone, ("a", "b")) == [{"nodeid": 0, "leaf": 0.5}]
+    assert dumps.lightgbm_dump(alone, ("a", "b"))["tree_info"][0]["tree_structure"] == {"leaf_value": 0.5}

@@ -96,7 +96,7 @@ def test_rows_are_made_wider_some_at_a_time(monkeypatch):
 @pytest.mark.parametrize(
     "change",
     [
-        {"codes": np.array([3, 1, 2], np.float32)}, {"codes": np.array([1, 3], np.float32)}, {"codes": np.array([1, np.nan, 2], np.float32)},
+        {"codes": np.array([3, 1, 2], np.float32)}, {"codes": np.array([1, 1, 2], np.float32)}, {"codes": np.array([1, 3], np.float32)}, {"codes": np.array([1, np.nan, 2], np.float32)},
         {"n_codes": np.array([3, -1, 1], np.int32)}, {"n_codes": np.array([2, 1], np.int32)}, {"codes": np.array([1.0, 3.0, 2.0])},
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 import ltr
 from ltr.trees import formats
+from ltr.trees.binning import MOST_CATEGORIES
 from ltr.trees.ensemble import Trees, join
 from tests.conftest import make_queries
 
@@ -352,3 +353,65 @@ def test_missing_values_that_go_with_categories_are_refused_for_lightgbm():
         formats.lightgbm_text(trees, ("f",))
     there_and_back = formats.read_xgboost(formats.xgboost_document(trees, ("f",))).trees
     assert there_and_back.scores(np.array([[1], [2], [np.nan]], np.float32)).tolist() == [1, 2, 1]
+
+
+def test_documents_that_xgboost_does_not_count_are_shares_of_a_million():
+    document = formats.xgboost_document(stump(0.5), ("a",))
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    for hessian, documents in (([2.0, 0.5, 1.5], [250_000, 750_000]), ([20.0, 5.0, 15.0], [5, 15]), ([4.0, 0.0, 4.0], [1, 4])):
+        tree["sum_hessian"] = hessian
+        assert formats.read_xgboost(document).trees.documents.tolist() == documents
+
+
+@pytest.mark.parametrize(("threshold", "side"), [(np.inf, "left"), (-np.inf, "right")])
+def test_all_values_go_to_one_side_of_an_infinite_threshold_where_none_are_missing(threshold, side):
+    trees = stump(threshold)
+    text = formats.ranklib_text(trees, ("a",))
+    (tree,) = ET.fromstring("".join(line for line in text.splitlines() if not line.startswith("##"))).findall("tree")
+    solr = formats.solr_trees(trees, ("a",), "m")["params"]["trees"][0]["root"]
+    for value in (-3e38, 0.0, 3e38):
+        row = np.array([value], np.float32)
+        expected = {"left": 1.0, "right": 2.0}[side]
+        assert naive(tree.find("split"), row) == expected
+        found = "left" if row[0] <= np.float32(solr["threshold"]) + np.float32(1e-6) else "right"
+        assert float(solr[found]["value"]) == expected
+    for written in (tree.findtext("split/threshold"), solr["threshold"]):
+        assert np.isfinite(float(written))
+
+
+@pytest.mark.parametrize(
+    ("entries", "rule"),
+    [
+        ([{"values": [1, 2]}], "cats has 1 features, and there are 2 feature_names"),
+        ([{"values": []}, {"values": [97, 98], "offsets": [0, 2, 1, 2]}], "cats, offsets of 'b' do not rise from 0 to 2"),
+        ([{"values": []}, {"values": [97, 98], "offsets": [1, 2]}], "cats, offsets of 'b' do not rise from 0 to 2"),
+        ([{"values": []}, {"values": [97, 98], "offsets": [0, 1]}], "cats, offsets of 'b' do not rise from 0 to 2"),
+        ([{"values": [[1]]}, {"values": []}], r"\[1\] is no category"),
+    ],
+)
+def test_categories_of_xgboost_that_contradict_themselves_are_refused(entries, rule):
+    document = formats.xgboost_document(stump(0.5), ("a", "b"))
+    model = document["learner"]["gradient_booster"]["model"]
+    model["cats"] = {"enc": [{"values": [3, 5]}, {"values": [97, 98, 99], "offsets": [0, 2, 3]}]}
+    assert formats.read_xgboost(document).categories == {"a": ("3", "5"), "b": ("ab", "c")}
+    model["cats"] = {"enc": entries}
+    with pytest.raises(ValueError, match=rule):
+        formats.read_xgboost(document)
+
+
+def test_categories_above_all_that_are_known_are_refused():
+    words = np.zeros(MOST_CATEGORIES // 32 + 1, np.uint32)
+    words[0] = 2
+    (found,) = formats._read_sets(3, np.array([0.0]), np.array([0, len(words) - 1]), words[:-1])
+    assert found.tolist() == [1]
+    with pytest.raises(ValueError, match="tree 3 has categories above 16,777,216"):
+        formats._read_sets(3, np.array([0.0]), np.array([0, len(words)]), words)
+
+
+def test_numbers_out_of_order_may_be_the_categories_of_an_ordered_column():
+    """Pandas sorts whole numbers that become categories, and LightGBM takes an ordered column for numbers."""
+    names, infos = ("size", "site"), ("[0:2]", "1:0:2")
+    found = formats._categories_of_pandas("\npandas_categorical:[[0, 1, 2]]\n", names, infos)
+    assert found == {"site": ("0", "1", "2")}
+    with pytest.raises(ValueError, match=r"lists \[2, 0, 1\], and whether these are the categories of site is not known"):
+        formats._categories_of_pandas("\npandas_categorical:[[2, 0, 1]]\n", names, infos)

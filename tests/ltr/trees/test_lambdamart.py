@@ -255,7 +255,9 @@ def test_a_draw_without_a_split_is_not_the_end():
     for seed in range(3):
         model = ltr.LambdaMART(n_trees=30, n_leaves=4, stop_on=None, seed=seed)
         assert model.fit(one_feature).trees.n_trees == 30
-        assert replace(model, query_share=0.5, min_docs_in_leaf=5).fit(few_queries).trees.n_trees == 30
+        for share in (0.5, 1.0):
+            drawn = replace(model, query_share=0.5, feature_share=share, min_docs_in_leaf=5)
+            assert drawn.fit(few_queries).trees.n_trees == 30
     nothing = ltr.Queries(np.zeros((1000, 10)), labels, offsets)
     assert ltr.LambdaMART(n_trees=30, stop_on=None).fit(nothing).remarks == ("stopped after 0 trees: no split is admissible",)
 
@@ -871,3 +873,28 @@ def test_documents_that_are_left_out_are_as_if_they_were_not_there(options):
     model = ltr.LambdaMART(n_trees=5, min_docs_in_leaf=5, stop_on=None, conventions=rules, **options)
     with_them, without = (model.fit(some).predict(features) for some in (whole, keep_documents(whole, ~np.isnan(whole.labels))))
     assert np.abs(with_them - without).max() < 1e-5
+
+
+def test_rankings_by_categories_do_not_depend_on_sigma():
+    """What is added to their hessians is in its unit too."""
+    queries = categorised(400)
+    queries = replace(queries, labels=np.minimum(np.floor(queries.labels), 4))
+    model = ltr.LambdaMART(n_trees=8, n_leaves=6, min_docs_in_leaf=5, learning_rate=0.5, categorical=["site"], stop_on=None)
+    for change in ({"cat_smooth": 0.0, "cat_l2": 2.0}, {"cat_smooth": 2.0, "cat_l2": 0.0}):
+        own = replace(model, **change)
+        fitted = own.fit(queries)
+        assert fitted.trees.n_codes.any()
+        assert not np.array_equal(
+            fitted.predict(queries.features), replace(own, cat_smooth=0.0, cat_l2=0.0).fit(queries).predict(queries.features)
+        )
+        for sigma in (0.25, 2.0):
+            scaled = replace(own, sigma=sigma).fit(queries).predict(queries.features)
+            assert np.array_equal(sigma * scaled, fitted.predict(queries.features))
+
+
+@pytest.mark.parametrize(("share", "n", "drawn"), [(0.5, 8, 4), (0.27, 10, 3), (0.1, 3, 1), (0.34, 5, 2)])
+def test_a_share_of_the_features_is_the_nearest_number_of_them(share, n, drawn):
+    model = ltr.LambdaMART(feature_share=share)
+    draws = [model._drawn(n, iteration) for iteration in range(20)]
+    assert {int(allowed.sum()) for allowed in draws} == {drawn}
+    assert len({allowed.tobytes() for allowed in draws}) > 1

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
+from ltr.data.queries import keep
 from ltr.trees.rankboost import potentials
 from tests.conftest import make_queries
 
@@ -73,3 +74,34 @@ def test_two_thresholds_that_order_all_pairs_together_stay_finite():
     model = ltr.RankBoost(rounds=5000, stop_on=None).fit(ltr.Queries(features, labels, np.arange(0, 61, 3)))
     assert np.isfinite(model.trees.value).all()
     assert (np.diff(model.predict(features).reshape(-1, 3), axis=1) < 0).all()
+
+
+def test_leaves_count_the_documents_of_training():
+    queries = make_queries(20, seed=6)
+    features = queries.features.copy()
+    features[np.random.default_rng(0).random(features.shape) < 0.2] = np.nan
+    trees = ltr.RankBoost(rounds=5, stop_on=None).fit(replace(queries, features=features)).trees
+    for k in range(trees.n_trees):
+        tree = trees.between(k, k + 1)
+        assert tree.documents.tolist() == np.bincount(tree.leaves(features)[:, 0], minlength=2).tolist()
+
+
+def test_training_queries_are_measured_after_every_tenth_round():
+    queries, valid = make_queries(30, seed=6), make_queries(20, seed=7)
+    rules = ltr.Conventions(gain="linear")
+    model = ltr.RankBoost(rounds=25, conventions=rules).fit(queries, valid)
+    assert (np.flatnonzero(~np.isnan(model.curve.train)) + 1).tolist() == [10, 20]
+    assert np.isfinite(model.curve.valid).all()
+    best = int(np.argmax(model.curve.valid)) + 1
+    assert model.trees.n_trees == best
+    scores = model.predict(valid.features)
+    found = ltr.evaluate(valid.labels, scores, valid.offsets, ["ndcg_10"], rules)["ndcg_10"]
+    assert model.curve.valid[best - 1] == pytest.approx(np.nanmean(found))
+
+
+def test_thresholds_are_between_values_of_judged_documents():
+    queries = make_queries(20, seed=6)
+    known = np.arange(queries.n_documents) % 3 > 0
+    holes = replace(queries, labels=np.where(known, queries.labels, np.nan))
+    model = ltr.RankBoost(rounds=5, stop_on=None, conventions=ltr.Conventions(unlabelled="condensed"))
+    assert model.fit(holes).digest == model.fit(keep(queries, known)).digest

@@ -144,3 +144,24 @@ def test_where_features_tell_every_click_nothing_is_divided_by_0():
     way = ltr.Unbiased("ipw", estimate="regression_em")
     fitted = ltr.LambdaMART(n_trees=5, n_leaves=4, objective=(ltr.Term("cndcg"),), unbiased=way, stop_on=None).fit(pages)
     assert fitted.position_bias["propensity"].tolist() == [1.0] * 10
+
+
+def test_propensities_are_beside_the_rank_that_is_looked_at_most():
+    assert found(HOW, np.array([0.4, 0.8, 0.2])).propensities == (0.5, 1.0, 0.25)
+
+
+def test_a_page_moves_scores_by_its_weight():
+    rng = np.random.default_rng(0)
+    clicks, ranks = np.array([1.0, 0, 0, 1, 0, 1, 0, 0]), np.array([1.0, 2, 3, 1, 2, 3, 1, 2])
+    queries = Queries(rng.normal(size=(8, 1)), clicks, np.array([0, 3, 8]), sources={"position": ranks}, weights=np.array([1.0, 3]))
+    estimate, scores = LooksObjective(queries, Term(), HOW), rng.normal(size=8)
+    force, curvature = estimate(scores, 0)
+    times = np.repeat([1.0, 3.0], [3, 5])
+    start = (times * clicks).sum() / times.sum() / START
+    gamma = 1 / (1 + (1 / start - 1) * np.exp(-scores))
+    looked = estimate.biases[1][0][ranks.astype(int) - 1]
+    attracted = np.where(clicks > 0, 1.0, (1 - looked) * gamma / (1 - looked * gamma))
+    own = np.repeat(queries.shares, [3, 5])
+    assert own[-1] == pytest.approx(3 * own[0])
+    assert force == pytest.approx(own * (attracted - gamma))
+    assert curvature == pytest.approx(own * gamma * (1 - gamma))

@@ -7,7 +7,7 @@ import pytest
 
 from ltr.trees.binning import MISSING
 from ltr.trees.histograms import N_BINS
-from ltr.trees.splits import SplitSearch, order_categories, search, search_feature, write_sides
+from ltr.trees.splits import SplitSearch, narrowed, order_categories, restricted, search, search_feature, write_sides
 
 FREE = np.array([-np.inf, np.inf])
 
@@ -144,3 +144,65 @@ def test_few_documents_decide_little_about_the_order_of_categories():
     column[:3] = (np.array([100, -90, 30]) << 32) + np.array([1000, 10, 100])
     order = np.empty(N_BINS, np.int64)
     assert [order[: order_categories(column, 3, smooth, order)].tolist() for smooth in (0.0, 1e6)] == [[1, 0, 2], [1, 2, 0]]
+
+
+@pytest.mark.parametrize("bounds", [FREE, np.array([-0.2, 0.1])])
+def test_what_is_added_to_the_sides_of_categories_is_not_added_to_their_leaf(bounds):
+    """LightGBM's rule: the leaf that is split has l2, its sides cat_l2 too; their values stay within the leaf's bounds."""
+    column, everything = np.zeros(N_BINS, np.int64), np.ones(1, np.bool_)
+    gradient, weight, l2, cat_l2 = np.array([300.0, -500, 90, 40]), np.array([1000.0, 800, 100, 400]), 50.0, 700.0
+    column[:4] = (gradient.astype(np.int64) << 32) + weight.astype(np.int64)
+    space = SplitSearch(
+        np.zeros(1, np.int64), np.array([4]), ~everything, everything, np.zeros(1, np.int8), 1, True, l2, np.zeros((0, 0), np.bool_),
+        everything, 0.0, cat_l2,
+    )  # fmt: skip
+
+    def worth(side, added):
+        g, w = gradient[side].sum(), weight[side].sum() + added
+        value = np.clip(g / w, *bounds)
+        return 2 * g * value - w * value * value
+
+    order = np.argsort(gradient / weight)
+    gains = [worth(order[:k], l2 + cat_l2) + worth(order[k:], l2 + cat_l2) - worth(order, l2) for k in range(1, 4)]
+    gain, split, _ = search_feature(0, column, column, False, space, bounds)
+    assert gain == pytest.approx(max(gains))
+    assert split == int(np.argmax(gains))
+
+
+def test_a_search_within_groups_or_among_some_features_is_by_those_that_are_allowed():
+    allowed, numbers = np.array([True, False, True, True]), np.arange(4)
+    groups = np.array([[True, True, False, False], [False, True, True, False], [False, False, False, True]])
+    space = SplitSearch(
+        numbers, 10 + numbers, numbers > 1, allowed, numbers.astype(np.int8), 4, True, 0.5, groups, numbers == 2, 3.0, 7.0
+    )
+    for open_groups, expected in (
+        ([1, 1, 1], [1, 0, 1, 1]),
+        ([1, 1, 0], [1, 0, 1, 0]),
+        ([0, 1, 0], [0, 0, 1, 0]),
+        ([0, 0, 0], [0] * 4),
+    ):
+        found = narrowed(space, np.array(open_groups, np.bool_))
+        assert found.allowed.tolist() == [bool(k) for k in expected]
+        assert (found.l2, found.cat_smooth, found.cat_l2, found.min_docs) == (0.5, 3.0, 7.0, 4)
+    some = restricted(space, np.array([3, 1]))
+    assert some.columns.tolist() == [0, 1]
+    assert (some.n_edges.tolist(), some.has_missing.tolist(), some.allowed.tolist()) == ([13, 11], [True, False], [True, False])
+    assert (some.monotone.tolist(), some.categorical.tolist()) == ([3, 1], [False, False])
+    assert some.groups.tolist() == [[False, True], [False, True], [True, False]]
+    assert (some.l2, some.cat_smooth, some.cat_l2, some.min_docs) == (0.5, 3.0, 7.0, 4)
+
+
+def test_all_categories_may_be_split_from_missing_values():
+    column, everything = np.zeros(N_BINS, np.int64), np.ones(1, np.bool_)
+    bins = np.array([0, 1, 2, MISSING])
+    column[bins] = (np.array([100, 110, 90, -300]) << 32) + np.array([100, 100, 100, 100])
+    space = SplitSearch(
+        np.zeros(1, np.int64), np.array([3]), everything, everything, np.zeros(1, np.int8), 1, True, 0.0, np.zeros((0, 0), np.bool_),
+        everything, 0.0, 0.0,
+    )  # fmt: skip
+    gain, split, with_first = search_feature(0, column, column, False, space, FREE)
+    assert gain == pytest.approx(300 + 900)
+    assert (split, with_first) == (2, False)
+    goes_left = np.empty(N_BINS, np.bool_)
+    write_sides(column, space, 0, split, with_first, goes_left)
+    assert np.flatnonzero(goes_left).tolist() == [0, 1, 2]

@@ -95,3 +95,16 @@ def test_the_first_trees_score_alone():
     for wrong in (7, -1, 2.5):
         with pytest.raises(ValueError, match=f"lambdamart: no first {wrong} trees; it has 6"):
             model.predict(queries.features, n_trees=wrong)
+
+
+def test_what_was_grown_after_the_best_tree_goes_where_fewer_are_taken():
+    train, valid = make_queries(40, seed=1), make_queries(20, seed=2)
+    fitted = ltr.LambdaMART(n_trees=30, n_leaves=8, min_docs_in_leaf=3, learning_rate=0.5).fit(train, valid)
+    assert fitted.rest.n_trees
+    assert fitted.first(fitted.trees.n_trees).rest is None
+
+
+def test_a_base_is_one_of_the_features():
+    fitted = ltr.LambdaMART(**SMALL, base="f2").fit(make_queries(40, seed=3))
+    with pytest.raises(ValueError, match="the base 'f9' is no feature of it"):
+        type(fitted).restored({**fitted.parameters, "base": "f9"}, fitted.arrays, fitted.names)

@@ -153,3 +153,28 @@ def test_the_rule_is_lightgbms():
         everything = replace(model, patience=0).fit(train, valids)
         fitted = model.fit(train, valids)
         assert (fitted.trees.n_trees, len(fitted.curve.valid)) == lightgbm_stops(lightgbm, everything.history, patience, 60)
+
+
+def test_validation_scores_begin_at_the_base():
+    """Alone, and where measures of which a curve says nothing are taken again."""
+    train, valid = make_queries(60, seed=1), make_queries(30, seed=2)
+    model = ltr.LambdaMART(**SMALL, base="f1", stop_on=("ndcg_10", "map"), patience=0)
+    whole = model.fit(train, valid)
+    kept = whole.first(3)
+    for measure, values in whole.history["valid"].items():
+        found = ltr.evaluate(valid.labels, kept.predict(valid.features), valid.offsets, measure)
+        assert values[2] == pytest.approx(np.nanmean(next(iter(found.values()))))
+    part = replace(model, n_trees=5).fit(train, valid)
+    part = replace(part, trees=ltr.trees.ensemble.join([part.trees, part.rest]))
+    resumed = model.fit(train, valid, start=part)
+    for measure, values in whole.history["valid"].items():
+        assert np.array_equal(resumed.history["valid"][measure], values)
+
+
+def test_the_curve_of_training_queries_is_that_of_the_first_measure():
+    train, valid = make_queries(60, seed=1), make_queries(30, seed=2)
+    model = ltr.LambdaMART(**SMALL, stop_on=("ndcg_10", "map"), patience=0).fit(train, valid)
+    assert np.flatnonzero(~np.isnan(model.curve.train)).tolist() == [9]
+    ten = model.trees if model.trees.n_trees >= 10 else ltr.trees.ensemble.join([model.trees, model.rest])
+    found = ltr.evaluate(train.labels, ten.first(10).scores(train.features), train.offsets, "ndcg_10")["ndcg_10"]
+    assert model.curve.train[9] == pytest.approx(np.nanmean(found))

@@ -92,6 +92,14 @@ def test_elasticsearch_scores_as_the_model_does(file, model):
     hostile = np.array([0.0, -0.0, 1e-45, -1e-45, 3.4028235e38, -3.4028235e38, np.nan, 16777216.0, 16777217.0], np.float32)
     rows = np.concatenate((rows, np.random.default_rng(0).choice(hostile, (200, rows.shape[1]))))
     assert [score(trees, weights, row) for row in rows] == pytest.approx(model.predict(rows), abs=1e-12)
+    for nodes, k in zip(trees, range(model.trees.n_trees), strict=True):
+        sizes = [node["number_samples"] for node in nodes]
+        assert [size for node, size in zip(nodes, sizes, strict=True) if "leaf_value" in node] == (
+            model.trees.between(k, k + 1).documents.tolist()
+        )
+        for node in nodes:
+            if "leaf_value" not in node:
+                assert node["number_samples"] == sizes[node["left_child"]] + sizes[node["right_child"]]
     alike = np.array([np.float32(score(trees, weights, row)) for row in rows])
     np.testing.assert_array_equal(alike, model.predict(rows).astype(np.float32))
 
@@ -109,6 +117,7 @@ def test_what_is_said_of_it(file, model, capsys):
     found = export_to(model, "m.json", "elastic", extractors=file)
     assert found.about.startswith("PUT _ml/trained_models/NAME")
     assert any("lacks the feature where it has none; scores are rounded to float32" in remark for remark in found.remarks)
+    assert not any("leaves" in remark for remark in found.remarks), "they are float64"
     body = json.loads(Path("m.json").read_text())
     assert body["inference_config"]["learning_to_rank"]["feature_extractors"] == extractors(model.names)
     ltr.save(model, "model")
@@ -127,6 +136,7 @@ def test_what_is_said_of_it(file, model, capsys):
         ({"feature_extractors": []}, "it holds no list of extractors"),
         ([{"match": {}}], r"element 0: .*: an extractor is one of"),
         ([{"query_extractor": {"feature_name": "f1"}}], r"element 0: .*: an extractor is one of"),
+        ([{**one, "weight": 2} for one in extractors(["f1", "f2", "f3", "f4"])], r"element 0: .*: an extractor is one of"),
         (extractors(["f1", "f1"]), "element 1: feature 'f1' has an extractor before; each has one"),
         (extractors(["f9"]), "element 0: the model has no feature 'f9'; it has: f1, f2, f3, f4"),
         (extractors(["f2", "f3", "f4"]), r"feature 'f1' has no extractor \(1 of 4 features have none\)"),

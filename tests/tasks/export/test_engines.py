@@ -152,3 +152,17 @@ def test_no_engine_reads_splits_by_categories(workplace):
     with pytest.raises(DataError, match=r"opensearch-3\.8 reads no splits by categories"):
         export(fitted, workplace / "m.json", "xgboost", engine="opensearch-3.8")
     assert not (workplace / "m.json").exists()
+
+
+def test_what_engines_make_of_a_missing_feature_is_said():
+    assert Engine.of("solr").remark == "Solr puts 0 for a feature that a document lacks"
+    assert Engine.of("vespa").remark == Engine.of("elasticsearch-8.15").remark == ""
+
+
+def test_a_version_that_is_named_in_part_may_be_the_latest_of_them():
+    Engine.of("opensearch-2.19").require("xgboost")
+    Engine.of("opensearch-2").require("xgboost")
+    assert Engine.of("opensearch-3").remark == ""
+    for earlier in ("opensearch-2.19.1", "opensearch-2.18", "opensearch-1"):
+        with pytest.raises(ValueError, match=rf"{earlier} opens .*xgboost from 2\.19\.2 on"):
+            Engine.of(earlier).require("xgboost")

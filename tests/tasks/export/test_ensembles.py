@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import ltr
+from ltr.rankers.stacked import Stacked
 from tasks.export.ensembles import base_of, trees_of, whole_score
 from tests.conftest import make_queries
 
@@ -18,3 +20,13 @@ def test_trees_are_the_whole_score_where_there_is_no_base():
     assert base_of(based) == "f1"
     with pytest.raises(ValueError, match="the scores of base 'f1' are added to the trees', which solr cannot say; onnx can"):
         whole_score(based, "solr")
+
+
+def test_trees_below_an_average_of_their_scores_are_its_whole_score():
+    queries = make_queries(30)
+    bases = tuple(ltr.LambdaMART(n_trees=3, min_docs_in_leaf=3, seed=seed).fit(queries) for seed in (1, 2))
+    scores = np.column_stack([base.predict(queries.features) for base in bases]).astype(np.float32)
+    of_scores = replace(queries, features=scores, names=("a", "b"))
+    stacked = Stacked(bases, ltr.Average((ltr.Column("b"), ltr.Column("a"))).fit(of_scores))
+    assert base_of(stacked) is None
+    assert whole_score(stacked, "solr").scores(queries.features) == pytest.approx(stacked.predict(queries.features), abs=1e-6)

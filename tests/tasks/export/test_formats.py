@@ -11,7 +11,7 @@ import xgboost
 
 import ltr
 from ltr.trees.ensemble import join
-from tasks.export.formats import export, export_to, verify
+from tasks.export.formats import FORMATS, export, export_to, verify
 from tasks.export.readers import READERS, read_model
 from tasks.export.ubjson import XGBOOST_ARRAYS, read_ubjson
 from tasks.export.weights import weights_of
@@ -268,3 +268,24 @@ def test_a_file_of_another_model_does_not_agree(workplace):
     assert agreement.largest_difference > 0.01
     assert 0 < agreement.reordered <= queries.n_queries
     assert set(READERS) == {"lightgbm", "xgboost"}
+
+
+def test_what_is_said_of_linear_rankers_is_true_of_the_format(workplace):
+    queries = data()
+    plain, net = ltr.LeastSquares().fit(queries), ltr.LambdaRank(epochs=2).fit(queries)
+    for to, narrow in (("solr", True), ("opensearch", True), ("linear", False)):
+        for model in (plain, net):
+            said = " ".join(export_to(model, "m", to).remarks)
+            assert ("keeps weights and sums in float32" in said) == narrow
+            assert ("less a constant" in said) == (model is net)
+            assert "versions of OpenSearch" not in said
+    assert "versions of OpenSearch" in " ".join(export_to(grown(queries, n_trees=2), "m", "opensearch").remarks)
+
+
+def test_a_score_that_the_file_lacks_is_no_agreement(workplace, monkeypatch):
+    queries = data()
+    model = ltr.LeastSquares().fit(queries)
+    scores = model.predict(queries.features)
+    scores[3] = np.nan
+    monkeypatch.setitem(FORMATS, "linear", replace(FORMATS["linear"], scores=lambda *_: scores))
+    assert verify(model, "m", "linear", queries.features).largest_difference == np.inf

@@ -39,6 +39,8 @@ def test_a_query_is_ranked_by_the_model_that_has_not_seen_it(folds, workplace):
     rows = [line.split() for line in (workplace / "out.run").read_text().splitlines()]
     ranked = {q: [row[2] for row in rows if row[0] == q] for q in ("q1", "q2", "q3")}
     assert (ranked["q1"], ranked["q2"]) == (["x", "y"], ["y", "x"])
+    for query in ("q1", "q2"):
+        assert [float(row[4]) for row in rows if row[0] == query] == [1.0, 0.5], "of one model, not of both"
     assert set(ranked["q3"]) == {"x", "y", "only-a", "only-b"}
     scores = {row[2]: float(row[4]) for row in rows if row[0] == "q3"}
     assert scores == pytest.approx({"x": (1 + 2 / 3) / 2, "y": (1 + 2 / 3) / 2, "only-a": 1 / 6, "only-b": 1 / 6})

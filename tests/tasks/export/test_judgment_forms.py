@@ -101,3 +101,9 @@ def test_the_command_says_what_it_wrote(workplace, capsys):
     assert (workplace / "q.txt").read_text() == "7 0 d2 0\nq1 0 d1 3\nq1 0 d2 1\n"
     assert main(["judgments", "in.json", "--to", "trec", "-o", "in.json"]) == 1
     assert "which would be overwritten" in capsys.readouterr().err
+
+
+def test_judgments_are_written_by_query_and_document(tmp_path):
+    source = written(tmp_path / "in.json", PLAIN[::-1])
+    convert_judgments([source], "trec", tmp_path / "o.txt")
+    assert (tmp_path / "o.txt").read_text() == "7 0 d2 0\nq1 0 d1 3\nq1 0 d2 1\n"

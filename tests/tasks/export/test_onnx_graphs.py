@@ -1,5 +1,6 @@
 """ONNX graphs by another reader than onnxruntime: onnx's own reference evaluator."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,7 @@ def test_a_graph_scores_like_the_ranker(ranker, nodes, tolerance):
     assert scores.ravel() == pytest.approx(fitted.predict(queries.features), abs=tolerance)
     kept = {entry.key: entry.value for entry in graph.metadata_props}
     assert kept["digest"] == fitted.digest
+    assert json.loads(kept["feature_names"]) == list(queries.names)
 
 
 @pytest.mark.parametrize("impute", ["median", "zero", "query-mean"])

@@ -131,6 +131,8 @@ def test_scores_of_runs_are_features_by_query_and_document(workplace, fitted, mo
     features = queries.features.copy()
     features[::3, 1] = np.nan
     assert np.array_equal(pl.read_parquet("s.parquet")["score"].to_numpy(), model.predict(features))
+    with pytest.raises(DataError, match=r"r\.trec: this is r\.trec itself, which would be overwritten"):
+        predict(model, Path("a.parquet"), Path("r.trec"), Data(files=["a"], runs={"f2": [Path("r.trec")]}))
     frame.drop("f2", "document").write_parquet("anonymous.parquet")
     frame.drop("f2").with_columns(document=pl.lit("x")).write_parquet("others.parquet")
     frame.write_parquet("twice.parquet")
@@ -347,3 +349,15 @@ def test_equal_scores_of_a_run_stay_as_they_stand():
     """Equal scores as they stand."""
     scores = pl.DataFrame({"query": ["q", "q", "q"], "document": ["b", "a", "c"], "score": [1.0, 1.0, 2.0]})
     assert trec_run(scores, Path("x"))["document"].to_list() == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("kind", ["query", "document"])
+def test_an_empty_id_is_named_by_its_row_of_the_file(workplace, fitted, monkeypatch, kind):
+    model, queries = fitted
+    frame_of(queries).with_columns(
+        pl.when(pl.int_range(pl.len()) == 9).then(pl.lit("")).otherwise(pl.col(kind)).alias(kind)
+    ).write_parquet("a.parquet")
+    monkeypatch.setattr(module, "ROWS", 4)
+    with pytest.raises(DataError, match=rf"a\.parquet, row 10: column '{kind}' is empty: every row names its {kind}"):
+        predict(model, workplace / "a.parquet", workplace / "s.csv", Data(files=["a"]))
+    assert not Path("s.csv").exists()

@@ -13,14 +13,17 @@ import pytest
 import xgboost
 
 import ltr
+from ltr.trees.ensemble import join
+from ltr.trees.formats import lightgbm_text
 from tasks.config.data_section import Data
 from tasks.export.formats import export, export_to, verify
 from tasks.export.predict import predict
 from tasks.export.readers import read_model
 from tasks.records import DataError
 from tasks.tracking.lookup import find_columns, find_model
+from tests.ltr.trees.test_formats import LIGHTGBM, sized, stump
 from tests.mutations import check_sentence, mutations
-from tests.tasks.export.test_formats import data, on_thresholds
+from tests.tasks.export.test_formats import data, grown, on_thresholds
 
 TREE_FORMATS = ("lightgbm", "xgboost", "onnx")
 TOLERANCE = {"lightgbm": 0.0, "xgboost": 1e-5, "onnx": 1e-5}
@@ -243,6 +246,7 @@ def test_features_are_found_by_name_or_by_place(workplace):
     model = find_model("named.txt", ("z", "d", "c", "b", "a"))
     turned = np.column_stack((np.zeros(len(queries.features)), queries.features[:, ::-1])).astype(np.float32)
     assert model.names == ("z", "d", "c", "b", "a")
+    assert model.remarks == ("read from a model of lightgbm",)
     assert np.array_equal(model.predict(turned), read_model("named.txt").predict(queries.features))
     with pytest.raises(DataError, match=r"named.txt: trees on features that the data do not have: d"):
         find_model("named.txt", ("a", "b", "c"))
@@ -461,3 +465,24 @@ def test_formats_without_categories_say_so(workplace, to):
         export(model, "m.out", to)
     with pytest.raises(DataError, match="formats that hold it: lightgbm"):  # and not a word of the values that are missing
         export_to(model, "m.out", to, by_category())
+
+
+def test_a_name_of_two_features_is_refused(workplace):
+    Path("m.txt").write_text(sized(LIGHTGBM.replace("feature_names=a b", "feature_names=a a")))
+    for names in ((), ("a", "b")):
+        with pytest.raises(DataError, match=r"m\.txt: two features have the name 'a'"):
+            read_model("m.txt", names)
+
+
+def test_an_imported_ranker_has_as_many_leaves_as_its_largest_tree(workplace):
+    trees = join([stump(0.5), *(grown(data(), n_leaves=6, n_trees=2).trees.between(k, k + 1) for k in range(2)), stump(0.1)])
+    Path("m.txt").write_text(lightgbm_text(trees, ("f1", "f2", "f3", "f4")))
+    model = read_model("m.txt")
+    assert (model.n_trees, model.n_leaves) == (4, 6)
+
+
+def test_a_model_without_trees_is_none(workplace):
+    head = LIGHTGBM.split("Tree=0")[0].replace("tree_sizes=211 47", "tree_sizes=")
+    Path("m.txt").write_text(f"{head}end of trees\n")
+    with pytest.raises(DataError, match=r"m\.txt: no trees"):
+        read_model("m.txt")

@@ -34,3 +34,29 @@ def test_a_mark_of_the_order_of_bytes_is_no_part_of_a_name(tmp_path):
     for text in ("x,0.5\ny,1\n", '{"x": 0.5, "y": 1}'):
         (tmp_path / "w").write_text(text, encoding="utf-8-sig")
         assert read_weights(tmp_path / "w") == {"x": 0.5, "y": 1}
+
+
+@pytest.mark.parametrize("weight", ["inf", "-inf", "nan"])
+def test_a_weight_that_is_not_finite_is_named(tmp_path, weight):
+    (tmp_path / "w.txt").write_text(f"f1,0.5\nf2,{weight}\n")
+    with pytest.raises(ValueError, match=f"line 2: the weight of 'f2' is {weight}, which is not finite"):
+        read_weights(tmp_path / "w.txt")
+
+
+@pytest.mark.parametrize("value", ["true", "null", '"1"', "1" + "0" * 400, "[1]", "{}"])
+def test_what_is_no_weight_in_json_is_named(tmp_path, value):
+    (tmp_path / "w.json").write_text(f'{{"f1": 0.5, "f2": {value}}}')
+    with pytest.raises(ValueError, match=r"'f2': .* is no weight; write \{name: weight, …\}"):
+        read_weights(tmp_path / "w.json")
+
+
+def test_a_feature_has_one_weight_and_a_file_has_some(tmp_path):
+    for text, says in (
+        ('{"f1": 1, "f1": 2}', "JSON object: feature 'f1' has a weight already"),
+        ("1:0.5 1:0.25\n", "line 1: feature 'f1' has a weight already"),
+        ("# nothing\n", "no weights in it"),
+        ("{}", "no weights in it"),
+    ):
+        (tmp_path / "w").write_text(text)
+        with pytest.raises(ValueError, match=says):
+            read_weights(tmp_path / "w")
