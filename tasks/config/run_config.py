@@ -370,8 +370,8 @@ class RunConfig(Strict):
 
     def at_ends(self, ranker: str, settings: Mapping[str, Any], as_good: Sequence[Mapping[str, Any]] = ()) -> list[str]:
         """The settings that are at an end of three or more numbers, or of a range: better ones may lie beyond, ``C 0.1 is the largest
-        tried``. An end whose neighbour is one of the points that are as good is none: nothing changes there any more. Nor is what is drawn
-        against (`plot_by`), which is looked at over its whole range."""
+        tried``. An end whose neighbour is one of the points that are as good is none: nothing changes there any more; nor is the end of a range
+        where a draw from within is as good, or better and not surely so. Nor is what is drawn against (`plot_by`), which is looked at over its whole range."""
         found = []
         section = self.rankers[ranker]
 
@@ -384,6 +384,8 @@ class RunConfig(Strict):
                 end = dimension.low if which == "smallest" else dimension.high
                 if end in limits(path):
                     continue  # nothing lies beyond
+                if any(path in point and dimension.at_end(point[path]) != which for point in as_good):
+                    continue
                 found.append(f"{path} {settings[path]:g} is at the {which} that is drawn, {end:g}")
         for path, values in self.grid(ranker).items():
             numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})

@@ -132,8 +132,9 @@ class RunOutcome:
     def ends_of(self, trained: Trained) -> list[str]:
         """The settings of a chosen cell that are at an end of its grid or range, where a neighbour is not as good on validation queries."""
         select = f"valid_{self.config.select_of(trained.ranker)}"
-        here = (trained.ranker, trained.fold, trained.result.metrics.get(select))
-        as_good = [one.cell.point for one in self.cells if (one.ranker, one.fold, one.result.metrics.get(select)) == here]
+        beside = [one for one in self.cells if (one.ranker, one.fold) == (trained.ranker, trained.fold)]
+        here = trained.result.metrics.get(select)
+        as_good = [one.cell.point for one in beside if here is not None and one.result.metrics.get(select, -np.inf) >= here]
         return self.config.at_ends(trained.ranker, trained.cell.point, as_good)
 
     @property

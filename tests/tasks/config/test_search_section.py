@@ -125,6 +125,9 @@ def test_settings_near_an_end_of_their_range_are_told():
         "learning_rate 0.0101 is at the smallest that is drawn, 0.01", "n_leaves 9 is at the largest that is drawn, 9",
     ]  # fmt: skip
     assert config.at_ends("t", {"learning_rate": 0.1}) == []
+    lowest = {"learning_rate": 0.01, "n_leaves": 5}
+    assert config.at_ends("t", lowest, [lowest, {"learning_rate": 0.05, "n_leaves": 5}]) == [], "a draw from within does as well"
+    assert config.at_ends("t", lowest, [lowest, {**lowest, "learning_rate": 0.0101}]) != []
     shares = parse(of(search={"space": {"query_share": {"low": 0.5, "high": 1.0}}}))
     assert shares.at_ends("t", {"query_share": 1.0}) == [], "there is no larger share"
     assert shares.at_ends("t", {"query_share": 0.5}) != []

@@ -62,6 +62,10 @@ def test_an_end_where_the_next_value_does_as_well_is_none(outcome):
     largest = outcome.cells[1]
     below = replace(largest, cell=replace(largest.cell, point={"C": 1.0}))
     assert replace(outcome, cells=(below, *outcome.cells)).at_ends == []
+    better = replace(below, result=replace(below.result, metrics={"valid_map": 0.9}))
+    assert replace(outcome, cells=(better, *outcome.cells)).at_ends == [], "better, and not surely"
+    worse = replace(below, result=replace(below.result, metrics={"valid_map": 0.1}))
+    assert replace(outcome, cells=(worse, *outcome.cells)).at_ends != []
     in_another_fold = replace(below, cell=replace(below.cell, fold=1))
     assert replace(outcome, cells=(in_another_fold, *outcome.cells)).at_ends != []
 
