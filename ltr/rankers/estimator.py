@@ -136,7 +136,7 @@ class Estimator(Named):
         if not isinstance(self.model, Ranker):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
-        categories, themselves = _after(init_model, categories_of(X, self.query))
+        categories, themselves = _after(init_model, categories_of(X, self.query), columns_of(X))
         sparse = self.model.sparse_features
         queries = Reading(self.query, categories=categories, sparse=sparse, themselves=themselves).queries(X, y, qid, group)
         queries = queries if sample_weight is None else weighed(queries, sample_weight)
@@ -296,11 +296,19 @@ _ASKED_FOR = ("group", "valid", "eval_set", "eval_group", "eval_qid", "eval_metr
 """Arguments of `fit` that scikit-learn routes where that is asked for."""
 
 
-def _after(start: Ranker | Estimator | None, found: dict[str, list[object]]) -> tuple[dict[str, list[object]], tuple[str, ...]]:
-    """The categories of columns, those of what training starts from first: its trees know them by their places; and the columns whose categories count
-    as themselves, to its trees too."""
+def _after(
+    start: Ranker | Estimator | None, found: dict[str, list[object]], columns: Sequence[str]
+) -> tuple[dict[str, list[object]], tuple[str, ...]]:
+    """The categories of columns, those of what training starts from first: its trees know them by their places, whatever type the columns have
+    now; and the columns whose categories count as themselves, to its trees too."""
     if isinstance(start, Estimator):
         known, numbers = getattr(start, "categories_", {}), getattr(start, "themselves_", ())
+        found = {**{name: [] for name in columns if name in known}, **found}
+        for name, own in found.items():
+            if name in getattr(start, "feature_names_in_", ()) and name not in known and not are_numbers(own):
+                raise ValueError(
+                    f"init_model: it read {name!r} as numbers, and here it holds categories; give the numbers, as in its fit"
+                )
         both = {
             name: [*known.get(name, ()), *(one for one in own if one not in known.get(name, ()))] for name, own in found.items()
         }

@@ -139,18 +139,14 @@ class Reading:
             for place, category in enumerate(self.categories[name])
         }
         values = column.to_list()
-        text = {isinstance(value, str) for value in values if isinstance(value, str | int | float) and value == value}
+        text = {isinstance(value, str) for value in values if not _is_missing(value)}
         if places and text and text.isdisjoint(isinstance(category, str) for category in places):
             known = ", ".join(map(repr, list(places)[:3]))
             raise ValueError(
                 f"column {name!r}: {column.dtype}; its categories are {'text' if text == {False} else 'no text'}, such as {known}"
             )
         found = np.array([places.get(value, np.nan) for value in values], np.float32)
-        unknown = [
-            value
-            for value, place in zip(values, found, strict=True)
-            if place != place and isinstance(value, str | int | float) and value == value
-        ]
+        unknown = [value for value, place in zip(values, found, strict=True) if place != place and not _is_missing(value)]
         if unknown:
             warnings.warn(
                 f"column {name!r}: {len(unknown):,} of {len(values):,} values are no category of fit, such as {unknown[0]!r}; they count as missing",
@@ -201,6 +197,11 @@ def categories_of(X: Features, query: str) -> dict[str, list[object]]:
     return {name: categories for name, categories in found.items() if categories is not None}
 
 
+def _is_missing(value: object) -> bool:
+    """None, NaN, and what pandas has in their place."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
 _LARGEST_CODE = 65_535
 """Larger numbers make large files of other tools, which have a bit for each up to the largest."""
 
@@ -218,7 +219,7 @@ def _own_categories(column: Any) -> list[object] | None:
     if kind not in ("category", "enum", *_OF_ITS_ROWS):
         return None
     if kind in _OF_ITS_ROWS:
-        named: set[Any] = {value for value in column.to_list() if isinstance(value, str | int | float) and value == value}
+        named: set[Any] = {value for value in column.to_list() if not _is_missing(value)}
         return sorted(named)
     return [one.item() if isinstance(one, np.generic) and one.dtype.kind in "biuf" else one for one in column.dtype.categories]
 
@@ -275,7 +276,7 @@ def _by_appearance(qid: ArrayLike, n: int) -> tuple[Ints, list[bytes]]:
     numbers: dict[object, int] = {}
     of_row = np.empty(n, np.int64)
     for row, value in enumerate(list(values) if values.dtype.kind == "M" or values.dtype == np.float32 else values.tolist()):
-        if value is None or type(value).__name__ == "NAType" or value != value:
+        if _is_missing(value):
             raise ValueError(f"qid: row {row} has none; every row names its query")
         try:
             of_row[row] = numbers.setdefault(value, len(numbers))

@@ -82,6 +82,8 @@ class TreeOptions:
         groups: ``bool [groups, features]``: a path from the root to a leaf splits by features of one group; every feature is in some
             group. Without any group, by whatever features.
         cat_smooth, cat_l2: of features of categories, in the unit of `l2`.
+        gain_unit: what these three are multiplied by in gains, where gains and leaves have different units: hessians, which grow with σ², and
+            counts.
     """
 
     n_leaves: int
@@ -95,6 +97,7 @@ class TreeOptions:
     groups: Bools = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
     cat_smooth: float = 0.0
     cat_l2: float = 0.0
+    gain_unit: float = 1.0
 
 
 class Growth(NamedTuple):
@@ -285,10 +288,10 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
     (gradient_scale, fine_gradient), (hessian_scale, fine_hessian) = _scales(source.n_documents, source.largest(), source.sizes)
     n_rows = source.root((gradient_scale, hessian_scale), options.newton_gain)
     weight_scale = hessian_scale if options.newton_gain else 1.0
+    l2, cat_smooth, cat_l2 = (one * options.gain_unit * weight_scale for one in (options.l2, options.cat_smooth, options.cat_l2))
     space = SplitSearch(
         source.bins.columns, np.diff(source.bins.starts), source.has_missing, allowed, options.monotone, max(options.min_docs_in_leaf, 1),
-        options.newton_gain, options.l2 * weight_scale, options.groups, source.bins.categorical, options.cat_smooth * weight_scale,
-        options.cat_l2 * weight_scale,
+        options.newton_gain, l2, options.groups, source.bins.categorical, cat_smooth, cat_l2,
     )  # fmt: skip
     nodes, gain, order, documents, bounds = source.grow(n_rows, options.n_leaves, space)
     if len(gain) == 0:
@@ -296,8 +299,8 @@ def grow_from(source: GradientSource, options: TreeOptions, allowed: Bools | Non
     totals = source.totals((fine_gradient, fine_hessian), order, nodes)
     unit = weight_scale / gradient_scale
     codes = _codes(source.bins, nodes)
-    l2 = leaf_l2(options, np.array([len(own) for own in codes]), nodes.left, nodes.right)
-    values = _leaf_values(totals, (fine_gradient, fine_hessian), documents, bounds * unit, options, l2)
+    of_leaves = leaf_l2(options, np.array([len(own) for own in codes]), nodes.left, nodes.right)
+    values = _leaf_values(totals, (fine_gradient, fine_hessian), documents, bounds * unit, options, of_leaves)
     of_numbers = np.array([len(own) == 0 for own in codes])
     return Trees(
         feature=nodes.feature.astype(np.int32),

@@ -189,18 +189,18 @@ class LambdaMART(TreeRanker):
         """Raises ValueError for fewer documents than two leaves need, and for propensities that do not reach as deep as documents were shown."""
         super().check(queries)
         learned = self.learned_documents(queries)
-        self.least_docs(queries.n_documents if learned is None else int(learned.sum()))
+        self.least_docs(queries.n_documents if learned is None or not learned.any() else int(learned.sum()))
         if self._way:
             self._way.check_pages(queries, self.terms[0])
 
     def learned_documents(self, queries: Queries) -> Bools | None:
         """Documents that trees are grown on, ``bool [documents]``, None for all: those that have a label. The others, which nobody judged, only
-        have scores; two classes learn them as 0, unless `unlabelled` leaves them out."""
+        have scores; two classes learn them as 0, unless `unlabelled` leaves them out. Where none at all has one, trees are grown on all."""
         as_zero = self.loss != "ranking" and self.conventions.unlabelled == "zero"
         if as_zero or isinstance(self.objective, PlainFunction):
             return None
         found = in_pairs(self.terms, queries)
-        return found if found.any() and not found.all() else None
+        return None if found.all() else found
 
     def least_docs(self, n_documents: int) -> int:
         """Documents in a leaf at least, of so many to learn from.
@@ -337,7 +337,7 @@ class LambdaMART(TreeRanker):
         own = self if isinstance(data, Shard) and data.preferences is not None else self._settled(data, start)
         data.model, way = replace(own, biases=own._biases_before(start, data)), own._way
         told: tuple[str, ...] = ()
-        if own.terms != settled(self.terms):
+        if own is not self and own.terms != settled(self.terms):
             of_data = own.terms == self._settled(data).terms
             why = f"for {data.graded[0]:,} documents with graded labels" if of_data else "as the trees that it goes on from"
             told = (f"pair cost {NEARNESS}, {why}",)
@@ -445,11 +445,12 @@ class LambdaMART(TreeRanker):
 
     def _options(self, least_docs: int, names: tuple[str, ...]) -> TreeOptions:
         newton = self.leaf == "newton"
-        unit = self.sigma**2 if newton else 1.0
+        unit, of_gains = (self.sigma**2 if kind == "newton" else 1.0 for kind in (self.leaf, self.gain))
         return TreeOptions(
             self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
             self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * unit,
             np.array([self.monotone.get(name, 0) for name in names], np.int8), groups_of(self, names), self.cat_smooth * unit, self.cat_l2 * unit,
+            of_gains / unit,
         )  # fmt: skip
 
     def refit_leaves(self, queries: Queries, keep: float = 0.9) -> LambdaMART:
@@ -481,7 +482,7 @@ class LambdaMART(TreeRanker):
         values = ensemble.value.copy()
         weighs = np.ones(queries.n_documents, np.bool_) if queries.document_weights is None else queries.document_weights > 0
         learned = self.learned_documents(queries)
-        own_rows = slice(None) if learned is None else np.flatnonzero(learned)
+        own_rows = slice(None) if learned is None or not learned.any() else np.flatnonzero(learned)
         for k in range(ensemble.n_trees):
             tree = ensemble.between(k, k + 1)
             leaf, l2 = tree.leaves(queries.features)[:, 0], leaf_l2(options, tree.n_codes, tree.left, tree.right)
@@ -579,7 +580,7 @@ class LambdaMART(TreeRanker):
             return join([])
         if start.trees is None or start.names != names or start.base != self.base:
             raise ValueError("LambdaMART: a start must be a fitted model on the same features and base")
-        if any(start.monotone.get(name, 0) != sign for name, sign in self.monotone.items()):
+        if any(sign and start.monotone.get(name, 0) != sign for name, sign in self.monotone.items()):
             raise ValueError("LambdaMART: monotone: the trees of the start were grown without it, and are kept as they are")
         if self.interactions and start.interactions != self.interactions:
             raise ValueError("LambdaMART: interactions: the trees of the start were grown with others, and are kept as they are")

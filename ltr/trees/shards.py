@@ -155,7 +155,7 @@ class Shard:
             ValueError: for infinite features, or an objective that does not fit the data.
         """
         model, queries = self.model, self.queries
-        self.learned_documents = self._learned_documents()
+        self.learned_documents = self._learned_documents() if self._of_all(self.n_labelled) else None
         self.objective = model.objective_over(queries, self.preferences, sizes, self.machines or ALONE)
         self.data: BinnedDataset | SparseDataset
         if is_sparse(self.features):
@@ -218,9 +218,18 @@ class Shard:
 
     @property
     def n_learned(self) -> int:
-        """How many documents trees are grown on."""
+        """How many documents trees are grown on, where these are all queries."""
+        return self.n_labelled or self.n_documents
+
+    @property
+    def n_labelled(self) -> int:
+        """How many documents there are that trees are grown on where any of all shards' is one."""
         learned = self._learned_documents()
         return self.n_documents if learned is None else int(learned.sum())
+
+    def _of_all(self, n: int) -> int:
+        """The sum over all shards, which all of them ask for."""
+        return int(self.machines.summed(np.array([n], np.int64))[0]) if self.machines else n
 
     def mean(self, measure: str | PlainFunction) -> float:
         """Mean of a measure at the current scores.
@@ -278,13 +287,13 @@ def weighted(gradients: tuple[Floats, Floats], queries: Queries) -> tuple[Floats
 
 
 def _about(shard: Shard) -> tuple[tuple[str, ...], tuple[int, int], Words, tuple[int, int] | None, tuple[int, list[float]]]:
-    """Feature names, documents and those of them that trees are grown on, keys, `classes` for a loss that needs them, and `Shard.graded`."""
+    """Feature names, documents and `Shard.n_labelled`, keys, `classes` for a loss that needs them, and `Shard.graded`."""
     model, queries = shard.model, shard.queries
     if is_sparse(shard.features):
         raise ValueError("LambdaMART: sparse features are not yet learned from in several parts; train it in one")
     by_classes = model.loss != "ranking"
     sizes = classes(queries, model.trained_for[0], model.conventions) if by_classes else None
-    return shard.names, (shard.n_documents, shard.n_learned), queries.keys, sizes, shard.graded
+    return shard.names, (shard.n_documents, shard.n_labelled), queries.keys, sizes, shard.graded
 
 
 def _block(shard: Shard, first: int) -> list[Floats32]:
@@ -351,7 +360,8 @@ class Shards:
         names, documents, keys, sizes, graded = zip(*ask("about"), strict=True)
         self.model, self.ask, self.looks = model, ask, {} if looks is None else looks
         self.biases: list[Floats] = []
-        self.names, (self.n_documents, self.n_learned) = names[0], map(sum, zip(*documents, strict=True))
+        self.names, (self.n_documents, n_labelled) = names[0], map(sum, zip(*documents, strict=True))
+        self.n_learned = n_labelled or self.n_documents
         counts, values = zip(*graded, strict=True)
         self.graded = sum(counts), sorted(set(chain(*values)))[:3]
         self.order = np.argsort(np.concatenate(keys), kind="stable")

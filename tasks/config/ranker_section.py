@@ -152,6 +152,10 @@ class RankerSection(Section):
             if given:
                 raise ValueError(f"search: a ranker with {key} is not searched")
         self._check_halving(self.search)
+        try:
+            self.search.require_drawn(self.space)
+        except ValueError as error:
+            raise ValueError(f"search.{error} (the space of {self.kind} as it comes: search.space names another)") from None
         for path, dimension in self.space.items():
             when = {parent: values[0] for parent, values in dimension.when.items()}
             for value in dimension.ends:

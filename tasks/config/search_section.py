@@ -147,12 +147,18 @@ class Search(Strict):
                 for value in values:
                     if not seen[parent].holds(value):
                         raise ValueError(f"space.{path}.when: {parent} is never {value!r}; it is one of {seen[parent].choice}")
-            if self.sampler == "cmaes" and (dimension.choice is not None or dimension.when):
-                raise ValueError(f"space.{path}: cmaes draws numbers, and this is a choice or depends on one; take tpe or random")
             seen[path] = dimension
-        if self.sampler == "cmaes" and len(self.space) == 1:
-            raise ValueError("sampler: cmaes draws two parameters or more at once; take tpe or random")
+        if self.space:
+            self.require_drawn(self.space)
         return self
+
+    def require_drawn(self, space: Space) -> None:
+        """Raises ValueError where the sampler cannot draw from a space."""
+        for path, dimension in space.items() if self.sampler == "cmaes" else ():
+            if dimension.choice is not None or dimension.when:
+                raise ValueError(f"space.{path}: cmaes draws numbers, and this is a choice or depends on one; take tpe or random")
+        if self.sampler == "cmaes" and len(space) == 1:
+            raise ValueError("sampler: cmaes draws two parameters or more at once; take tpe or random")
 
     def lengths(self, whole: int) -> list[int]:
         """After how many iterations of `whole` it is asked who goes on, the last of them `whole`."""

@@ -267,7 +267,7 @@ def _nothing_learned(ranker: ltr.Ranker, to: str, complete: bool) -> str:
 
 
 def _narrow_leaves(ranker: ltr.Ranker, to: str, complete: bool) -> str:
-    narrow = form_of(ranker) == "trees" and to not in ("lightgbm", "lightgbm-dump", ELASTIC)
+    narrow = form_of(ranker) in ("trees", "trees of categories") and to not in ("lightgbm", "lightgbm-dump", ELASTIC)
     return f"{to} keeps leaves and sums them in float32: scores agree to about six digits" if narrow else ""
 
 

@@ -568,8 +568,22 @@ def test_a_start_keeps_its_categories():
         continued = ltr.Estimator(more).fit(again, y, init_model=first)
         assert continued.categories_["site"][:4] == ["ad", "be", "ce", "de"]
         assert np.allclose(continued.predict(again), first.predict(frame), atol=1e-6)
+    plain = frame.assign(site=words)
+    continued = ltr.Estimator(more).fit(plain, y, init_model=first)
+    assert continued.categories_ == first.categories_
+    assert np.allclose(continued.predict(plain), first.predict(frame), atol=1e-6), "whatever the column's type is now"
     with pytest.raises(ValueError, match="init_model: a LambdaMART does not know the categories of 'site'"):
         ltr.Estimator(more).fit(frame, y, init_model=first.model_)
+
+
+def test_a_start_that_read_numbers_is_not_gone_on_with_by_categories():
+    rng = np.random.default_rng(4)
+    halves = rng.integers(0, 6, 600) + 0.5
+    frame = pd.DataFrame({"qid": np.repeat(np.arange(30), 20), "x": rng.normal(size=600), "site": halves})
+    trees = ltr.LambdaMART(n_trees=10, n_leaves=6, min_docs_in_leaf=5, stop_on=None)
+    first = ltr.Estimator(trees).fit(frame, halves > 3)
+    with pytest.raises(ValueError, match="init_model: it read 'site' as numbers, and here it holds categories"):
+        ltr.Estimator(replace(trees, n_trees=11)).fit(frame.assign(site=pd.Categorical(halves)), halves > 3, init_model=first)
 
 
 CODES = np.random.default_rng(2).integers(0, 6, 240)

@@ -1,7 +1,8 @@
 """Tables become the queries that they say, whatever form they have; the estimator's tests hold the rest."""
 
+import warnings
 from dataclasses import replace
-from datetime import datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 
 import numpy as np
@@ -102,6 +103,27 @@ def test_numbers_are_not_categories_of_text_nor_text_those_of_numbers():
         assert np.isnan(features[:, 0]).tolist() == [value != "a" for value in unknown]
     assert np.isnan(numbers.features(pd.DataFrame({"site": [3.0, np.nan]}))[0]).all()
     assert np.isnan(text.features(pd.DataFrame({"site": pd.array(["c", None], "string")}))[0]).all()
+
+
+def test_what_is_no_category_of_fit_is_told_whatever_it_is():
+    day, moment = date(2024, 1, 1), pd.Timestamp("2024-01-01")
+    intervals = pd.cut([1.0, 2, 3, 4], 2).categories
+    for known, unknown in (
+        ([day], date(2025, 1, 1)), ([moment], pd.Timestamp("2025-01-01")), ([(1, 2)], (3, 4)), ([b"a"], b"b"),
+        ([*intervals], pd.Interval(0, 9)),
+    ):  # fmt: skip
+        reading = Reading("qid", ("site",), {"site": known})
+        column = pd.Series([known[0], unknown, None], dtype=object)
+        with pytest.warns(UserWarning, match="column 'site': 1 of 3 values are no category of fit"):
+            features, _ = reading.features(pd.DataFrame({"site": column}))
+        assert features[:, 0].tolist()[:1] == [0]
+        assert np.isnan(features[1:, 0]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        missing = pd.Series([pd.NA, pd.NaT, None, np.nan], dtype=object)
+        assert np.isnan(Reading("qid", ("site",), {"site": [day]}).features(pd.DataFrame({"site": missing}))[0]).all()
+    with pytest.raises(ValueError, match=r"column 'site': datetime64.*; its categories are text, such as '2024-01-01'"):
+        Reading("qid", ("site",), {"site": ["2024-01-01"]}).features(pd.DataFrame({"site": [moment]}))
 
 
 def test_whole_numbers_that_are_categories_are_themselves_also_without_the_estimator(tmp_path):

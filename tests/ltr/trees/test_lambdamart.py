@@ -18,6 +18,7 @@ import ltr
 from ltr.data.queries import Queries, canonical, concatenate, select
 from ltr.data.queries import keep as keep_documents
 from ltr.data.synthetic import World
+from ltr.objectives.preferences import Preferences
 from ltr.objectives.terms import Term
 from ltr.trees import lambdamart
 from ltr.trees.grower import grow_from
@@ -332,6 +333,15 @@ def test_a_start_keeps_no_promise_that_it_was_not_grown_by(asked, said):
         more.fit(train, start=free)
     held = replace(more, n_trees=SMALL["n_trees"]).fit(train)
     assert more.fit(train, start=held).digest == more.fit(train).digest
+    neither = replace(more, monotone={"f1": 0}, interactions=())
+    assert neither.fit(train, start=replace(held, interactions=())).trees.n_trees == more.n_trees, "0 promises nothing"
+
+
+def test_pairs_that_are_given_have_no_pair_cost_to_tell():
+    queries = make_queries(20)
+    first = queries.offsets[:-1][np.diff(queries.offsets) > 1]
+    pairs = Preferences(first, first + 1)
+    assert ltr.LambdaMART(**SMALL, stop_on=None).fit(queries, preferences=pairs).remarks == ()
 
 
 @pytest.mark.parametrize("kinds", [{"gain": "newton", "leaf": "newton"}, {"gain": "least_squares", "leaf": "gradient"}])
@@ -420,6 +430,11 @@ def test_rankings_do_not_depend_on_sigma_even_where_leaves_are_bounded():
     assert not np.array_equal(replace(model, largest_leaf=10.0).fit(queries).predict(queries.features), reference)
     for sigma in (0.25, 2.0):
         assert np.array_equal(sigma * replace(model, sigma=sigma).fit(queries).predict(queries.features), reference)
+    papers = replace(model, gain="least_squares", leaf="newton", l2=5.0)
+    reference = papers.fit(queries).predict(queries.features)
+    for sigma in (0.25, 2.0):
+        own = replace(papers, sigma=sigma).fit(queries).predict(queries.features)
+        assert np.array_equal(sigma * own, reference), "gains count documents, whatever sigma is"
 
 
 # --- weights of documents -------------------------------------------------------------------------------------------------

@@ -172,6 +172,22 @@ def test_pairs_count_by_nearness_where_all_parts_have_so_many_documents(monkeypa
     assert whole.digest == found.digest != replace(model, objective=(Term(cost="logistic"),)).fit(train).digest
 
 
+@pytest.mark.parametrize("judged", ["half", "all but one query", "a quarter", "none"])
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_part_of_which_nothing_was_judged_only_has_scores(judged, share):
+    queries = make_queries(40, seed=4)
+    first = {"half": 20, "all but one query": 39, "a quarter": 10, "none": 0}[judged]
+    known = np.repeat(np.arange(40) < first, np.diff(queries.offsets))
+    queries = replace(queries, labels=np.where(known, queries.labels, np.nan))
+    model = ltr.LambdaMART(n_trees=6, n_leaves=4, min_docs_in_leaf=2, query_share=share, stop_on=None)
+    whole = model.fit(queries)
+    assert whole.trees.n_trees == (0 if judged == "none" else 6)
+    for n in (2, 3, 5):
+        parts = [Shard(model, select(queries, rows)) for rows in np.array_split(np.arange(40), n)]
+        found = model.fit_shards(asking(parts))
+        assert (found.digest, found.remarks) == (whole.digest, whole.remarks)
+
+
 def test_nothing_to_learn_stops_with_the_same_word():
     train = data(40)
     flat = replace(train, labels=np.ones(train.n_documents))

@@ -270,6 +270,19 @@ def test_a_file_of_another_model_does_not_agree(workplace):
     assert set(READERS) == {"lightgbm", "xgboost"}
 
 
+def test_float32_leaves_are_told_of_trees_of_categories_too(workplace):
+    queries = data()
+    features = queries.features.copy()
+    features[:, 0] = np.arange(len(features)) % 4
+    queries = replace(queries, features=features, labels=features[:, 0] % 3)
+    model = ltr.LambdaMART(n_trees=2, n_leaves=4, min_docs_in_leaf=4, categorical=["f1"], feature_share=1, stop_on=None).fit(
+        queries
+    )
+    assert len(model.trees.codes)
+    told = "keeps leaves and sums them in float32"
+    assert [told in " ".join(export_to(model, "m", to).remarks) for to in ("xgboost", "lightgbm")] == [True, False]
+
+
 def test_what_is_said_of_linear_rankers_is_true_of_the_format(workplace):
     queries = data()
     plain, net = ltr.LeastSquares().fit(queries), ltr.LambdaRank(epochs=2).fit(queries)
