@@ -357,6 +357,10 @@ class LambdaRank(Ranker):
         return debiased(plain, how, self.conventions, STEP, begun)
 
     def _start(self, n_features: int, start: State | Weights | None) -> State:
+        if not isinstance(start, State | Weights | None):
+            raise ValueError(
+                f"LambdaRank: start is a {type(start).__name__}; give a state of one (net.states[epoch]) or its weights (net.weights)"
+            )
         if isinstance(start, State) and start.epoch > self.epochs:
             raise ValueError(f"LambdaRank: the state is of epoch {start.epoch}, beyond epochs={self.epochs}")
         weights = start.weights if isinstance(start, State) else start or self._random(n_features, 0)

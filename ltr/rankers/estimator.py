@@ -305,6 +305,11 @@ def _after(
         known, numbers = getattr(start, "categories_", {}), getattr(start, "themselves_", ())
         found = {**{name: [] for name in columns if name in known}, **found}
         for name, own in found.items():
+            kinds = [{isinstance(one, str) for one in of} for of in (own, known.get(name, ()))]
+            if all(kinds) and kinds[0].isdisjoint(kinds[1]):
+                raise ValueError(
+                    f"init_model: its categories of {name!r} are such as {known[name][0]!r}, and here they are such as {own[0]!r}"
+                )
             if name in getattr(start, "feature_names_in_", ()) and name not in known and not are_numbers(own):
                 raise ValueError(
                     f"init_model: it read {name!r} as numbers, and here it holds categories; give the numbers, as in its fit"

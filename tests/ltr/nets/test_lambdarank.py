@@ -244,6 +244,15 @@ def test_going_on_keeps_epochs_of_both_parts_and_counts_the_pairs_of_all():
     assert [epoch for epoch, _ in counted.counted_pairs] == [3, 6]
 
 
+def test_a_start_is_a_state_or_weights():
+    queries = make_queries(20, seed=1)
+    net = ltr.LambdaRank(epochs=2)
+    fitted = net.fit(queries)
+    with pytest.raises(ValueError, match=r"start is a LambdaRank; give a state of one \(net.states\[epoch\]\) or its weights"):
+        net.fit(queries, start=fitted)
+    assert replace(net, epochs=3).fit(queries, start=fitted.states[2]).digest == replace(net, epochs=3).fit(queries).digest
+
+
 def test_stages_are_kept_epochs_that_are_asked_for_and_the_last():
     queries = make_queries(20, seed=1)
     fitted = ltr.LambdaRank(epochs=5, keep_epochs=(2, 3, 4)).fit(queries)

@@ -572,6 +572,13 @@ def test_a_start_keeps_its_categories():
     continued = ltr.Estimator(more).fit(plain, y, init_model=first)
     assert continued.categories_ == first.categories_
     assert np.allclose(continued.predict(plain), first.predict(frame), atol=1e-6), "whatever the column's type is now"
+    codes = frame["site"].cat.codes
+    for given, told in (
+        (codes, "its categories are text, such as 'ad'"),
+        (pd.Categorical(codes), "such as 'ad', and here they are such as 0"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            ltr.Estimator(more).fit(frame.assign(site=given), y, init_model=first)
     with pytest.raises(ValueError, match="init_model: a LambdaMART does not know the categories of 'site'"):
         ltr.Estimator(more).fit(frame, y, init_model=first.model_)
 
