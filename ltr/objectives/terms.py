@@ -126,8 +126,7 @@ def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]", ite
     """The terms of an objective; a measure stands for a term of it.
 
     Raises:
-        ValueError: for none, for what is neither a term nor a measure, for weights that sum above 1 at one of so many iterations, and for a
-            single one that begins at 0.
+        ValueError: for none, for what is neither a term nor a measure, and for weights that sum above 1 at one of so many iterations.
 
     >>> terms_of("map") == (Term("map"),)
     True
@@ -141,10 +140,6 @@ def terms_of(given: "str | Measure | Term | Iterable[str | Measure | Term]", ite
             raise ValueError(
                 f"objective: the weights of the terms sum to {total:.4g}{f' at iteration {m}' if scheduled else ''}; at most 1"
             )
-    if len(terms) == 1 and isinstance(alone := terms[0].weight, Schedule) and alone.at(0) == 0:
-        raise ValueError(
-            f"objective: {terms[0].measure} is the only term and its weight begins at 0: there would be nothing to learn from"
-        )
     return terms
 
 

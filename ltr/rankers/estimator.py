@@ -32,9 +32,9 @@ from ltr.kernels.threads import threads
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.rankers.average import Average
-from ltr.rankers.base import Features, Ranker, Tick, columns_of
+from ltr.rankers.base import Features, Frame, Ranker, Tick, columns_of
 from ltr.rankers.parameters import whole
-from ltr.rankers.tables import Reading, are_numbers, categories_of, weighed
+from ltr.rankers.tables import Reading, are_numbers, categories_of, values_in, weighed
 from ltr.rankers.training import Callback, checked_callbacks, mean_measure
 
 
@@ -136,7 +136,7 @@ class Estimator(Named):
         if not isinstance(self.model, Ranker):
             raise ValueError(f"Estimator: model={self.model!r} is no ranker, such as ltr.LambdaMART()")
         Measure.maximised(self.measure)
-        categories, themselves = _after(init_model, categories_of(X, self.query), columns_of(X))
+        categories, themselves = _after(init_model, X, self.query)
         sparse = self.model.sparse_features
         queries = Reading(self.query, categories=categories, sparse=sparse, themselves=themselves).queries(X, y, qid, group)
         queries = queries if sample_weight is None else weighed(queries, sample_weight)
@@ -296,21 +296,20 @@ _ASKED_FOR = ("group", "valid", "eval_set", "eval_group", "eval_qid", "eval_metr
 """Arguments of `fit` that scikit-learn routes where that is asked for."""
 
 
-def _after(
-    start: Ranker | Estimator | None, found: dict[str, list[object]], columns: Sequence[str]
-) -> tuple[dict[str, list[object]], tuple[str, ...]]:
+def _after(start: Ranker | Estimator | None, X: Features, query: str) -> tuple[dict[str, list[object]], tuple[str, ...]]:
     """The categories of columns, those of what training starts from first: its trees know them by their places, whatever type the columns have
     now; and the columns whose categories count as themselves, to its trees too."""
+    found = categories_of(X, query)
     if isinstance(start, Estimator):
         known, numbers = getattr(start, "categories_", {}), getattr(start, "themselves_", ())
-        found = {**{name: [] for name in columns if name in known}, **found}
+        found = {name: values_in(cast(Frame, X)[name]) for name in columns_of(X) if name in known} | found
         for name, own in found.items():
             kinds = [{isinstance(one, str) for one in of} for of in (own, known.get(name, ()))]
             if all(kinds) and kinds[0].isdisjoint(kinds[1]):
                 raise ValueError(
                     f"init_model: its categories of {name!r} are such as {known[name][0]!r}, and here they are such as {own[0]!r}"
                 )
-            if name in getattr(start, "feature_names_in_", ()) and name not in known and not are_numbers(own):
+            if name in getattr(start, "feature_names_in_", ()) and name not in known and own and not are_numbers(own):
                 raise ValueError(
                     f"init_model: it read {name!r} as numbers, and here it holds categories; give the numbers, as in its fit"
                 )

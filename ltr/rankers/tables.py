@@ -199,7 +199,11 @@ def categories_of(X: Features, query: str) -> dict[str, list[object]]:
 
 def _is_missing(value: object) -> bool:
     """None, NaN, and what pandas has in their place."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float | np.generic | Decimal) and value != value)
+    )
 
 
 _LARGEST_CODE = 65_535
@@ -219,9 +223,17 @@ def _own_categories(column: Any) -> list[object] | None:
     if kind not in ("category", "enum", *_OF_ITS_ROWS):
         return None
     if kind in _OF_ITS_ROWS:
-        named: set[Any] = {value for value in column.to_list() if not _is_missing(value)}
-        return sorted(named)
+        return values_in(column)
     return [one.item() if isinstance(one, np.generic) and one.dtype.kind in "biuf" else one for one in column.dtype.categories]
+
+
+def values_in(column: Any) -> list[object]:
+    """Those of a column that are not missing, in order."""
+    found: set[Any] = {value for value in column.to_list() if not _is_missing(value)}
+    try:
+        return sorted(found)
+    except TypeError:
+        return sorted(found, key=repr)
 
 
 _OF_ITS_ROWS = ("categorical", "dictionary")

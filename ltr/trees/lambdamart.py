@@ -24,7 +24,7 @@ from ltr.objectives.plain_objective import PlainObjective
 from ltr.objectives.preferences import PreferenceObjective, Preferences
 from ltr.objectives.seam import ObjectiveFunction
 from ltr.objectives.shown import ONLY_FEATURES, looks, shown_once
-from ltr.objectives.terms import AUTO, WITHOUT_HESSIAN, Term, in_pairs, saturations, settled, terms_of
+from ltr.objectives.terms import AUTO, WITHOUT_HESSIAN, Term, in_pairs, saturations, settled, terms_of, weights_at
 from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
@@ -41,7 +41,7 @@ from ltr.trees.grower import TreeOptions, compile_beside, leaf_l2, leaves_again
 from ltr.trees.regression_em import TREES, LooksObjective, found
 from ltr.trees.shards import Ask, Shard, ShardLost, Shards, weighted
 from ltr.trees.tree_ranker import TreeRanker
-from ltr.trees.watch import Watch, is_function, read_stopping
+from ltr.trees.watch import Watch, is_function, read_stopping, untold
 from ltr.trees.ways import WAYS, asking, check_biases, check_way
 
 BIASES = "unbiased/biases"
@@ -290,11 +290,11 @@ class LambdaMART(TreeRanker):
 
     def go_on(self, begun: LambdaMART, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> LambdaMART:
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`. All of them where
-        ``unbiased: auto`` may choose otherwise of more trees, or where `begun` was saved and loaded without the values of several measures to
-        stop by."""
-        forgotten = begun.curve is None and valid is not None and len(self.stopping) > 1
-        if forgotten or (self._way and self._way.kind == "auto"):
+        ``unbiased: auto`` may choose otherwise of more trees."""
+        if self._way and self._way.kind == "auto":
             return self.fit(queries, valid, tick)
+        if begun.curve is None and valid is not None and len(self.stopping) > 1:
+            begun = replace(begun, curve=untold(begun.ensemble.n_trees))
         if begun.rest is not None:
             begun = replace(begun, trees=join([begun.ensemble, begun.rest]))
         return self.fit(queries, valid, tick, start=begun)
@@ -336,6 +336,8 @@ class LambdaMART(TreeRanker):
     ) -> LambdaMART:
         own = self if isinstance(data, Shard) and data.preferences is not None else self._settled(data, start)
         data.model, way = replace(own, biases=own._biases_before(start, data)), own._way
+        if own is not self and own.loss == "ranking" and start is None and own.terms and not any(weights_at(own.terms, 0)):
+            raise ValueError("LambdaMART: objective: all weights are 0 at the first tree, which would have nothing to learn from")
         told: tuple[str, ...] = ()
         if own is not self and own.terms != settled(self.terms):
             of_data = own.terms == self._settled(data).terms
@@ -450,7 +452,7 @@ class LambdaMART(TreeRanker):
             self.n_leaves, least_docs, self.gain == "newton", newton, self.learning_rate,
             self.largest_leaf / self.sigma if newton else self.largest_leaf, self.l2 * unit,
             np.array([self.monotone.get(name, 0) for name in names], np.int8), groups_of(self, names), self.cat_smooth * unit, self.cat_l2 * unit,
-            of_gains / unit,
+            1.0 if self.gain == self.leaf or not unit else of_gains / unit,
         )  # fmt: skip
 
     def refit_leaves(self, queries: Queries, keep: float = 0.9) -> LambdaMART:

@@ -86,6 +86,11 @@ class _Values:
             self.best, self.best_value = n_trees, value
 
 
+def untold(n_trees: int) -> Curve:
+    """Of trees on the same queries, what the measures were after each of which is to be found out again."""
+    return Curve(np.arange(1, n_trees + 1), np.full(n_trees, np.nan), np.full(n_trees, -np.inf))
+
+
 class Watch:
     """Measures along training: on validation queries after every tree, the first on training queries after every tenth.
 
@@ -129,25 +134,26 @@ class Watch:
         """Takes up what the first measure was `before`, and begins with what all are now."""
         for (k, measure), own in self.values.items():
             own.best, own.best_value = begun.n_trees, self._value(k, measure)
-        first, *others = self.values.values()
+        (which, first), *others = self.values.items()
         first.values = before
-        if self.rows and (self.rows[-1][0], before[-1]) == (begun.n_trees, first.best_value):
+        if self.rows and (self.rows[-1][0], before[-1]) == (begun.n_trees, -np.inf):
+            self._again(begun, dict([(which, first), *others]))
+        elif self.rows and (self.rows[-1][0], before[-1]) == (begun.n_trees, first.best_value):
             # The curve ends where this begins: the training was interrupted, and the best may be further back.
             best = int(np.nanargmax(before))
             first.best, first.best_value = self.rows[best][0], before[best]
             if others:
-                self._again(begun)
+                self._again(begun, dict(others))
 
-    def _again(self, begun: Trees) -> None:
-        """What all measures but the first were after each tree, of which a curve says nothing."""
+    def _again(self, begun: Trees, untold: dict[tuple[int, str | PlainFunction], _Values]) -> None:
+        """What these measures were after each tree, of which a curve says nothing."""
         now, self.scores = self.scores, [self.model.offset(queries.features, queries.names) for queries in self.valid]
-        others = dict([*self.values.items()][1:])
-        for own in others.values():
+        for own in untold.values():
             own.values, own.best_value = [], -np.inf
         for n_trees in range(1, begun.n_trees + 1):
             for scores, queries in zip(self.scores, self.valid, strict=True):
                 scores += begun.between(n_trees - 1, n_trees).scores(queries.features)
-            for (k, measure), own in others.items():
+            for (k, measure), own in untold.items():
                 own.add(n_trees, self._value(k, measure))
         self.scores = now
 

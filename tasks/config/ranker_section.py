@@ -152,8 +152,9 @@ class RankerSection(Section):
             if given:
                 raise ValueError(f"search: a ranker with {key} is not searched")
         self._check_halving(self.search)
+        space = self.space
         try:
-            self.search.require_drawn(self.space)
+            self.search.require_drawn(space)
         except ValueError as error:
             raise ValueError(f"search.{error} (the space of {self.kind} as it comes: search.space names another)") from None
         for path, dimension in self.space.items():

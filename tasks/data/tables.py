@@ -65,7 +65,8 @@ def require_plain(path: Path) -> None:
         raise DataError(f"{path}: this is an Arrow file; tables are read from Parquet, CSV and TSV")
     if path.suffix.lower() != ".parquet" and b"\r" in beginning and b"\n" not in beginning:
         raise DataError(f"{path}: its lines end with CR alone; they end with LF or CR LF")
-    if path.suffix.lower() in SEPARATORS and b"\r" in (header := beginning.split(b"\n")[0].removesuffix(b"\r")):
+    header = re.sub(rb'"[^"]*"', b"", beginning).split(b"\n")[0].removesuffix(b"\r")
+    if path.suffix.lower() in SEPARATORS and b"\r" in header:
         shown = header[: header.index(b"\r") + 10][-40:].decode("utf-8", "replace")
         raise DataError(f"{path}, line 1: {shown!r}: a CR alone; lines end with LF or CR LF")
 

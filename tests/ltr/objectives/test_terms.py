@@ -54,13 +54,6 @@ def test_weights_that_sum_above_one_are_refused():
             terms_of([Term("map", weight=weight) for weight in given], iterations)
 
 
-def test_a_single_term_that_weighs_nothing_at_first_is_refused():
-    with pytest.raises(ValueError, match="objective: map is the only term and its weight begins at 0"):
-        terms_of(Term("map", weight=Schedule(0.0, "linear", 0.1)))
-    assert len(terms_of(Term("map", weight=Schedule(0.1, "linear", 0.1)))) == 1
-    assert len(terms_of([Term("map", weight=Schedule(0.0, "linear", 0.1)), Term("mrr")])) == 2
-
-
 def test_a_billion_iterations_are_not_added_up():
     slow = Schedule(0.1, "linear", 0.0)
     assert len(terms_of([Term("map", weight=slow), Term("mrr", weight=0.5)], 10**9)) == 2

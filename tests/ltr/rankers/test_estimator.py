@@ -573,12 +573,13 @@ def test_a_start_keeps_its_categories():
     assert continued.categories_ == first.categories_
     assert np.allclose(continued.predict(plain), first.predict(frame), atol=1e-6), "whatever the column's type is now"
     codes = frame["site"].cat.codes
-    for given, told in (
-        (codes, "its categories are text, such as 'ad'"),
-        (pd.Categorical(codes), "such as 'ad', and here they are such as 0"),
-    ):
-        with pytest.raises(ValueError, match=told):
+    for given in (codes, pd.Categorical(codes)):
+        with pytest.raises(ValueError, match="its categories of 'site' are such as 'ad', and here they are such as 0"):
             ltr.Estimator(more).fit(frame.assign(site=given), y, init_model=first)
+    news = np.where(np.arange(600) % 50 == 0, "new", words)
+    with_news = [ltr.Estimator(more).fit(frame.assign(site=given), y, init_model=first) for given in (news, pd.Categorical(news))]
+    assert [one.categories_["site"] for one in with_news] == 2 * [["ad", "be", "ce", "de", "new"]]
+    assert with_news[0].model_.digest == with_news[1].model_.digest
     with pytest.raises(ValueError, match="init_model: a LambdaMART does not know the categories of 'site'"):
         ltr.Estimator(more).fit(frame, y, init_model=first.model_)
 
@@ -591,6 +592,8 @@ def test_a_start_that_read_numbers_is_not_gone_on_with_by_categories():
     first = ltr.Estimator(trees).fit(frame, halves > 3)
     with pytest.raises(ValueError, match="init_model: it read 'site' as numbers, and here it holds categories"):
         ltr.Estimator(replace(trees, n_trees=11)).fit(frame.assign(site=pd.Categorical(halves)), halves > 3, init_model=first)
+    empty = frame.assign(site=pd.Categorical([None] * 600, categories=[]))
+    assert ltr.Estimator(replace(trees, n_trees=11)).fit(empty, halves > 3, init_model=first).model_.trees.n_trees == 11
 
 
 CODES = np.random.default_rng(2).integers(0, 6, 240)

@@ -337,6 +337,17 @@ def test_a_start_keeps_no_promise_that_it_was_not_grown_by(asked, said):
     assert neither.fit(train, start=replace(held, interactions=())).trees.n_trees == more.n_trees, "0 promises nothing"
 
 
+def test_weights_that_are_all_0_at_the_first_tree_are_refused():
+    queries, rising = make_queries(20), ltr.Schedule(0.0, "linear", 0.1)
+    for objective in ((Term("ndcg", weight=rising),), (Term("ndcg", weight=rising), Term("map", weight=rising))):
+        model = ltr.LambdaMART(**SMALL, stop_on=None, objective=objective)
+        with pytest.raises(ValueError, match="objective: all weights are 0 at the first tree"):
+            model.fit(queries)
+        start = ltr.LambdaMART(**{**SMALL, "n_trees": 2}, stop_on=None).fit(queries)
+        assert model.fit(queries, start=start).trees.n_trees == model.n_trees
+    assert ltr.LambdaRank(objective=(Term("ndcg", weight=rising),), epochs=2).fit(queries).weights is not None
+
+
 def test_pairs_that_are_given_have_no_pair_cost_to_tell():
     queries = make_queries(20)
     first = queries.offsets[:-1][np.diff(queries.offsets) > 1]

@@ -94,6 +94,12 @@ def test_a_loaded_ranker_goes_on_to_what_several_measures_stopped_at(tmp_path, s
     reference = whole.fit(train, valid).digest
     assert whole.go_on(ltr.load(tmp_path / "begun"), train, valid).digest == reference
     assert whole.go_on(begun, train, valid).digest == reference
+    start = ltr.LambdaMART(**{**WATCHING, "n_trees": 2}, seed=7).fit(train)
+    begun = replace(whole, n_trees=n_trees).fit(train, valid, start=start)
+    ltr.save(begun, tmp_path / "after a start")
+    gone_on = whole.go_on(ltr.load(tmp_path / "after a start"), train, valid)
+    assert gone_on.digest == whole.go_on(begun, train, valid).digest
+    assert gone_on.trees.first(1).value.tolist() == start.trees.first(1).value.tolist()
 
 
 def test_callbacks_are_told_and_may_end_the_training():

@@ -51,6 +51,7 @@ def test_a_bad_space_is_told_in_one_line(space, said):
         (of(search={"sampler": "cmaes", "space": {"learning_rate": RATE}}), "cmaes draws two parameters or more"),
         (of("lambdarank", search={"sampler": "cmaes"}), "cmaes draws numbers, and this is a choice"),
         (of("least_squares", search={"sampler": "cmaes"}), "cmaes draws two parameters or more"),
+        (of("adarank", search={"sampler": "cmaes"}), "rankers.t: search: adarank has no space of its own; write search.space"),
         (of(search="auto", sweep={"n_leaves": [4, 8]}), "search: a ranker with sweep is not searched"),
         (of(search={"halving": 3}, polish=True), "lambdamart cannot go on from where it was, as it is polished"),
         (of("ranksvm", search={"halving": 3}), "ranksvm cannot go on from where it was, as it does not learn step by step"),

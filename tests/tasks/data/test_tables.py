@@ -247,6 +247,12 @@ def test_ids_of_halves_and_of_times(tmp_path):
         id_texts(tmp_path / "a", pl.Series("query", [1], dtype=pl.Duration))
 
 
+def test_a_line_break_within_a_quoted_name_is_part_of_it(tmp_path):
+    for mark in ("\r", "\r\n", "\n"):
+        (tmp_path / "a.csv").write_bytes(f'query,label,"fea{mark}ture"\n1,2,3\n'.encode())
+        assert read_table(tmp_path / "a.csv").columns == ["query", "label", f"fea{mark}ture"]
+
+
 def test_quotes_in_the_names_of_columns_are_as_in_their_cells(tmp_path):
     frame = pl.DataFrame({"query": ["a"], '7" wide': ["1"], 'a,"b"': ['"x"']})
     for name, separator in (("t.csv", ","), ("t.tsv", "\t")):
