@@ -338,7 +338,7 @@ def test_a_start_keeps_no_promise_that_it_was_not_grown_by(asked, said):
 
 
 def test_weights_that_are_all_0_at_the_first_tree_are_refused():
-    queries, rising = make_queries(20), ltr.Schedule(0.0, "linear", 0.1)
+    queries, rising = make_queries(20), ltr.Schedule(0.0, "linear", 0.03)
     for objective in ((Term("ndcg", weight=rising),), (Term("ndcg", weight=rising), Term("map", weight=rising))):
         model = ltr.LambdaMART(**SMALL, stop_on=None, objective=objective)
         with pytest.raises(ValueError, match="objective: all weights are 0 at the first tree"):
