@@ -134,27 +134,28 @@ class Watch:
         """Takes up what the first measure was `before`, and begins with what all are now."""
         for (k, measure), own in self.values.items():
             own.best, own.best_value = begun.n_trees, self._value(k, measure)
-        (which, first), *others = self.values.items()
+        everything = [*self.values]
+        first = self.values[everything[0]]
         first.values = before
         if self.rows and (self.rows[-1][0], before[-1]) == (begun.n_trees, -np.inf):
-            self._again(begun, dict([(which, first), *others]))
+            self._again(begun, everything)
         elif self.rows and (self.rows[-1][0], before[-1]) == (begun.n_trees, first.best_value):
             # The curve ends where this begins: the training was interrupted, and the best may be further back.
             best = int(np.nanargmax(before))
             first.best, first.best_value = self.rows[best][0], before[best]
-            if others:
-                self._again(begun, dict(others))
+            if len(everything) > 1:
+                self._again(begun, everything[1:])
 
-    def _again(self, begun: Trees, untold: dict[tuple[int, str | PlainFunction], _Values]) -> None:
-        """What these measures were after each tree, of which a curve says nothing."""
+    def _again(self, begun: Trees, which: list[tuple[int, str | PlainFunction]]) -> None:
+        """What these measures of `values` were after each tree, of which a curve says nothing."""
         now, self.scores = self.scores, [self.model.offset(queries.features, queries.names) for queries in self.valid]
-        for own in untold.values():
-            own.values, own.best_value = [], -np.inf
+        for one in which:
+            self.values[one].values, self.values[one].best_value = [], -np.inf
         for n_trees in range(1, begun.n_trees + 1):
             for scores, queries in zip(self.scores, self.valid, strict=True):
                 scores += begun.between(n_trees - 1, n_trees).scores(queries.features)
-            for (k, measure), own in untold.items():
-                own.add(n_trees, self._value(k, measure))
+            for one in which:
+                self.values[one].add(n_trees, self._value(*one))
         self.scores = now
 
     def _value(self, k: int, measure: str | PlainFunction) -> float:
