@@ -5,7 +5,7 @@ features, so its numbers are means over ten seeds; CatBoost's, which draws too, 
 OHSUMED and MQ2008 have LETOR's folds; LightGBM's example and generated data (`benchmarks.lifelike`) are cut by query. MQ2008 is there a second
 time with 30 % of its values missing. As they come all may take 500 rounds, CatBoost its own 1,000, tuned 1,000; all stop 100 after their best.
 
-python benchmarks/defaults.py [linear | mixed | tuned]
+python benchmarks/defaults.py [linear | mixed | ensemble | tuned]
 """
 
 import os
@@ -179,6 +179,10 @@ def tuned(fit: Fit, settings: Sequence[Mapping[str, Any]]) -> Fit:
     return best
 
 
+def ensemble(train: Queries, valid: Queries, seed: int) -> Predict:
+    return ltr.ensemble(seed=3 * seed, conventions=RULES).fit(train, valid).predict
+
+
 PEERS = ("lightgbm", "xgboost-cpu", "catboost")
 RANKERS: dict[str, tuple[Fit, tuple[int, ...]]] = {
     "LambdaMART": (ours, SEEDS), "average of 5": (average, SEEDS[:1]), "LightGBM": (lightgbm, (0,)), "XGBoost": (xgboost, (0,)),
@@ -238,6 +242,8 @@ def main(asked: Sequence[str]) -> None:
         table("defaults.linear", "Learned from linear gains", OF_LINEAR, "of LambdaMART over ten seeds too")
     if asked in ([], ["linear"], ["mixed"]):
         table("defaults.mixed", "Three of each", {"average of three of each": (mixed, SEEDS[:1])}, "one seed")
+    if asked in ([], ["ensemble"]):
+        table("defaults.ensemble", "Four kinds, weighed", {"ltr.ensemble()": (ensemble, SEEDS[:3])}, "over three seeds too")
     if asked in ([], ["tuned"]):
         chosen = "chosen on the validation queries, over 12 settings, CatBoost over 6"
         table("defaults.tuned", "The peers tuned", TUNED, chosen)

@@ -69,6 +69,14 @@ def load(folder: str | Path) -> Ranker:
     return base.load(folder, KINDS)
 
 
+def ensemble(copies: int = 3, seed: int = 1, conventions: Conventions | None = None) -> Average:
+    """Four kinds of rankers as they come, averaged by weights that validation queries find: LambdaMART, LambdaMART of linear gains, a linear net
+    and one of two layers, `copies` of each. To be tried where quality counts more than seconds (`docs/results.md`)."""
+    linear_gains = LambdaMART(objective=(Term("linear_ndcg"),), normalise="query")
+    kinds = (LambdaMART(), linear_gains, LambdaRank(), LambdaRank(hidden=10))
+    return Average(kinds, copies=copies, selection=16, seed=seed, conventions=conventions or Conventions())
+
+
 __all__ = [
     "KINDS",
     "MEASURES",
@@ -111,6 +119,7 @@ __all__ = [
     "certify",
     "combine",
     "corrected",
+    "ensemble",
     "evaluate",
     "expected_labels",
     "ledger",

@@ -55,7 +55,7 @@ class QueryFusion(Fused):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "by", tuple(self.by))
+        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
 
     @property
     def features_read(self) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ from ltr.metrics.gains import graded, label_worth
 PARTS = 10
 """Into which the judged documents are cut to choose by."""
 MOST_KINDS = 50
+ROUNDING = 1e-9
+"""A likelihood is no higher than another by less than such a share of it."""
 """Different labels of a machine, beyond which they are no scale."""
 STRENGTHS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Documents that either drawing is worth."""
@@ -128,7 +130,7 @@ def calibrate(
     for name, values in groupings.items():
         tried = _grouped(name, values[judged], (kinds, levels, part), sizes, plain)
         likelihood[name] = tried.likelihood / n
-        if tried.likelihood > chosen.likelihood:
+        if tried.likelihood > chosen.likelihood + ROUNDING * abs(chosen.likelihood):
             chosen = tried
     whole = counts.sum(axis=0)
     shares = smoothed(whole, plain)[None]

@@ -36,7 +36,7 @@ from ltr.rankers.chosen_way import Auto, chosen_way
 from ltr.rankers.fair_pages import FairPages
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
-from ltr.rankers.training import Callback, Curve, Progress, checked_callbacks, mean_measure
+from ltr.rankers.training import Callback, Curve, Progress, UndefinedMeasureError, checked_callbacks, mean_measure
 from ltr.rankers.training import judged as judged_documents
 
 AT_REST = 0.001
@@ -238,7 +238,7 @@ class LambdaRank(Ranker):
                 raise ValueError(
                     f"LambdaRank: scores are no longer finite in epoch {epoch + 1}; learning_rate={self.learning_rate:g} is too large"
                 )
-            train = mean_measure(self.stop_on, queries, scores, self.conventions)
+            train = self._of_training(queries, scores)
             value = train
             if valid is not queries:
                 scores_there = weights.scores(valid_features)
@@ -341,6 +341,19 @@ class LambdaRank(Ranker):
             return None, ()
         term = self.terms[0]
         return FairPages.watching(how, term, (self.stop_on,), valid, lambda way: looks(way, Shown.on(queries, way, term).ask))
+
+    def _of_training(self, queries: Queries, scores: Floats) -> float:
+        """What the learning rate follows.
+
+        Raises:
+            UndefinedMeasureError: where the measure is defined on none of the training queries.
+        """
+        try:
+            return mean_measure(self.stop_on, queries, scores, self.conventions)
+        except UndefinedMeasureError as error:
+            raise UndefinedMeasureError(
+                f"LambdaRank: stop_on: {error}, of the training queries, whose values the learning rate follows"
+            ) from None
 
     def _objective(self, queries: Queries, preferences: Preferences | None, state: State) -> QueryObjective:
         """What is learned from, of canonical queries, from this state on."""

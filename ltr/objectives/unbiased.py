@@ -19,7 +19,7 @@ and its authors' program have log(1 + e^−o)); neither keeps what it learned to
 each tree or epoch is saved with it. Sums by rank are those of `ltr.objectives.rank_sums`, of the pages of all machines.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -63,8 +63,8 @@ class Unbiased(Named):
         positions: label source that holds the rank of each shown document, from 1; NaN only for documents without a label.
         regularisation: of ``pairwise`` the p of 1/(1 + p), 1 unless given: 0 believes what pairs cost, much says that ranks are alike; of
             ``additive`` the penalty on b², for each shown document, 0.01 unless given (LightGBM's is 0).
-        propensities: of ``ipw``, and of ``auto`` for it, how often ranks 1, 2, … are looked at, each in (0, 1]; none: estimated, as
-            `estimate` says.
+        propensities: how often ranks 1, 2, … are looked at, each in (0, 1], which ``ipw`` divides clicks by, and whatever the kind `stop_on` on
+            validation pages; none: estimated, as `estimate` says.
         estimate: ``interventions``: from documents that were shown at several ranks (`ltr.data.propensities`), a document being what has the
             same features; ``regression_em``, of trees: from documents whose features are alike (`ltr.trees.regression_em`), also where each
             was shown at one rank only.
@@ -87,26 +87,27 @@ class Unbiased(Named):
             raise ValueError(f"unbiased: kind={self.kind!r} is out of range; it is one of {', '.join(get_args(Kind))}")
         for name in ("least", "regularisation"):
             object.__setattr__(self, name, plain_number(getattr(self, name)))
+        if isinstance(self.propensities, str) or not isinstance(self.propensities, Iterable):
+            raise ValueError(f"unbiased: propensities={self.propensities!r}; it is a list of numbers, of rank 1, 2, …")
         object.__setattr__(self, "propensities", tuple(map(plain_number, self.propensities)))
         if not isinstance(self.positions, str) or not self.positions:
             raise ValueError(f"unbiased: positions={self.positions!r}; it names the label source that holds the ranks")
         given = self.regularisation
-        if given is not None and not (isinstance(given, int | float) and 0 <= given <= 1e6):
+        if given is not None and not (isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1e6):
             raise ValueError(f"unbiased: regularisation={given!r} is out of range; it is a number from 0 to 1e+06")
         if given is not None and self.kind not in self.usual:
             why = "its ways are taken as they come" if self.kind == "auto" else "`least` bounds its weights"
             raise ValueError(f"unbiased: {self.kind} has no regularisation; {why}")
-        if not isinstance(self.least, int | float) or not 0 < self.least <= 1:
+        if isinstance(self.least, bool) or not isinstance(self.least, int | float) or not 0 < self.least <= 1:
             raise ValueError(f"unbiased: least={self.least!r} is out of range; it is a number above 0 to 1")
-        if self.propensities and self.kind not in ("ipw", "auto"):
-            raise ValueError(f"unbiased: propensities belong to ipw; {self.kind} learns what it needs")
         if self.estimate not in get_args(Estimate):
             raise ValueError(f"unbiased: estimate={self.estimate!r} is out of range; it is one of {', '.join(get_args(Estimate))}")
-        if self.estimate != "interventions" and (self.propensities or self.kind not in ("ipw", "auto")):
-            why = "propensities are given" if self.propensities else f"{self.kind} learns what it needs"
-            raise ValueError(f"unbiased: estimate={self.estimate!r} is how ipw finds propensities, and {why}; leave one out")
+        if self.estimate != "interventions" and self.propensities:
+            raise ValueError(
+                f"unbiased: estimate={self.estimate!r} is how they are found, and propensities are given; leave one out"
+            )
         for rank, value in enumerate(self.propensities, 1):
-            if not isinstance(value, int | float) or not 0 < value <= 1:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
                 raise ValueError(f"unbiased: the propensity of rank {rank} is {value!r}; it is a number above 0 to 1")
 
     @staticmethod
@@ -167,7 +168,7 @@ class Unbiased(Named):
         able = []
         for kind in kinds:
             with suppress(ValueError):
-                way = replace(self, kind=kind) if kind == "ipw" else Unbiased(kind, self.positions, least=self.least)
+                way = replace(self, kind=kind)
                 way.check(terms, normalise)
                 if kind == "ipw" and self.estimate == "interventions":
                     looks(way)

@@ -2,23 +2,29 @@
 
 scikit-learn's VotingRegressor and BaggingRegressor average predictions as they are. Scores of rankers have no common scale, so each member's
 are divided by their standard deviation within training queries first; the number is kept, and prediction needs no other documents.
+
+Which of several kinds suits data only validation queries tell: `selection` counts the one that helps there most once more, again and again
+(ensemble selection, Caruana, Niculescu-Mizil, Crew & Ksikes 2004; auto-sklearn and AutoGluon weigh their models so).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ltr.data.arrays import plain_number
 from ltr.data.queries import Queries, canonical, chosen, select
-from ltr.kernels.kernel import Floats, Floats32
+from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, learned
 from ltr.rankers.column import Column
-from ltr.rankers.parameters import SEED, SHARE, Span, whole
+from ltr.rankers.parameters import PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
+from ltr.rankers.training import mean_measure
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,13 @@ class Average(Ranker):
             unless `query_share` draws other queries for each. A ranker that has a seed of its own gets one that is made of that and the average's.
         query_share: share of the training queries that each copy learns from, a new draw for each.
         seed: of the first copies.
+        weights: how much each of `of` counts, 0 and up (VotingRegressor's); None: all alike, or as `selection` finds.
+        selection: how often one of `of` is counted once more, each time the one with which `select_on` is highest on the validation queries, after
+            each was counted once. Where there are no validation queries all count alike.
+        select_on: the measure of `selection`.
         members: once fitted, every copy.
         deviations: ``float64 [members]``, standard deviation of each one's scores within training queries.
+        counts: how often `selection` counted each of `of`, ``int64 [of]``.
     """
 
     kind: ClassVar[str] = "average"
@@ -43,9 +54,15 @@ class Average(Ranker):
     copies: int = 1
     query_share: float = 1.0
     seed: int = 1
+    weights: Sequence[float] | None = None
+    selection: int = 0
+    select_on: str = "ndcg_10"
     members: tuple[Ranker, ...] = learned(())
     deviations: Floats | None = learned(None)
-    spans: ClassVar[Mapping[str, Span]] = {"copies": whole(1, 10_000), "query_share": SHARE, "seed": SEED}
+    counts: Ints | None = learned(None)
+    spans: ClassVar[Mapping[str, Span]] = {
+        "copies": whole(1, 10_000), "query_share": SHARE, "seed": SEED, "selection": whole(0, 1_000),
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,6 +73,27 @@ class Average(Ranker):
         if not self.of or strange:
             raise ValueError(f"average: of={strange[0] if strange else ()!r}; it takes one ranker or several, and no averages")
         object.__setattr__(self, "of", tuple(replace(member, conventions=self.conventions) for member in self.of))
+        Measure.maximised(self.select_on)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", self._read_weights(self.weights))
+        if self.selection and (self.weights is not None or len(self.of) == 1):
+            said = "of one ranker has nothing to select" if len(self.of) == 1 else "finds the weights; one of the two"
+            raise ValueError(f"average: selection={self.selection} {said}")
+
+    def _read_weights(self, given: Any) -> tuple[float, ...]:
+        """Raises ValueError for what are not as many numbers from 0 on as there are rankers, one of them above."""
+        read = (
+            [plain_number(weight) for weight in given] if isinstance(given, Iterable) and not isinstance(given, str | bytes) else []
+        )
+        found = tuple(float(weight) for weight in read if isinstance(weight, int | float) and not isinstance(weight, bool))
+        if (
+            len(found) != len(self.of)
+            or len(found) != len(read)
+            or not all(weight in PENALTY for weight in found)
+            or not any(found)
+        ):
+            raise ValueError(f"average: weights={given!r}; a number from 0 on for each of the {len(self.of)} of `of`, not all 0")
+        return found
 
     def check(self, queries: Queries) -> None:
         """What any of the rankers would refuse.
@@ -88,6 +126,8 @@ class Average(Ranker):
         """
         check_data(self, queries, valid)
         self.check(queries)
+        if self.selection and valid is not None:
+            mean_measure(self.select_on, valid, np.zeros(valid.n_documents), self.conventions)
         queries = canonical(queries)
         members: list[Ranker] = []
         for k in range(self.copies):
@@ -96,8 +136,48 @@ class Average(Ranker):
                 same = k > 0 and drawn is queries and not _has_seed(member)
                 members.append(members[place] if same else _seeded(member, self._seed_of(member, k)).fit(drawn, valid, tick))
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
+        counts = self._selected(members, deviations, valid) if self.selection and valid is not None else None
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
-        return replace(self, members=tuple(members), deviations=deviations, names=queries.names, remarks=remarks)
+        if self.selection:
+            remarks += (f"selection: {self._told(counts)}",)
+        return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
+
+    def _selected(self, members: Sequence[Ranker], deviations: Floats, valid: Queries) -> Ints:
+        """How often each of `of` counts: once, and once more wherever that was best on the validation queries; of equals the first is taken."""
+        valid = canonical(valid)
+        of_each = np.zeros((len(self.of), valid.n_documents))
+        for k, (member, deviation) in enumerate(zip(members, deviations.tolist(), strict=True)):
+            of_each[k % len(self.of)] += member.predict(valid.features) / deviation
+        counts, total = np.ones(len(self.of), np.int64), of_each.sum(axis=0)
+        for _ in range(self.selection):
+            with_one = [mean_measure(self.select_on, valid, total + scores, self.conventions) for scores in of_each]
+            taken = int(np.argmax(with_one))
+            counts[taken] += 1
+            total += of_each[taken]
+        return counts
+
+    def _told(self, counts: Ints | None) -> str:
+        """What selection came to, in words."""
+        if counts is None:
+            return "there are no validation queries, so that all count alike"
+        each = (
+            f"{member.feature if isinstance(member, Column) else member.kind} {n}"
+            for member, n in zip(self.of, counts, strict=True)
+        )
+        return f"of {counts.sum()} times that one counts, {', '.join(each)}"
+
+    @property
+    def scales(self) -> Floats:
+        """What the scores of each member are divided by before their mean is taken, ``float64 [members]``: their deviation, by how much of a mean
+        weight the member has; infinite for one that does not count."""
+        assert self.deviations is not None
+        given = self.counts if self.counts is not None else self.weights
+        if given is None:
+            return self.deviations
+        weights = np.asarray(given, np.float64)
+        with np.errstate(divide="ignore"):
+            scales: Floats = self.deviations / np.tile(weights / weights.sum() * len(weights), self.copies)
+        return scales
 
     def _seed_of(self, member: Ranker, copy: int) -> int:
         """A copy's seed: the average's own, counted on, for rankers that have that one, or the one that they come with."""
@@ -119,19 +199,18 @@ class Average(Ranker):
         return select(queries, rows)
 
     def _scores(self, features: Floats32) -> Floats:
-        assert self.deviations is not None
         scores = np.zeros(len(features))
-        for member, deviation in zip(self.members, self.deviations.tolist(), strict=True):
-            scores += member.predict(features) / deviation
+        for member, scale in zip(self.members, self.scales.tolist(), strict=True):
+            if scale < np.inf:
+                scores += member.predict(features) / scale
         return scores / len(self.members)
 
     def attributions(self, features: Features) -> Floats | None:
         """The mean of the members' own, where all of them have some."""
-        assert self.deviations is not None
         found = [member.attributions(features) for member in self.members]
         if any(one is None for one in found):
             return None
-        mean: Floats = np.mean([np.asarray(one) / deviation for one, deviation in zip(found, self.deviations, strict=True)], axis=0)
+        mean: Floats = np.mean([np.asarray(one) / scale for one, scale in zip(found, self.scales, strict=True)], axis=0)
         return mean
 
     @property
@@ -145,7 +224,18 @@ class Average(Ranker):
     def _learned_arrays(self) -> Arrays:
         assert self.deviations is not None
         own = {f"{k}:{name}": array for k, member in enumerate(self.members) for name, array in member.arrays.items()}
-        return {"deviations": self.deviations, **own}
+        counts = {} if self.counts is None else {"counts": self.counts}
+        settled = {
+            f"{k}/parameters": np.frombuffer(json.dumps(member.parameters, sort_keys=True).encode(), np.uint8)
+            for k, member in enumerate(self.members)
+            if member.parameters != self._unfitted(k).parameters
+        }
+        return {"deviations": self.deviations, **counts, **own, **settled}
+
+    def _unfitted(self, k: int) -> Ranker:
+        """What member `k` was before `fit`, which may have settled some of its parameters."""
+        copy, place = divmod(k, len(self.of))
+        return _seeded(self.of[place], self._seed_of(self.of[place], copy))
 
     def _with_arrays(self, arrays: Arrays) -> Self:
         deviations = arrays["deviations"]
@@ -154,11 +244,18 @@ class Average(Ranker):
         members = []
         for k in range(len(deviations)):
             own = {name.removeprefix(f"{k}:"): array for name, array in arrays.items() if name.startswith(f"{k}:")}
-            member = self.of[k % len(self.of)]
-            members.append(
-                type(member).restored(_seeded(member, self._seed_of(member, k // len(self.of))).parameters, own, self.names)
-            )
-        return replace(self, members=tuple(members), deviations=deviations)
+            member = self._unfitted(k)
+            settled = arrays.get(f"{k}/parameters")
+            parameters = member.parameters if settled is None else json.loads(settled.tobytes())
+            members.append(type(member).restored(parameters, own, self.names))
+        if (counts := arrays.get("counts")) is not None and (
+            counts.shape != (len(self.of),)
+            or counts.dtype != np.int64
+            or counts.sum() != len(self.of) + self.selection
+            or counts.min() < 1
+        ):
+            raise ValueError(f"counts {counts}; {len(self.of)} numbers from 1 on were expected, {self.selection} more in all")
+        return replace(self, members=tuple(members), deviations=deviations, counts=counts)
 
     @property
     def needs_complete(self) -> bool:
@@ -177,10 +274,17 @@ class Average(Ranker):
 
     @property
     def importances(self) -> dict[str, Floats]:
-        """Mean importance over the members, where all have the same kinds of it."""
+        """Mean importance over the members, each by its weight, where all have the same kinds of it."""
         found = [member.importances for member in self.members]
         ways = found[0].keys() if found and all(each.keys() == found[0].keys() for each in found) else ()
-        return {way: np.mean([each[way] / max(each[way].sum(), 1e-300) for each in found], axis=0) for way in ways}
+        if not ways or self.deviations is None:
+            return {}
+        weights = (self.deviations / self.scales).tolist()
+        shares = {
+            way: [each[way] / max(each[way].sum(), 1e-300) * weight for each, weight in zip(found, weights, strict=True)]
+            for way in ways
+        }
+        return {way: np.mean(own, axis=0) for way, own in shares.items()}
 
     @property
     def linear_weights(self) -> Floats | None:
@@ -188,9 +292,7 @@ class Average(Ranker):
         weights = [member.linear_weights for member in self.members]
         if not weights or self.deviations is None or any(one is None for one in weights):
             return None
-        mean: Floats = np.mean(
-            [np.asarray(one) / deviation for one, deviation in zip(weights, self.deviations, strict=True)], axis=0
-        )
+        mean: Floats = np.mean([np.asarray(one) / scale for one, scale in zip(weights, self.scales, strict=True)], axis=0)
         return mean
 
     @property

@@ -338,7 +338,8 @@ class Ranker(Named, ABC):
         if weights is None:
             return None
         array = checked_features(features, self.names)
-        return np.column_stack((array * weights, np.zeros(len(array))))
+        read = weights != 0  # others may be missing
+        return np.column_stack((np.multiply(array, weights, out=np.zeros(array.shape), where=read), np.zeros(len(array))))
 
     def ranked(self, features: Floats32) -> Bools | None:
         """Which documents are in its ranking, ``bool [documents]``, of ``features float32 [documents, features]`` in the order of `names`; None:

@@ -51,10 +51,16 @@ def chosen_way(auto: Auto, valid: Queries | None, looks: Callable[[Unbiased], Fl
     """
     if valid is None:
         raise ValueError("unbiased: auto chooses on validation queries, judged ones or pages, and there are none")
-    judge = None
-    if are_pages(valid, auto.how):
+    judge, term = None, auto.terms[0]
+    if are_pages(valid, auto.how, Measure.of(term.measure).source):
         try:
-            judge = PageVerdict(valid, auto.how, auto.terms[0], looks(replace(auto.how, kind="ipw")))
+            auto.how.shown_at(valid, term)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} (validation queries with labels of 0 and 1 and ranks are pages; judged ones need no ranks)"
+            ) from None
+        try:
+            judge = PageVerdict(valid, auto.how, term, looks(replace(auto.how, kind="ipw")))
         except ValueError as error:
             naive = fit(None)
             return replace(naive, remarks=(unsupported(str(error).removeprefix("unbiased: ")), *naive.remarks))

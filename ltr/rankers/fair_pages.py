@@ -21,6 +21,7 @@ from ltr.metrics.gains import graded, label_worth, linear, plain
 from ltr.metrics.measure import Measure, curve_of, gains_of
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import Unbiased
+from ltr.rankers.base import Ranker
 from ltr.rankers.training import query_values
 
 TOLD = "stop_on counts clicks on validation pages over how often their ranks are looked at"
@@ -31,10 +32,21 @@ _LABELS_OF: dict[object, Callable[[Floats, Conventions], Floats]] = {graded: lab
 """Of gains that may be of any size, how to find the labels that are worth them: with these a click can count as more than one."""
 
 
-def are_pages(queries: Queries, how: Unbiased, source: str = "label") -> bool:
+def have_ranks(queries: Queries, how: Unbiased, source: str = "label") -> bool:
     """Whether documents with a label of this source have ranks."""
     ranks = queries.sources.get(how.positions)
     return ranks is not None and bool((~np.isnan(ranks) & ~np.isnan(queries.source(source))).any())
+
+
+def are_pages(queries: Queries, how: Unbiased, source: str = "label") -> bool:
+    """Whether labels of this source are clicks: their documents have ranks, and none is above 1, as judgments are."""
+    return have_ranks(queries, how, source) and bool(np.nanmax(queries.source(source)) <= 1)
+
+
+def ways_of(ranker: Ranker) -> tuple[Unbiased, ...]:
+    """How position bias is taken out of the clicks that a ranker learns from, or those that it is an average of."""
+    ways = (getattr(one, "unbiased", None) for one in (ranker, *getattr(ranker, "of", ())))
+    return tuple(way for way in ways if isinstance(way, Unbiased))
 
 
 @dataclass(frozen=True)

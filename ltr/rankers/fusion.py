@@ -52,7 +52,9 @@ class Fused(Ranker):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "runs", tuple(self.runs))
+        object.__setattr__(self, "runs", (self.runs,) if isinstance(self.runs, str) else tuple(self.runs))
+        if twice := [run for run in self.runs if self.runs.count(run) > 1]:
+            raise ValueError(f"{self.kind}: runs: {twice[0]!r} is there twice")
 
     @property
     def _read(self) -> Form:

@@ -62,8 +62,15 @@ class Mixtures:
 
 
 def mix_scores(first: ArrayLike, second: ArrayLike, alpha: float) -> Floats:
-    """(1 − α)·first + α·second, ``float64 [documents]``."""
-    return (1 - alpha) * floats_of("first", first) + alpha * floats_of("second", second)
+    """(1 − α)·first + α·second, ``float64 [documents]``.
+
+    Raises:
+        ValueError: for other numbers of scores.
+    """
+    one, other = floats_of("first", first), floats_of("second", second)
+    if one.shape != other.shape:
+        raise ValueError(f"mix_scores: first has {one.size:,} scores and second {other.size:,}; both are of the same documents")
+    return (1 - alpha) * one + alpha * other
 
 
 def between(judged: Judged, first: Floats, second: Floats) -> Mixtures:

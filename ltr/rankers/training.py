@@ -68,6 +68,10 @@ def judged(queries: Queries, measures: Sequence[Measure], conventions: Conventio
     return queries if known.all() or not known.any() else keep(queries, known)
 
 
+class UndefinedMeasureError(ValueError):
+    """A measure is defined on none of the queries."""
+
+
 def mean_measure(measure: str | PlainFunction, queries: Queries, scores: Floats, conventions: Conventions) -> float:
     """Mean of a measure over the queries where it is defined.
 
@@ -75,14 +79,15 @@ def mean_measure(measure: str | PlainFunction, queries: Queries, scores: Floats,
         measure: a measure's name, or a function of (scores, queries) that gives a number, or one for each query, NaN where it is undefined.
 
     Raises:
-        ValueError: where it is defined on none of them, or a function gives something else.
+        UndefinedMeasureError: where it is defined on none of them.
+        ValueError: where a function gives something else.
     """
     if isinstance(measure, PlainFunction):
         return _own_mean(measure, queries, scores)
     values = query_values(measure, queries, scores, conventions)
     if np.isnan(values).all():
         read = Measure.of(measure)
-        raise ValueError(why_undefined(read, queries.source(read.source), conventions))
+        raise UndefinedMeasureError(why_undefined(read, queries.source(read.source), conventions))
     return float(np.nanmean(values))
 
 

@@ -32,7 +32,7 @@ from ltr.objectives.shown import Shown
 from ltr.objectives.terms import Term
 from ltr.objectives.two_class import classes
 from ltr.objectives.unbiased import Unbiased, learned_at
-from ltr.rankers.training import mean_measure, query_values
+from ltr.rankers.training import UndefinedMeasureError, mean_measure, query_values
 from ltr.trees import binning
 from ltr.trees.binned import BINNING, Binned, Binning, bins_of, which
 from ltr.trees.binning import Bins
@@ -235,7 +235,7 @@ class Shard:
         """Mean of a measure at the current scores.
 
         Raises:
-            ValueError: where it is defined on no query.
+            UndefinedMeasureError: where it is defined on no query.
         """
         return mean_measure(measure, self.queries, self.scores, self.model.conventions)
 
@@ -402,7 +402,7 @@ class Shards:
         assert isinstance(measure, str)
         values = np.concatenate(self.ask("values", measure))[self.order]
         if np.isnan(values).all():
-            raise ValueError(f"{Measure.of(measure).key} is undefined on every query of all parts")
+            raise UndefinedMeasureError(f"{Measure.of(measure).key} is undefined on every query of all parts")
         return float(np.nanmean(values))
 
 

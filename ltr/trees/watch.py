@@ -16,7 +16,7 @@ from ltr.kernels.kernel import Floats, Floats32
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.measure import Measure
 from ltr.rankers.fair_pages import FairPages, PageMean
-from ltr.rankers.training import Curve, mean_measure
+from ltr.rankers.training import Curve, UndefinedMeasureError, mean_measure
 from ltr.trees.ensemble import Trees
 from ltr.trees.shards import Shard, Shards
 
@@ -167,13 +167,20 @@ class Watch:
         """Measures the scores after a tree; True when it is time to stop."""
         if not self.model.stopping:
             return False
-        train = self.data.mean(self.model.stopping[0]) if n_trees % 10 == 0 else np.nan
+        train = self._of_training() if n_trees % 10 == 0 else np.nan
         self.rows.append((n_trees, train))
         for scores, queries in zip(self.scores, self.valid, strict=True):
             scores += tree.scores(queries.features)
         for (k, measure), own in self.values.items():
             own.add(n_trees, self._value(k, measure))
         return self.over(n_trees)
+
+    def _of_training(self) -> float:
+        """The first measure on the training queries; NaN where these have no labels that it reads, as it may be clicks that are learned from."""
+        try:
+            return self.data.mean(self.model.stopping[0])
+        except UndefinedMeasureError:
+            return np.nan
 
     def over(self, n_trees: int) -> bool:
         """Whether a measure has had no new best for `patience` trees after so many; the first such one chooses their number."""

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 import ltr
+from ltr.rankers.fair_pages import ways_of
 from tasks.config.data_section import Data
 from tasks.config.ranker_section import SECTIONS, Conventions, RankerSection, any_ranker, ranker_section
 from tasks.config.section import EvidenceSection, Grid, Measures, Strict, add_fields, has, multiplied, near_path, number_at, put
@@ -297,6 +298,15 @@ class RunConfig(Strict):
             point = self.point(ranker, dict(zip(grid, values, strict=True)))
             points.setdefault(point.section.model_dump_json(), point)
         return [*points.values()]
+
+    @property
+    def ways(self) -> tuple[ltr.Unbiased, ...]:
+        """How its rankers, at any of their points or draws, take position bias out of clicks."""
+        sections = [point.section for name in self.rankers for point in self.cells(name)]
+        for name in self.searched:
+            drawn = {path: of.ends for path, of in self.rankers[name].space.items() if path.split(".")[-1] == "unbiased"}
+            sections += [self.point(name, {path: value}).section for path, values in drawn.items() for value in values]
+        return tuple(dict.fromkeys(way for section in sections for way in ways_of(section.build())))
 
     def lengths(self, ranker: str) -> list[int | None]:
         """After how many iterations a draw of a ranker's search is looked at, the last of them the whole training; None is that where no

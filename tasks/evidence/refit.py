@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 import ltr
 from ltr.data.queries import concatenate
-from ltr.rankers.fair_pages import are_pages
+from ltr.rankers.fair_pages import have_ranks
 from tasks.config.run_config import RunConfig, register_evidence
 from tasks.data.folds import share
 from tasks.evidence.guarantee import Guarantee
@@ -115,11 +115,10 @@ class Refit(Evidence):
             raise ValueError("refit: no ranker learns from the data's own features")
 
     def check_data(self, config: RunConfig, folds: tuple[Fold, ...]) -> None:
-        ways = [point.section.build() for name in config.rankers for point in config.cells(name)]
-        unbiased = {way.unbiased.positions for way in ways if isinstance(getattr(way, "unbiased", None), ltr.Unbiased)}
+        unbiased = {way.positions for way in config.ways}
         sets = {role: open_queries(name) for role, name in folds[0].roles.items()}
         for positions in sorted(unbiased | {ltr.Unbiased("ipw").positions}):
-            pages = {role: are_pages(queries, ltr.Unbiased("ipw", positions)) for role, queries in sets.items()}
+            pages = {role: have_ranks(queries, ltr.Unbiased("ipw", positions)) for role, queries in sets.items()}
             clicks = pages["train"] and np.isin(np.nan_to_num(sets["train"].labels), (0, 1)).all()
             judged = [
                 {"valid": "validation"}.get(role, role)
@@ -273,10 +272,15 @@ def as_long_as(fitted: Sequence[ltr.Ranker], section: Mapping[str, Any]) -> Mapp
     if isinstance(fitted[0], ltr.Average):
         kinds = range(len(section["of"]))
         members = [[m for one in fitted if isinstance(one, ltr.Average) for m in one.members[k :: len(kinds)]] for k in kinds]
-        return section | {"of": [as_long_as(own, of) for own, of in zip(members, section["of"], strict=True)]}
+        section["of"] = [as_long_as(own, of) for own, of in zip(members, section["of"], strict=True)]
+        counts = [one.counts / one.counts.sum() for one in fitted if isinstance(one, ltr.Average) and one.counts is not None]
+        return section | ({"weights": np.mean(counts, axis=0).tolist(), "selection": 0} if counts else {})
     if section.get("objective"):  # as it was settled on the folds, from which all data may differ in size
         settled = zip(section["objective"], Counter(one.terms for one in fitted).most_common(1)[0][0], strict=True)
         section["objective"] = [{**term, "cost": own.cost} for term, own in settled]
+    if "unbiased" in section:  # as it was chosen on most folds, which all data have no validation queries to choose on
+        chosen = [json.dumps(one.parameters["unbiased"], sort_keys=True) for one in fitted]
+        section["unbiased"] = json.loads(Counter(chosen).most_common(1)[0][0])
     kept = [one.best_iteration for one in fitted if one.best_iteration is not None and one.watched is not None]
     if (counted := fitted[0].iterations_from) and kept:
         section[counted] = max(1, round(float(np.mean(kept))))

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 import ltr
 from ltr.rankers.stacked import Stacked
 from ltr.trees.ensemble import Trees, join
@@ -19,10 +21,12 @@ def trees_of(ranker: ltr.Ranker) -> Trees:
         assert ranker.average is not None
         return trees_of(ranker.average)
     if isinstance(ranker, ltr.Average):
-        assert ranker.deviations is not None
-        shares = (ranker.deviations * len(ranker.members)).tolist()
-        own = [trees_of(member) for member in ranker.members]
-        return join([replace(trees, value=trees.value / share) for trees, share in zip(own, shares, strict=True)])
+        counted = [
+            (trees_of(member), scale)
+            for member, scale in zip(ranker.members, ranker.scales.tolist(), strict=True)
+            if scale < np.inf
+        ]
+        return join([replace(trees, value=trees.value / (scale * len(ranker.members))) for trees, scale in counted])
     assert isinstance(ranker, TreeRanker)
     return ranker.ensemble
 

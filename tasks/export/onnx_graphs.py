@@ -100,13 +100,15 @@ def tree_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:
 
 
 def linear_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:
-    """In float64, as here."""
-    weights = np.array(list(weights_of(ranker).values()), np.float64)[:, None]
+    """In float64, as here, of the features that have a weight: the others may be missing."""
+    weights = np.array(list(weights_of(ranker).values()), np.float64)
+    read = np.flatnonzero(weights) if weights.any() else np.arange(len(weights))
     nodes = [
-        helper.make_node("Cast", ["features"], ["wide"], to=helper.np_dtype_to_tensor_dtype(np.dtype(np.float64))),
+        helper.make_node("Gather", ["features", "read"], ["own"], axis=1),
+        helper.make_node("Cast", ["own"], ["wide"], to=helper.np_dtype_to_tensor_dtype(np.dtype(np.float64))),
         helper.make_node("Gemm", ["wide", "weights"], ["score"]),
     ]
-    return nodes, {"weights": weights}, np.float64
+    return nodes, {"weights": weights[read, None], "read": read}, np.float64
 
 
 def imputing_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:

@@ -147,9 +147,10 @@ class RunOutcome:
     @cached_property
     def by_clicks(self) -> bool:
         """Whether validation queries are pages, whose clicks rankers are to be without the position bias of."""
-        ways = [way for section in self.config.rankers.values() if (way := getattr(section, "unbiased", None)) is not None]
         source = ltr.Measure.of(self.config.select).source
-        return any(are_pages(open_queries(fold.valid), way, source) for way in ways for fold in self.folds if fold.valid)
+        return any(
+            are_pages(open_queries(fold.valid), way, source) for way in self.config.ways for fold in self.folds if fold.valid
+        )
 
     @property
     def config_text(self) -> str:

@@ -213,7 +213,5 @@ def test_nets_that_cannot_be_debiased(given, rule):
 def test_what_dla_does_not_know():
     with pytest.raises(ValueError, match="dla has no regularisation; `least` bounds its weights"):
         Unbiased("dla", regularisation=1.0)
-    with pytest.raises(ValueError, match="dla learns what it needs"):
-        Unbiased("dla", propensities=(1.0,))
     with pytest.raises(ValueError, match="preferences have no positions"):
         ltr.LambdaRank(unbiased="dla").fit(pages(n_queries=8, per_query=2), preferences=Preferences([0], [1]))

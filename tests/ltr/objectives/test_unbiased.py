@@ -245,12 +245,17 @@ def test_rankers_that_cannot_be_debiased(given, rule):
     [
         ({"kind": "pairwise", "regularisation": -1.0}, "regularisation=-1.0 is out of range"),
         ({"kind": "ipw", "regularisation": 1.0}, "ipw has no regularisation"),
-        ({"kind": "additive", "propensities": (1.0,)}, "additive learns what it needs"),
+        ({"kind": "additive", "propensities": (1.0, 0.0)}, "propensity of rank 2 is 0.0"),
         ({"kind": "ipw", "propensities": (1.0, 0.0)}, "propensity of rank 2 is 0.0"),
+        ({"kind": "ipw", "propensities": (True, 0.5)}, "propensity of rank 1 is True"),
+        ({"kind": "ipw", "propensities": 0.5}, "propensities=0.5; it is a list of numbers, of rank 1, 2"),
+        ({"kind": "ipw", "propensities": "1"}, "propensities='1'; it is a list of numbers"),
         ({"kind": "ipw", "least": 0.0}, "least=0.0 is out of range"),
+        ({"kind": "ipw", "least": True}, "least=True is out of range"),
+        ({"kind": "pairwise", "regularisation": True}, "regularisation=True is out of range"),
         ({"kind": "ipw", "estimate": "em"}, "estimate='em' is out of range; it is one of interventions, regression_em"),
         ({"kind": "ipw", "estimate": "regression_em", "propensities": (1.0,)}, "propensities are given; leave one out"),
-        ({"kind": "pairwise", "estimate": "regression_em"}, "pairwise learns what it needs; leave one out"),
+        ({"kind": "pairwise", "estimate": "regression_em", "propensities": (1.0,)}, "propensities are given; leave one out"),
         ({"kind": "ipw", "positions": ""}, "names the label source"),
     ],
 )  # fmt: skip
@@ -300,7 +305,9 @@ def test_ways_that_auto_tries_keep_where_positions_are_and_the_least_that_is_div
     found = auto.ways([Term()], "none", ("ipw", "pairwise", "additive", "dla"), lambda way: asked.append(way) or np.ones(2))
     assert [way.kind for way in found] == ["ipw", "pairwise", "additive", "dla"]
     assert {(way.positions, way.least) for way in found} == {("shown", 0.3)}
-    assert [way.propensities for way in found] == [(1.0, 0.5), (), (), ()]
+    assert {way.propensities for way in found} == {(1.0, 0.5)}, "by which all of them stop"
+    by_trees = Unbiased("auto", estimate="regression_em").ways([Term()], "none", ("ipw", "additive"), lambda way: np.ones(2))
+    assert {way.estimate for way in by_trees} == {"regression_em"}
     assert asked == found[:1]
 
 

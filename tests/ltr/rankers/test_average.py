@@ -9,6 +9,7 @@ import ltr
 from ltr.data.queries import canonical, chosen, select
 from ltr.rankers.column import Column
 from tests.conftest import make_queries
+from tests.ltr.objectives.test_unbiased import pages
 
 TREES = ltr.LambdaMART(n_trees=4, n_leaves=4, min_docs_in_leaf=2, feature_share=0.5)
 
@@ -91,6 +92,18 @@ def test_linear_members_are_one_linear_model():
         ({"of": [ltr.Average([TREES])]}, "no averages"),
         ({"of": "lambdamart"}, "of='l'"),
         ({"of": [TREES], "copies": 0}, "copies=0"),
+        ({"of": [TREES], "selection": 4}, "selection=4 of one ranker has nothing to select"),
+        ({"of": [TREES, TREES], "selection": 4, "weights": [1, 2]}, "selection=4 finds the weights; one of the two"),
+        ({"of": [TREES, TREES], "selection": -1}, "selection=-1"),
+        ({"of": [TREES, TREES], "select_on": "ndgc_10"}, "did you mean"),
+        ({"of": [TREES, TREES], "select_on": "pfound"}, "pfound"),
+        ({"of": [TREES], "weights": [1, 2]}, r"weights=\[1, 2\]; a number from 0 on for each of the 1"),
+        ({"of": [TREES, TREES], "weights": [0, 0.0]}, "not all 0"),
+        ({"of": [TREES, TREES], "weights": [1, -2]}, "weights="),
+        ({"of": [TREES, TREES], "weights": [1, np.nan]}, "weights="),
+        ({"of": [TREES, TREES], "weights": [1, True]}, "weights="),
+        ({"of": [TREES, TREES], "weights": "12"}, "weights='12'"),
+        ({"of": [TREES, TREES], "weights": 2}, "weights=2"),
     ],
 )
 def test_what_cannot_be_averaged_is_refused(given, said):
@@ -204,3 +217,104 @@ def test_an_average_of_trees_of_categories_is_one_of_categories():
     assert model.export_form == "trees of categories"
     assert model.split_by_categories == {"f1"}
     assert ltr.Average([TREES]).fit(queries).export_form == "trees"
+
+
+KINDS = (TREES, ltr.LambdaRank(epochs=3), ltr.RankSVM())
+
+
+def test_weights_are_those_of_a_weighted_mean():
+    queries = canonical(make_queries(30, seed=1))
+    alone = [member.predict(queries.features) for member in ltr.Average(KINDS).fit(queries).members]
+    scaled = [scores / spread(scores, queries.offsets) for scores in alone]
+    model = ltr.Average(KINDS, weights=[3, 0.5, 0]).fit(queries)
+    assert model.predict(queries.features) == pytest.approx((3 * scaled[0] + 0.5 * scaled[1]) / 3.5, rel=1e-12)
+    assert np.array_equal(
+        ltr.Average(KINDS, weights=np.full(3, 2.0)).fit(queries).predict(queries.features),
+        ltr.Average(KINDS).fit(queries).predict(queries.features),
+    )
+    assert model.remarks == ltr.Average(KINDS).fit(queries).remarks
+    linear = ltr.Average([ltr.RankSVM(), ltr.LeastSquares()], weights=(2, 1)).fit(queries)
+    difference = linear.predict(queries.features) - queries.features @ linear.linear_weights
+    assert difference == pytest.approx(np.full(queries.n_documents, difference.mean()), abs=1e-5)
+    assert linear.attributions(queries.features).sum(axis=1) == pytest.approx(linear.predict(queries.features))
+    trees = ltr.Average([TREES, replace(TREES, n_leaves=2)], weights=[1, 3]).fit(queries)
+    gains = [member.importances["gain"] / member.importances["gain"].sum() for member in trees.members]
+    assert trees.importances["gain"] == pytest.approx((gains[0] + 3 * gains[1]) / 4)
+
+
+def test_selection_counts_what_helps_on_validation_queries(tmp_path):
+    """Against sums of all members' scores made anew for each that might be counted once more."""
+    queries, valid = canonical(make_queries(40, seed=11)), make_queries(15, seed=16)
+    found = ltr.Average(KINDS, copies=2, selection=7, select_on="map", seed=3).fit(queries, valid)
+    members = ltr.Average(KINDS, copies=2, seed=3).fit(queries, valid).members
+    scales = [spread(member.predict(queries.features), queries.offsets) for member in members]
+    own = [member.predict(valid.features) / scale for member, scale in zip(members, scales, strict=True)]
+    counts = [1, 1, 1]
+    for _ in range(7):
+        values = []
+        for k in range(3):
+            weights = np.tile([count + (j == k) for j, count in enumerate(counts)], 2)
+            mean = sum(weight * scores for weight, scores in zip(weights, own, strict=True))
+            values.append(np.nanmean(ltr.evaluate(valid.labels, mean, valid.offsets, ["map"])["map"]))
+        counts[int(np.argmax(values))] += 1
+    assert found.counts.tolist() == counts
+    assert sorted(counts) != [3, 3, 4], "and not all of them alike"
+    assert (
+        found.remarks[-1]
+        == f"selection: of 10 times that one counts, lambdamart {counts[0]}, lambdarank {counts[1]}, ranksvm {counts[2]}"
+    )
+    assert found.predict(valid.features) == pytest.approx(sum(w * s for w, s in zip(counts * 2, own, strict=True)) / 20, rel=1e-9)
+    order = np.random.default_rng(0).permutation(valid.n_queries)
+    assert (
+        ltr.Average(KINDS, copies=2, selection=7, select_on="map", seed=3).fit(queries, select(valid, order)).digest == found.digest
+    )
+    ltr.save(found, tmp_path / "m")
+    opened = ltr.load(tmp_path / "m")
+    assert opened.digest == found.digest
+    assert np.array_equal(opened.predict(valid.features), found.predict(valid.features))
+    for wrong in ([0, 5, 5], [9, 1], [1, 1, 1], [4.0, 3.0, 3.0]):
+        with pytest.raises(ValueError, match=r"counts .*3 numbers from 1 on were expected, 7 more in all"):
+            type(found).restored(found.parameters, {**found.arrays, "counts": np.array(wrong)}, found.names)
+
+
+def test_selection_without_queries_to_select_on():
+    queries = make_queries(30, seed=1)
+    alike = ltr.Average(KINDS, selection=3).fit(queries)
+    assert alike.counts is None
+    assert alike.remarks[-1] == "selection: there are no validation queries, so that all count alike"
+    assert np.array_equal(alike.predict(queries.features), ltr.Average(KINDS).fit(queries).predict(queries.features))
+    grown = []
+    nothing = replace(make_queries(5, seed=2), labels=np.zeros(make_queries(5, seed=2).n_documents))
+    with pytest.raises(ValueError, match="map is undefined"):
+        ltr.Average([replace(TREES, stop_on=None), ltr.RankSVM()], selection=2, select_on="map").fit(
+            queries, nothing, lambda *_: grown.append(1)
+        )
+    assert not grown, "told before anything is trained"
+
+
+@pytest.mark.parametrize("ranker", [replace(TREES, stop_on=None), ltr.LambdaRank(epochs=3)], ids=["trees", "net"])
+def test_members_are_loaded_as_they_were_fitted(ranker, tmp_path):
+    """They were restored as they had been before `fit`, which may settle parameters: what `auto` had chosen could not be loaded."""
+    queries = pages(n_queries=30, per_query=3)
+    for way in ("pairwise", "additive", None):
+        chosen = tuple(replace(ranker, unbiased=way, seed=seed).fit(queries) for seed in (1, 2))
+        average = replace(
+            ltr.Average(replace(ranker, unbiased="auto"), copies=2), members=chosen, deviations=np.ones(2), names=queries.names
+        )
+        ltr.save(average, tmp_path / str(way))
+        opened = ltr.load(tmp_path / str(way))
+        assert [member.parameters for member in opened.members] == [member.parameters for member in chosen]
+        assert [[*member.position_bias] for member in opened.members] == [[*member.position_bias] for member in chosen]
+        assert np.array_equal(opened.predict(queries.features), average.predict(queries.features))
+        ltr.save(opened, tmp_path / "again")
+        assert (tmp_path / "again" / "model.json").read_bytes() == (tmp_path / str(way) / "model.json").read_bytes()
+
+
+def test_the_ensemble_of_four_kinds():
+    queries, valid = make_queries(40, seed=1), make_queries(20, seed=2)
+    model = ltr.ensemble(copies=1, seed=5, conventions=ltr.Conventions(threshold=1))
+    assert [member.kind for member in model.of] == ["lambdamart", "lambdamart", "lambdarank", "lambdarank"]
+    assert {member.conventions.threshold for member in model.of} == {1}
+    fitted = replace(model, of=[replace(member, **{member.iterations_from: 4}) for member in model.of]).fit(queries, valid)
+    assert fitted.counts.sum() == 20
+    assert [member.seed for member in fitted.members] == [5, 5, 5, 5]

@@ -7,6 +7,7 @@ import pytest
 
 import ltr
 from ltr.data.synthetic import clicked_pages
+from ltr.rankers.fair_pages import AS_THEY_ARE, TOLD
 from ltr.rankers.verdict import NAIVE
 from tests.ltr.objectives.test_unbiased import FEWER, LOOKS, MORE, SMALL, judged, needs_jit, pages
 
@@ -70,6 +71,80 @@ def test_what_nothing_can_be_chosen_by():
         auto.fit(replace(queries, sources={}), judged(2))
     with pytest.raises(ValueError, match="auto has no regularisation; its ways are taken as they come"):
         ltr.Unbiased("auto", regularisation=1.0)
+
+
+def test_judgments_beside_ranks_are_judgments():
+    """They were taken for clicks, by `auto` and by `stop_on`; and where only some documents had been shown, for nothing at all."""
+    model, train, valid = ltr.LambdaMART(**SMALL, n_trees=3, unbiased="auto"), pages(n_queries=30, per_query=3), judged(2)
+    wanted = model.fit(train, valid)
+    assert "100 judged queries" in wanted.remarks[0]
+    ranks = np.arange(valid.n_documents) % 8 + 1.0
+    assert valid.labels.max() > 1
+    for shown in (np.ones(valid.n_documents, bool), ranks < 5):
+        found = model.fit(train, replace(valid, sources={"position": np.where(shown, ranks, np.nan)}))
+        assert found.remarks == wanted.remarks
+        assert found.digest == wanted.digest
+    additive = replace(model, unbiased="additive", stop_on="ndcg_10")
+    assert TOLD not in additive.fit(train, replace(valid, sources={"position": ranks})).remarks
+
+
+def test_clicks_in_a_source_of_their_own_choose():
+    """Whether validation queries are pages was asked of labels, whatever was learned from."""
+    train, valid = (
+        replace(of, labels=np.full(of.n_documents, np.nan), sources={**of.sources, "click": of.labels})
+        for of in (pages(n_queries=30, per_query=3), other_pages())
+    )
+    model = ltr.LambdaMART(**SMALL, n_trees=3, unbiased="auto")
+    by_label = model.fit(pages(n_queries=30, per_query=3), other_pages())
+    found = replace(model, objective="ndcg:click").fit(train, valid)
+    assert "by clicks and not by judgments (120 validation pages" in found.remarks[0]
+    assert (found.remarks[0], found.digest) == (by_label.remarks[0], by_label.digest)
+    unclicked = replace(judged(2), sources={name: np.full(judged(2).n_documents, np.nan) for name in ("click", "position")})
+    told = (
+        replace(model, objective="ndcg:click", stop_on="ndcg_10")
+        .fit(replace(train, labels=train.sources["click"]), unclicked)
+        .remarks[0]
+    )
+    assert "100 judged queries" in told
+
+
+def test_training_pages_may_have_no_judgments():
+    """Trees were refused for it, after ten."""
+    train, valid = pages(n_queries=30, per_query=3), judged(2)
+    unjudged = replace(train, labels=np.full(train.n_documents, np.nan), sources={**train.sources, "click": train.labels})
+    valid = replace(valid, sources={"click": np.full(valid.n_documents, np.nan)})
+    trees = ltr.LambdaMART(**{**SMALL, "stop_on": "ndcg_10"}, n_trees=12, objective="ndcg:click")
+    found, wanted = trees.fit(unjudged, valid), replace(trees, objective="ndcg").fit(train, valid)
+    assert found.digest == wanted.digest
+    assert np.array_equal(found.curve.valid, wanted.curve.valid)
+    assert np.isnan(found.curve.train).all()
+    with pytest.raises(
+        ValueError, match=r"LambdaRank: stop_on: ndcg_10 is undefined.*, of the training queries, whose values the learning rate"
+    ):
+        ltr.LambdaRank(**NET, objective="ndcg:click").fit(unjudged, valid)
+
+
+@pytest.mark.parametrize("wrong", [1.5, np.nan])
+def test_a_page_with_a_rank_that_is_none_is_told(wrong):
+    """It was said instead that the log is silent."""
+    valid = other_pages()
+    ranks = valid.sources["position"].copy()
+    ranks[7] = wrong
+    with pytest.raises(
+        ValueError, match=r"document \d+ has the position .*labels of 0 and 1 and ranks are pages; judged ones need no ranks"
+    ):
+        ltr.LambdaMART(**SMALL, unbiased="auto").fit(pages(n_queries=30, per_query=3), replace(valid, sources={"position": ranks}))
+
+
+def test_given_propensities_say_when_to_stop_whatever_the_way():
+    fixed, valid = pages(jitter=0.0, n_queries=30, per_query=3), other_pages(0.0)
+    for kind in ("additive", "pairwise"):
+        how = ltr.Unbiased(kind, propensities=tuple(LOOKS))
+        model = ltr.LambdaMART(**{**SMALL, "stop_on": "ndcg_10"}, n_trees=3, unbiased=how).fit(fixed, valid)
+        assert TOLD in model.remarks
+        silent = replace(model, unbiased=kind).fit(fixed, valid)
+        assert AS_THEY_ARE in silent.remarks
+        assert np.array_equal(model.biases, silent.biases[: len(model.biases)]), "which they are no part of otherwise"
 
 
 @needs_jit

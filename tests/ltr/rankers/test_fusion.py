@@ -169,6 +169,9 @@ def test_what_cannot_be_fused_is_named():
         ltr.WeightedFusion(measure="errors")
     with pytest.raises(ValueError, match="form='log' is out of range"):
         ltr.Fusion(form="log")
+    with pytest.raises(ValueError, match="fusion: runs: 'a' is there twice"):
+        ltr.Fusion(runs=("a", "b", "a"))
+    assert ltr.QueryFusion(by="length", runs=["a", "b"]).by == ("length",)
 
 
 @pytest.mark.parametrize("by", ["sum", "mnz"])

@@ -103,6 +103,12 @@ def test_scores_that_are_not_finite_are_refused(wrong):
             refused()
 
 
+def test_two_rankers_scores_are_of_the_same_documents():
+    assert ltr.mix_scores([1, 2], [3, 5], 0.25).tolist() == [1.5, 2.75]
+    with pytest.raises(ValueError, match="mix_scores: first has 3 scores and second 1; both are of the same documents"):
+        ltr.mix_scores([1, 2, 3], [1], 0.5)
+
+
 def test_the_kth_highest_is_the_one_of_a_sorted_list():
     rng = np.random.default_rng(0)
     for n in [*range(1, 30), 1000]:

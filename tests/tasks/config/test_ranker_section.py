@@ -60,6 +60,12 @@ def test_the_members_of_an_average_are_sections_too():
     assert section.build() == ltr.Average((ltr.LambdaMART(n_trees=7), ltr.RankSVM()), copies=2)
     assert read_ranker(section.model_dump(mode="json")) == section
     assert read_ranker({"kind": "average", "of": {"kind": "ranksvm"}}).build() == ltr.Average(ltr.RankSVM())
+    weighed = read_ranker({"kind": "average", **MEMBERS, "weights": [2, 0.5]})
+    assert weighed.build() == ltr.Average((ltr.LambdaMART(n_trees=7), ltr.RankSVM()), weights=(2, 0.5))
+    assert read_ranker(weighed.model_dump(mode="json")) == weighed
+    assert read_ranker({"kind": "average", **MEMBERS, "selection": 16, "select_on": "map"}).build().selection == 16
+    with pytest.raises(ValueError, match=r"weights=.*a number from 0 on for each of the 2"):
+        read_ranker({"kind": "average", **MEMBERS, "weights": [2]})
     for told in ({"sweep": {"C": [1]}}, {"polish": True}, {"train_share": 0.5}):
         with pytest.raises(ValueError, match=f"{next(iter(told))} of a ranksvm: it belongs beside `of`"):
             read_ranker({"kind": "average", "of": {"kind": "ranksvm", **told}})

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ltr
+from tasks.config.ranker_section import read_ranker
 from tasks.config.reading import parse
 from tasks.evidence.protocol import evidence_of
 from tasks.evidence.refit import Refit, Refitted, all_queries, as_long_as, best_point, most_taken, on_every_fold, refit_cell
@@ -15,6 +16,7 @@ from tasks.store.cells import CellFolder, CurveFile, write_record
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.tracking.tracker import CELL_KEY
 from tests.conftest import make_queries
+from tests.ltr.objectives.test_unbiased import pages
 
 
 def trained(rate, fold, value, **section) -> Trained:
@@ -164,6 +166,39 @@ def test_members_of_an_average_go_on_as_long_as_their_copies_did(workplace):
     made = refit_cell(folds, Fold("all")).section["of"]
     assert made == [{**of[0], "n_trees": means[0]}, of[1], {**of[2], "n_trees": means[1]}]
     assert means[0] < 20
+
+
+def test_a_way_that_the_folds_chose_is_the_way_on_all_data(workplace):
+    """`auto` has no validation queries there to choose on: every refit of it failed, after training."""
+    folds = [trained(0.1, fold, 0.5) for fold in range(3)]
+    of = {"kind": "lambdamart", "n_trees": 6, **SMALL, "unbiased": {"kind": "auto"}}
+    for section, average in ((of, False), ({"kind": "average", "of": [of]}, True)):
+        folds = [replace(one, cell=replace(one.cell, section=section)) for one in folds]
+        for one, way in zip(folds, ("pairwise", None, "pairwise"), strict=True):
+            fitted = replace(TREES, n_trees=6, stop_on=None, unbiased=way).fit(pages(n_queries=20, per_query=3))
+            if average:
+                alike = ltr.Average(replace(fitted, unbiased="auto"))
+                fitted = replace(alike, members=(fitted,), deviations=np.ones(1), names=fitted.names)
+            ltr.save(fitted, CellFolder.of(one.result.key).model)
+        made = refit_cell(folds, Fold("all")).section
+        assert (made["of"][0] if average else made)["unbiased"]["kind"] == "pairwise"
+        assert read_ranker(made).build().fit(pages(n_queries=20, per_query=3)).names
+
+
+def test_what_selection_counted_on_the_folds_is_the_weight_on_all_data(workplace):
+    """All data leave no validation queries to select on."""
+    folds, counts = [trained(0.1, fold, 0.5) for fold in range(2)], []
+    of = [{"kind": "lambdamart", "n_trees": 20, **SMALL}, {"kind": "ranksvm"}]
+    folds = [replace(one, cell=replace(one.cell, section={"kind": "average", "selection": 4, "of": of})) for one in folds]
+    for seed, one in enumerate(folds):
+        fitted = ltr.Average((TREES, ltr.RankSVM()), selection=4).fit(make_queries(30, seed=seed), make_queries(15, seed=seed + 5))
+        counts.append(fitted.counts / 6)
+        ltr.save(fitted, CellFolder.of(one.result.key).model)
+    made = refit_cell(folds, Fold("all")).section
+    assert made["weights"] == np.mean(counts, axis=0).tolist()
+    assert made["selection"] == 0
+    assert not np.array_equal(*counts)
+    assert read_ranker(made).build().weights == tuple(made["weights"])
 
 
 @pytest.mark.parametrize(("keep", "kept"), [("valid", 2), ("train", 3)])

@@ -87,6 +87,13 @@ def test_an_average_of_trees_is_one_ensemble(workplace, to):
     assert done.trees == sum(member.trees.n_trees for member in average.members)
     assert done.verified.largest_difference <= max(TOLERANCE[to], 1e-14)
     assert done.verified.same_ranking
+    for told in ({"selection": 5}, {"weights": [1, 3]}, {"weights": [0, 1]}):
+        weighed = ltr.Average(of, copies=2, **told).fit(queries, queries)
+        done = export_to(weighed, "w.json", to, queries)
+        assert done.trees == sum(
+            m.trees.n_trees for m, scale in zip(weighed.members, weighed.scales, strict=True) if scale < np.inf
+        )
+        assert done.verified.largest_difference <= max(TOLERANCE[to], 1e-14)
     based = ltr.Average([replace(of[0], base="f2"), of[1]]).fit(queries, queries)
     assert based.export_form is None
 

@@ -12,6 +12,7 @@ import ltr
 from tasks.export.onnx_graphs import imputing_nodes, linear_nodes, net_nodes, onnx_writer, package, tree_nodes
 from tasks.records import DataError
 from tests.conftest import make_queries
+from tests.ltr.rankers.test_fusion import NAMES, ROWS
 
 CASES = [
     (ltr.LambdaMART(n_trees=5, min_docs_in_leaf=3, stop_on=None), tree_nodes, 1e-5),
@@ -43,6 +44,19 @@ def test_a_graph_imputes_like_the_ranker(impute):
     graph = onnx.load_from_string(onnx_writer(imputing_nodes)(fitted, "m", False))
     (scores,) = ReferenceEvaluator(graph).run(None, {"features": queries.features})
     assert scores.ravel() == pytest.approx(fitted.predict(queries.features), abs=1e-12)
+
+
+def test_features_without_a_weight_may_be_missing():
+    """Of a document that a run has not, its score and rank are; their product with a weight of 0 made the whole score NaN."""
+    fitted = ltr.WeightedFusion(form="min-max", weights=np.array([0.25, 0.75]), names=NAMES)
+    graph = onnx.load_from_string(onnx_writer(linear_nodes)(fitted, "m", False))
+    (scores,) = ReferenceEvaluator(graph).run(None, {"features": ROWS})
+    assert np.isnan(ROWS).any()
+    assert scores.ravel() == pytest.approx(fitted.predict(ROWS), abs=1e-12)
+    assert fitted.attributions(ROWS).sum(axis=1) == pytest.approx(fitted.predict(ROWS), abs=1e-12)
+    nothing = replace(fitted, weights=np.zeros(2))
+    graph = onnx.load_from_string(onnx_writer(linear_nodes)(nothing, "m", False))
+    assert not ReferenceEvaluator(graph).run(None, {"features": np.ones((3, len(NAMES)), np.float32)})[0].any()
 
 
 def test_a_package_that_is_missing_is_said_with_how_to_get_it():

@@ -109,5 +109,15 @@ def test_it_is_said_where_the_best_is_so_by_clicks_as_they_are(outcome):
     by_judgments = replace(outcome, config=config, folds=(replace(clicked, valid=judging),))
     assert not by_judgments.by_clicks
     assert replace(by_judgments, folds=(clicked,)).by_clicks
+    graded = replace(judged(2, 4), sources={"position": np.arange(48) % 12 + 1.0})
+    assert not replace(by_judgments, folds=(replace(clicked, valid=keep_queries(graded)),)).by_clicks, "judgments beside ranks"
+    for rankers in (
+        {"a": {"kind": "lambdamart", "sweep": {"unbiased": [None, "pairwise"]}}},
+        {"a": {"kind": "average", "of": {"kind": "lambdamart", "unbiased": "auto"}}},
+        {"a": {"kind": "lambdamart", "search": {"trials": 2, "space": {"unbiased": [None, "pairwise"]}}}},
+    ):
+        elsewhere = parse({"data": {"files": "a"}, "rankers": rankers})
+        assert replace(by_judgments, config=elsewhere, folds=(clicked,)).by_clicks
+        assert elsewhere.ways
     told = replace(by_judgments, folds=(clicked,), config=config.model_copy(update={"select": "map"})).summary
     assert told == "Best on validation MAP, of clicks as they are, which favour the order they were shown in: a."
