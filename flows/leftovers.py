@@ -18,6 +18,9 @@ from prefect.client.schemas.filters import (
     FlowRunFilterId,
     FlowRunFilterState,
     FlowRunFilterStateType,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.context import TagsContext
@@ -90,8 +93,22 @@ def close_in_prefect(is_theirs: Callable[[str], bool], why: str) -> None:
     """Marks as CRASHED what stands as running in Prefect and is one of theirs."""
     with get_client(sync_client=True) as client:
         for run in _unfinished(client):
-            if any(is_theirs(mark.removeprefix(_TAG)) for mark in run.tags if mark.startswith(_TAG)):
+            if _signed_by(run, is_theirs):
                 _crash(client, run.id, why)
+        for run in _with_tasks_under_way(client):
+            if _signed_by(run, is_theirs):
+                _crash_tasks(client, run.id, why)
+
+
+def _signed_by(run: FlowRun, is_theirs: Callable[[str], bool]) -> bool:
+    return any(is_theirs(mark.removeprefix(_TAG)) for mark in run.tags if mark.startswith(_TAG))
+
+
+def _with_tasks_under_way(client: SyncPrefectClient) -> list[FlowRun]:
+    """Runs of flows, whatever became of them, of which a task stands as running: Prefect may end a flow itself, and leaves its tasks."""
+    state = TaskRunFilterState(type=TaskRunFilterStateType(any_=_UNFINISHED))
+    found = {task.flow_run_id for task in client.read_task_runs(task_run_filter=TaskRunFilter(state=state))} - {None}
+    return client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=sorted(found)))) if found else []
 
 
 def _unfinished(client: SyncPrefectClient, **which: Any) -> list[FlowRun]:
@@ -102,6 +119,11 @@ def _unfinished(client: SyncPrefectClient, **which: Any) -> list[FlowRun]:
 def _crash(client: SyncPrefectClient, run: UUID, why: str) -> None:
     crashed: State[Any] = Crashed(message=why)
     client.set_flow_run_state(run, crashed, force=True)
+    _crash_tasks(client, run, why)
+
+
+def _crash_tasks(client: SyncPrefectClient, run: UUID, why: str) -> None:
+    crashed: State[Any] = Crashed(message=why)
     for task in client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run]))):
         if task.state_type in _UNFINISHED:
             client.set_task_run_state(task.id, crashed, force=True)

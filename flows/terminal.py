@@ -67,6 +67,8 @@ def show(outcome: RunOutcome, words: TextIO) -> None:
             _plain(f"At the end of its grid or range: {note}; better ones may lie beyond."), style="yellow", highlight=False
         )
     console.print(_plain(outcome.summary), f"Report: {report_page(outcome)}", sep="\n", highlight=False)
+    if outcome.models:
+        console.print(_plain(f"Models, as commands take them: {outcome.called}"), highlight=False, soft_wrap=True)
     console.print(f"To see it in MLflow and Prefect: [bold]lambdaflow ui[/bold]   (run {outcome.run_id[:8]})", highlight=False)
     if outcome.link:
         console.print(_plain(outcome.link), highlight=False, soft_wrap=True)

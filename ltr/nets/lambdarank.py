@@ -33,7 +33,7 @@ from ltr.objectives.terms import Term, saturations, terms_of
 from ltr.objectives.unbiased import InverseObjective, Kind, Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
-from ltr.rankers.fair_pages import FairPages
+from ltr.rankers.fair_pages import FairPages, largest
 from ltr.rankers.parameters import FACTOR, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import Callback, Curve, Progress, UndefinedMeasureError, checked_callbacks, mean_measure
@@ -320,7 +320,8 @@ class LambdaRank(Ranker):
     ) -> Self:
         """`fit` in every way that ``unbiased: auto`` knows, and the one that validation queries choose."""
         ways = WAYS[:-1] if self.count_pairs else WAYS
-        auto = Auto(how, self.terms, self.normalise, self.conventions, str(self.watched), ways)
+        most = largest(queries.source(Measure.of(self.terms[0].measure).source))
+        auto = Auto(how, self.terms, self.normalise, self.conventions, str(self.watched), ways, most)
         shown = Shown.on(queries, how, self.terms[0])
         return chosen_way(
             auto,
@@ -340,7 +341,8 @@ class LambdaRank(Ranker):
         if how is None:
             return None, ()
         term = self.terms[0]
-        return FairPages.watching(how, term, (self.stop_on,), valid, lambda way: looks(way, Shown.on(queries, way, term).ask))
+        most = largest(queries.source(Measure.of(term.measure).source))
+        return FairPages.watching(how, term, (self.stop_on,), valid, lambda way: looks(way, Shown.on(queries, way, term).ask), most)
 
     def _of_training(self, queries: Queries, scores: Floats) -> float:
         """What the learning rate follows.

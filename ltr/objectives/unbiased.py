@@ -19,7 +19,7 @@ and its authors' program have log(1 + e^−o)); neither keeps what it learned to
 each tree or epoch is saved with it. Sums by rank are those of `ltr.objectives.rank_sums`, of the pages of all machines.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -87,7 +87,7 @@ class Unbiased(Named):
             raise ValueError(f"unbiased: kind={self.kind!r} is out of range; it is one of {', '.join(get_args(Kind))}")
         for name in ("least", "regularisation"):
             object.__setattr__(self, name, plain_number(getattr(self, name)))
-        if isinstance(self.propensities, str) or not isinstance(self.propensities, Iterable):
+        if isinstance(self.propensities, str | Mapping) or not isinstance(self.propensities, Iterable):
             raise ValueError(f"unbiased: propensities={self.propensities!r}; it is a list of numbers, of rank 1, 2, …")
         object.__setattr__(self, "propensities", tuple(map(plain_number, self.propensities)))
         if not isinstance(self.positions, str) or not self.positions:

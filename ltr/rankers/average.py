@@ -22,6 +22,7 @@ from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, learned
 from ltr.rankers.column import Column
+from ltr.rankers.fair_pages import are_pages, largest, ways_of
 from ltr.rankers.parameters import PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
 from ltr.rankers.training import mean_measure
@@ -83,7 +84,9 @@ class Average(Ranker):
     def _read_weights(self, given: Any) -> tuple[float, ...]:
         """Raises ValueError for what are not as many numbers from 0 on as there are rankers, one of them above."""
         read = (
-            [plain_number(weight) for weight in given] if isinstance(given, Iterable) and not isinstance(given, str | bytes) else []
+            [plain_number(weight) for weight in given]
+            if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+            else []
         )
         found = tuple(float(weight) for weight in read if isinstance(weight, int | float) and not isinstance(weight, bool))
         if (
@@ -140,6 +143,9 @@ class Average(Ranker):
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
         if self.selection:
             remarks += (f"selection: {self._told(counts)}",)
+            source = Measure.of(self.select_on).source
+            if valid is not None and any(are_pages(valid, way, source, largest(queries.source(source))) for way in ways_of(self)):
+                remarks += (AS_THEY_ARE,)
         return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
 
     def _selected(self, members: Sequence[Ranker], deviations: Floats, valid: Queries) -> Ints:
@@ -171,7 +177,7 @@ class Average(Ranker):
         """What the scores of each member are divided by before their mean is taken, ``float64 [members]``: their deviation, by how much of a mean
         weight the member has; infinite for one that does not count."""
         assert self.deviations is not None
-        given = self.counts if self.counts is not None else self.weights
+        given = self.counts if self.counts is not None and self.selection else self.weights
         if given is None:
             return self.deviations
         weights = np.asarray(given, np.float64)
@@ -207,11 +213,12 @@ class Average(Ranker):
 
     def attributions(self, features: Features) -> Floats | None:
         """The mean of the members' own, where all of them have some."""
-        found = [member.attributions(features) for member in self.members]
-        if any(one is None for one in found):
+        counted = [(member, scale) for member, scale in zip(self.members, self.scales.tolist(), strict=True) if scale < np.inf]
+        found = [(member.attributions(features), scale) for member, scale in counted]
+        if any(one is None for one, _ in found):
             return None
-        mean: Floats = np.mean([np.asarray(one) / scale for one, scale in zip(found, self.scales, strict=True)], axis=0)
-        return mean
+        total: Floats = np.sum([np.asarray(one) / scale for one, scale in found], axis=0)
+        return total / len(self.members)
 
     @property
     def attributed(self) -> str:
@@ -224,13 +231,14 @@ class Average(Ranker):
     def _learned_arrays(self) -> Arrays:
         assert self.deviations is not None
         own = {f"{k}:{name}": array for k, member in enumerate(self.members) for name, array in member.arrays.items()}
-        counts = {} if self.counts is None else {"counts": self.counts}
+        counts = {} if self.counts is None or not self.selection else {"counts": self.counts}
+        weights = {} if self.weights is None else {"weights": np.array(self.weights)}
         settled = {
             f"{k}/parameters": np.frombuffer(json.dumps(member.parameters, sort_keys=True).encode(), np.uint8)
             for k, member in enumerate(self.members)
             if member.parameters != self._unfitted(k).parameters
         }
-        return {"deviations": self.deviations, **counts, **own, **settled}
+        return {"deviations": self.deviations, **counts, **weights, **own, **settled}
 
     def _unfitted(self, k: int) -> Ranker:
         """What member `k` was before `fit`, which may have settled some of its parameters."""
@@ -249,12 +257,11 @@ class Average(Ranker):
             parameters = member.parameters if settled is None else json.loads(settled.tobytes())
             members.append(type(member).restored(parameters, own, self.names))
         if (counts := arrays.get("counts")) is not None and (
-            counts.shape != (len(self.of),)
-            or counts.dtype != np.int64
-            or counts.sum() != len(self.of) + self.selection
-            or counts.min() < 1
+            counts.shape != (len(self.of),) or counts.dtype != np.int64 or counts.min() < 1
         ):
-            raise ValueError(f"counts {counts}; {len(self.of)} numbers from 1 on were expected, {self.selection} more in all")
+            raise ValueError(f"counts {counts}; {len(self.of)} whole numbers from 1 on were expected")
+        if self.weights is not None and not np.array_equal(arrays.get("weights", ()), self.weights):
+            raise ValueError(f"weights {arrays.get('weights')}, and {self.weights} among the parameters")
         return replace(self, members=tuple(members), deviations=deviations, counts=counts)
 
     @property
@@ -310,6 +317,7 @@ class Average(Ranker):
         return "linear" if forms == {"linear"} else None
 
 
+AS_THEY_ARE = "selection reads clicks on validation pages as they are, which favour the order that they were shown in"
 _OF_COPIES = 1
 """Behind a seed, so that a copy's queries are not drawn as the first member draws those of a tree."""
 

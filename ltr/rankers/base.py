@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -785,6 +786,12 @@ def load(folder: str | Path, kinds: Mapping[str, type[Ranker]]) -> Ranker:
         same = model.digest == about["digest"]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{folder}: what is written there is no {kind} ({_sentence(error)})") from error
+    if "content" not in about:
+        warnings.warn(
+            f"{folder}: version 0.1.0 saved it, without a digest of its parameters and features: nothing tells whether these were changed since "
+            "(`ltr.save` writes one)",
+            stacklevel=3,
+        )
     if not same:
         raise ValueError(
             f"{folder}: parameters and arrays do not match the digest in model.json; the files were changed or are damaged"

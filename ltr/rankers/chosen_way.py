@@ -11,7 +11,7 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import Kind, Unbiased
 from ltr.rankers.base import Ranker
-from ltr.rankers.fair_pages import are_pages
+from ltr.rankers.fair_pages import are_pages, require_pages
 from ltr.rankers.page_verdict import PageVerdict, unsupported
 from ltr.rankers.training import query_values
 from ltr.rankers.verdict import NAIVE, verdict
@@ -28,6 +28,7 @@ class Auto:
         terms, normalise, conventions: of the ranker's objective.
         measure: by which judged queries choose.
         kinds: ways that the ranker knows.
+        most: the largest label that is learned from, 1 at least.
     """
 
     how: Unbiased
@@ -36,6 +37,7 @@ class Auto:
     conventions: Conventions
     measure: str
     kinds: Sequence[Kind]
+    most: float = 1.0
 
 
 def chosen_way(auto: Auto, valid: Queries | None, looks: Callable[[Unbiased], Floats], fit: Callable[[Unbiased | None], R]) -> R:
@@ -52,13 +54,8 @@ def chosen_way(auto: Auto, valid: Queries | None, looks: Callable[[Unbiased], Fl
     if valid is None:
         raise ValueError("unbiased: auto chooses on validation queries, judged ones or pages, and there are none")
     judge, term = None, auto.terms[0]
-    if are_pages(valid, auto.how, Measure.of(term.measure).source):
-        try:
-            auto.how.shown_at(valid, term)
-        except ValueError as error:
-            raise ValueError(
-                f"{error} (validation queries with labels of 0 and 1 and ranks are pages; judged ones need no ranks)"
-            ) from None
+    if are_pages(valid, auto.how, Measure.of(term.measure).source, auto.most):
+        require_pages(valid, auto.how, term)
         try:
             judge = PageVerdict(valid, auto.how, term, looks(replace(auto.how, kind="ipw")))
         except ValueError as error:

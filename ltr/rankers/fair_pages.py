@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr.data.queries import Queries
 from ltr.kernels.kernel import Floats
@@ -38,9 +39,25 @@ def have_ranks(queries: Queries, how: Unbiased, source: str = "label") -> bool:
     return ranks is not None and bool((~np.isnan(ranks) & ~np.isnan(queries.source(source))).any())
 
 
-def are_pages(queries: Queries, how: Unbiased, source: str = "label") -> bool:
-    """Whether labels of this source are clicks: their documents have ranks, and none is above 1, as judgments are."""
-    return have_ranks(queries, how, source) and bool(np.nanmax(queries.source(source)) <= 1)
+def largest(labels: ArrayLike) -> float:
+    """Of the labels that are learned from the largest, 1 at least: what is above it on validation queries is no click."""
+    known = np.asarray(labels, np.float64)
+    return float(np.max(known, initial=1.0, where=~np.isnan(known)))
+
+
+def are_pages(queries: Queries, how: Unbiased, source: str = "label", most: float = 1.0) -> bool:
+    """Whether labels of this source are clicks: their documents have ranks, and none is above `most`, as judgments are."""
+    return have_ranks(queries, how, source) and bool(np.nanmax(queries.source(source)) <= most)
+
+
+def require_pages(queries: Queries, how: Unbiased, term: Term) -> None:
+    """Raises ValueError as `Unbiased.shown_at`, saying why it is asked of validation queries."""
+    try:
+        how.shown_at(queries, term)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} (validation queries with ranks and no label above those that are learned from are pages; judged ones need no ranks)"
+        ) from None
 
 
 def ways_of(ranker: Ranker) -> tuple[Unbiased, ...]:
@@ -57,23 +74,35 @@ class FairPages:
         how: says where positions are, and the least propensity that is divided by.
         term: whose measure's source holds the clicks.
         looks: propensities of ranks 1, 2, …; deeper ranks are looked at like the last.
+        most: the `largest` of the labels that are learned from.
     """
 
     how: Unbiased
     term: Term
     looks: Floats
+    most: float = 1.0
 
     @classmethod
     def watching(
-        cls, how: Unbiased, term: Term, measures: Sequence[str], valid: Sequence[Queries], looks: Callable[[Unbiased], Floats]
+        cls,
+        how: Unbiased,
+        term: Term,
+        measures: Sequence[str],
+        valid: Sequence[Queries],
+        looks: Callable[[Unbiased], Floats],
+        most: float = 1.0,
     ) -> "tuple[FairPages | None, tuple[str, ...]]":
         """How clicks are counted where one of the measures on one of these sets of validation queries `reads` them, and what is said of it.
 
         Args:
             looks: propensities of the pages that are learned from, as an `Unbiased` of the kind ``ipw`` says; ValueError where they cannot be
                 known, and clicks are read as they are.
+            most: the `largest` of the labels that are learned from.
+
+        Raises:
+            ValueError: for propensities that are given, and not of all ranks that were shown.
         """
-        on_clicks = [measure for measure in measures if any(cls._on_clicks(measure, queries, how, term) for queries in valid)]
+        on_clicks = [measure for measure in measures if any(cls._on_clicks(measure, queries, how, term, most) for queries in valid)]
         told = tuple(
             f"stop_on {measure} reads clicks on validation pages as they are: NDCG can count them over how often their ranks are looked at"
             for measure in on_clicks
@@ -84,23 +113,27 @@ class FairPages:
         try:
             known = looks(replace(how, kind="ipw", regularisation=None))
         except ValueError:
+            if how.propensities:
+                raise
             return None, (*told, AS_THEY_ARE)
-        return cls(how, term, known), (*told, TOLD)
+        return cls(how, term, known, most), (*told, TOLD)
 
     @staticmethod
-    def reads(measure: str, queries: Queries, how: Unbiased, term: Term) -> bool:
+    def reads(measure: str, queries: Queries, how: Unbiased, term: Term, most: float = 1.0) -> bool:
         """Whether this is a measure of the clicks that are learned from, by gains that can be divided, on pages."""
-        return _divides(measure) and FairPages._on_clicks(measure, queries, how, term)
+        return _divides(measure) and FairPages._on_clicks(measure, queries, how, term, most)
 
     @staticmethod
-    def _on_clicks(measure: str, queries: Queries, how: Unbiased, term: Term) -> bool:
+    def _on_clicks(measure: str, queries: Queries, how: Unbiased, term: Term, most: float) -> bool:
         """Whether this is a measure of the clicks that are learned from, on pages."""
         source = Measure.of(term.measure).source
-        return Measure.of(measure).source == source and are_pages(queries, how, source)
+        return Measure.of(measure).source == source and are_pages(queries, how, source, most)
 
     def mean(self, measure: str, queries: Queries, conventions: Conventions) -> "PageMean | None":
         """The mean over these pages; None where it is not one that `reads` them."""
-        return PageMean(measure, queries, self, conventions) if self.reads(measure, queries, self.how, self.term) else None
+        return (
+            PageMean(measure, queries, self, conventions) if self.reads(measure, queries, self.how, self.term, self.most) else None
+        )
 
 
 def _divides(measure: str) -> bool:
@@ -118,6 +151,7 @@ class PageMean:
     def __init__(self, measure: str, queries: Queries, fair: FairPages, conventions: Conventions) -> None:
         self.measure, self.conventions = measure, conventions
         read = Measure.of(measure)
+        require_pages(queries, fair.how, fair.term)
         rank = fair.how.shown_at(queries, fair.term)
         looks = np.maximum(fair.looks[np.minimum(rank, len(fair.looks) - 1)], fair.how.least)
         gains = gains_of(read, queries.source(read.source), conventions) / looks

@@ -29,7 +29,7 @@ from ltr.objectives.two_class import TwoClassObjective
 from ltr.objectives.unbiased import Unbiased, by_rank, in_words
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, checked_features, learned
 from ltr.rankers.chosen_way import Auto, chosen_way
-from ltr.rankers.fair_pages import FairPages
+from ltr.rankers.fair_pages import FairPages, largest
 from ltr.rankers.parameters import FACTOR, PART, PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.training import Callback, Progress, checked_callbacks
 from ltr.rankers.verdict import NAIVE
@@ -347,7 +347,9 @@ class LambdaMART(TreeRanker):
             fitted = own._boosted(data, valid, tick, start, callbacks)
             return replace(fitted, remarks=(*fitted.remarks, *told))
         measures = [measure for measure in self.stopping if isinstance(measure, str)]
-        fair, more = FairPages.watching(way, self.terms[0], measures, valid, lambda way: self._looks(way, data))
+        fair, more = FairPages.watching(
+            way, self.terms[0], measures, valid, lambda way: self._looks(way, data), largest(data.graded[1])
+        )
         if way.kind != "ipw" and shown_once(asking(data, way, self.terms[0])):
             more = (*more, ONLY_FEATURES)
         fitted = own._boosted(data, valid, tick, start, callbacks, fair)
@@ -378,7 +380,7 @@ class LambdaMART(TreeRanker):
         """The ranker in every way that ``unbiased: auto`` knows, and the one that the first validation queries choose."""
         assert self._way is not None
         measure = str(self.watched or Measure.of("ndcg_10"))
-        auto = Auto(self._way, self.terms, self.normalise, self.conventions, measure, WAYS)
+        auto = Auto(self._way, self.terms, self.normalise, self.conventions, measure, WAYS, largest(data.graded[1]))
 
         def fit(way: Unbiased | None) -> LambdaMART:
             name, own = way.kind if way else NAIVE, replace(self, unbiased=way)
@@ -535,7 +537,7 @@ class LambdaMART(TreeRanker):
 
     def _ranking_objective(self, queries: Queries, machines: Machines) -> ObjectiveFunction:
         how = self._way
-        if how is not None and how.estimate == "regression_em" and self.biases is None:
+        if how is not None and how.kind == "ipw" and how.estimate == "regression_em" and self.biases is None:
             return LooksObjective(queries, self.terms[0], how, machines)
         objective = Objective(queries, self.terms, self.conventions, self.sigma, self.normalise)
         if how is None:

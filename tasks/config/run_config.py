@@ -304,8 +304,10 @@ class RunConfig(Strict):
         """How its rankers, at any of their points or draws, take position bias out of clicks."""
         sections = [point.section for name in self.rankers for point in self.cells(name)]
         for name in self.searched:
-            drawn = {path: of.ends for path, of in self.rankers[name].space.items() if path.split(".")[-1] == "unbiased"}
-            sections += [self.point(name, {path: value}).section for path, values in drawn.items() for value in values]
+            for path, of in self.rankers[name].space.items():
+                when = {parent: values[0] for parent, values in of.when.items()}
+                ways = of.ends if path.split(".")[-1] == "unbiased" else ()
+                sections += [self.point(name, {**when, path: value}).section for value in ways]
         return tuple(dict.fromkeys(way for section in sections for way in ways_of(section.build())))
 
     def lengths(self, ranker: str) -> list[int | None]:

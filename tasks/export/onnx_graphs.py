@@ -100,9 +100,9 @@ def tree_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:
 
 
 def linear_nodes(ranker: ltr.Ranker, helper: Any) -> Graph:
-    """In float64, as here, of the features that have a weight: the others may be missing."""
+    """In float64, as here; where features may be missing, of those that have a weight, which the others must not make NaN."""
     weights = np.array(list(weights_of(ranker).values()), np.float64)
-    read = np.flatnonzero(weights) if weights.any() else np.arange(len(weights))
+    read = np.arange(len(weights)) if ranker.needs_complete or not weights.any() else np.flatnonzero(weights)
     nodes = [
         helper.make_node("Gather", ["features", "read"], ["own"], axis=1),
         helper.make_node("Cast", ["own"], ["wide"], to=helper.np_dtype_to_tensor_dtype(np.dtype(np.float64))),

@@ -11,7 +11,7 @@ import yaml
 
 import ltr
 from ltr.objectives.terms import settled, weights_at
-from ltr.rankers.fair_pages import are_pages
+from ltr.rankers.fair_pages import are_pages, largest
 from ltr.trees.lambdamart import NEARNESS
 from tasks.config.run_config import RunConfig
 from tasks.evidence.drawing import title_of
@@ -22,6 +22,9 @@ from tasks.store.cells import CellFolder
 from tasks.store.datasets import about_queries, open_queries
 from tasks.store.state import digest_of
 from tasks.store.values import read_values
+
+SHOWN = 6
+"""Rankers whose models are named in a line; ``--json`` has all."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class RunOutcome:
             f"{cut} by fold: {', '.join(sizes)}" if len(sizes) > 1 else f"{sizes[0]} {cut}",
             number_of(len(self.cells), "cell"),
             f"run {self.run_id[:8]}",
+            *([f"models {self.called}"] if self.models else []),
             *([self.config.cut] if self.config.cut else []),
         ]
 
@@ -148,9 +152,8 @@ class RunOutcome:
     def by_clicks(self) -> bool:
         """Whether validation queries are pages, whose clicks rankers are to be without the position bias of."""
         source = ltr.Measure.of(self.config.select).source
-        return any(
-            are_pages(open_queries(fold.valid), way, source) for way in self.config.ways for fold in self.folds if fold.valid
-        )
+        sets = [(open_queries(fold.valid), largest(open_queries(fold.train).source(source))) for fold in self.folds if fold.valid]
+        return any(are_pages(valid, way, source, most) for way in self.config.ways for valid, most in sets)
 
     @property
     def config_text(self) -> str:
@@ -166,6 +169,12 @@ class RunOutcome:
         beside = {name: said for found in self.evidence for name, said in found.printed().items()}
         told: Mapping[str, Any] = finite_or_none({"models": models, "names": self._names(), **beside})
         return {"run_id": self.run_id, **cut, **told, **failed}
+
+    @property
+    def called(self) -> str:
+        """What commands call its models, in a line: each ranker's, of several folds the first and the last."""
+        names = [f"{of[0]} … :{len(of)}" if len(of) > 1 else of[0].removesuffix(":1") for of in self._names().values()]
+        return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
     def _names(self) -> dict[str, list[str]]:
         """What commands call the models of each ranker, fold by fold."""

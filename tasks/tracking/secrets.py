@@ -11,6 +11,19 @@ _USER = re.compile(r"//[^/\s'\"]*@")
 _KEY = re.compile(r"(?i)\b(password|passwd|pwd|token)=[^&\s'\"]+")
 
 
+def require_escaped(address: str, name: str) -> str:
+    """The address, whose user and password end at its only @.
+
+    Raises:
+        TrackingError: for another @, or a /, ? or # before it: what reads such an address takes part of the password for the server, and says it.
+    """
+    beyond = address.partition("//")[2]
+    user, at, _ = beyond.rpartition("@")
+    if at and not beyond.startswith("/") and re.search(r"[@/?#\s]", user):
+        raise TrackingError(f"{name}: its user or password has one of @ / ? #, which addresses write as %40 %2F %3F %23")
+    return address
+
+
 def masked(text: str) -> str:
     """A text with ``***`` in place of the user and password of every address in it."""
     return _KEY.sub(r"\1=***", _USER.sub("//***@", text))

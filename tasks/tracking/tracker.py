@@ -54,7 +54,7 @@ from tasks.store.cells import CellFolder, PairsEntry, read_curve, read_pairs, re
 from tasks.store.state import written_whole
 from tasks.store.templates import keep, take
 from tasks.tracking.moved import follow_move, follow_template
-from tasks.tracking.secrets import masked
+from tasks.tracking.secrets import masked, require_escaped
 
 RUN_KEY, CELL_KEY, OWNER, PARENT = "lambdaflow.run_key", "lambdaflow.cell_key", "lambdaflow.owner", "mlflow.parentRunId"
 ERROR = "lambdaflow.error"
@@ -78,10 +78,14 @@ _SERVED = Path(__file__).with_name("served_model.py")
 
 
 def tracking_uri() -> str:
-    """``MLFLOW_TRACKING_URI`` where set, otherwise SQLite below ``mlruns/`` in the working directory."""
+    """``MLFLOW_TRACKING_URI`` where set, otherwise SQLite below ``mlruns/`` in the working directory.
+
+    Raises:
+        TrackingError: for an address whose password would be taken for a part of its server.
+    """
     given = os.environ.get("MLFLOW_TRACKING_URI")
     if given:
-        return given
+        return require_escaped(given, "MLFLOW_TRACKING_URI")
     Path("mlruns").mkdir(exist_ok=True)
     return _database(_STORE)
 

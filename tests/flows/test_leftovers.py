@@ -1,9 +1,14 @@
 """Runs are signed by their owner; what becomes of what an owner that is gone leaves behind is seen in test_kill."""
 
+import time
+from contextlib import suppress
+
 import pytest
-from prefect import flow
+from prefect import flow, task
 from prefect.client.orchestration import get_client
-from prefect.runtime import flow_run
+from prefect.exceptions import ObjectNotFound
+from prefect.runtime import flow_run, task_run
+from prefect.states import Crashed
 
 from flows.leftovers import close_in_prefect, owned, signed
 from flows.owners import owner
@@ -24,3 +29,37 @@ def test_runs_of_an_owner_are_closed_and_others_left(workplace):
     with owned():
         assert under_way() == "Crashed"
     assert under_way() == "Crashed"
+
+
+def state_of(client, task_run):
+    """Of a task, which Prefect's server hears of a moment later."""
+    until = time.monotonic() + 30
+    while True:
+        with suppress(ObjectNotFound):
+            return client.read_task_run(task_run).state
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_task_that_its_flow_has_left_behind_is_closed_too(workplace):
+    """Prefect ends a flow whose process was told to end, and its task went on as RUNNING for good."""
+    seen = {}
+
+    @task
+    def training():
+        seen["task"] = task_run.id
+        with get_client(sync_client=True) as client:
+            client.set_flow_run_state(flow_run.id, Crashed(message="by Prefect"), force=True)
+            close_in_prefect(lambda who: False, "not theirs")
+            assert state_of(client, seen["task"]).type in ("PENDING", "RUNNING")
+            close_in_prefect(lambda who: who == owner(), "it was interrupted")
+            return client.read_task_run(seen["task"]).state.name
+
+    @flow
+    def under_way():
+        with signed():
+            return training()
+
+    with owned():
+        assert under_way() == "Crashed"

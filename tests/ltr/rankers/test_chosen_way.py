@@ -9,6 +9,7 @@ import ltr
 from ltr.data.synthetic import clicked_pages
 from ltr.rankers.fair_pages import AS_THEY_ARE, TOLD
 from ltr.rankers.verdict import NAIVE
+from ltr.trees.regression_em import TREES
 from tests.ltr.objectives.test_unbiased import FEWER, LOOKS, MORE, SMALL, judged, needs_jit, pages
 
 NET = {"hidden": 4, "epochs": 4, "learning_rate": 0.01}
@@ -130,10 +131,37 @@ def test_a_page_with_a_rank_that_is_none_is_told(wrong):
     valid = other_pages()
     ranks = valid.sources["position"].copy()
     ranks[7] = wrong
-    with pytest.raises(
-        ValueError, match=r"document \d+ has the position .*labels of 0 and 1 and ranks are pages; judged ones need no ranks"
-    ):
+    with pytest.raises(ValueError, match=r"document \d+ has the position .*are pages; judged ones need no ranks"):
         ltr.LambdaMART(**SMALL, unbiased="auto").fit(pages(n_queries=30, per_query=3), replace(valid, sources={"position": ranks}))
+
+
+def test_clicks_may_be_graded():
+    """A page's labels are clicks as long as they are none that nothing is learned from."""
+    train, valid = (replace(of, labels=2 * of.labels) for of in (pages(n_queries=30, per_query=3), other_pages()))
+    for ranker in (ltr.LambdaMART(**{**SMALL, "stop_on": "ndcg_10"}, n_trees=3), ltr.LambdaRank(**NET)):
+        assert "by clicks and not by judgments" in replace(ranker, unbiased="auto").fit(train, valid).remarks[0]
+        assert TOLD in replace(ranker, unbiased="additive").fit(train, valid).remarks
+        above = replace(valid, labels=np.where(np.arange(valid.n_documents) == 5, 3.0, valid.labels))
+        assert "judged queries" in replace(ranker, unbiased="auto").fit(train, above).remarks[0]
+        assert TOLD not in replace(ranker, unbiased="additive").fit(train, above).remarks
+
+
+@needs_jit
+def test_only_ipw_learns_from_propensities_of_regression_em(monkeypatch):
+    """Every way took its objective, with which `additive` learned something else and the others failed."""
+    monkeypatch.setitem(TREES, "n_trees", 20)
+    train, valid = pages(n_queries=30, per_query=3), other_pages()
+    model = ltr.LambdaMART(**{**SMALL, "stop_on": "ndcg_10"}, n_trees=3)
+    for kind in ("pairwise", "additive"):
+        by_trees = replace(model, unbiased=ltr.Unbiased(kind, estimate="regression_em")).fit(train, valid)
+        plain = replace(model, stop_on=None, unbiased=kind).fit(train)
+        n = by_trees.trees.n_trees
+        assert TOLD in by_trees.remarks
+        assert np.array_equal(by_trees.biases[: n + 1], plain.biases[: n + 1])
+        assert np.array_equal(by_trees.trees.value, plain.trees.first(n).value)
+    for by in (valid, judged(2)):
+        found = replace(model, unbiased=ltr.Unbiased("auto", estimate="regression_em")).fit(train, by)
+        assert all(f"{way} " in found.remarks[0] for way in ("ipw", "pairwise", "additive"))
 
 
 def test_given_propensities_say_when_to_stop_whatever_the_way():
@@ -142,6 +170,8 @@ def test_given_propensities_say_when_to_stop_whatever_the_way():
         how = ltr.Unbiased(kind, propensities=tuple(LOOKS))
         model = ltr.LambdaMART(**{**SMALL, "stop_on": "ndcg_10"}, n_trees=3, unbiased=how).fit(fixed, valid)
         assert TOLD in model.remarks
+        with pytest.raises(ValueError, match="shown at rank 8, and propensities end at rank 3"):
+            replace(model, unbiased=replace(how, propensities=(1.0, 0.5, 0.3))).fit(fixed, valid)
         silent = replace(model, unbiased=kind).fit(fixed, valid)
         assert AS_THEY_ARE in silent.remarks
         assert np.array_equal(model.biases, silent.biases[: len(model.biases)]), "which they are no part of otherwise"

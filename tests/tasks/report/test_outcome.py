@@ -47,7 +47,9 @@ def test_models_of_folds_are_one_summary(outcome):
         "training / validation / test queries by fold: 6 / 3 / 4, 7 / 4 / 5",
         "4 cells",
         "run 01234567",
+        "models 01234567:a:1 … :2, 01234567:b:1 … :2",
     ]
+    assert replace(outcome, folds=outcome.folds[:1], chosen=outcome.chosen[::2]).called == "01234567:a, 01234567:b"
     alone = replace(outcome, folds=outcome.folds[:1], cells=outcome.cells[:1])
     assert alone.facts[:3] == ["1 fold", "6 / 3 / 4 training / validation / test queries", "1 cell"]
     assert outcome.as_json() == {
@@ -104,7 +106,9 @@ def test_it_is_said_where_the_best_is_so_by_clicks_as_they_are(outcome):
     config = parse(
         {"data": {"files": "a"}, "rankers": {"a": {"kind": "lambdamart"}, "b": {"kind": "lambdamart", "unbiased": "additive"}}}
     )
-    clicked = replace(outcome.folds[0], valid=keep_queries(pages(n_queries=4, per_query=2)))
+    clicked = replace(
+        outcome.folds[0], train=keep_queries(pages(n_queries=5, per_query=2)), valid=keep_queries(pages(n_queries=4, per_query=2))
+    )
     judging = keep_queries(replace(judged(2, 4), sources={"position": np.full(48, np.nan)}))
     by_judgments = replace(outcome, config=config, folds=(replace(clicked, valid=judging),))
     assert not by_judgments.by_clicks
@@ -115,6 +119,19 @@ def test_it_is_said_where_the_best_is_so_by_clicks_as_they_are(outcome):
         {"a": {"kind": "lambdamart", "sweep": {"unbiased": [None, "pairwise"]}}},
         {"a": {"kind": "average", "of": {"kind": "lambdamart", "unbiased": "auto"}}},
         {"a": {"kind": "lambdamart", "search": {"trials": 2, "space": {"unbiased": [None, "pairwise"]}}}},
+        {
+            "a": {
+                "kind": "lambdamart",
+                "normalise": "query",
+                "search": {
+                    "trials": 2,
+                    "space": {
+                        "normalise": ["query", "none"],
+                        "unbiased": {"choice": ["pairwise", "ipw"], "when": {"normalise": "none"}},
+                    },
+                },
+            }
+        },
     ):
         elsewhere = parse({"data": {"files": "a"}, "rankers": rankers})
         assert replace(by_judgments, config=elsewhere, folds=(clicked,)).by_clicks

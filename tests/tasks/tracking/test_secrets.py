@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from tasks.records import TrackingError
-from tasks.tracking.secrets import masked, without_passwords
+from tasks.tracking.secrets import masked, require_escaped, without_passwords
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,19 @@ def test_an_error_that_shows_a_password_is_raised_without():
     assert "canary" not in "".join(traceback.format_exception(raised.value))
     with pytest.raises(KeyError), without_passwords():
         raise KeyError("a")
+
+
+@pytest.mark.parametrize("password", ["x@canary", "canary/x", "x?canary", "canary#x", "x canary"])
+def test_a_password_that_ends_its_address_is_told_without_being_shown(password):
+    """libpq took what stood behind the first @ for the server, and said that it cannot find it."""
+    address = f"postgresql://user:{password}@host:5432/mlflow"
+    with pytest.raises(TrackingError, match=r"MLFLOW_TRACKING_URI: its user or password has one of @ / \? #, which") as raised:
+        require_escaped(address, "MLFLOW_TRACKING_URI")
+    assert "canary" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://u:x%40y@host/x", "sqlite:////a/b@c.db", "http://127.0.0.1:5000", "mlruns", "postgresql://h/x?user=u"]
+)
+def test_other_addresses_are_taken_as_they_are(address):
+    assert require_escaped(address, "MLFLOW_TRACKING_URI") == address
