@@ -62,6 +62,7 @@ def test_a_folder_that_no_database_can_be_in_is_told(tmp_path):
     assert not list(folder.iterdir()) + [path for path in tmp_path.iterdir() if path not in (folder, tmp_path / "c.yaml")]
 
 
+@pytest.mark.long
 def test_closed_standard_streams_take_nothing_from_a_server(tmp_path):
     """The port that it is handed on was standard input, which the server's own then took the place of."""
     code = (

@@ -172,6 +172,7 @@ def test_a_terminal_that_is_closed_ends_its_run_in_seconds_and_closes_it(tmp_pat
     assert_ends_in_time(process, tmp_path, lambda: None)
 
 
+@pytest.mark.long
 def test_a_second_ctrl_c_on_a_terminal_ends_it_at_once(tmp_path):
     """Whatever stands open then is closed by the next run, as after any kill."""
     with on_a_terminal(tmp_path) as (process, keyboard):

@@ -81,6 +81,7 @@ def test_one_that_is_begun_touches_nothing_and_ends_where_it_is_not_used(tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_two_at_once_in_an_empty_folder_both_answer_and_each_ends_with_its_owner(tmp_path):
     """They leave a template behind, which the next empty folder's database is a copy of."""
     with ThreadPoolExecutor() as pool:
@@ -124,6 +125,7 @@ def test_a_server_that_cannot_begin_says_why(workplace, monkeypatch, room):
     assert caught.value.errno == (None if room else errno.ENOSPC)
 
 
+@pytest.mark.long
 def test_a_user_s_file_that_is_called_as_a_module_of_python_is_not_run(tmp_path):
     """tokenize.py in the folder of a run was imported by the server in place of Python's own, which ended it."""
     (tmp_path / "tokenize.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")

@@ -55,6 +55,7 @@ def test_a_ranker_that_was_trained_again_on_all_data_is_that_one_and_its_folds_s
             find_cell(f"abc:trees:{fold}")
 
 
+@pytest.mark.long
 def test_a_run_that_was_deleted_is_told_with_the_way_back(workplace):
     tracker = Tracker("x", "key")
     tracker.client.delete_run(tracker.run_id)

@@ -109,6 +109,7 @@ print(*model.predict(np.load(sys.argv[2])))
 """
 
 
+@pytest.mark.long
 def test_a_model_brings_its_core_along(logged, workplace):
     model, queries, address = logged
     np.save("features.npy", queries.features)

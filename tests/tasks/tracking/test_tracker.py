@@ -123,6 +123,7 @@ def test_a_cell_whose_model_was_deleted_is_told_and_made_anew(cell, tmp_path):
     assert ltr.load(find_run(again).download_model(tmp_path / "there")).kind == "least_squares"
 
 
+@pytest.mark.long
 def test_a_deleted_experiment_is_told_with_the_ways_out(workplace):
     tracker = Tracker("x", "key")
     tracker.client.delete_experiment(tracker.experiment_id)
