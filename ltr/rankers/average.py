@@ -40,7 +40,8 @@ class Average(Ranker):
         seed: of the first copies.
         weights: how much each of `of` counts, 0 and up (VotingRegressor's); None: all alike, or as `selection` finds.
         selection: how often one of `of` is counted once more, each time the one with which `select_on` is highest on the validation queries, after
-            each was counted once. Where there are no validation queries all count alike.
+            each was counted once; on the queries to learn from where all are columns, which learn nothing from these. Where there are no validation
+            queries all count alike.
         select_on: the measure of `selection`.
         members: once fitted, every copy.
         deviations: ``float64 [members]``, standard deviation of each one's scores within training queries.
@@ -129,8 +130,9 @@ class Average(Ranker):
         """
         check_data(self, queries, valid)
         self.check(queries)
-        if self.selection and valid is not None:
-            mean_measure(self.select_on, valid, np.zeros(valid.n_documents), self.conventions)
+        judging = queries if all(isinstance(member, Column) for member in self.of) else valid
+        if self.selection and judging is not None:
+            mean_measure(self.select_on, judging, np.zeros(judging.n_documents), self.conventions)
         queries = canonical(queries)
         members: list[Ranker] = []
         for k in range(self.copies):
@@ -139,24 +141,26 @@ class Average(Ranker):
                 same = k > 0 and drawn is queries and not _has_seed(member)
                 members.append(members[place] if same else _seeded(member, self._seed_of(member, k)).fit(drawn, valid, tick))
         deviations = np.array([_deviation(member.predict(queries.features), queries) for member in members])
-        counts = self._selected(members, deviations, valid) if self.selection and valid is not None else None
+        counts = self._selected(members, deviations, judging) if self.selection and judging is not None else None
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
         if self.selection:
             remarks += (f"selection: {self._told(counts)}",)
             source = Measure.of(self.select_on).source
-            if valid is not None and any(are_pages(valid, way, source, largest(queries.source(source))) for way in ways_of(self)):
+            if judging is not None and any(
+                are_pages(judging, way, source, largest(queries.source(source))) for way in ways_of(self)
+            ):
                 remarks += (AS_THEY_ARE,)
         return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
 
-    def _selected(self, members: Sequence[Ranker], deviations: Floats, valid: Queries) -> Ints:
-        """How often each of `of` counts: once, and once more wherever that was best on the validation queries; of equals the first is taken."""
-        valid = canonical(valid)
-        of_each = np.zeros((len(self.of), valid.n_documents))
+    def _selected(self, members: Sequence[Ranker], deviations: Floats, judging: Queries) -> Ints:
+        """How often each of `of` counts: once, and once more wherever that was best on these queries; of equals the first is taken."""
+        judging = canonical(judging)
+        of_each = np.zeros((len(self.of), judging.n_documents))
         for k, (member, deviation) in enumerate(zip(members, deviations.tolist(), strict=True)):
-            of_each[k % len(self.of)] += member.predict(valid.features) / deviation
+            of_each[k % len(self.of)] += member.predict(judging.features) / deviation
         counts, total = np.ones(len(self.of), np.int64), of_each.sum(axis=0)
         for _ in range(self.selection):
-            with_one = [mean_measure(self.select_on, valid, total + scores, self.conventions) for scores in of_each]
+            with_one = [mean_measure(self.select_on, judging, total + scores, self.conventions) for scores in of_each]
             taken = int(np.argmax(with_one))
             counts[taken] += 1
             total += of_each[taken]

@@ -312,6 +312,17 @@ def test_selection_by_clicks_says_so():
     assert said not in ltr.Average(pair, selection=2).fit(train, judged(2)).remarks
 
 
+def test_columns_are_selected_on_the_queries_to_learn_from():
+    """They learn nothing from these; validation queries are to choose among rankers by, and have no part in it."""
+    queries, valid = canonical(make_queries(40, seed=1)), make_queries(15, seed=2)
+    columns = [Column(feature=name) for name in queries.names[:3]]
+    found = ltr.Average(columns, selection=6).fit(queries, valid)
+    assert found.counts.tolist() == ltr.Average(columns, selection=6).fit(queries).counts.tolist()
+    turned = replace(queries, labels=4 - queries.labels)
+    assert found.counts.tolist() != ltr.Average(columns, selection=6).fit(turned, valid).counts.tolist()
+    assert f"{queries.names[0]} {found.counts[0]}" in found.remarks[-1]
+
+
 def test_selection_without_queries_to_select_on():
     queries = make_queries(30, seed=1)
     alike = ltr.Average(KINDS, selection=3).fit(queries)
