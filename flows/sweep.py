@@ -151,10 +151,11 @@ def choose(trained: Iterable[Trained], config: RunConfig) -> Iterator[Trained]:
     Raises:
         ValueError: where the measure is undefined on every validation query.
     """
-    cells: dict[tuple[str, int], list[Trained]] = {}
+    cells: dict[str, dict[int, list[Trained]]] = {}
     for one in trained:
-        cells.setdefault((one.ranker, one.fold), []).append(one)
-    yield from (_taken(own, config) for own in cells.values())
+        cells.setdefault(one.ranker, {}).setdefault(one.fold, []).append(one)
+    for of_ranker in cells.values():  # fold by fold, whichever of its cells were trained
+        yield from (_taken(of_ranker[fold], config) for fold in sorted(of_ranker))
 
 
 def _taken(own: Sequence[Trained], config: RunConfig) -> Trained:

@@ -1,5 +1,6 @@
 """A section for every kind of ranker, made of the core's own parameters."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import reduce
@@ -11,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, cr
 import ltr
 from ltr.diagnostics.optimality import n_directions
 from ltr.rankers.base import parameters_of
-from tasks.config.search_section import MaybeSearch, Search, Space, space_of
+from tasks.config.search_section import Dimension, MaybeSearch, Search, Space, space_of
 from tasks.config.section import Grid, Section, Strict, add_fields, at, parameters_from, put, several
 
 
@@ -179,27 +180,51 @@ class RankerSection(Section):
                 f"search.space.{counted}: halving decides for how long a draw is trained; leave it out, or take halving: 0"
             )
         if "halving" in search.model_fields_set and self.whole_length is None:
-            why = "it is polished" if self.polish else "it does not learn step by step"
+            why = "it is polished" if self._may_be_polished else "it does not learn step by step"
             raise ValueError(f"search.halving: {self.kind} cannot go on from where it was, as {why}; take halving: 0")
+
+    @property
+    def _may_be_polished(self) -> bool:
+        return bool(self.polish) or any(path.split(".")[0] == "polish" for path in (self.search.space if self.search else ()))
 
     @property
     def whole_length(self) -> int | None:
         """Iterations of a whole training, where a shorter one can go on; None where it cannot."""
-        if self.core.iterations_from is None or not self.core.stepwise or self.polish:
+        if self.core.iterations_from is None or not self.core.stepwise or self._may_be_polished:
             return None
         return int(getattr(self, self.core.iterations_from))
 
     @property
     def space(self) -> Space:
         """What is drawn in its search, in that order."""
-        return space_of(self.kind, self.written(), self.search, self.core.spans) if self.search else {}
+        if not self.search:
+            return {}
+        found = space_of(self.kind, self.written(), self.search, self.core.spans)
+        return {path: self._with_its_numbers(path, dimension) for path, dimension in found.items()}
+
+    def _with_its_numbers(self, path: str, dimension: Dimension) -> Dimension:
+        """A range of whole numbers where what lies deeper in a parameter takes nothing else."""
+        low, high = dimension.low, dimension.high
+        if "." not in path or dimension.whole or not isinstance(low, int) or not isinstance(high, int):
+            return dimension
+        written = self.written()
+        for parent, values in dimension.when.items():
+            put(written, parent, values[0], "search.space")
+        taken = []
+        for value in (low, low + (high - low) / math.e):
+            put(written, path, value, "search.space")
+            try:
+                taken.append(bool(type(self).model_validate(written)))
+            except ValidationError:
+                taken.append(False)
+        return dimension.model_copy(update={"whole": True}) if taken == [True, False] else dimension
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the parameters of the space are as they are written, but those left to the data (None)."""
         found: dict[str, Any] = {}
         for path, dimension in self.space.items():
-            if all(found.get(parent) in values for parent, values in dimension.when.items()):
+            if all(parent in found and found[parent] in values for parent, values in dimension.when.items()):
                 found[path] = at(self.written(), path)
         return {path: value for path, value in found.items() if value is not None}
 

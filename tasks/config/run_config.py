@@ -315,7 +315,7 @@ class RunConfig(Strict):
         """After how many iterations a draw of a ranker's search is looked at, the last of them the whole training; None is that where no
         shorter one can go on, or is looked at: then draws may be of lengths themselves."""
         section = self.rankers[ranker]
-        whole = self.point(ranker, {}).section.whole_length
+        whole = self.point(ranker, {}).section.whole_length if section.whole_length is not None else None
         return [*section.search.lengths(whole)] if section.search and section.search.halving and whole else [None]
 
     @property

@@ -180,7 +180,10 @@ def _require_features(config: RunConfig, folds: tuple[Fold, ...]) -> None:
         ),
     }
     for key, (what, trait, asked) in weighed.items():
-        deaf = [name for name, section in config.rankers.items() if asked and not getattr(section.core, trait)]
+        cores = {
+            name: (section.core, *(one.core for one in getattr(section, "of", ()))) for name, section in config.rankers.items()
+        }
+        deaf = [name for name, own in cores.items() if asked and not all(getattr(core, trait) for core in own)]
         if deaf:
             able = [kind for kind, core in ltr.KINDS.items() if getattr(core, trait)]
             raise DataError(

@@ -8,6 +8,7 @@ folds; as many trees or epochs as the folds kept on average, as there are no que
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -214,16 +215,19 @@ def _best(run: Gathering) -> str:
 
 
 def on_every_fold(chosen: Sequence[Trained], folds: Sequence[Fold], seed: int) -> list[Trained]:
-    """What the folds' searches chose, each trained on every fold, on the share of its training queries that the point has: searches draw other
-    points on other folds."""
+    """What the folds' searches chose, each trained on every fold where it can be, on the share of its training queries that the point has:
+    searches draw other points on other folds."""
     cells = [
         replace(one.cell, fold=k, data=replace(fold, train=share(fold.train, one.cell.section["train_share"], seed)), start="")
         for one in chosen
         for k, fold in enumerate(folds)
     ]
+    trained = []
     for cell in cells:
-        train(cell)
-    return [Trained(cell, result_of(cell)) for cell in cells]
+        with suppress(ValueError, ArithmeticError):  # as a draw may fail on a fold, which its search tells
+            train(cell)
+            trained.append(Trained(cell, result_of(cell)))
+    return trained
 
 
 def most_taken(trained: Sequence[Trained], titles: Sequence[str]) -> list[Trained]:
@@ -233,11 +237,15 @@ def most_taken(trained: Sequence[Trained], titles: Sequence[str]) -> list[Traine
 
 
 def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:
-    """Of one ranker's cells those of the point with the best mean over the folds, the first where several tie."""
+    """Of one ranker's cells those of the point with the best mean over the folds, the first where several tie; points that could not be trained
+    on as many folds as others are left out."""
     points: dict[str, list[Trained]] = {}
     for one in trained:
         points.setdefault(point_title(one.cell.point), []).append(one)
-    return max(points.values(), key=lambda folds: np.mean([one.result.metrics[metric] for one in folds]))
+    most = max(map(len, points.values()))
+    return max(
+        (of for of in points.values() if len(of) == most), key=lambda folds: np.mean([one.result.metrics[metric] for one in folds])
+    )
 
 
 def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:

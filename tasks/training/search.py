@@ -142,7 +142,7 @@ class _Draws:
         trial = self.asked[number] = self.study.ask()
         drawn: dict[str, Any] = {}
         for path, dimension in self.space.items():
-            if all(drawn.get(parent) in values for parent, values in dimension.when.items()):
+            if all(parent in drawn and drawn[parent] in values for parent, values in dimension.when.items()):
                 drawn[path] = _drawn(trial, path, dimension)
         return drawn
 

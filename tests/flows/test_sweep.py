@@ -31,6 +31,19 @@ def test_the_best_on_validation_and_the_first_of_equals():
         list(choose(trained, CONFIG.model_copy(update={"select": "ndcg"})))
 
 
+def test_folds_stay_in_order_where_a_point_cannot_be_trained_on_an_early_one():
+    """Test queries and names of models are paired by place: the choice of such a fold came last, and everything after it was another fold's."""
+    cells = [
+        cell
+        for cell in cells_of(CONFIG, list(CONFIG.rankers), FOLDS)
+        if (cell.ranker, cell.fold, cell.point.get("learning_rate")) != ("a", 1, 0.1)
+    ]
+    trained = [Trained(cell, CellResult(str(k), "digest", {"valid_map": 0.5}, 1.0)) for k, cell in enumerate(cells)]
+    assert [one.fold for one in trained if one.ranker == "a"][:2] == [0, 2]
+    taken = list(choose(trained, CONFIG.model_copy(update={"select": "map"})))
+    assert [(one.ranker, one.fold) for one in taken] == [(name, fold) for name in ("a", "b") for fold in range(3)]
+
+
 def test_a_ranker_may_be_chosen_by_a_measure_of_its_own():
     written = {"kind": "lambdamart", "select": "err", "sweep": {"learning_rate": [0.1, 0.2]}}
     config = parse({"data": {"files": "x"}, "select": "map", "rankers": {"a": written, "b": {**written, "select": "map"}}})

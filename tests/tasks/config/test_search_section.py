@@ -3,7 +3,7 @@
 import pytest
 
 import ltr
-from tasks.config.ranker_section import SECTIONS
+from tasks.config.ranker_section import SECTIONS, read_ranker
 from tasks.config.reading import parse
 from tasks.config.search_section import SPACES, Dimension, Search
 from tasks.records import ConfigError
@@ -110,6 +110,30 @@ def test_whole_numbers_where_the_parameter_is_one():
     space = {"n_leaves": {"low": 2, "high": 9}, "sigma": {"low": 1, "high": 2}}
     section = SECTIONS["lambdamart"](kind="lambdamart", search={"space": space})
     assert [dimension.whole for dimension in section.space.values()] == [True, False]
+
+
+def test_whole_numbers_where_what_lies_deeper_is_one():
+    """They were drawn as fractions, with which nothing could be trained."""
+    members = [{"kind": "lambdamart"}, {"kind": "lambdarank", "hidden": 4}]
+    space = {
+        "of.0.n_leaves": {"low": 3, "high": 15}, "of.1.hidden": {"low": 2, "high": 8, "log": True}, "of.0.learning_rate": {"low": 1, "high": 2},
+        "of.0.max_bins_by_feature": [{}, {"f0": 9}], "seed": {"low": 1, "high": 9},
+    }  # fmt: skip
+    found = read_ranker({"kind": "average", "of": members, "search": {"space": space}}).space
+    assert [name for name, dimension in found.items() if dimension.whole] == ["of.0.n_leaves", "of.1.hidden", "seed"]
+    bins = {"learning_rate": {"low": 1, "high": 2}, "max_bins_by_feature.f0": {"low": 4, "high": 60}}
+    trees = {"kind": "lambdamart", "max_bins_by_feature": {"f0": 9}, "search": {"space": bins}}
+    assert [dimension.whole for dimension in read_ranker(trees).space.values()] == [False, True]
+
+
+def test_draws_that_are_polished_are_trained_to_their_end():
+    """Halved ones went on from polished leaves, under the key of the plain training."""
+    space = {"polish": [None, {"measure": "ndcg_10"}], "learning_rate": {"low": 0.03, "high": 0.5}}
+    config = parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "lambdamart", "search": {"space": space}}}})
+    assert config.lengths("t") == [None]
+    assert config.resolved()["rankers"]["t"]["search"]["halving"] == 0
+    with pytest.raises(ValueError, match="lambdamart cannot go on from where it was, as it is polished; take halving: 0"):
+        parse({"data": {"files": "x"}, "rankers": {"t": {"kind": "lambdamart", "search": {"space": space, "halving": 2}}}})
 
 
 def test_lengths_are_shares_of_the_whole():

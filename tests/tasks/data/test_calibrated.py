@@ -102,6 +102,9 @@ def test_weights_are_for_rankers_that_obey_them(folder):
         DataError, match=r"data.calibrate.weights: rankers.net \(lambdarank\) does not weigh documents; these do: lambdamart, "
     ):
         require_sources(config, ready_data(config).folds)
+    of_net = {"kind": "average", "of": [{"kind": "lambdamart"}, {"kind": "lambdarank"}]}
+    with pytest.raises(DataError, match=r"rankers.both \(average\) does not weigh documents"):
+        require_sources(parse({"data": asked, "rankers": {"both": of_net}}), ready_data(config).folds)
 
 
 def test_several_sets_share_one_confusion_and_are_found_again(folder):

@@ -88,6 +88,10 @@ def test_a_run_that_refits_its_own_choice_is_known_by_what_it_was_known_by():
 def test_the_point_with_the_best_mean_over_the_folds():
     cells = [trained(0.1, 0, 0.5), trained(0.2, 0, 0.9), trained(0.1, 1, 0.6), trained(0.2, 1, 0.1)]
     assert best_point(cells, "valid_map") == [cells[0], cells[2]]
+    lucky = trained(0.3, 0, 0.99)
+    assert best_point([*cells, lucky], "valid_map") == [cells[0], cells[2]], (
+        "a point that failed on the other fold has no mean over both"
+    )
 
 
 def test_beside_a_guarantee_the_points_that_most_folds_took():
@@ -183,6 +187,22 @@ def test_a_way_that_the_folds_chose_is_the_way_on_all_data(workplace):
         made = refit_cell(folds, Fold("all")).section
         assert (made["of"][0] if average else made)["unbiased"]["kind"] == "pairwise"
         assert read_ranker(made).build().fit(pages(n_queries=20, per_query=3)).names
+
+
+def test_a_choice_that_another_fold_cannot_train_is_left_out(monkeypatch):
+    """It ended the run, without a report."""
+    chosen = [trained(0.1, 0, 0.9, train_share=0.5), trained(0.2, 1, 0.8, train_share=0.5)]
+
+    def train(cell):
+        if (cell.section["learning_rate"], cell.fold) == (0.1, 1):
+            raise ValueError("no query has documents of different labels")
+
+    monkeypatch.setattr("tasks.evidence.refit.train", train)
+    monkeypatch.setattr("tasks.evidence.refit.result_of", lambda cell: CellResult("", "", {"valid_map": 0.5}, 0.0))
+    monkeypatch.setattr("tasks.evidence.refit.share", lambda train, part, seed: train)
+    on_both = on_every_fold(chosen, [Fold("t0"), Fold("t1")], 1)
+    assert [(one.cell.section["learning_rate"], one.fold) for one in on_both] == [(0.1, 0), (0.2, 0), (0.2, 1)]
+    assert {one.cell.section["learning_rate"] for one in best_point(on_both, "valid_map")} == {0.2}
 
 
 def test_what_selection_counted_on_the_folds_is_the_weight_on_all_data(workplace):

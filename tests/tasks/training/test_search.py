@@ -43,6 +43,19 @@ def numbers(wave):
     return [one.number for one in wave]
 
 
+def test_what_was_not_drawn_is_none_of_the_choices():
+    """Not even one of None."""
+    space = {
+        "leaf": Dimension(choice=["newton", "gradient"]), "least": Dimension(choice=[None, 20], when={"leaf": ["gradient"]}),
+        "l2": Dimension(low=0.5, high=5, when={"least": [None]}),
+    }  # fmt: skip
+    steps = walk(Search(trials=30, batch=10, halving=0), space, {"leaf": "newton"}, rungs=1, came=lambda one: Came(0.5))
+    drawn = [one.settings for wave in steps for one in wave if one.number]
+    assert {settings["leaf"] for settings in drawn} == {"newton", "gradient"}
+    assert all(("l2" in settings) == ("least" in settings and settings["least"] is None) for settings in drawn)
+    assert any("l2" in settings for settings in drawn)
+
+
 def test_of_every_length_the_best_third_of_all_so_far_goes_on():
     values = {number: number / 100 for number in range(1, 19)}
     steps = walk(Search(trials=18, batch=9), came=lambda one: Came(values[one.number]))
