@@ -22,7 +22,7 @@ from prefect.client.schemas.filters import (
     TaskRunFilterState,
     TaskRunFilterStateType,
 )
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import FlowRun, StateType, TaskRun
 from prefect.context import TagsContext
 from prefect.runtime import flow_run
 from prefect.states import Crashed, State
@@ -32,6 +32,8 @@ from tasks.store.state import clear_partials
 from tasks.tracking.tracker import close_abandoned
 
 _TAG = "owner:"
+_PAGE = 200
+"""Runs that Prefect gives at a time."""
 _UNFINISHED = [StateType.RUNNING, StateType.PENDING]
 
 
@@ -106,9 +108,17 @@ def _signed_by(run: FlowRun, is_theirs: Callable[[str], bool]) -> bool:
 
 def _with_tasks_under_way(client: SyncPrefectClient) -> list[FlowRun]:
     """Runs of flows, whatever became of them, of which a task stands as running: Prefect may end a flow itself, and leaves its tasks."""
-    state = TaskRunFilterState(type=TaskRunFilterStateType(any_=_UNFINISHED))
-    found = {task.flow_run_id for task in client.read_task_runs(task_run_filter=TaskRunFilter(state=state))} - {None}
-    return client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=sorted(found)))) if found else []
+    found = sorted({task.flow_run_id for task in _tasks_under_way(client) if task.flow_run_id})
+    pages = [found[at : at + _PAGE] for at in range(0, len(found), _PAGE)]
+    return [run for page in pages for run in client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=page)))]
+
+
+def _tasks_under_way(client: SyncPrefectClient, **which: Any) -> list[TaskRun]:
+    tasks: list[TaskRun] = []
+    state = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=_UNFINISHED)))
+    while page := client.read_task_runs(task_run_filter=state, limit=_PAGE, offset=len(tasks), **which):
+        tasks += page
+    return tasks
 
 
 def _unfinished(client: SyncPrefectClient, **which: Any) -> list[FlowRun]:
@@ -124,6 +134,5 @@ def _crash(client: SyncPrefectClient, run: UUID, why: str) -> None:
 
 def _crash_tasks(client: SyncPrefectClient, run: UUID, why: str) -> None:
     crashed: State[Any] = Crashed(message=why)
-    for task in client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run]))):
-        if task.state_type in _UNFINISHED:
-            client.set_task_run_state(task.id, crashed, force=True)
+    for task in _tasks_under_way(client, flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run]))):
+        client.set_task_run_state(task.id, crashed, force=True)

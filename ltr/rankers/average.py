@@ -20,12 +20,13 @@ from ltr.data.arrays import plain_number
 from ltr.data.queries import Queries, canonical, chosen, select
 from ltr.kernels.kernel import Floats, Floats32, Ints
 from ltr.metrics.measure import Measure
+from ltr.objectives.unbiased import Unbiased
 from ltr.rankers.base import Arrays, Features, Ranker, Tick, check_data, learned
 from ltr.rankers.column import Column
 from ltr.rankers.fair_pages import are_pages, largest, ways_of
 from ltr.rankers.parameters import PENALTY, SEED, SHARE, Span, whole
 from ltr.rankers.surface import Surface
-from ltr.rankers.training import mean_measure
+from ltr.rankers.training import UndefinedMeasureError, mean_measure
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,15 @@ class Average(Ranker):
         """
         check_data(self, queries, valid)
         self.check(queries)
-        judging = queries if all(isinstance(member, Column) for member in self.of) else valid
+        of_columns = all(isinstance(member, Column) for member in self.of)
+        judging, why = queries if of_columns else valid, "there are no validation queries"
         if self.selection and judging is not None:
-            mean_measure(self.select_on, judging, np.zeros(judging.n_documents), self.conventions)
+            try:
+                mean_measure(self.select_on, judging, np.zeros(judging.n_documents), self.conventions)
+            except UndefinedMeasureError as error:
+                if not of_columns:
+                    raise
+                judging, why = None, f"{error}, of those to learn from"
         queries = canonical(queries)
         members: list[Ranker] = []
         for k in range(self.copies):
@@ -144,11 +151,10 @@ class Average(Ranker):
         counts = self._selected(members, deviations, judging) if self.selection and judging is not None else None
         remarks = tuple(f"{member.kind} {k}: {remark}" for k, member in enumerate(members, 1) for remark in member.remarks)
         if self.selection:
-            remarks += (f"selection: {self._told(counts)}",)
-            source = Measure.of(self.select_on).source
-            if judging is not None and any(
-                are_pages(judging, way, source, largest(queries.source(source))) for way in ways_of(self)
-            ):
+            remarks += (f"selection: {why}, so that all count alike" if counts is None else f"selection: {self._told(counts)}",)
+            source, ways = Measure.of(self.select_on).source, (Unbiased("ipw"),) if of_columns else ways_of(self)
+            learned = queries.labels if source == "label" else queries.sources.get(source, ())
+            if judging is not None and any(are_pages(judging, way, source, largest(learned)) for way in ways):
                 remarks += (AS_THEY_ARE,)
         return replace(self, members=tuple(members), deviations=deviations, counts=counts, names=queries.names, remarks=remarks)
 
@@ -166,10 +172,8 @@ class Average(Ranker):
             total += of_each[taken]
         return counts
 
-    def _told(self, counts: Ints | None) -> str:
+    def _told(self, counts: Ints) -> str:
         """What selection came to, in words."""
-        if counts is None:
-            return "there are no validation queries, so that all count alike"
         each = (
             f"{member.feature if isinstance(member, Column) else member.kind} {n}"
             for member, n in zip(self.of, counts, strict=True)

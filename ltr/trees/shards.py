@@ -363,7 +363,8 @@ class Shards:
         self.names, (self.n_documents, n_labelled) = names[0], map(sum, zip(*documents, strict=True))
         self.n_learned = n_labelled or self.n_documents
         counts, values = zip(*graded, strict=True)
-        self.graded = sum(counts), sorted(set(chain(*values)))[:3]
+        known = sorted(set(chain(*values)))
+        self.graded = sum(counts), known[:2] + known[2:][-1:]
         self.order = np.argsort(np.concatenate(keys), kind="stable")
         self.sizes = tuple(map(sum, zip(*sizes, strict=True))) if model.loss != "ranking" else None
         if len(set(names)) > 1:

@@ -205,19 +205,26 @@ class RankerSection(Section):
     def _with_its_numbers(self, path: str, dimension: Dimension) -> Dimension:
         """A range of whole numbers where what lies deeper in a parameter takes nothing else."""
         low, high = dimension.low, dimension.high
-        if "." not in path or dimension.whole or not isinstance(low, int) or not isinstance(high, int):
+        if (
+            "." not in path
+            or dimension.whole
+            or low is None
+            or high is None
+            or not (float(low).is_integer() and float(high).is_integer())
+        ):
             return dimension
         written = self.written()
         for parent, values in dimension.when.items():
             put(written, parent, values[0], "search.space")
         taken = []
-        for value in (low, low + (high - low) / math.e):
+        for value in (int(low), low + (high - low) / math.e):
             put(written, path, value, "search.space")
             try:
                 taken.append(bool(type(self).model_validate(written)))
             except ValidationError:
                 taken.append(False)
-        return dimension.model_copy(update={"whole": True}) if taken == [True, False] else dimension
+        whole = {"low": int(low), "high": int(high), "whole": True}
+        return dimension.model_copy(update=whole) if taken == [True, False] else dimension
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -242,10 +242,9 @@ def best_point(trained: Sequence[Trained], metric: str) -> list[Trained]:
     points: dict[str, list[Trained]] = {}
     for one in trained:
         points.setdefault(point_title(one.cell.point), []).append(one)
-    most = max(map(len, points.values()))
-    return max(
-        (of for of in points.values() if len(of) == most), key=lambda folds: np.mean([one.result.metrics[metric] for one in folds])
-    )
+    folds = {title: len({one.fold for one in of}) for title, of in points.items()}  # a search's choice of two folds is there twice
+    fullest = [of for title, of in points.items() if folds[title] == max(folds.values())]
+    return max(fullest, key=lambda of: np.mean([one.result.metrics[metric] for one in of]))
 
 
 def refit_cell(folds: Sequence[Trained], data: Fold) -> Cell:

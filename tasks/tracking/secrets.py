@@ -12,15 +12,19 @@ _KEY = re.compile(r"(?i)\b(password|passwd|pwd|token)=[^&\s'\"]+")
 
 
 def require_escaped(address: str, name: str) -> str:
-    """The address, whose user and password end at its only @.
+    """The address, whose password ends at its first @.
 
     Raises:
-        TrackingError: for another @, or a /, ? or # before it: what reads such an address takes part of the password for the server, and says it.
+        TrackingError: where it has an @, /, ?, #, quote or space: what reads such an address takes the rest of it for the server, and says it.
     """
-    beyond = address.partition("//")[2]
-    user, at, _ = beyond.rpartition("@")
-    if at and not beyond.startswith("/") and re.search(r"[@/?#\s]", user):
-        raise TrackingError(f"{name}: its user or password has one of @ / ? #, which addresses write as %40 %2F %3F %23")
+    scheme, _, beyond = address.partition("://")
+    server = re.split(r"[/?#]", beyond)[0]
+    user, at, _ = server.rpartition("@")
+    password = user.partition(":")[2] if at else server.partition(":")[2]
+    of_a_database = re.match(r"(postgresql|mysql|mssql)\b", scheme) and "@" in beyond.partition("?")[0]
+    cut = not at and "@" in beyond and (of_a_database or not re.fullmatch(r"\d*", password))
+    if beyond and not beyond.startswith("/") and (cut or (at and re.search(r"[@'\"\s]", user.partition(":")[2]))):
+        raise TrackingError(f"{name}: its password has one of @ / ? # ' \", which addresses write as %40 %2F %3F %23 %27 %22")
     return address
 
 

@@ -1,5 +1,6 @@
 """An average is what its members say, added up by hand; saved, loaded, and the same whatever the order of the data."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import ltr
 from ltr.data.queries import canonical, chosen, select
+from ltr.rankers.average import AS_THEY_ARE
 from ltr.rankers.column import Column
 from tests.conftest import make_queries
 from tests.ltr.objectives.test_unbiased import judged, pages
@@ -307,7 +309,7 @@ def test_a_member_that_does_not_count_says_nothing_of_missing_values():
 def test_selection_by_clicks_says_so():
     pair = [replace(TREES, stop_on=None, unbiased=way) for way in (None, "additive")]
     train, valid = pages(n_queries=30, per_query=3), pages(n_queries=20, per_query=2)
-    said = "selection reads clicks on validation pages as they are, which favour the order that they were shown in"
+    said = AS_THEY_ARE
     assert said in ltr.Average(pair, selection=2).fit(train, valid).remarks
     assert said not in ltr.Average(pair, selection=2).fit(train, judged(2)).remarks
 
@@ -321,6 +323,11 @@ def test_columns_are_selected_on_the_queries_to_learn_from():
     turned = replace(queries, labels=4 - queries.labels)
     assert found.counts.tolist() != ltr.Average(columns, selection=6).fit(turned, valid).counts.tolist()
     assert f"{queries.names[0]} {found.counts[0]}" in found.remarks[-1]
+    nothing = ltr.Average(columns, selection=6).fit(replace(queries, labels=np.zeros(queries.n_documents)), valid)
+    assert nothing.counts is None
+    assert re.search("selection: ndcg_10 is undefined.*, of those to learn from, so that all count alike", nothing.remarks[-1])
+    clicked = pages(n_queries=20, per_query=2)
+    assert AS_THEY_ARE in ltr.Average([Column(feature=name) for name in clicked.names[:2]], selection=2).fit(clicked).remarks
 
 
 def test_selection_without_queries_to_select_on():

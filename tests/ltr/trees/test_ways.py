@@ -9,6 +9,7 @@ import ltr
 from ltr.data.queries import select
 from ltr.objectives.shown import ONLY_FEATURES
 from ltr.objectives.unbiased import Unbiased
+from ltr.rankers.fair_pages import TOLD
 from ltr.rankers.verdict import NAIVE
 from ltr.trees import lambdamart
 from ltr.trees.regression_em import TREES
@@ -136,6 +137,20 @@ def test_parts_choose_the_way_that_all_pages_choose(by_clicks):
     assert found.digest == reference.digest
     assert found.unbiased == reference.unbiased
     assert found.remarks == reference.remarks
+
+
+@needs_jit
+def test_the_largest_label_is_that_of_all_parts():
+    """It was the third smallest, by which clicks on validation pages were judgments."""
+    train, valid = pages(n_queries=30, per_query=3), pages(n_queries=20, per_query=4)
+    rank = np.arange(train.n_documents)
+    train = replace(train, labels=np.where(train.labels > 0, 1 + rank % 4, 0.0))
+    valid = replace(valid, labels=4 * valid.labels)
+    model = ltr.LambdaMART(**{**SMALL, **FEWER, "n_trees": 3, "stop_on": "ndcg_10"}, unbiased="additive")
+    whole, parts = model.fit(train, valid), model.fit_shards(asking(parts_of(model, train, 2)), valid)
+    assert TOLD in whole.remarks
+    assert parts.remarks == whole.remarks
+    assert parts.digest == whole.digest
 
 
 def test_parts_say_where_features_alone_tell_documents_from_ranks():

@@ -116,7 +116,7 @@ def test_whole_numbers_where_what_lies_deeper_is_one():
     """They were drawn as fractions, with which nothing could be trained."""
     members = [{"kind": "lambdamart"}, {"kind": "lambdarank", "hidden": 4}]
     space = {
-        "of.0.n_leaves": {"low": 3, "high": 15}, "of.1.hidden": {"low": 2, "high": 8, "log": True}, "of.0.learning_rate": {"low": 1, "high": 2},
+        "of.0.n_leaves": {"low": 3, "high": 15}, "of.1.hidden": {"low": 2.0, "high": 8, "log": True}, "of.0.learning_rate": {"low": 1, "high": 2},
         "of.0.max_bins_by_feature": [{}, {"f0": 9}], "seed": {"low": 1, "high": 9},
     }  # fmt: skip
     found = read_ranker({"kind": "average", "of": members, "search": {"space": space}}).space

@@ -92,6 +92,8 @@ def test_the_point_with_the_best_mean_over_the_folds():
     assert best_point([*cells, lucky], "valid_map") == [cells[0], cells[2]], (
         "a point that failed on the other fold has no mean over both"
     )
+    often = [cells[1], cells[3], cells[1], cells[3]]
+    assert best_point([*often, cells[0], cells[2]], "valid_map") == [cells[0], cells[2]], "two folds chose it, which is no merit"
 
 
 def test_beside_a_guarantee_the_points_that_most_folds_took():

@@ -32,17 +32,30 @@ def test_an_error_that_shows_a_password_is_raised_without():
         raise KeyError("a")
 
 
-@pytest.mark.parametrize("password", ["x@canary", "canary/x", "x?canary", "canary#x", "x canary"])
+@pytest.mark.parametrize(
+    "password", ["x@canary", "canary/x", "x?canary", "canary#x", "x canary", "12/canary", "x'canary", 'canary"x']
+)
 def test_a_password_that_ends_its_address_is_told_without_being_shown(password):
     """libpq took what stood behind the first @ for the server, and said that it cannot find it."""
     address = f"postgresql://user:{password}@host:5432/mlflow"
-    with pytest.raises(TrackingError, match=r"MLFLOW_TRACKING_URI: its user or password has one of @ / \? #, which") as raised:
+    with pytest.raises(TrackingError, match=r"MLFLOW_TRACKING_URI: its password has one of @ / \? # ' \", which") as raised:
         require_escaped(address, "MLFLOW_TRACKING_URI")
     assert "canary" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    "address", ["postgresql://u:x%40y@host/x", "sqlite:////a/b@c.db", "http://127.0.0.1:5000", "mlruns", "postgresql://h/x?user=u"]
+    "address",
+    [
+        "postgresql://u:x%40y@host/x",
+        "http://host:5000/team@a",
+        "mysql+pymysql://u:p@/db?unix_socket=/x@y",
+        "//tmp/x/y@z",
+        "postgresql://me@azure:pw@h/db",
+        "sqlite:////a/b@c.db",
+        "http://127.0.0.1:5000",
+        "mlruns",
+        "postgresql://h/x?user=u",
+    ],
 )
 def test_other_addresses_are_taken_as_they_are(address):
     assert require_escaped(address, "MLFLOW_TRACKING_URI") == address
