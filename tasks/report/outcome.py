@@ -151,9 +151,10 @@ class RunOutcome:
     @cached_property
     def by_clicks(self) -> bool:
         """Whether validation queries are pages, whose clicks rankers are to be without the position bias of."""
-        source = ltr.Measure.of(self.config.select).source
-        sets = [(open_queries(fold.valid), largest(open_queries(fold.train).source(source))) for fold in self.folds if fold.valid]
-        return any(are_pages(valid, way, source, most) for way in self.config.ways for valid, most in sets)
+        source, ways = ltr.Measure.of(self.config.select).source, self.config.ways
+        folds = [fold for fold in self.folds if fold.valid and ways]
+        sets = [(open_queries(fold.valid), largest(open_queries(fold.train).source(source))) for fold in folds]
+        return any(are_pages(valid, way, source, most) for way in ways for valid, most in sets)
 
     @property
     def config_text(self) -> str:
