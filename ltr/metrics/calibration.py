@@ -26,9 +26,9 @@ from ltr.metrics.gains import graded, label_worth
 PARTS = 10
 """Into which the judged documents are cut to choose by."""
 MOST_KINDS = 50
+"""Different labels of a machine, beyond which they are no scale."""
 ROUNDING = 1e-9
 """A likelihood is no higher than another by less than such a share of it."""
-"""Different labels of a machine, beyond which they are no scale."""
 STRENGTHS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Documents that either drawing is worth."""
 

@@ -320,8 +320,7 @@ class LambdaRank(Ranker):
     ) -> Self:
         """`fit` in every way that ``unbiased: auto`` knows, and the one that validation queries choose."""
         ways = WAYS[:-1] if self.count_pairs else WAYS
-        most = largest(queries.source(Measure.of(self.terms[0].measure).source))
-        auto = Auto(how, self.terms, self.normalise, self.conventions, str(self.watched), ways, most)
+        auto = Auto(how, self.terms, self.normalise, self.conventions, str(self.watched), ways, self._largest(queries))
         shown = Shown.on(queries, how, self.terms[0])
         return chosen_way(
             auto,
@@ -341,8 +340,12 @@ class LambdaRank(Ranker):
         if how is None:
             return None, ()
         term = self.terms[0]
-        most = largest(queries.source(Measure.of(term.measure).source))
+        most = self._largest(queries)
         return FairPages.watching(how, term, (self.stop_on,), valid, lambda way: looks(way, Shown.on(queries, way, term).ask), most)
+
+    def _largest(self, queries: Queries) -> float:
+        """Of the labels that are learned from."""
+        return largest(queries.source(Measure.of(self.terms[0].measure).source))
 
     def _of_training(self, queries: Queries, scores: Floats) -> float:
         """What the learning rate follows.

@@ -326,6 +326,7 @@ class Average(Ranker):
 
 
 AS_THEY_ARE = "selection reads clicks on validation pages as they are, which favour the order that they were shown in"
+"""What is said where it does."""
 _OF_COPIES = 1
 """Behind a seed, so that a copy's queries are not drawn as the first member draws those of a tree."""
 

@@ -11,7 +11,7 @@ from ltr.metrics.measure import Measure
 from ltr.objectives.terms import Term
 from ltr.objectives.unbiased import Kind, Unbiased
 from ltr.rankers.base import Ranker
-from ltr.rankers.fair_pages import are_pages, require_pages
+from ltr.rankers.fair_pages import are_pages, shown_on
 from ltr.rankers.page_verdict import PageVerdict, unsupported
 from ltr.rankers.training import query_values
 from ltr.rankers.verdict import NAIVE, verdict
@@ -55,7 +55,7 @@ def chosen_way(auto: Auto, valid: Queries | None, looks: Callable[[Unbiased], Fl
         raise ValueError("unbiased: auto chooses on validation queries, judged ones or pages, and there are none")
     judge, term = None, auto.terms[0]
     if are_pages(valid, auto.how, Measure.of(term.measure).source, auto.most):
-        require_pages(valid, auto.how, term)
+        shown_on(valid, auto.how, term)
         try:
             judge = PageVerdict(valid, auto.how, term, looks(replace(auto.how, kind="ipw")))
         except ValueError as error:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.data.queries import Queries
-from ltr.kernels.kernel import Floats
+from ltr.kernels.kernel import Floats, Ints
 from ltr.metrics.conventions import Conventions
 from ltr.metrics.gains import graded, label_worth, linear, plain
 from ltr.metrics.measure import Measure, curve_of, gains_of
@@ -50,10 +50,10 @@ def are_pages(queries: Queries, how: Unbiased, source: str = "label", most: floa
     return have_ranks(queries, how, source) and bool(np.nanmax(queries.source(source)) <= most)
 
 
-def require_pages(queries: Queries, how: Unbiased, term: Term) -> None:
-    """Raises ValueError as `Unbiased.shown_at`, saying why it is asked of validation queries."""
+def shown_on(queries: Queries, how: Unbiased, term: Term) -> Ints:
+    """`Unbiased.shown_at` of validation pages; what is raised says why they are taken for pages."""
     try:
-        how.shown_at(queries, term)
+        return how.shown_at(queries, term)
     except ValueError as error:
         raise ValueError(
             f"{error} (validation queries with ranks and no label above those that are learned from are pages; judged ones need no ranks)"
@@ -151,8 +151,7 @@ class PageMean:
     def __init__(self, measure: str, queries: Queries, fair: FairPages, conventions: Conventions) -> None:
         self.measure, self.conventions = measure, conventions
         read = Measure.of(measure)
-        require_pages(queries, fair.how, fair.term)
-        rank = fair.how.shown_at(queries, fair.term)
+        rank = shown_on(queries, fair.how, fair.term)
         looks = np.maximum(fair.looks[np.minimum(rank, len(fair.looks) - 1)], fair.how.least)
         gains = gains_of(read, queries.source(read.source), conventions) / looks
         worth = np.where(np.isnan(queries.source(read.source)), np.nan, _LABELS_OF[read.definition.gain](gains, conventions))
