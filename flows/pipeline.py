@@ -32,6 +32,7 @@ from tasks.data.check import refuse
 from tasks.data.ready import Ready, ready_data, require_sources
 from tasks.evidence.protocol import Found, Gathering, asked_for
 from tasks.evidence.significance import Standings, standings
+from tasks.records import Failure
 from tasks.report.outcome import PartlyFailedError, RunOutcome
 from tasks.report.publish import publish
 from tasks.store.state import core_digest, digest_of
@@ -39,6 +40,7 @@ from tasks.tracking.description import describe_run
 from tasks.tracking.pages import run_page, shown_at
 from tasks.tracking.secrets import without_passwords
 from tasks.tracking.tracker import Tracker
+from tasks.training.cell import STOP
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
     """One run of a configuration; `fresh` trains every cell again.
 
     Raises:
-        PartlyFailedError: with the outcome, where something could not be trained.
+        PartlyFailedError: with the outcome, where something could not be trained or found.
     """
     with started(config, fresh) as under_way:
         data = prepare(under_way)
@@ -64,7 +66,8 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
         with tracked(under_way, data) as tracker:
             swept = sweep(config, data.folds, tracker, fresh, under_way.progress)
             gathering = select(Gathering(swept.config, data.folds, swept.cells, (), tracker, under_way.progress))
-            table, found = compare(gathering), gather(gathering)
+            table = compare(gathering)
+            found, came_to_nothing = gather(gathering)
             outcome = RunOutcome(
                 swept.config,
                 tracker.run_id,
@@ -74,7 +77,7 @@ def run(config: RunConfig, fresh: bool = False) -> RunOutcome:
                 gathering.chosen,
                 table,
                 found,
-                swept.failures,
+                (*swept.failures, *came_to_nothing),
                 config,
                 swept.searches,
                 swept.budget,
@@ -172,7 +175,17 @@ def compare(gathering: Gathering) -> Standings:
     return table
 
 
-def gather(gathering: Gathering) -> tuple[Found, ...]:
-    """What the evidence finds that the configuration asks for, in the order in which it is shown."""
-    found = [evidence.gather(gathering) for evidence in asked_for(gathering.config)]
-    return tuple(sorted(found, key=lambda one: one.place))
+def gather(gathering: Gathering) -> tuple[tuple[Found, ...], tuple[Failure, ...]]:
+    """What the evidence finds that the configuration asks for, in the order in which it is shown, and what came to nothing, which takes
+    nothing of the rest with it."""
+    found: list[Found] = []
+    failures: list[Failure] = []
+    for evidence in asked_for(gathering.config):
+        try:
+            found.append(evidence.gather(gathering))
+        except (ValueError, ArithmeticError) as error:
+            if STOP.is_set():  # a library may make an error of its own of the interruption
+                raise KeyboardInterrupt from error
+            failures.append(Failure(evidence.key, str(error).removeprefix(f"{evidence.key}: ")))
+            gathering.progress.say(str(failures[-1]), LEVELS["error"])
+    return tuple(sorted(found, key=lambda one: one.place)), tuple(failures)

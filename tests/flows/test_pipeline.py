@@ -635,6 +635,43 @@ measures: [ndcg_10]
     assert capsys.readouterr().err.splitlines()[-1] == "error: nothing at all"
 
 
+def test_evidence_that_comes_to_nothing_takes_nothing_with_it(prefect_server, workplace, capsys, monkeypatch):
+    learn = LeastSquares.learn
+
+    def fails(self, queries, features, watch):
+        if queries.n_queries == 40:
+            raise ValueError("no such inverse")
+        return learn(self, queries, features, watch)
+
+    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "c.yaml").write_text("""
+data: {files: a.txt}
+rankers: {a: {kind: least_squares}, b: {kind: least_squares, ridge: 7}}
+refit: true
+segments: {baseline: a}
+measures: [ndcg_10]
+""")
+    with monkeypatch.context() as patch:
+        patch.setattr(LeastSquares, "learn", fails)
+        assert main(["run", "c.yaml", "--json"]) == 1
+    out, err = capsys.readouterr()
+    written = json.loads(out)
+    assert set(written["models"]) == {"a", "b"}
+    assert written["failed"] == [{"what": "refit", "why": "no such inverse"}]
+    assert "segments" in written
+    assert "refit" not in written
+    assert "error: refit: no such inverse" in err
+    page = next(workplace.glob(".lambdaflow/reports/*/report.html")).read_text()
+    assert "no such inverse" in page
+    assert MlflowClient(tracking_uri()).get_run(written["run_id"]).info.status == "FAILED"
+    assert main(["run", "c.yaml", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["run_id"] == written["run_id"]
+    assert again["models"] == written["models"]
+    assert "refit" in again
+    assert "failed" not in again
+
+
 def test_expected_numbers_are_those_that_are_reported(prefect_server, workplace):
     """Of what a guarantee took, and of rankers on the scores of others; a measure of another source is compared; a fold may have no value."""
     rankers = {
