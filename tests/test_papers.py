@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.papers import donmez2009, page, unbiased
+from benchmarks.papers import block, donmez2009, page, svore2011, unbiased
 from benchmarks.papers.block import Runs, graded
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +41,67 @@ def run_of(**rankers: Any) -> dict[str, Any]:
         for name, (mean, beats) in rankers.items()
     }
     return {"run": 32 * "0", "data": {"queries": [[1, 2, 3]]}, "cut": "", "select": "map", "rankers": made}
+
+
+def figure_run(*cells: tuple[str, float, float, float]) -> dict[str, Any]:
+    """A recorded run of a figure over shares, by ranker, share, C and validation MAP; what is tested is the share of C."""
+    made = [
+        {"ranker": name, "fold": 0, "point": {"share": share, "C": c}, "valid_map": valid, "test_map": c}
+        for name, share, c, valid in cells
+    ]
+    return {**run_of(), "cells": made}
+
+
+def test_every_value_that_a_figure_draws_has_its_own_choice_and_ends():
+    run = figure_run(
+        ("a", 0.5, 1e-8, 0.3), ("a", 0.5, 1, 0.2), ("a", 0.5, 10, 0.1),
+        ("a", 1, 1e-8, 0.1), ("a", 1, 1, 0.4), ("a", 1, 10, 0.2),
+        ("b", 0.5, 1, 0.1), ("b", 0.5, 10, 0.5),
+    )  # fmt: skip
+    chosen = block.chosen_cells(run, "share", lambda _: "map")
+    assert {place[:2]: cell["point"]["C"] for place, cell in chosen.items()} == {("a", 0.5): 1e-8, ("a", 1): 1, ("b", 0.5): 10}
+    assert block.at_ends(run, "share") == ["of 3 chosen cells C is the smallest in 1"], "of b's two values either is an end"
+    assert "grid: of 3 chosen cells C" in block.whence(Runs({"x": run}), drawn_against="share")
+    assert "1, 2 / 3" not in block.whence(Runs({"x": run}), drawn_against="share")
+    assert "2 % of the paper's 50 to train" in block.whence(Runs({"x": run}), of_training=50)
+
+
+def matched(**means: tuple[float, float]) -> dict[str, Any]:
+    """A recorded run of nets by what they are trained for, NDCG and MRR of each; MAP and NDCG@10 as NDCG."""
+    rankers = {
+        f"trained-{name.replace('_', '-')}": {"test": {"ndcg": [a, 0.01], "ndcg_10": [a, 0.01], "map": [a, 0.01], "mrr": [b, 0.01]}}
+        for name, (a, b) in means.items()
+    }
+    return {"select": "ndcg", "rankers": rankers}
+
+
+def test_training_for_mrr_is_worst_only_if_its_exact_rule_is():
+    nets = {"ndcg": (0.5, 0.6), "ndcg_10": (0.4, 0.5), "map": (0.45, 0.5), "mrr": (0.1, 0.2)}
+    verdict, told = donmez2009.matching(Runs({"x": matched(**nets, mrr_exact=(0.42, 0.58))}))
+    assert verdict == "holds in part"
+    assert told == (
+        "x: matching is best for NDCG, MRR by its exact rule is not worst everywhere (in MRR 0.020 behind the best, by eq. 11 0.400)"
+    )
+    worst = donmez2009.matching(Runs({"x": matched(**nets, mrr_exact=(0.3, 0.4))}))[1]
+    assert "its exact rule is worst everywhere (in MRR 0.200 behind" in worst
+
+
+def test_small_training_sets_are_judged_at_three_ranks():
+    def cells(name, *values):
+        own = {f"test_ndcg_{k}": value for k, value in zip((1, 3, 10), values, strict=True)}
+        return {"ranker": name, "point": {"train_share": 1}, "valid_ndcg_3": 0.1, **own}
+
+    run = {
+        "cells": [
+            cells("newton", 0.1, 0.1, 0.1),
+            cells("gradient", 0.2, 0.2, 0.2),
+            cells("linear", 0.3, 0.3, 0.15),
+            cells("exponential", 0.1, 0.1, 0.1),
+        ]
+    }
+    assert svore2011.by_share_judged(Runs({"x": run})) == (
+        "holds in part", "of 1 sizes λ + λ^S is ahead at 1 (@1), 1 (@3), 0 (@10), gradient ahead of Newton at 1 (@1), 1 (@3), 1 (@10)",
+    )  # fmt: skip
 
 
 def test_a_winner_has_to_beat_all_others_on_every_set_and_random_weights_at_all():

@@ -26,17 +26,27 @@ class Runs:
         return bool(self.found)
 
 
-def whence(runs: Runs) -> str:
-    """Which runs the numbers are of, at what size, and which settings were at an end of what was tried."""
+def whence(runs: Runs, drawn_against: str | None = None, of_training: int | None = None) -> str:
+    """Which runs the numbers are of, at what size, and which settings were at an end of what was tried.
+
+    Args:
+        drawn_against: what a figure is drawn against; each of its cells is chosen alone, and what of them is at an end is counted.
+        of_training: training queries of the paper, where a run is told by its share of these.
+    """
     parts = []
     for title, run in runs:
         sizes = " + ".join(" / ".join(f"{n:,}" for n in fold) for fold in run["data"]["queries"][:1])
         folds = len(run["data"]["queries"])
-        cut = f", {run['cut']}" if run["cut"] else ""
-        ends = [f"{name}: {note}" for name, one in run["rankers"].items() for note in one["at an end"]]
-        at_ends = f"; at the end of its grid: {', '.join(ends)}" if ends else ""
+        n_training = run["data"]["queries"][0][0]
+        told = f"{100 * n_training / of_training:.2g} % of the paper's {of_training:,} to train" if of_training else run["cut"]
+        cut = f", {told}" if told else ""
+        if drawn_against:
+            ends = at_ends(run, drawn_against)
+        else:
+            ends = [f"{name}: {note}" for name, one in run["rankers"].items() for note in one["at an end"]]
+        told_ends = f"; at the end of its grid: {', '.join(ends)}" if ends else ""
         several = f", the first of {folds} folds" if folds > 1 else ""
-        parts.append(f"{title}: run `{run['run'][:8]}`, {sizes} training / validation / test queries{several}{cut}{at_ends}")
+        parts.append(f"{title}: run `{run['run'][:8]}`, {sizes} training / validation / test queries{several}{cut}{told_ends}")
     return f"*{'. '.join(parts)}.* SE in brackets; bold: the highest."
 
 
@@ -68,6 +78,49 @@ class Block:
                 if name + ending in entries:
                     found[f"{name.split('-')[1]}, {title}" if len(self.names) > 1 else title] = entries[name + ending]
         return Runs(found)
+
+
+def chosen_cells(run: Entry, drawn_against: str, measure_of: Callable[[str], str]) -> dict[tuple[str, float, int], Entry]:
+    """Of a run's cells the best on validation queries by ranker, value of what is drawn against, and fold.
+
+    Args:
+        measure_of: the measure that a ranker is chosen by.
+    """
+    best: dict[tuple[str, float, int], Entry] = {}
+    for cell in run["cells"]:
+        if drawn_against not in cell["point"]:
+            continue
+        place, valid = (cell["ranker"], cell["point"][drawn_against], cell["fold"]), f"valid_{measure_of(cell['ranker'])}"
+        if place not in best or cell[valid] > best[place][valid]:
+            best[place] = cell
+    return best
+
+
+def at_ends(run: Entry, drawn_against: str) -> list[str]:
+    """How many of the chosen cells of a figure have a setting at an end of three or more that were tried."""
+    chosen = chosen_cells(run, drawn_against, lambda name: measure_by_title(name, run["select"]))
+    told = []
+    for path in dict.fromkeys(path for cell in run["cells"] for path in cell["point"] if path != drawn_against):
+        tried: dict[str, set[float]] = {}
+        for cell in run["cells"]:
+            tried.setdefault(cell["ranker"], set()).add(cell["point"].get(path))
+        ends = [
+            ("smallest", "largest")[cell["point"][path] == max(tried[name])]
+            for (name, _, _), cell in chosen.items()
+            if len(tried[name]) >= 3 and cell["point"][path] in (min(tried[name]), max(tried[name]))
+        ]
+        counts = [f"the {end} in {ends.count(end)}" for end in ("smallest", "largest") if end in ends]
+        if counts:
+            told.append(f"of {len(chosen)} chosen cells {path} is {' and '.join(counts)}")
+    return told
+
+
+MEASURE_BY_TITLE = {"ndcg": "ndcg", "ndcg-10": "ndcg_10", "map": "map", "mrr": "mrr", "mrr-exact": "mrr"}
+"""The measure that a ranker ``trained-…`` is trained for, and chosen by."""
+
+
+def measure_by_title(name: str, usual: str) -> str:
+    return MEASURE_BY_TITLE.get(name.removeprefix("trained-"), usual)
 
 
 def graded(got: Sequence[int], whole: int = 1) -> str:

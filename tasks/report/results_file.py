@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import ltr
+from tasks.config.run_config import RunConfig
 from tasks.records import DataError, Trained, point_title
 from tasks.report.outcome import RunOutcome
 from tasks.store.datasets import about_queries
 from tasks.store.state import core_digest, written_whole
 
 DIGITS = 6
-"""Behind the point."""
+"""Behind the point; of smaller numbers, such as settings, as many that count."""
 WHENCE = ("run", "commit", "core")
 """Parts of an entry that differ from run to run."""
 
@@ -39,6 +40,7 @@ def entry(outcome: RunOutcome, commit: str | None) -> Entry:
         "commit": commit,
         "core": core_digest()[:12],
         "config": config.digest[:12],
+        "configuration": _asked(config),
         "data": {"queries": roles, "digests": [[name[:12] for name in fold.roles.values()] for fold in outcome.folds]},
         "seed": config.seed,
         "cut": config.cut,
@@ -51,6 +53,14 @@ def entry(outcome: RunOutcome, commit: str | None) -> Entry:
     })  # fmt: skip
 
 
+def _asked(config: RunConfig) -> Entry:
+    """What was asked of the run where it is not what a configuration has by itself; of data how they are made, and not where they lie."""
+    written = config.model_dump(mode="json", exclude_defaults=True)
+    data = {key: value for key, value in written.get("data", {}).items() if key in _OF_DATA}
+    return {**{key: value for key, value in written.items() if key not in ("name", "workers")}, "data": data}
+
+
+_OF_DATA = ("generate", "clean", "binarise", "binarise_into", "ignore", "drop", "folds", "shares", "clicked_pages")
 _DEFAULTS = vars(ltr.Conventions())
 
 
@@ -74,7 +84,7 @@ def _cell(trained: Trained) -> Entry:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return round(value, DIGITS)
+        return round(value, DIGITS) if abs(value) >= 0.001 else float(f"{value:.{DIGITS}g}")
     if isinstance(value, Mapping):
         return {str(key): _rounded(one) for key, one in value.items()}
     return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
@@ -166,5 +176,5 @@ def differences(old: Entry, new: Entry) -> Iterator[str]:
                 yield " → ".join([f"{path}: {both[0][:80]}", both[1][:80]])
 
     for part in dict.fromkeys([*old, *new]):
-        if part not in WHENCE:
+        if part not in WHENCE and (part != "configuration" or part in old):  # older files have the digest alone
             yield from walk(part, old.get(part), new.get(part))

@@ -39,10 +39,39 @@ def outcome(workplace):
     )
 
 
+def test_small_settings_are_kept(outcome):
+    """C 1e-08 and 1e-07 are two, and a rate of 2.5e-9 is no 0."""
+    tried = {"sweep": {"C": [1e-8, 1e-7, 1]}}
+    config = CONFIG.model_copy(
+        update={"rankers": parse({"name": "r", "data": {"files": "x"}, "rankers": {"a": {"kind": "ranksvm", **tried}}}).rankers}
+    )
+    drawn = config.model_copy(update={"plot_by": "C"})
+    first = replace(outcome.cells[0], cell=replace(outcome.cells[0].cell, point={"C": 2.5000004e-9}))
+    kept = entry(replace(outcome, config=drawn, cells=(first, *outcome.cells[1:]), asked=drawn), None)
+    assert kept["configuration"]["rankers"]["a"]["sweep"]["C"] == [1e-8, 1e-7, 1]
+    assert kept["cells"][0]["point"] == {"C": 2.5e-9}
+
+
+def test_a_file_of_an_older_version_has_the_digest_of_a_configuration_alone(outcome):
+    new = entry(outcome, None)
+    old = {key: value for key, value in new.items() if key != "configuration"}
+    assert list(differences(old, new)) == []
+    assert [*differences(new, {**new, "configuration": {**new["configuration"], "select": "ndcg"}})] == [
+        'configuration.select: "map" → "ndcg"'
+    ]
+
+
 def test_what_is_kept_of_a_run(outcome):
     kept = entry(outcome, "c0ffee")
     assert (kept["run"], kept["commit"], kept["cut"], kept["select"]) == ("0123", "c0ffee", "cut to 0.5 of the queries", "map")
     assert kept["conventions"] == {"threshold": 1}
+    assert kept["configuration"] == {
+        "data": {},
+        "select": "map",
+        "scale": 0.5,
+        "conventions": {"threshold": 1},
+        "rankers": {"a": {"kind": "ranksvm", "sweep": {"C": [0.1, 1, 10]}}, "b": {"kind": "least_squares"}},
+    }, "and nothing of where data lie"
     assert kept["data"]["queries"] == [[6, 3, 4]]
     assert kept["rankers"]["a"] == {
         "chosen": ["C=10"], "at an end": ["C 10 is the largest tried"], "remarks": ["slow"], "models": [12 * "a"],
