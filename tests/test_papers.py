@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.papers import block, donmez2009, page, svore2011, unbiased
+from benchmarks.papers import block, donmez2009, dubey2009, page, svore2011, unbiased
 from benchmarks.papers.block import Runs, graded
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +64,51 @@ def test_every_value_that_a_figure_draws_has_its_own_choice_and_ends():
     assert "grid: of 3 chosen cells C" in block.whence(Runs({"x": run}), drawn_against="share")
     assert "1, 2 / 3" not in block.whence(Runs({"x": run}), drawn_against="share")
     assert "2 % of the paper's 50 to train" in block.whence(Runs({"x": run}), of_training=50)
+
+
+def test_nets_count_at_similar_numbers_of_pairs_if_they_beat_random_weights():
+    """Each by the rate that is best on validation queries by its own measure."""
+
+    def cell(name, rate, pairs, valid, test):
+        point = {"train_share": 1, "learning_rate": rate}
+        return {
+            "ranker": name,
+            "fold": 0,
+            "point": point,
+            "effective_pairs": pairs,
+            **{f"valid_{m}": v for m, v in valid.items()},
+            "test_mrr": test,
+            "test_ndcg_10": test,
+        }
+
+    cells = [
+        cell("trained-mrr", 0.1, 10, {"mrr": 0.5}, 0.6), cell("trained-mrr", 1, 12, {"mrr": 0.4}, 0.1),
+        cell("trained-mrr-exact", 0.1, 900, {"mrr": 0.3}, 0.21),
+        cell("trained-ndcg", 0.1, 18, {"ndcg": 0.5, "mrr": 0.1}, 0.5), cell("trained-ndcg", 1, 18, {"ndcg": 0.4, "mrr": 0.9}, 0.9),
+        cell("trained-map", 0.1, 21, {"map": 0.5}, 0.7),
+        cell("untrained", 0.1, 0, {"mrr": 0.9}, 0.2),
+    ]  # fmt: skip
+    run = {"select": "mrr", "cells": cells, "rankers": {"untrained": {"test": {"mrr": [0.2, 0.01], "ndcg_10": [0.2, 0.01]}}}}
+    assert donmez2009.pairs_judged(Runs({"x": run})) == (
+        "holds",
+        "MRR is better by training for it in 1 of 1 comparisons at half to twice as many pairs (x; 1 nets do not beat random weights and are left out)",
+    )
+    assert [row.split(" | ")[1:6] for row in donmez2009.pairs_table(Runs({"x": run}))[2:4]] == [
+        ["mrr", "1", "0.1", "10", ".6000"], ["mrr-exact", "1", "0.1", "900", ".2100"],
+    ]  # fmt: skip
+
+
+def test_baselines_beside_what_letor_publishes():
+    def run(map_of_ranksvm, ndcg_of_listnet=0.441):
+        published = dubey2009.PUBLISHED.items()
+        tests = {name: {"map": [a, 0.01], "ndcg_1": [b, 0.01], "ndcg_10": [c, 0.01]} for name, (a, b, c) in published}
+        tests["RankSVM"]["map"][0], tests["ListNet"]["ndcg_10"][0] = map_of_ranksvm, ndcg_of_listnet
+        return Runs({"OHSUMED": {"rankers": {name: {"test": test} for name, test in tests.items()}}})
+
+    said = "within .02 of the published MAP and NDCG@10"
+    assert dubey2009.beside_letor_judged(run(0.44)) == ("holds", f"4 of 4 are {said}")
+    assert dubey2009.beside_letor_judged(run(0.5)) == ("holds", f"3 of 4 are {said}, RankSVM better")
+    assert dubey2009.beside_letor_judged(run(0.44, 0.4)) == ("holds in part", f"3 of 4 are {said}")
 
 
 def matched(**means: tuple[float, float]) -> dict[str, Any]:
