@@ -177,7 +177,11 @@ def compare(gathering: Gathering) -> Standings:
 
 def gather(gathering: Gathering) -> tuple[tuple[Found, ...], tuple[Failure, ...]]:
     """What the evidence finds that the configuration asks for, in the order in which it is shown, and what came to nothing, which takes
-    nothing of the rest with it."""
+    nothing of the rest with it.
+
+    Raises:
+        ValueError, ArithmeticError: of the first evidence that comes to nothing in a run that was finished before, whose report stays.
+    """
     found: list[Found] = []
     failures: list[Failure] = []
     for evidence in asked_for(gathering.config):
@@ -186,6 +190,9 @@ def gather(gathering: Gathering) -> tuple[tuple[Found, ...], tuple[Failure, ...]
         except (ValueError, ArithmeticError) as error:
             if STOP.is_set():  # a library may make an error of its own of the interruption
                 raise KeyboardInterrupt from error
-            failures.append(Failure(evidence.key, str(error).removeprefix(f"{evidence.key}: ")))
+            if gathering.tracker.was_finished:
+                raise
+            why = str(error).removeprefix(f"{evidence.key}: ") or type(error).__name__
+            failures.append(Failure(evidence.key, why))
             gathering.progress.say(str(failures[-1]), LEVELS["error"])
     return tuple(sorted(found, key=lambda one: one.place)), tuple(failures)

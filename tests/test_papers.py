@@ -60,9 +60,15 @@ def test_every_value_that_a_figure_draws_has_its_own_choice_and_ends():
     )  # fmt: skip
     chosen = block.chosen_cells(run, "share", lambda _: "map")
     assert {place[:2]: cell["point"]["C"] for place, cell in chosen.items()} == {("a", 0.5): 1e-8, ("a", 1): 1, ("b", 0.5): 10}
-    assert block.at_ends(run, "share") == ["of 3 chosen cells C is the smallest in 1"], "of b's two values either is an end"
-    assert "grid: of 3 chosen cells C" in block.whence(Runs({"x": run}), drawn_against="share")
-    assert "1, 2 / 3" not in block.whence(Runs({"x": run}), drawn_against="share")
+    assert block.at_ends(run, "share") == ["of 2 chosen cells C is the smallest in 1"], "of b's two values either is an end"
+    assert "grid: of 2 chosen cells C" in block.whence(Runs({"x": run}), drawn_against="share")
+    assert "at the end" not in block.whence(Runs({"x": run})), "of the run's own choice nothing is at an end"
+    level = figure_run(*[("a", 1, c, 0.3) for c in (1e-8, 1, 10)], ("c", 1, 0.1, 0.1), *[("d", 1, c, 0.3) for c in ("x", "y", "z")])
+    assert block.at_ends(level, "share") == [], "a neighbour is as good; one value; text"
+    apart = figure_run(("a", 1, 1e-8, None), ("a", 1, 1, 0.2), ("a", 1, 10, 0.3))
+    assert block.at_ends(apart, "share") == ["of 1 chosen cells C is the largest in 1"], (
+        "what has no validation value is not chosen"
+    )
     assert "2 % of the paper's 50 to train" in block.whence(Runs({"x": run}), of_training=50)
 
 
@@ -91,7 +97,7 @@ def test_nets_count_at_similar_numbers_of_pairs_if_they_beat_random_weights():
     run = {"select": "mrr", "cells": cells, "rankers": {"untrained": {"test": {"mrr": [0.2, 0.01], "ndcg_10": [0.2, 0.01]}}}}
     assert donmez2009.pairs_judged(Runs({"x": run})) == (
         "holds",
-        "MRR is better by training for it in 1 of 1 comparisons at half to twice as many pairs (x; 1 nets do not beat random weights and are left out)",
+        "MRR is better by training for it in 1 of 1 comparisons at half to twice as many pairs (x; left out, as they do not beat random weights: 1)",
     )
     assert [row.split(" | ")[1:6] for row in donmez2009.pairs_table(Runs({"x": run}))[2:4]] == [
         ["mrr", "1", "0.1", "10", ".6000"], ["mrr-exact", "1", "0.1", "900", ".2100"],
@@ -109,6 +115,10 @@ def test_baselines_beside_what_letor_publishes():
     assert dubey2009.beside_letor_judged(run(0.44)) == ("holds", f"4 of 4 are {said}")
     assert dubey2009.beside_letor_judged(run(0.5)) == ("holds", f"3 of 4 are {said}, RankSVM better")
     assert dubey2009.beside_letor_judged(run(0.44, 0.4)) == ("holds in part", f"3 of 4 are {said}")
+    mixed = run(0.5)
+    mixed.found["OHSUMED"]["rankers"]["RankSVM"]["test"]["ndcg_10"][0] = 0.2
+    assert dubey2009.beside_letor_judged(mixed) == ("holds in part", f"3 of 4 are {said}"), "better in one, worse in the other"
+    assert dubey2009.beside_letor_judged(Runs({"MQ2008": {}}))[0] == "not run"
 
 
 def matched(**means: tuple[float, float]) -> dict[str, Any]:
@@ -129,6 +139,8 @@ def test_training_for_mrr_is_worst_only_if_its_exact_rule_is():
     )
     worst = donmez2009.matching(Runs({"x": matched(**nets, mrr_exact=(0.3, 0.4))}))[1]
     assert "its exact rule is worst everywhere (in MRR 0.200 behind" in worst
+    in_one = donmez2009.matching(Runs({"x": matched(**nets, mrr_exact=(0.3, 0.58))}))[1]
+    assert "its exact rule is not worst everywhere" in in_one, "in NDCG alone"
 
 
 def test_small_training_sets_are_judged_at_three_ranks():

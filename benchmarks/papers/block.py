@@ -91,27 +91,36 @@ def chosen_cells(run: Entry, drawn_against: str, measure_of: Callable[[str], str
         if drawn_against not in cell["point"]:
             continue
         place, valid = (cell["ranker"], cell["point"][drawn_against], cell["fold"]), f"valid_{measure_of(cell['ranker'])}"
-        if place not in best or cell[valid] > best[place][valid]:
+        if cell.get(valid) is not None and (place not in best or cell[valid] > best[place][valid]):
             best[place] = cell
     return best
 
 
 def at_ends(run: Entry, drawn_against: str) -> list[str]:
-    """How many of the chosen cells of a figure have a setting at an end of three or more that were tried."""
+    """How many of the chosen cells of a figure have a setting at an end of three or more numbers that were tried. An end whose neighbour is as good
+    on validation queries is none."""
     chosen = chosen_cells(run, drawn_against, lambda name: measure_by_title(name, run["select"]))
     told = []
     for path in dict.fromkeys(path for cell in run["cells"] for path in cell["point"] if path != drawn_against):
-        tried: dict[str, set[float]] = {}
-        for cell in run["cells"]:
-            tried.setdefault(cell["ranker"], set()).add(cell["point"].get(path))
-        ends = [
-            ("smallest", "largest")[cell["point"][path] == max(tried[name])]
-            for (name, _, _), cell in chosen.items()
-            if len(tried[name]) >= 3 and cell["point"][path] in (min(tried[name]), max(tried[name]))
-        ]
+        ends, among = [], 0
+        for (name, _, fold), cell in chosen.items():
+            others = {**cell["point"], path: None}
+            beside = {
+                one["point"][path]: one
+                for one in run["cells"]
+                if (one["ranker"], one["fold"]) == (name, fold) and {**one["point"], path: None} == others
+            }
+            tried = sorted(value for value in beside if isinstance(value, int | float) and not isinstance(value, bool))
+            if len(tried) < max(3, len(beside)):
+                continue
+            among += 1
+            for end, neighbour in ((0, 1), (-1, -2)):
+                valid, value = f"valid_{measure_by_title(name, run['select'])}", cell["point"][path]
+                if value == tried[end] and (beside[tried[neighbour]].get(valid) or 0.0) < cell[valid]:
+                    ends.append("largest" if end else "smallest")
         counts = [f"the {end} in {ends.count(end)}" for end in ("smallest", "largest") if end in ends]
         if counts:
-            told.append(f"of {len(chosen)} chosen cells {path} is {' and '.join(counts)}")
+            told.append(f"of {among} chosen cells {path} is {' and '.join(counts)}")
     return told
 
 

@@ -282,7 +282,7 @@ def pairs_judged(runs: Runs) -> Judged:
             met += len(near)
             held += sum(mine["test_mrr"] > c["test_mrr"] for c in near)
         weak = len(at_shares(run)) - len(cells)
-        told.append(f"{title}{f'; {weak} nets do not beat random weights and are left out' if weak else ''}")
+        told.append(f"{title}{f'; left out, as they do not beat random weights: {weak}' if weak else ''}")
     if not met:
         return "cannot be compared", "numbers of pairs do not meet"
     return (

@@ -155,11 +155,13 @@ def beside_letor(runs: Runs) -> list[str]:
 
 def beside_letor_judged(runs: Runs) -> Judged:
     """Baselines are within .02 of the published MAP and NDCG@10, or better."""
-    of = {name: one["test"] for name, one in dict(runs)["OHSUMED"]["rankers"].items()}
+    if "OHSUMED" not in runs.found:
+        return "not run", "OHSUMED is not recorded"
+    of = {name: one["test"] for name, one in runs.found["OHSUMED"]["rankers"].items()}
     gaps = {name: (of[name]["map"][0] - best[0], of[name]["ndcg_10"][0] - best[2]) for name, best in PUBLISHED.items()}
     near, better = (
         [name for name, gap in gaps.items() if max(map(abs, gap)) <= 0.02],
-        [n for n, gap in gaps.items() if max(gap) > 0.02],
+        [n for n, gap in gaps.items() if min(gap) >= -0.02 and max(gap) > 0.02],
     )
     told = f"{len(near)} of {len(gaps)} are within .02 of the published MAP and NDCG@10{', ' + ', '.join(better) + ' better' if better else ''}"
     held = sum(min(gap) >= -0.02 for gap in gaps.values())
@@ -178,6 +180,6 @@ BLOCKS = {
     "dubey figure 6": Block(("dubey2009-figure6",), series("skew", SKEW), best_at("skew", -20, 0.1), "[figure 6](#dubey-figure-6-skew", SETS, partial(whence, drawn_against="skew")),
     "dubey figure 7": Block(("dubey2009-figure7",), smear, smear_judged, "[figure 7](#dubey-figure-7-smear", SETS),
     "dubey figure 8": Block(("dubey2009-figure7",), objectives, objectives_judged, "[figure 8](#dubey-figure-8", SETS),
-    "dubey beside LETOR": Block(("dubey2009-table-graded",), beside_letor, beside_letor_judged, sets=STUDY),
+    "dubey beside LETOR": Block(("dubey2009-table-graded",), beside_letor, beside_letor_judged, sets=STUDY, whence=lambda runs: whence(runs).removesuffix(" SE in brackets; bold: the highest.")),
     "dubey figure 3": Block(("dubey2009-table",), dubey_3, dubey_3_judged, "[figure 3](#dubey-figure-3", STUDY),
 }  # fmt: skip

@@ -20,7 +20,9 @@ from tasks.store.datasets import about_queries
 from tasks.store.state import core_digest, written_whole
 
 DIGITS = 6
-"""Behind the point; of smaller numbers, such as settings, as many that count."""
+"""Behind the point."""
+EXACT = ("point", "configuration")
+"""Parts of an entry whose numbers are settings, and are not rounded."""
 WHENCE = ("run", "commit", "core")
 """Parts of an entry that differ from run to run."""
 
@@ -54,13 +56,28 @@ def entry(outcome: RunOutcome, commit: str | None) -> Entry:
 
 
 def _asked(config: RunConfig) -> Entry:
-    """What was asked of the run where it is not what a configuration has by itself; of data how they are made, and not where they lie."""
-    written = config.model_dump(mode="json", exclude_defaults=True)
-    data = {key: value for key, value in written.get("data", {}).items() if key in _OF_DATA}
-    return {**{key: value for key, value in written.items() if key not in ("name", "workers")}, "data": data}
+    """What was asked of the run where it is not what a configuration has by itself, but for where files lie."""
+    written, plain = (
+        config.model_dump(mode=mode, exclude_defaults=True, exclude={"name", "workers"}) for mode in ("python", "json")
+    )
+    return _without_paths(written, plain)
 
 
-_OF_DATA = ("generate", "clean", "binarise", "binarise_into", "ignore", "drop", "folds", "shares", "clicked_pages")
+def _without_paths(written: Mapping[str, Any], plain: Mapping[str, Any]) -> Entry:
+    """Of a section, as it is and as plain values, the latter but for paths."""
+    return {
+        key: _without_paths(one, plain[key]) if isinstance(one, Mapping) and one else plain[key]
+        for key, one in written.items()
+        if not _is_path(one)
+    }
+
+
+def _is_path(value: Any) -> bool:
+    if isinstance(value, Mapping | list | tuple):
+        return bool(value) and all(map(_is_path, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, Path) or (isinstance(value, str) and os.path.isabs(value))
+
+
 _DEFAULTS = vars(ltr.Conventions())
 
 
@@ -84,9 +101,9 @@ def _cell(trained: Trained) -> Entry:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return round(value, DIGITS) if abs(value) >= 0.001 else float(f"{value:.{DIGITS}g}")
+        return round(value, DIGITS)
     if isinstance(value, Mapping):
-        return {str(key): _rounded(one) for key, one in value.items()}
+        return {str(key): one if key in EXACT else _rounded(one) for key, one in value.items()}
     return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
 
 

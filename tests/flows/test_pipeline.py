@@ -23,7 +23,7 @@ from tasks.config.reading import parse
 from tasks.evidence.guarantee import Guarantee, Guarantees
 from tasks.evidence.optimality import Certificates
 from tasks.evidence.protocol import evidence_of
-from tasks.evidence.refit import Refitted
+from tasks.evidence.refit import Refit, Refitted
 from tasks.evidence.significance import compare_stored, scorecards
 from tasks.records import DataError, ExpectationError
 from tasks.report.outcome import RunOutcome
@@ -670,6 +670,14 @@ measures: [ndcg_10]
     assert again["models"] == written["models"]
     assert "refit" in again
     assert "failed" not in again
+    (page,) = workplace.glob(".lambdaflow/reports/*/report.html")
+    before = page.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Refit, "gather", lambda *_: (_ for _ in ()).throw(ValueError("refit: the registry forgot it")))
+        assert main(["run", "c.yaml"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "error: refit: the registry forgot it"
+    assert page.read_bytes() == before, "what a finished run says stays"
+    assert MlflowClient(tracking_uri()).get_run(written["run_id"]).info.status == "FINISHED"
 
 
 def test_expected_numbers_are_those_that_are_reported(prefect_server, workplace):

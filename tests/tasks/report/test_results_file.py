@@ -49,7 +49,9 @@ def test_small_settings_are_kept(outcome):
     first = replace(outcome.cells[0], cell=replace(outcome.cells[0].cell, point={"C": 2.5000004e-9}))
     kept = entry(replace(outcome, config=drawn, cells=(first, *outcome.cells[1:]), asked=drawn), None)
     assert kept["configuration"]["rankers"]["a"]["sweep"]["C"] == [1e-8, 1e-7, 1]
-    assert kept["cells"][0]["point"] == {"C": 2.5e-9}
+    assert kept["cells"][0]["point"] == {"C": 2.5000004e-9}
+    noise = replace(first, result=replace(first.result, metrics={"valid_map": 1e-17}))
+    assert entry(replace(outcome, config=drawn, cells=(noise,)), None)["cells"][0]["valid_map"] == 0, "what is measured is rounded"
 
 
 def test_a_file_of_an_older_version_has_the_digest_of_a_configuration_alone(outcome):
@@ -66,12 +68,22 @@ def test_what_is_kept_of_a_run(outcome):
     assert (kept["run"], kept["commit"], kept["cut"], kept["select"]) == ("0123", "c0ffee", "cut to 0.5 of the queries", "map")
     assert kept["conventions"] == {"threshold": 1}
     assert kept["configuration"] == {
-        "data": {},
         "select": "map",
         "scale": 0.5,
         "conventions": {"threshold": 1},
         "rankers": {"a": {"kind": "ranksvm", "sweep": {"C": [0.1, 1, 10]}}, "b": {"kind": "least_squares"}},
     }, "and nothing of where data lie"
+    data = {
+        "files": "/home/me/x",
+        "label": "grade",
+        "query": "qid",
+        "categorical": ["site"],
+        "clicks": {"log": "/home/me/log.parquet", "rank": "place"},
+    }
+    fuller = parse({"name": "r", "data": data, "rankers": {"a": {"kind": "least_squares"}}, "workers": 2})
+    asked = entry(replace(outcome, asked=fuller), None)["configuration"]
+    assert asked["data"] == {"clicks": {"rank": "place"}, "label": "grade", "query": "qid", "categorical": ["site"]}
+    assert "workers" not in asked
     assert kept["data"]["queries"] == [[6, 3, 4]]
     assert kept["rankers"]["a"] == {
         "chosen": ["C=10"], "at an end": ["C 10 is the largest tried"], "remarks": ["slow"], "models": [12 * "a"],
