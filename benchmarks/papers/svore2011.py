@@ -112,7 +112,7 @@ def top_judged(runs: Runs) -> Judged:
 
 
 def moves(runs: Runs) -> list[str]:
-    rows = head(["from one snapshot to the next", *(f"after {n} trees" for n in WHEN)])
+    rows = head(["from one tree to the next", *(f"after {n} trees" for n in WHEN)])
     for _, run in runs:
         for part, said in (("moved", "of the whole list"), ("moved_top", "of the top 3")):
             rows.append(line([said, *(percent(at(run, seen(run)[part], n)) for n in WHEN)]))
@@ -123,7 +123,7 @@ def moves_judged(runs: Runs) -> Judged:
     """S figure 4: after 100 trees 5–15 % of the whole list move and less than 3 % of the top 3."""
     found = [(at(run, seen(run)["moved"], 100), at(run, seen(run)["moved_top"], 100)) for _, run in runs]
     told = "; ".join(
-        f"after 100 trees {whole:.0%} of the list and {top:.1%} of the top 3 move from one look to the next" for whole, top in found
+        f"after 100 trees {whole:.0%} of the list and {top:.1%} of the top 3 move from one tree to the next" for whole, top in found
     )
     return graded([(top < whole) + (0.05 <= whole <= 0.15) + (top < 0.03) for whole, top in found], 3), told
 
