@@ -75,8 +75,9 @@ def study(config: StudyConfig, fresh: bool = False, runner: str | None = None) -
         page = write_study(table, config.title, state.STATE / "reports" / f"{config.name}-{tracker.run_id[:8]}" / "study.html")
         said = {FOUND: digest_of(markdown(table))}
         if not (tracker.was_finished and tracker.says(said, page.name)):
-            tracker.summary(table.micro_averages(), runs | said, [(page, page.name)])
+            tracker.summary(table.micro_averages(), [(page, page.name)])
             tracker.note(f"{config.title}\n\n{markdown(table)}\nReport: `{page}`")
+            tracker.say(runs | said)
         models = {f"{name}/{ranker}": model for name, outcome in outcomes.items() for ranker, model in outcome.models.items()}
         done = StudyOutcome(tracker.run_id, models, table, page, tuple(outcomes.values()), failures)
         create_markdown_artifact(

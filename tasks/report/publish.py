@@ -33,13 +33,14 @@ def publish(outcome: RunOutcome, tracker: Tracker) -> Path:
     written = tracker.was_finished and tracker.says(said, "config.yaml")
     if not written:
         plots = [Artifact(plot, f"plots/{plot.name}") for plot in write_plots(outcome, figures, path.parent / "plots")]
-        tracker.summary(_metrics(outcome), tags, [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
+        tracker.summary(_metrics(outcome), [(a.path, a.name) for a in (Artifact(path, path.name), *plots, *found)])
         tracker.show_models(best_keys(outcome, tags))
         tracker.lines(search_curves(outcome) | position_bias_lines(outcome.folders))
         tracker.text(outcome.config_text, "config.yaml")
     told = description(outcome, path)
     if not written:
         tracker.note(told)
+        tracker.say(tags)
     report = run_page(shown_at(), tracker.experiment_id, tracker.run_id, path.name)
     name = outcome.config.name
     markdown = f"# {name}\n\n{told}\n\n[Run in MLflow]({outcome.link}) · [report]({report})\n"

@@ -36,6 +36,7 @@ from mlflow.entities import (
     InputTag,
     LoggedModel,
     LoggedModelOutput,
+    LoggedModelStatus,
     Metric,
     Param,
     RunStatus,
@@ -296,10 +297,13 @@ class Tracker:
     ) -> None:
         """The run of this key, or a new one: where it is new, `fresh`, or going on in another folder (`is_elsewhere`), whose half-made cells
         nobody here can tell from wreckage."""
+        again = "client" in vars(self)  # the run may have been made, and the answer was lost
         self.client, self.experiment_id = opened()
-        self._owner, self._is_elsewhere = owner, is_elsewhere
+        self._owner, self._is_elsewhere, self._now = owner, is_elsewhere, int(time.time() * 1000)
         with _alone_with(run_key):
-            found = None if fresh else self._find(RUN_KEY, run_key)
+            found = self._find(RUN_KEY, run_key) if again or not fresh else None
+            if fresh and found and (found.data.tags.get(OWNER), found.info.status) != (owner, "RUNNING"):
+                found = None
             self.run_id = found.info.run_id if found else self._create(name, {RUN_KEY: run_key, OWNER: owner})
         self.resumed = found is not None
         self.client.set_tag(self.run_id, OWNER, owner)
@@ -431,6 +435,9 @@ class Tracker:
     def _has_model(self, run_id: str, key: str, below: Sequence[str]) -> bool:
         """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted, or its
         files, as far as they were in this folder: those of another one, or of a store, may only be out of sight."""
+        half = [model for model in self._models_of(run_id) if model.status in (LoggedModelStatus.PENDING, LoggedModelStatus.FAILED)]
+        for model in half:
+            self.client.delete_logged_model(model.model_id)
         if found := self._models_of(run_id):
             own = [model for model in found if _is_here(model.artifact_location)]
             return len(own) < len(found) or any(self.client.list_logged_model_artifacts(model.model_id) for model in own)
@@ -474,18 +481,21 @@ class Tracker:
         return model_id
 
     @patient
-    def summary(self, metrics: Mapping[str, float], tags: Mapping[str, str], files: Sequence[tuple[Path, str]]) -> None:
-        """The best cell's numbers, verdicts and files, on the parent run; files by the name that they have there."""
-        now = int(time.time() * 1000)
+    def summary(self, metrics: Mapping[str, float], files: Sequence[tuple[Path, str]]) -> None:
+        """The best cell's numbers and files, on the parent run; files by the name that they have there."""
         for some in _batched(metrics.items(), _AT_A_TIME):
-            self.client.log_batch(self.run_id, metrics=[Metric(k, v, now, 0) for k, v in some])
-        self.client.log_batch(self.run_id, tags=[RunTag(k, v) for name, text in tags.items() for k, v in _pieces(name, text)])
+            self.client.log_batch(self.run_id, metrics=[Metric(k, v, self._now, 0) for k, v in some])
         for path, name in files:
             folder, _, base = name.rpartition("/")
             if base == path.name:
                 self.client.log_artifact(self.run_id, str(path), folder or None)
             else:
                 self.text(path.read_text(encoding="utf-8"), name)
+
+    @patient
+    def say(self, tags: Mapping[str, str]) -> None:
+        """Tags of the parent run, by which `says` knows that everything else of it is there: they are written last."""
+        self.client.log_batch(self.run_id, tags=[RunTag(k, v) for name, text in tags.items() for k, v in _pieces(name, text)])
 
     @patient
     def note(self, text: str) -> None:
@@ -509,8 +519,7 @@ class Tracker:
     @patient
     def lines(self, lines: Mapping[str, Sequence[float]]) -> None:
         """Metrics of the parent run that have a value a step, from step 1 on; NaN where there is none."""
-        now = int(time.time() * 1000)
-        points = [Metric(key, v, now, step) for key, values in lines.items() for step, v in enumerate(values, 1) if v == v]
+        points = [Metric(key, v, self._now, step) for key, values in lines.items() for step, v in enumerate(values, 1) if v == v]
         for first in range(0, len(points), 1000):
             self.client.log_batch(self.run_id, metrics=points[first : first + 1000])
 

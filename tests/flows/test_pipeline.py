@@ -27,12 +27,12 @@ from tasks.evidence.refit import Refit, Refitted
 from tasks.evidence.significance import compare_stored, scorecards
 from tasks.records import DataError, ExpectationError
 from tasks.report.outcome import RunOutcome
-from tasks.report.publish import markdown_table, report_page
+from tasks.report.publish import description, markdown_table, report_page
 from tasks.store.cells import CellFolder
 from tasks.store.values import read_values
 from tasks.tracking.lookup import find_model
 from tasks.tracking.runs import find_cell, find_values
-from tasks.tracking.tracker import CELL_KEY, CHOSEN, DIGEST, EXPERIMENT, PARENT, fluent, tracked, tracking_uri
+from tasks.tracking.tracker import CELL_KEY, CHOSEN, DIGEST, EXPERIMENT, PARENT, Tracker, fluent, tracked, tracking_uri
 from tests.conftest import make_queries
 
 CONFIG = {
@@ -250,7 +250,7 @@ def test_running_again_finds_everything_and_adds_nothing(finished, monkeypatch):
     assert again == finished[1]
 
 
-def test_what_evidence_says_of_a_log_that_grew_is_told_in_mlflow_too(prefect_server, workplace):
+def test_what_evidence_says_of_a_log_that_grew_is_told_in_mlflow_too(prefect_server, workplace, monkeypatch):
     rng, pairs = np.random.default_rng(3), [(f"q{q}", f"d{d}") for q in range(40) for d in range(5)]
     table = pl.DataFrame(pairs, schema=["query", "document"], orient="row")
     table.with_columns(label=rng.integers(0, 3, 200), f=rng.normal(size=200), g=rng.normal(size=200)).write_parquet(
@@ -282,6 +282,17 @@ def test_what_evidence_says_of_a_log_that_grew_is_told_in_mlflow_too(prefect_ser
     assert grown.run_id == first.run_id
     assert found(grown, type(first.evidence[0])) != first.evidence[0]
     assert more != file
+    keep_log(9000)
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "summary", lambda *_: (_ for _ in ()).throw(OSError("the server is gone")))
+        with pytest.raises(OSError, match="the server is gone"):
+            run(config)
+    repaired, last, most = told()
+    assert most != more
+    assert last == description(repaired, report_page(repaired))
+    page = Path(MlflowClient(tracking_uri()).download_artifacts(first.run_id, "report.html")).read_text()
+    assert page == next(Path(".lambdaflow/reports").glob("*/report.html")).read_text(), "and is told again where that broke off"
+    assert told()[1:] == (last, most)
 
 
 def test_an_interrupted_sweep_goes_on_where_it_was(prefect_server, workplace, monkeypatch):

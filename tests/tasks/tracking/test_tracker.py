@@ -108,6 +108,57 @@ def test_a_finished_cell_without_a_model_is_given_it_later_once(cell):
     assert tracker.cell(*cell, model=False) == run_id
 
 
+def once_unanswered(monkeypatch, name):
+    """The first call of a method of MLflow's client is done, and its answer is lost."""
+    done, calls = getattr(MlflowClient, name), []
+
+    def call(self, *given, **named):
+        calls.append(name)
+        found = done(self, *given, **named)
+        if len(calls) == 1:
+            raise MlflowException("no answer", TEMPORARILY_UNAVAILABLE)
+        return found
+
+    monkeypatch.setattr("tasks.tracking.tracker._PAUSES", (0.01,))
+    monkeypatch.setattr(MlflowClient, name, call)
+    return calls
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_run_that_was_made_without_an_answer_is_gone_on_with(cell, monkeypatch, fresh):
+    before = Tracker("x", "key", owner="me")
+    with before.running():
+        pass
+    calls = once_unanswered(monkeypatch, "create_run")
+    tracker = Tracker("x", "key" if fresh else "other", fresh=fresh, owner="me")
+    assert len(calls) == 1
+    assert tracker.run_id != before.run_id
+    assert {run.info.run_id for run in runs()} == {before.run_id, tracker.run_id}
+
+
+def test_numbers_that_are_written_twice_are_there_once(cell, monkeypatch):
+    tracker = Tracker("x", "key")
+    for write in (lambda: tracker.summary({"map": 0.5}, []), lambda: tracker.lines({"best": [0.1, 0.2]})):
+        with monkeypatch.context() as patch:
+            calls = once_unanswered(patch, "log_batch")
+            write()
+        assert len(calls) >= 2
+    assert [len(tracker.client.get_metric_history(tracker.run_id, key)) for key in ("map", "best")] == [1, 2]
+
+
+def test_half_a_model_is_none(cell):
+    """Its upload broke off: MLflow calls it failed, or still pending."""
+    tracker = Tracker("x", "key")
+    run_id = tracker.cell(*cell)
+    (model,) = tracker.client.get_run(run_id).outputs.model_outputs
+    for status in ("FAILED", "PENDING"):
+        tracker.client.finalize_logged_model(model.model_id, status)
+        run_id = tracker.cell(*cell)
+        (model,) = tracker.client.get_run(run_id).outputs.model_outputs
+        assert tracker.client.get_logged_model(model.model_id).status == "READY"
+        assert tracker.cell(*cell) == run_id
+
+
 def test_a_cell_whose_model_was_deleted_is_told_and_made_anew(cell, tmp_path):
     """A second model on the same run left it with none: which one is meant nobody could say."""
     tracker = Tracker("x", "key")
@@ -262,7 +313,8 @@ def test_long_tags_and_many_metrics_are_kept_whole(workplace):
     keys = {f"ranker {k}": [f"{fold:032x}" for fold in range(10)] for k in range(40)}
     metrics = {f"ranker {k}/test_map": k / 2500 for k in range(2500)}
     with tracker.running():
-        tracker.summary(metrics, {CHOSEN: json.dumps(keys), "best": "ranker 1"}, [])
+        tracker.summary(metrics, [])
+        tracker.say({CHOSEN: json.dumps(keys), "best": "ranker 1"})
     run = tracker.client.get_run(tracker.run_id)
     assert len(run.data.metrics) == 2500
     assert max(map(len, run.data.tags.values())) <= 5000
@@ -335,7 +387,7 @@ def test_it_is_seen_whether_a_run_still_says_what_it_said(cell, tmp_path):
     tracker = Tracker("x", "key")
     long = "c" * 9000
     assert not tracker.says({CHOSEN: long}, "config.yaml")
-    tracker.summary({}, {CHOSEN: long}, [])
+    tracker.say({CHOSEN: long})
     tracker.text("name: x", "config.yaml")
     assert tracker.says({CHOSEN: long}, "config.yaml")
     tracker.client.set_tag(tracker.run_id, f"{CHOSEN}.2", "{oops")
