@@ -16,8 +16,8 @@ WITH_FIGURES = {
     "conf/trec-session", "donmez2009/figure2", "donmez2009/figure5", "dubey2009/figure4", "dubey2009/figure7", "svore2011/figure7",
     "svore2011/table1", "svore2011/trees", "unbiased/mq2008",
 }  # fmt: skip
-"""Configurations that together ask for every kind of ranker, data and evidence; the figures of the others are made and not drawn, which takes most of
-their time."""
+"""Configurations that together ask for every kind of ranker, data and evidence; the figures of the others are made and not drawn, which takes a quarter
+of their time."""
 QUICK = {
     "epochs": 2, "n_trees": 3, "min_docs_in_leaf": 2, "n_leaves": 3, "iterations": 3, "samples": 5, "length": 5, "rounds": 3, "planes": 5,
     "starts": 1, "patience": 2, "count_pairs": 1, "keep_epochs": [],

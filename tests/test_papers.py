@@ -65,6 +65,9 @@ def test_every_value_that_a_figure_draws_has_its_own_choice_and_ends():
     assert "at the end" not in block.whence(Runs({"x": run})), "of the run's own choice nothing is at an end"
     level = figure_run(*[("a", 1, c, 0.3) for c in (1e-8, 1, 10)], ("c", 1, 0.1, 0.1), *[("d", 1, c, 0.3) for c in ("x", "y", "z")])
     assert block.at_ends(level, "share") == [], "a neighbour is as good; one value; text"
+    for cell in (alone := figure_run(*[("e", 1, c, c) for c in (0.1, 0.2, 0.3)], ("f", 1, 1, 0.1)))["cells"][3:]:
+        del cell["point"]["C"]
+    assert block.at_ends(alone, "share") == ["of 1 chosen cells C is the largest in 1"], "another ranker has no C"
     apart = figure_run(("a", 1, 1e-8, None), ("a", 1, 1, 0.2), ("a", 1, 10, 0.3))
     assert block.at_ends(apart, "share") == ["of 1 chosen cells C is the largest in 1"], (
         "what has no validation value is not chosen"
@@ -146,7 +149,7 @@ def test_training_for_mrr_is_worst_only_if_its_exact_rule_is():
 def test_small_training_sets_are_judged_at_three_ranks():
     def cells(name, *values):
         own = {f"test_ndcg_{k}": value for k, value in zip((1, 3, 10), values, strict=True)}
-        return {"ranker": name, "point": {"train_share": 1}, "valid_ndcg_3": 0.1, **own}
+        return {"ranker": name, "fold": 0, "point": {"train_share": 1}, "valid_ndcg_3": 0.1, **own}
 
     run = {
         "cells": [

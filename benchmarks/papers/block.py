@@ -108,7 +108,7 @@ def at_ends(run: Entry, drawn_against: str) -> list[str]:
             beside = {
                 one["point"][path]: one
                 for one in run["cells"]
-                if (one["ranker"], one["fold"]) == (name, fold) and {**one["point"], path: None} == others
+                if (one["ranker"], one["fold"]) == (name, fold) and path in one["point"] and {**one["point"], path: None} == others
             }
             tried = sorted(value for value in beside if isinstance(value, int | float) and not isinstance(value, bool))
             if len(tried) < max(3, len(beside)):

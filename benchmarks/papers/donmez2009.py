@@ -242,7 +242,7 @@ def matching(runs: Runs) -> Judged:
         last = all(exact[key][0] < min(test[key][0] for test in trained.values()) for key in MEASURED)
         held += sum(own) + last
         yes = [what for what, is_so in (("NDCG", own[0]), ("MAP", own[1])) if is_so]
-        behind = [trained[best["mrr"]]["mrr"][0] - own["mrr"][0] for own in (exact, mrr)]
+        behind = [trained[best["mrr"]]["mrr"][0] - test["mrr"][0] for test in (exact, mrr)]
         told.append(
             f"{title}: matching is best for {' and '.join(yes) or 'neither'}, MRR by its exact rule {'is' if last else 'is not'} worst everywhere"
             f" (in MRR {behind[0]:.3f} behind the best, by eq. 11 {behind[1]:.3f})"

@@ -126,13 +126,13 @@ class Explored:
     def json(self) -> str:
         """For a ``script`` element: no ``<`` in it ends or begins anything."""
         outcome, standings = self.outcome, self.outcome.standings
-        rankers, chosen = list(standings.rows), {trained.result.key for trained in outcome.chosen}
+        rankers, chosen = list(standings.rows), {trained.cell.label for trained in outcome.chosen}
         cells = [
             {
                 "row": row,
                 "label": trained.cell.label,
                 "ranker": rankers.index(trained.ranker),
-                "chosen": trained.result.key in chosen,
+                "chosen": trained.cell.label in chosen,
                 "point": {path: _plain(value) for path, value in trained.cell.point.items()},
                 **{split: [_short(trained.result.metrics.get(f"{split}_{m}")) for m in standings.measures] for split in ("valid", "test")},
             }

@@ -435,10 +435,11 @@ class Tracker:
     def _has_model(self, run_id: str, key: str, below: Sequence[str]) -> bool:
         """Whether a finished child run has its model, which it is given where it was noted without; not where the model was deleted, or its
         files, as far as they were in this folder: those of another one, or of a store, may only be out of sight."""
-        half = [model for model in self._models_of(run_id) if model.status in (LoggedModelStatus.PENDING, LoggedModelStatus.FAILED)]
+        logged = self._models_of(run_id)
+        half = [model for model in logged if model.status in (LoggedModelStatus.PENDING, LoggedModelStatus.FAILED)]
         for model in half:
             self.client.delete_logged_model(model.model_id)
-        if found := self._models_of(run_id):
+        if found := [model for model in logged if model not in half]:
             own = [model for model in found if _is_here(model.artifact_location)]
             return len(own) < len(found) or any(self.client.list_logged_model_artifacts(model.model_id) for model in own)
         outputs = self.client.get_run(run_id).outputs

@@ -52,6 +52,8 @@ CONFIG = {
     "guarantee": {"baseline": "trees", "rankers": ["graded"], "tiers": ["ndcg_10", "cndcg_3"], "margin": 0.05},
 }  # fmt: skip
 
+FORTY_QUERIES = "".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240))
+
 
 @pytest.fixture(scope="module")
 def finished(prefect_server, tmp_path_factory):
@@ -609,7 +611,7 @@ def test_a_ranker_that_cannot_be_trained_takes_nothing_with_it(prefect_server, w
         return learn(self, queries, features, watch)
 
     monkeypatch.setattr(LeastSquares, "learn", fails)
-    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "a.txt").write_text(FORTY_QUERIES)
     (workplace / "c.yaml").write_text("""
 data: {files: a.txt}
 rankers:
@@ -654,7 +656,7 @@ def test_evidence_that_comes_to_nothing_takes_nothing_with_it(prefect_server, wo
             raise ValueError("no such inverse")
         return learn(self, queries, features, watch)
 
-    (workplace / "a.txt").write_text("".join(f"{(k * 7) % 3} qid:{k // 6} 1:{(k * 7) % 3 + k % 2} 2:{k % 5}\n" for k in range(240)))
+    (workplace / "a.txt").write_text(FORTY_QUERIES)
     (workplace / "c.yaml").write_text("""
 data: {files: a.txt}
 rankers: {a: {kind: least_squares}, b: {kind: least_squares, ridge: 7}}

@@ -122,6 +122,9 @@ def test_what_the_best_ranker_loses_is_told_with_documents(outcome):
 def test_cells_curves_and_settings(outcome):
     told = json.loads(explored(outcome).json())
     assert [cell["chosen"] for cell in told["cells"]] == [True] * 4
+    same = replace(outcome.cells[0], cell=replace(outcome.cells[0].cell, ranker="two", label="two, as one has it"))
+    beside = json.loads(explored(replace(outcome, cells=(*outcome.cells, same))).json())
+    assert [cell["chosen"] for cell in beside["cells"]] == [True] * 4 + [False], "another ranker chose it"
     failed = replace(outcome.cells[0], cell=replace(outcome.cells[0].cell, ranker="failed"))
     with_failed = json.loads(explored(replace(outcome, cells=(failed, *outcome.cells))).json())
     assert [cell["row"] for cell in with_failed["cells"]] == [1, 2, 3, 4], "places in the table of the page"
