@@ -47,7 +47,8 @@
         heading.setAttribute("aria-sort", falls ? "descending" : "ascending");
         const text = (row) => row.cells[column].textContent.trim();
         const value = (row) => (text(row).startsWith("∞") ? Infinity : parseFloat(text(row).replace(/,/g, "")));
-        const counts = column > 0 && rows.some((row) => !Number.isNaN(value(row)));
+        const words = (row) => Number.isNaN(value(row)) && !["", "–"].includes(text(row));
+        const counts = column > 0 && !rows.some((row) => words(row) || row.cells[column].matches(".text, :has(code)"));
         const compare = (a, b) => {
           if (!counts) return text(a).localeCompare(text(b), undefined, { numeric: true }) * (falls ? -1 : 1);
           const [x, y] = [value(a), value(b)];
@@ -93,7 +94,7 @@
     return low <= high ? [low, high] : [0, 1];
   }
   const frame = (width, height) => ({ viewBox: `0 0 ${width} ${height}`, width, height, class: "plot", role: "img" });
-  const wide = (section) => Math.min(1040, Math.max(360, section.clientWidth));
+  const wide = (section) => Math.min(1040, Math.max(320, section.clientWidth));
   function axes(width, height, xs, ys, xlabel, ylabel) {
     const [left, top, right, bottom] = [54, 10, width - 10, height - 42];
     const x = scale(xs, left, right), y = scale(ys, bottom, top);
@@ -144,7 +145,7 @@
       plot.addEventListener("pointerleave", (event) => tell(event, ""));
       plot.addEventListener("click", (event) => { const mark = nearest(plot, event, marks, 14); if (mark) set("query")(mark.query); });
       const count = (sign) => whole(marks.filter(({ gain }) => Math.sign(gain) === sign).length);
-      const listed = (sign) => marks.filter((mark) => rankings.has(mark.query) && Math.sign(mark.gain) === sign)
+      const listed = (sign) => marks.filter((mark) => Math.sign(mark.gain) === sign)
         .sort((a, b) => sign * (b.gain - a.gain)).slice(0, 6)
         .map(({ query, name, a, b }) => button(`${name.slice(0, 40)} ${b > a ? "+" : ""}${(b - a).toFixed(3)}`, () => set("query")(query)));
       const picked = marks.find((mark) => mark.query === state.query);
@@ -244,7 +245,7 @@
     const state = { ranker: swept[0], measure: data.measure };
     const body = make("div");
     const set = (key) => (value) => { state[key] = value; show(); };
-    const text = (value) => (value === null ? "none" : typeof value === "number" ? `${+value.toPrecision(4)}` : `${value}`);
+    const text = (value) => (value === null ? "none" : typeof value !== "number" || Number.isInteger(value) ? `${value}` : `${+value.toPrecision(4)}`);
     function axis(values) {
       const given = values.filter((value) => value !== undefined);
       const distinct = [...new Set(given)];
@@ -272,11 +273,13 @@
       const [by, marks] = [drawn[drawn.length - 2], []];
       const worth = (cell) => { const value = by.of(cell); return value === undefined ? 0 : fewer ? 1 - by.place(value) : by.place(value); };
       for (const cell of cells.toSorted((a, b) => worth(a) - worth(b))) {
-        const points = drawn.filter((one) => one.of(cell) !== undefined).map((one) => [one.x, y(one.place(one.of(cell)))]);
-        const line = draw("path", { d: through(points), class: cell.chosen ? "cell chosen" : "cell", style: `--share:${worth(cell).toFixed(3)}` });
+        // A line breaks where the cell has no value of an axis: a parameter that only others have.
+        const points = drawn.map((one) => one.of(cell) !== undefined && [one.x, y(one.place(one.of(cell)))]);
+        const d = points.map((point, k) => point && (points[k - 1] ? `L${point.join(" ")}` : `M${point.join(" ")}h0`)).filter(Boolean).join("");
+        const line = draw("path", { d, class: cell.chosen ? "cell chosen" : "cell", style: `--share:${worth(cell).toFixed(3)}` });
         plot.append(line);
         const words = `${cell.label}${cell.chosen ? ", chosen" : ""}: validation ${number(cell.valid[state.measure])}, test ${number(cell.test[state.measure])}`;
-        for (let k = 0; k < points.length - 1; k++) for (let share = 0; share <= 1; share += 0.1)
+        for (let k = 0; k < points.length - 1; k++) for (let share = 0; points[k] && points[k + 1] && share <= 1; share += 0.1)
           marks.push({ x: points[k][0] + share * (points[k + 1][0] - points[k][0]), y: points[k][1] + share * (points[k + 1][1] - points[k][1]),
             line, text: words, cell });
       }

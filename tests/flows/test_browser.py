@@ -84,7 +84,7 @@ def seen(chromium, tmp_path):
 
     def look(address):
         command = [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1600,1200", "--virtual-time-budget=25000",
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1600,1200", "--virtual-time-budget=25000", "--allow-file-access-from-files",
             f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", address,
         ]  # fmt: skip
         source = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
@@ -163,6 +163,15 @@ const line = document.querySelector("#sweep path.chosen"), at = line.getPointAtL
 plot.dispatchEvent(new PointerEvent("pointermove", { clientX: at.x, clientY: at.y }));
 say("tip", document.querySelector(".tip").textContent, "row", all("#cells tr.same").length);
 say("wide", document.documentElement.scrollWidth - document.documentElement.clientWidth);
+const listed = all("#queries figure .tools button").map((one) => parseFloat(one.textContent.split(" ").at(-1)));
+say("listed", listed.filter((gain) => gain < 0).length, listed.filter((gain) => gain > 0).length);
+choose(across, "0"); choose(up, "1");
+const [harmed, helped] = all("#queries figure .tools p").map((one) => [...one.querySelectorAll("button")].length);
+const [better, worse] = all("#queries p")[1].textContent.match(/\\d+/g).map(Number);
+say("most", harmed === Math.min(6, worse), helped === Math.min(6, better));
+document.querySelector("#cells th:nth-child(5)").click();
+const models = [...document.querySelectorAll("#cells code")].map((one) => one.textContent);
+say("models", models.join() === models.toSorted((a, b) => b.localeCompare(a, undefined, { numeric: true })).join());
 say("static", getComputedStyle(document.querySelector(".static")).display);
 document.body.append(Object.assign(document.createElement("pre"), { id: "seen", textContent: log.join("\\n") }));
 """
@@ -185,7 +194,22 @@ def test_our_report_is_a_page_to_explore(place, seen, tmp_path):
     assert told[6] == "labelled trees, MAP"
     assert told[7:12] == ["curves 2", "all 3", "none 0", "one 1", "cells 2 chosen 1"]
     assert re.fullmatch(r"tip trees · learning_rate=0\.\d+, chosen: validation 0\.\d{4}, test 0\.\d{4} row 1", told[12])
-    assert told[13:] == ["wide 0", "static none"]
+    assert told[13:] == ["wide 0", "listed 0 0", "most true true", "models true", "static none"]
+
+
+FRAME = """<body style="margin: 0"><iframe src="{page}" style="width: 360px; height: 2000px; border: 0"></iframe><pre id="seen"></pre>
+<script>addEventListener("load", () => setTimeout(() => {
+const { documentElement: inside } = document.querySelector("iframe").contentDocument;
+document.querySelector("pre").textContent = `${inside.clientWidth} ${inside.scrollWidth}`; }, 1000));</script>"""
+
+
+def test_our_report_fits_a_telephone(place, seen, tmp_path):
+    folder, *_ = place
+    (page,) = folder.glob(".lambdaflow/reports/*/report.html")
+    (tmp_path / "frame.html").write_text(FRAME.replace("{page}", page.as_uri()))
+    _, source = seen((tmp_path / "frame.html").as_uri())
+    wide, words = re.search(r'<pre id="seen">(\d+) (\d+)</pre>', source).groups()
+    assert wide == words
 
 
 def test_our_report_has_its_tables_and_figures(place, seen):
