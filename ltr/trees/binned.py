@@ -6,7 +6,7 @@ a ranker that asks for other bins is refused. A training gives the bytes that it
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -73,12 +73,29 @@ class Binned(Named):
         features = self.queries.features
         if is_sparse(features):
             raise ValueError("Binned: sparse features are binned in each training; give fit the queries themselves")
-        object.__setattr__(self, "categorical", tuple(self.categorical))
-        object.__setattr__(self, "max_bins_by_feature", dict(self.max_bins_by_feature))
+        self._set(categorical=tuple(self.categorical), max_bins_by_feature=dict(self.max_bins_by_feature))
         names = self.queries.names
         bins = find_bins(features, bins_of(self, names), which(self.categorical, names))
-        for name, value in (("order", canonical_order(self.queries)), ("bins", bins), ("binned", apply_bins(features, bins))):
+        self._set(order=canonical_order(self.queries), bins=bins, binned=apply_bins(features, bins))
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def kept(cls, queries: Queries, binning: Binning, bins: Bins, binned: Bytes) -> Self:
+        """What was made before of the same queries by the same binning, and stored: `bins` and `binned` of the other one."""
+        made = object.__new__(cls)
+        made._set(
+            queries=queries,
+            max_bins=binning.max_bins,
+            max_bins_by_feature=dict(binning.max_bins_by_feature),
+            categorical=tuple(binning.categorical),
+            order=canonical_order(queries),
+            bins=bins,
+            binned=binned,
+        )
+        return made
 
 
 def bins_of(binning: Binning, names: tuple[str, ...]) -> Ints:

@@ -288,7 +288,9 @@ class LambdaMART(TreeRanker):
             )
         return self.fit(queries, tuple(valid), tick, start=start, callbacks=callbacks)
 
-    def go_on(self, begun: LambdaMART, queries: Queries, valid: Queries | None = None, tick: Tick | None = None) -> LambdaMART:
+    def go_on(
+        self, begun: LambdaMART, queries: Queries | Binned, valid: Queries | None = None, tick: Tick | None = None
+    ) -> LambdaMART:
         """`fit` from the trees of `begun`; those after its best iteration are grown again where it has no `rest`. All of them where
         ``unbiased: auto`` may choose otherwise of more trees."""
         if self._way and self._way.kind == "auto":

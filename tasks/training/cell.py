@@ -24,6 +24,7 @@ from ltr.trees.tree_ranker import TreeRanker
 from tasks.config.ranker_section import Polish, read_conventions, read_ranker
 from tasks.records import RETRIEVED, Cell, CellResult
 from tasks.store import state
+from tasks.store.binned import open_for
 from tasks.store.cells import (
     CellFolder,
     CurveFile,
@@ -79,14 +80,17 @@ def train(cell: Cell, threads: int = 0, fresh: bool = False, home: str | None = 
     sets = {role: open_queries(name) for role, name in cell.data.roles.items()}
     learned = {role: retrieved_only(queries) for role, queries in sets.items() if role != "test"}
     started, compiling = time.perf_counter(), seconds_compiling()
-    if shards > 1 and ranker.sharded and cell.data.valid and RETRIEVED not in sets["train"].sources:
+    whole = RETRIEVED not in sets["train"].sources
+    in_shards = shards > 1 and ranker.sharded and bool(cell.data.valid) and whole
+    learned_from: Any = open_for(ranker, cell.data.train) if whole and not in_shards else learned["train"]
+    if in_shards:
         from tasks.training.cluster import fit_in_shards
 
         fitted: ltr.Ranker = fit_in_shards(ranker, cell.data.train, cell.data.valid, shards, _tick)
     elif (begun := _begun(cell.start)) is not None:
-        fitted = ranker.go_on(begun, learned["train"], learned.get("valid"), _tick)
+        fitted = ranker.go_on(begun, learned_from, learned.get("valid"), _tick)
     else:
-        fitted = ranker.fit(learned["train"], learned.get("valid"), _tick)
+        fitted = ranker.fit(learned_from, learned.get("valid"), _tick)
     if section.polish:
         fitted = _polished(fitted, section.polish, learned)
     seconds = time.perf_counter() - started - (seconds_compiling() - compiling)

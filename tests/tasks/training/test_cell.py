@@ -14,7 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 import ltr
 from tasks.config.ranker_section import SECTIONS, Conventions
 from tasks.records import RETRIEVED, Cell, Fold
-from tasks.store import state
+from tasks.store import binned, state
 from tasks.store.cells import CellFolder, PositionBiasFile, cell_key, read_position_bias
 from tasks.store.datasets import keep_queries, open_queries
 from tasks.store.values import read_values
@@ -68,6 +68,22 @@ def test_fresh_gives_the_same_bytes_and_threads_do_not_matter(cell):
     for options in ({"fresh": True}, {"fresh": True, "threads": 1}):
         again = train.fn(cell, **options)
         assert replace(again, seconds=0) == replace(first, seconds=0)
+
+
+def test_trees_of_many_values_grow_on_features_that_all_cells_share(cell, monkeypatch):
+    """Those that go on too; each is what it is alone. What no run retrieved is none of them."""
+    trees = {"kind": "lambdamart", "n_leaves": 4, "min_docs_in_leaf": 5, "stop_on": None}
+    sections = [SECTIONS["lambdamart"](**trees, n_trees=n).model_dump(mode="json", exclude={"sweep"}) for n in (2, 5)]
+    short, long = (replace(cell, section=section, goes_on=True) for section in sections)
+    alone = [train.fn(one) for one in (short, long)]
+    monkeypatch.setattr(binned, "LEAST_VALUES", 0)
+    shared = [train.fn(short, fresh=True), train.fn(replace(long, start=cell_key(short)), fresh=True)]
+    assert [one.digest for one in shared] == [one.digest for one in alone]
+    assert len(list((state.STATE / "binned").iterdir())) == 1
+    retrieved = make_queries(30)
+    retrieved = replace(retrieved, sources={**retrieved.sources, RETRIEVED: np.ones(retrieved.n_documents)})
+    train.fn(replace(short, data=replace(cell.data, train=keep_queries(retrieved))))
+    assert len(list((state.STATE / "binned").iterdir())) == 1
 
 
 def test_seconds_of_training_are_none_of_compiling(cell, monkeypatch):
