@@ -12,6 +12,7 @@ from pathlib import Path
 from ltr.kernels.threads import threads  # first: it says how threads wait, before any of them runs
 from ltr.kernels import cache as _cache  # noqa: F401  (it says where all the others keep what they compile)
 from ltr.kernels import numba_start as _numba_start  # noqa: F401  (and it what numba leaves for later)
+from ltr.kernels import workqueue as _workqueue  # noqa: F401  (and it how several threads of Python compute without OpenMP)
 
 # isort: on
 from ltr.data.queries import Queries

@@ -264,8 +264,8 @@ def ranklib_text(trees: Trees, names: Sequence[str]) -> str:
 
 _SOLR_MISSES = 0.01
 """The share of a threshold by which Solr may miss it."""
-_ZERO = 1e-30
-"""Thresholds no larger stand beside 0, as LightGBM's ±1e-35 do."""
+_AT_ZERO = np.array([0, _LIGHTGBM_ZERO, np.finfo(np.float32).smallest_subnormal], np.float32)
+"""Thresholds of these sizes stand beside 0: LightGBM's, and the float next to it, which has XGBoost's x < 0."""
 
 
 def _check_solr(trees: Trees, names: Sequence[str]) -> None:
@@ -273,13 +273,14 @@ def _check_solr(trees: Trees, names: Sequence[str]) -> None:
     for feature in np.unique(trees.feature):
         own = np.unique(trees.threshold[(trees.feature == feature) & np.isfinite(trees.threshold)])
         met = np.array([solr_threshold(edge) for edge in own], np.float32) + _SLACK
-        far = (np.abs(met - own) > _SOLR_MISSES * np.abs(own)) & (np.abs(own) > _ZERO)
+        at_zero = np.isin(np.abs(own), _AT_ZERO)
+        far = (np.abs(met - own) > _SOLR_MISSES * np.abs(own)) & ~at_zero
         for k in np.flatnonzero(far)[:1]:
             raise ValueError(
                 f"solr: Solr adds 1e-6 to thresholds, in float32, so that {own[k]:.9g} of {names[feature]!r} would be {met[k]:.2g}; learn from "
                 "it in larger units"
             )
-        one = (np.diff(met) == 0) & ((own[:-1] < -_ZERO) | (own[1:] > _ZERO))
+        one = (np.diff(met) == 0) & ~(at_zero[:-1] & at_zero[1:])
         for k in np.flatnonzero(one)[:1]:
             raise ValueError(
                 f"solr: Solr adds 1e-6 to thresholds, in float32, so that {own[k]:.9g} and {own[k + 1]:.9g} of {names[feature]!r} would be one "

@@ -5,6 +5,7 @@ margin, and the first that moves has to rise (`ltr.metrics.significance.lexicogr
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -133,8 +134,9 @@ class Champion(Evidence):
         own = [trained for trained in run.chosen if trained.ranker in run.config.alone]
         best = max(own, key=lambda trained: trained.result.metrics[select])
         run.tracker.text(profile(open_queries(best.cell.data.train)).as_json(), registry.PROFILE)
-        found = challenge(self, run.tracker.run_of(best.result.key), best)
-        run.tracker.text(found.as_json(), registry.EVIDENCE)
+        found = challenge(self, run.tracker.run_of(best.result.key), best, run.tracker.was_finished)
+        if not (found.verdict == "same" and run.tracker.was_finished):  # how it became champion stays
+            run.tracker.text(found.as_json(), registry.EVIDENCE)
         run.progress.done(found.text())
         for text in shifted(found.drift):
             run.progress.say(f"since the champion was trained, {text}", "yellow")
@@ -145,11 +147,12 @@ register_evidence(Champion)
 
 
 @task(cache_policy=NO_CACHE, name="champion", task_run_name="champion")
-def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
+def challenge(rule: Champion, run_id: str, challenger: Trained, was_finished: bool = False) -> Challenge:
     """Registers a cell's model and holds it against the champion.
 
     Args:
         run_id: of the cell in MLflow.
+        was_finished: the run had come to its end before; one that had not may have been killed between making its model champion and saying so.
     """
     from tasks.tracking import registry
 
@@ -158,8 +161,9 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     model = ltr.load(CellFolder.of(challenger.result.key).model)
     own = registry.registered(rule.name, run_id, model, cell.columns.categories, learned)
     champion = registry.version_of(rule.name, registry.CHAMPION)
+    told = not was_finished and own.run_id == run_id and own.tags.get("promoted") == "true"
     while True:
-        found = _met(champion, rule, challenger, own)
+        found = _met(champion, rule, challenger, own, own.tags["met"] if told else None)
         now = registry.version_of(rule.name, registry.CHAMPION) if found.promoted else champion
         if (now and now.number) == (champion and champion.number):
             break
@@ -177,13 +181,22 @@ def challenge(rule: Champion, run_id: str, challenger: Trained) -> Challenge:
     return found
 
 
-def _met(champion: "registry.Version | None", rule: Champion, challenger: Trained, own: "registry.Version") -> Challenge:
-    """What becomes of a challenger, registered as `own`, where this is the champion."""
-    met = champion.number if champion else None
-    found = Challenge(challenger.ranker, rule.name, own.number, met, "first", "there was no champion", True)
-    if champion is None:
+def _met(
+    champion: "registry.Version | None", rule: Champion, challenger: Trained, own: "registry.Version", before: str | None
+) -> Challenge:
+    """What becomes of a challenger, registered as `own`, where this is the champion; `before`: the version that this very run met, ``None`` in
+    text for none, when it made `own` champion and was killed."""
+    from tasks.tracking import registry
+
+    found = Challenge(challenger.ranker, rule.name, own.number, None, "first", "there was no champion", True)
+    if champion is None or (champion.number == own.number and before == str(None)):
         return found
+    found = replace(found, champion=champion.number)
     if champion.number == own.number:
+        if before and (then := registry.version_numbered(rule.name, before)):
+            again = _held_against(then, rule, challenger, replace(found, champion=then.number))
+            if again.promoted:
+                return again
         return replace(found, verdict="same", why=f"the champion, version {champion.number}, is this very model", promoted=False)
     return _held_against(champion, rule, challenger, found)
 
@@ -201,8 +214,8 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
         why = f"{version}, cannot be read: {error}; to go on, give the alias {registry.CHAMPION} to another version"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     now, then = challenger.cell.columns.categories, columns.categories
-    older = champion.profile()
-    found = replace(found, drift=drift(Profile.read(older), recoded(open_queries(data.train), now, then)) if older else ())
+    older = _read_profile(champion)
+    found = replace(found, drift=drift(older, recoded(open_queries(data.train), now, then)) if older else ())
     missing = [name for name in model.names if name not in queries.names]
     if missing:
         why = f"{version}, reads {missing[0]!r}, which these data do not have"
@@ -212,7 +225,13 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
         why = f"{version}, reads {other[0]!r} as {holds[0]}, which holds {holds[1]} here (data.categorical)"
         return replace(found, verdict="not comparable", why=why, promoted=False)
     seen = recoded(in_order(queries, model.names), now, then)
-    theirs = table(evaluate(model, seen, [str(m) for m in measures], conventions), queries, "test").sort("query")
+    try:
+        values = evaluate(model, seen, [str(m) for m in measures], conventions)
+    except (ValueError, ArithmeticError) as error:
+        told = re.sub(r"^row [\d,]+: ", "", str(error))
+        why = f"{version}, cannot score these data: {told}; to go on, give the alias {registry.CHAMPION} to another version"
+        return replace(found, verdict="not comparable", why=why, promoted=False)
+    theirs = table(values, queries, "test").sort("query")
     ours = read_values(Path(values_path(challenger)), "test")
     known = [] if isinstance(model, ltr.Column) else _known_to(champion, queries)
     if known is None:
@@ -245,6 +264,15 @@ def _held_against(champion: "registry.Version", rule: Champion, challenger: Trai
         )
     results = tier_results([measure.key for measure in measures], tiers)
     return replace(found, verdict=verdict, why=why, promoted=verdict == "better", tiers=results)
+
+
+def _read_profile(champion: "registry.Version") -> Profile | None:
+    """That of the data which the champion was trained on; None where its run kept none that can be read."""
+    older = champion.profile()
+    try:
+        return Profile.read(older) if older else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _known_to(champion: "registry.Version", queries: Queries) -> list[str] | None:

@@ -45,10 +45,18 @@ class Version:
         return self.tags.get("digest", "")
 
     def model(self) -> tuple[ltr.Ranker, Columns]:
-        """The ranker itself, and how the files were read that it learned from."""
+        """The ranker itself, and how the files were read that it learned from.
+
+        Raises:
+            DataError: where its files are gone, damaged, or of a release that this one cannot read.
+        """
         with TemporaryDirectory() as temporary:
-            folder = download_version(f"models:/{self.name}/{self.number}", Path(temporary))
-            return ltr.load(folder), read_columns(folder) or Columns()
+            address = f"models:/{self.name}/{self.number}"
+            folder = download_version(address, Path(temporary))
+            try:
+                return ltr.load(folder), read_columns(folder) or Columns()
+            except ValueError as error:
+                raise DataError(f"{address}: {str(error).removeprefix(f'{folder}: ')}") from None
 
     def is_whole(self, model: ltr.Ranker, categories: Mapping[str, tuple[str, ...]]) -> bool:
         """Whether its files and its run are still there, and it reads the features that the model reads, and these categories."""
@@ -185,6 +193,18 @@ def version_of(name: str, alias: str) -> Version | None:
     except MlflowException as error:
         if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
             raise  # a registry that does not answer is not one without a champion
+        return None
+
+
+@patient
+def version_numbered(name: str, number: str) -> Version | None:
+    """The version of this number; None where it was deleted."""
+    client, _ = opened()
+    try:
+        return _version(client.get_model_version(name, number), client)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
         return None
 
 

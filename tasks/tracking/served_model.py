@@ -4,6 +4,7 @@ The core that it was made with lies beside it in one file, for each file that is
 file as it is; numba, which looks at sources, would not, so it is unpacked.
 """
 
+import atexit
 import json
 import os
 import re
@@ -40,6 +41,7 @@ def _unpacked() -> Path:
         made = Path(mkdtemp(dir=cores))
     except OSError:
         made = place = Path(mkdtemp(prefix="lambdaflow-"))
+        atexit.register(rmtree, made, ignore_errors=True)
     ZipFile(_CORE).extractall(made)
     if made != place:
         try:
@@ -121,7 +123,7 @@ def _by_name(column: list[Any], categories: list[str], name: str, narrow: bool =
     listed, column = [_called(one) for one in categories], [None if type(one).__name__ in _MISSING else one for one in column]
     by_place = not any(_NUMBER.fullmatch(one or "") for one in listed)
     given = [by_place and isinstance(one, Real) and not isinstance(one, bool) for one in column]
-    if by_place and all(there or one is None for there, one in zip(given, column, strict=True)):
+    if by_place and any(given) and all(there or one is None for there, one in zip(given, column, strict=True)):
         return None
     truth = {str(one).lower() for one in listed} <= {"true", "false"}
     places = {str(one).lower() if truth else one: float(place) for place, one in reversed(list(enumerate(listed)))}
@@ -150,13 +152,13 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
 
 
 def _called(value: Any) -> str | None:
-    """What a category is called: text without spaces around it, whole numbers without a point, moments in the digits that they need and days without a
+    """What a category is called: text, of bytes too, without spaces around it, whole numbers without a point, moments in the digits that they need and days without a
     time; None for a missing value."""
     if value is None or value != value:
         return None
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return str(int(value))
-    text = str(value).strip()
+    text = (bytes(value).decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else str(value)).strip()
     if _MOMENT.fullmatch(text) or type(value).__name__ == "time":
         text = re.sub(r"(\.\d*?)0+$", r"\1", text).removesuffix(".")
         return text.removesuffix(" 00:00:00")

@@ -279,7 +279,10 @@ def test_thresholds_that_would_be_one_in_solr_are_refused():
             match=r"solr: Solr adds 1e-6 to thresholds, in float32, so that .* of 'a' would be .*; learn from it in larger",
         ):
             formats.solr_trees(stump(lost), ("a",), "mine")
-    formats.solr_trees(join([stump(-1e-35), stump(1e-35), stump(1e-7), stump(1.01e-7), stump(0)]), ("a",), "mine")
+    formats.solr_trees(join([stump(-1e-35), stump(1e-35), stump(1e-7), stump(1.01e-7), stump(0), stump(-1e-45)]), ("a",), "mine")
+    for likelihood in (1e-40, 1e-34, 6.4e-34, 2e-35):
+        with pytest.raises(ValueError, match=r"of 'a' would be .*; learn from it in larger"):
+            formats.solr_trees(join([stump(0), stump(likelihood)]), ("a",), "mine")
 
 
 def test_solr_trees_say_features_by_name():

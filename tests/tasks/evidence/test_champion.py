@@ -6,6 +6,7 @@ from pathlib import Path
 
 import mlflow
 import numpy as np
+import polars as pl
 import pytest
 from mlflow.tracking import MlflowClient
 
@@ -298,6 +299,68 @@ def test_refitting_a_run_leaves_the_champion_alone(prefect_server, workplace, ca
     assert "champion" not in capsys.readouterr().err
     assert client.get_model_version_by_alias("search", "champion").version == 1
     assert len(client.search_model_versions("name = 'whole'")) == 1
+
+
+def test_a_run_that_was_killed_once_its_model_was_champion_says_so_when_it_goes_on(prefect_server, workplace, monkeypatch):
+    client = MlflowClient(tracking_uri())
+    for version, rankers, said in (("1", POOR, "there was no champion"), ("2", GOOD, "better than the champion, version 1")):
+        with monkeypatch.context() as killed:
+            killed.setattr(registry, "remove_alias", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+            with pytest.raises(RuntimeError, match="killed"):
+                run(configured(rankers))
+        assert client.get_model_version_by_alias("search", "champion").version == int(version)
+        outcome = run(configured(rankers))
+        (found,) = outcome.evidence
+        assert (found.version, found.promoted, found.why) == (version, True, said)
+        assert len(found.tiers) == (version == "2")
+        stored = client.get_run(outcome.run_id)
+        assert stored.data.tags["champion"] == f"search {version}: {found.verdict}"
+        assert "is champion now" in (workplace / report_page(outcome)).read_text()
+        evidence = Path(client.download_artifacts(outcome.run_id, "champion.json")).read_text()
+        assert f'"verdict": "{found.verdict}"' in evidence
+        assert client.get_model_version("search", version).description.count(said) == 1
+    (again,) = run(configured(GOOD)).evidence
+    assert again.verdict == "same"
+    assert Path(client.download_artifacts(outcome.run_id, "champion.json")).read_text() == evidence, "how it became champion stays"
+
+
+def test_a_champion_that_has_no_score_for_missing_values_stops_no_night(prefect_server, workplace):
+    rng = np.random.default_rng(1)
+    files = {}
+    for k, (role, missing) in enumerate(
+        (("train", 0.0), ("valid", 0.0), ("test", 0.0), ("train", 0.2), ("valid", 0.2), ("test", 0.2))
+    ):
+        x = rng.normal(size=(200, 2))
+        y = np.clip(np.round(x[:, 0] + 1.5 + 0.3 * rng.normal(size=200)), 0, 3)
+        x[rng.random(x.shape) < missing] = np.nan
+        table = pl.DataFrame({"query": [f"{k}-{row // 10}" for row in range(200)], "label": y, "x1": x[:, 0], "x2": x[:, 1]})
+        table.write_parquet(f"{k}.parquet")
+        files.setdefault(bool(missing), {})[role] = f"{k}.parquet"
+    first = challenge({"linear": {"kind": "ranksvm"}}, data=files[False])
+    assert first.promoted
+    tonight = challenge({"trees": {**GOOD["trees"], "n_trees": 5}}, data=files[True])
+    assert (tonight.verdict, tonight.promoted, tonight.version) == ("not comparable", False, "2")
+    assert tonight.why == (
+        "the champion, version 1, cannot score these data: feature 'x1' is missing, and ranksvm has no score for that; to go on, give the alias "
+        "champion to another version"
+    )
+    assert version_of("search", "challenger").number == "2"
+
+
+def test_a_champion_whose_files_are_damaged_stops_no_night(prefect_server, workplace):
+    challenge(POOR)
+    (profile,) = Path("mlruns").rglob("profile.json")
+    profile.write_text(profile.read_text()[:100])
+    assert challenge(GOOD).drift == ()
+    for damaged, told in (("{", "model.json"), ('{"format": 99}', "")):
+        number = version_of("search", "champion").number
+        for file in Path("mlruns").rglob("artifacts/model/model.json"):
+            file.write_text(damaged)
+        found = challenge(GOOD, seed=4 + len(damaged))
+        assert (found.verdict, found.promoted) == ("not comparable", False)
+        assert f"the champion, version {number}, cannot be read: models:/search/{number}: " in found.why
+        assert told in found.why
+        assert "/tmp" not in found.why
 
 
 def test_a_champion_whose_files_are_gone_stops_no_night_and_is_registered_anew(prefect_server, workplace):

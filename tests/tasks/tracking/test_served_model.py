@@ -206,6 +206,44 @@ def test_a_number_is_one_category_whatever_else_is_asked_about(workplace):
         assert served.predict(None, pd.DataFrame({"f1": [0.0, 0.0], "f2": [place, name]})).tolist() == [score, score]
 
 
+@pytest.mark.parametrize("binary", [bytes, bytearray])
+def test_bytes_are_the_text_that_they_hold(workplace, binary):
+    """As files have them: a parquet file's binary column is read as text."""
+    shops = ["amber", "süß", "17", "dune"]
+    model, features, served = of_four_categories({"f2": shops})
+    column = [binary(shops[int(place)].encode()) for place in features[:, 1]]
+    assert np.array_equal(served.predict(None, pd.DataFrame({"f1": features[:, 0], "f2": column})), model.predict(features))
+    if binary is bytes:
+        assert np.array_equal(served.predict(None, pl.DataFrame({"f1": features[:, 0], "f2": column})), model.predict(features))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.array([None, None], "string"), pd.array([pd.NA, pd.NA], object), pd.array([pd.NaT, pd.NaT]), pd.array([None, None], object),
+        pl.Series([None, None], dtype=pl.String), pl.Series([None, None]), pd.array([], "string"), pl.Series([], dtype=pl.String),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_request_in_which_no_document_has_the_category_is_answered(workplace, column):
+    """The same documents were answered beside others that have it, and refused alone."""
+    model, _, served = of_four_categories({"f2": ["amber", "birch", "cedar", "dune"]})
+    frame = (pl if isinstance(column, pl.Series) else pd).DataFrame({"f1": np.arange(float(len(column))), "f2": column})
+    missing = np.array([[0, np.nan], [1, np.nan]], np.float32)[: len(column)]
+    assert np.array_equal(served.predict(None, frame), model.predict(missing))
+
+
+@pytest.mark.long
+def test_a_core_that_no_cache_takes_is_gone_with_its_process(logged, workplace):
+    where = workplace / "unpacked"
+    where.mkdir()
+    changed = {"MLFLOW_TRACKING_URI": tracking_uri(), "XDG_CACHE_HOME": "/dev/null", "TMPDIR": str(where)}
+    code = f"import mlflow; mlflow.pyfunc.load_model({logged[2]!r}); import ltr; print(ltr.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | changed, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{where}/lambdaflow-")
+    assert not [path for path in where.iterdir() if path.name.startswith("lambdaflow-")]
+
+
 def test_numbers_that_no_category_is_called_by_are_missing_where_some_are(workplace):
     model, _, served = of_four_categories({"f2": ["1.5", "2.5", "3.5", "4.5"]})
     with pytest.warns(UserWarning, match="2 of 2 values are no category of the model, such as '1'"):
