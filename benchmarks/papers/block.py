@@ -124,7 +124,12 @@ def at_ends(run: Entry, drawn_against: str) -> list[str]:
     return told
 
 
-MEASURE_BY_TITLE = {"ndcg": "ndcg", "ndcg-10": "ndcg_10", "map": "map", "mrr": "mrr", "mrr-exact": "mrr"}
+MEASURE_BY_TITLE = {
+    "ndcg": "ndcg",
+    "ndcg-10": "ndcg_10",
+    "map": "map",
+    **dict.fromkeys(("mrr", "mrr-exact", "mrr-full-batch", "mrr-exact-full-batch"), "mrr"),
+}
 """The measure that a ranker ``trained-…`` is trained for, and chosen by."""
 
 

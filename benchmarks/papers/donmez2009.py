@@ -83,8 +83,15 @@ WAYS = (
 """What follows a ranker's name in the name of a certificate."""
 
 
-WORLDS = {"": "artificial", **{f"-world-{k}": f"world {k}" for k in (2, 3)}, "-whole": "the paper's size"}
-"""Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator, and of the first one uncut."""
+WORLDS = {
+    "": "artificial",
+    **{f"-world-{k}": f"world {k}" for k in (2, 3)},
+    "-158-documents": "158 documents",
+    "-whole": "the paper's size",
+}
+"""Endings of runs' names, and the artificial data that they stand for: of three seeds of the generator, and of the first one with as many documents
+a query as the paper's web data, and with as many queries."""
+LARGER = (WORLDS["-158-documents"], WORLDS["-whole"])
 
 
 def by_figure(runs: Runs) -> dict[str, list[Entry]]:
@@ -92,7 +99,7 @@ def by_figure(runs: Runs) -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for title, run in runs:
         figure, _, data = title.rpartition(", ")
-        size = WORLDS["-whole"] if data == WORLDS["-whole"] else "" if figure else "artificial"
+        size = data if data in LARGER else "" if figure else "artificial"
         found.setdefault(", ".join(filter(None, (figure, size))), []).append(run)
     return found
 
