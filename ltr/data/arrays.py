@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,23 @@ def array_of(name: str, given: object, kind: Any, dimensions: int = 1) -> NDArra
         rule = "[documents, features]" if dimensions == 2 else "one dimension"
         raise ValueError(f"{name}: shape {array.shape}, expected {rule}")
     return array
+
+
+_AT_A_TIME = 16
+"""Columns that become rows together: their float32 of a row are one line of the processor's cache, which is then written once."""
+
+
+def rows_of(columns: Iterable[NDArray[Any]], n_rows: int, n_columns: int) -> NDArray[np.float32]:
+    """Columns beside each other, ``float32 [rows, columns]``; each is asked for when those before it were taken. Numbers beyond float32 are infinite."""
+    rows, following = np.empty((n_rows, n_columns), np.float32), iter(columns)
+    for first in range(0, n_columns, _AT_A_TIME):
+        own = rows[:, first : first + _AT_A_TIME]
+        together = np.empty(own.shape[::-1], np.float32)
+        for kept, column in zip(together, following, strict=False):
+            with np.errstate(over="ignore"):
+                kept[:] = column
+        own[:] = together.T
+    return rows
 
 
 def floats_of(name: str, given: object) -> Floats:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr.data.arrays import rows_of
 from ltr.data.masked import unmasked
 from ltr.data.named import Named
 from ltr.data.plain_function import PlainFunction
@@ -589,7 +590,8 @@ def _numbers(frame: Frame, names: tuple[str, ...]) -> Floats32:
             columns = [unmasked(frame[name]) for name in names]
             text = [name for name, column in zip(names, columns, strict=True) if not _is_numeric(column)]
             if not text:
-                return np.column_stack([as_float32(np.asarray(column), name) for name, column in zip(names, columns, strict=True)])
+                numbers = (as_float32(np.asarray(column), name) for name, column in zip(names, columns, strict=True))
+                return rows_of(numbers, len(columns[0]), len(columns))
     raise ValueError(
         f"features: column {text[0]!r} holds no numbers; ltr.Estimator knows categories by the column that it was fitted to"
     )

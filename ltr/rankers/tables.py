@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr.data.arrays import rows_of
 from ltr.data.letor import key_of
 from ltr.data.masked import unmasked
 from ltr.data.queries import FarValueError, Queries, as_float32, warn_of_lost_digits
@@ -123,10 +124,7 @@ class Reading:
         if missing:
             raise ValueError(f"features missing in the data: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
         frame, taken = cast(Frame, X), self.names or tuple(name for name in columns if name != self.query)
-        array = np.empty((len(frame), len(taken)), np.float32)
-        for k, name in enumerate(taken):
-            array[:, k] = self._column(frame[name], name)
-        return array, taken
+        return rows_of((self._column(frame[name], name) for name in taken), len(frame), len(taken)), taken
 
     def _column(self, column: Any, name: str) -> Floats32:
         if name not in self.categories:

@@ -19,6 +19,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from ltr.data import letor
+from ltr.data.arrays import rows_of
 from ltr.data.queries import LARGEST_WHOLE, WEIGHTS, Queries, concatenate, in_order, is_weight, widen
 from ltr.rankers.base import Ranker, UndefinedScoreError
 from tasks.config.data_section import Data
@@ -323,20 +324,23 @@ def _of_table(path: Path, data: Data) -> Rows:
     labels = _labels(path, frame, data.label, data)
     ids = _ids(path, frame, data.query)
     documents = _ids(path, frame, data.document) if data.document in frame.columns else None
-    features = np.empty((frame.height, len(names)), np.float32)
     notes = [f"{path.name}: data.ignore: no column is named {pattern!r}" for pattern, columns in ignored.items() if not columns]
     notes += [
         note for column in (data.query, data.document) if column in frame.columns for note in _with_points(path, frame[column])
     ]
-    for k, name in enumerate(names):
+
+    def feature(name: str) -> NDArray[np.float32]:
         if own := data.categories.get(name):
             exact = known_codes(path, frame, name, own)
-            notes += _unknown(path, frame[name], exact)
+            notes.extend(_unknown(path, frame[name], exact))
         else:
             exact = numbers(path, frame, name, data)
         with np.errstate(over="ignore"):  # infinite as a float32, which `check` refuses
-            features[:, k] = exact
-        notes += _lost_digits(path, name, exact, features[:, k])
+            kept = exact.astype(np.float32)
+        notes.extend(_lost_digits(path, name, exact, kept))
+        return kept
+
+    features = rows_of(map(feature, names), frame.height, len(names))
     weights = numbers(path, frame, data.weight, data) if data.weight else None
     sources = {name: _labels(path, frame, name, data) for name in data.sources}
     attributes = {name: _attribute(path, frame, name, data) for name in data.attributes}
@@ -351,6 +355,8 @@ def _unknown(path: Path, column: pl.Series, places: NDArray[np.float64]) -> list
 
 def _lost_digits(path: Path, name: str, exact: NDArray[np.float64], kept: NDArray[np.float32]) -> list[str]:
     """A sentence where whole numbers, such as ids or times, are too large for the 24 bits that a feature has."""
+    if np.fmin.reduce(exact) >= -LARGEST_WHOLE and np.fmax.reduce(exact) <= LARGEST_WHOLE:
+        return []
     lost = (np.abs(exact) > LARGEST_WHOLE) & (exact == np.floor(exact)) & (exact != kept) & np.isfinite(kept)
     if not lost.any():
         return []

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import ltr
 from ltr.data import letor
+from ltr.data.arrays import rows_of
 from ltr.data.runs import Form, column_of
 from ltr.metrics.evaluation import NOT_RANKED
 from ltr.rankers.base import UndefinedScoreError
@@ -163,16 +164,8 @@ def _table(
             if uneven and frame.to_series(-1).null_count():
                 refuse_uneven_lines(path)
                 uneven = False
-            features = np.empty((frame.height, len(names)), np.float32)
-            for k, name in enumerate(names):
-                if own := data.categories.get(name):
-                    features[:, k] = known_codes(path, frame, name, own)
-                    if len(strange := unknown_categories(frame[name], features[:, k])):
-                        count, example = unknown.get(name, (0, strange[0]))
-                        unknown[name] = (count + len(strange), example)
-                else:
-                    with np.errstate(over="ignore"):  # infinite as a float32, which models that cannot read it refuse
-                        features[:, k] = numbers(path, frame, name, data, before)
+            columns_of_names = (_feature(path, frame, name, data, before, unknown) for name in names)
+            features = rows_of(columns_of_names, frame.height, len(names))
             found = pl.DataFrame({kind: id_texts(path, frame[name], before) for kind, name in ids.items()})
             for kind in ids:
                 if (empty := found[kind].is_null() | (found[kind] == "")).any():
@@ -180,6 +173,19 @@ def _table(
                     raise DataError(f"{path}, row {row}: column {ids[kind]!r} is empty: every row names its {kind}")
             before += frame.height
             yield found, features
+
+
+def _feature(
+    path: Path, frame: pl.DataFrame, name: str, data: Data, before: int, unknown: dict[str, tuple[int, str]]
+) -> NDArray[np.float64]:
+    """A column of a table as a feature's values; `before` are the rows before these. `unknown`: as in `_table`."""
+    if not (own := data.categories.get(name)):
+        return numbers(path, frame, name, data, before)
+    places = known_codes(path, frame, name, own)
+    if len(strange := unknown_categories(frame[name], places)):
+        count, example = unknown.get(name, (0, strange[0]))
+        unknown[name] = (count + len(strange), example)
+    return places
 
 
 def _text(names: tuple[str, ...], path: Path, data: Data, by_place: bool) -> Iterator[tuple[pl.DataFrame, NDArray[np.float32]]]:

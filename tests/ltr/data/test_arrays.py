@@ -1,11 +1,13 @@
 """What callers give to functions of arrays: taken as it is meant, or refused before a kernel reads it."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import ltr
-from ltr.data.arrays import floats_of, ints_of, offsets_of, scores_of
+from ltr.data.arrays import floats_of, ints_of, offsets_of, rows_of, scores_of
 from tests.conftest import make_queries
 
 
@@ -87,3 +89,22 @@ def test_what_is_masked_was_not_judged():
     by_nan, by_mask = (ltr.calibrate(people, machine) for people in (missing, masked))
     assert np.array_equal(by_nan.shares, by_mask.shares)
     assert by_mask.judged == (~without).sum()
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 40])
+def test_columns_beside_each_other_are_rows(n):
+    rng = np.random.default_rng(n)
+    columns = [rng.normal(size=9).astype(kind) for kind in (np.float64, np.float32, np.int64) for _ in range(14)][:n]
+    asked = []
+    rows = rows_of((asked.append(k) or column for k, column in enumerate(columns)), 9, n)
+    expected = np.array([column.astype(np.float32) for column in columns]).reshape(n, 9).T
+    assert rows.dtype == np.float32
+    assert rows.flags.c_contiguous
+    np.testing.assert_array_equal(rows, expected)
+    assert asked == list(range(n))
+
+
+def test_numbers_beyond_float32_become_infinite_without_a_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows_of([np.array([1e300, -1e300, np.nan])], 3, 1)[:2, 0].tolist() == [np.inf, -np.inf]
