@@ -78,10 +78,43 @@ def rankcosine(scores: Floats, labels: Floats, extra: Floats, factors: Floats) -
     return 0.5 - 0.5 * cosine
 
 
+_COINS = 128
+"""Coins between two distributions that are kept: from one the others up to the next are built again."""
+_LANES = 8
+"""Sums that are added up beside each other, in the same order on every processor."""
+
+
+@njit(cache=True)
+def _tossed(ranks: Floats, heads: Floats, first: int, last: int) -> None:
+    """The distributions of the number of heads after each of the coins ``first … last − 1``, from that before them in ``ranks[0]``."""
+    for k in range(first, last):
+        before, after, p = ranks[k - first], ranks[k - first + 1], heads[k]
+        after[0] = before[0] * (1.0 - p)
+        for r in range(1, k + 1):
+            after[r] = before[r] * (1.0 - p) + before[r - 1] * p
+        after[k + 1] = before[k] * p
+
+
+@njit(cache=True)
+def _worth_of_heads(before: Floats, worth: Floats, n: int, parts: Floats) -> float:
+    """What one head more is worth, in the mean over the distribution `before` of n numbers of heads."""
+    parts[:] = 0.0
+    whole, total = n // _LANES * _LANES, 0.0
+    for first in range(0, whole, _LANES):
+        for lane in range(_LANES):
+            parts[lane] += before[first + lane] * (worth[first + lane + 1] - worth[first + lane])
+    for r in range(whole, n):
+        total += before[r] * (worth[r + 1] - worth[r])
+    for lane in range(_LANES):
+        total += parts[lane]
+    return total
+
+
 @njit(cache=True)
 def softrank(scores: Floats, gains: Floats, extra: Floats, factors: Floats) -> float:
     """1 − SoftNDCG of these gains, with τ in ``extra[0]``. The rank of j is a sum of independent coins, one for each other i, that come up with
-    p_ij = Pr(s_i > s_j): its distribution is built up coin by coin; for the derivative by s_i the coin of i is taken out again."""
+    p_ij = Pr(s_i > s_j): its distribution is built up coin by coin. For the derivative by s_i the way is gone back: what a rank is worth before
+    a coin follows from what it is worth after it."""
     n, tau = len(scores), extra[0]
     ideal, best = 0.0, np.sort(gains)[::-1]
     discount = np.empty(n)
@@ -92,41 +125,39 @@ def softrank(scores: Floats, gains: Floats, extra: Floats, factors: Floats) -> f
     if ideal <= 0.0:
         return 0.0
     value = 0.0
-    ranks, without = np.empty(n), np.empty(n)
+    blocks = max(1, (n - 2) // _COINS + 1)
+    kept, ranks, worth, parts = np.zeros((blocks, n)), np.zeros((_COINS + 1, n)), np.empty(n), np.empty(_LANES)
+    heads, slopes, others = np.empty(n), np.empty(n), np.empty(n, np.int64)
     for j in range(n):
         if gains[j] <= 0.0:
             continue
-        ranks[:] = 0.0
-        ranks[0] = 1.0
         coins = 0
         for i in range(n):
             if i != j:
-                p = 0.5 * (1.0 + erf((scores[i] - scores[j]) / (2.0 * tau)))
+                z = (scores[i] - scores[j]) / (2.0 * tau)
+                heads[coins], slopes[coins], others[coins] = 0.5 * (1.0 + erf(z)), exp(-z * z) / (2.0 * tau * sqrt(pi)), i
                 coins += 1
-                for r in range(coins, 0, -1):
-                    ranks[r] = ranks[r] * (1.0 - p) + ranks[r - 1] * p
-                ranks[0] *= 1.0 - p
+        ranks[0, 0], last = 1.0, 0
+        for block in range(blocks):
+            first, last = block * _COINS, min((block + 1) * _COINS, coins)
+            if block:
+                ranks[0] = ranks[_COINS]
+            kept[block, : first + 1] = ranks[0, : first + 1]
+            _tossed(ranks, heads, first, last)
         for r in range(n):
-            value += gains[j] * discount[r] * ranks[r]
-        for i in range(n):
-            if i == j:
-                continue
-            z = (scores[i] - scores[j]) / (2.0 * tau)
-            p = 0.5 * (1.0 + erf(z))
-            if p < 0.5:
-                without[0] = ranks[0] / (1.0 - p)
-                for r in range(1, n - 1):
-                    without[r] = (ranks[r] - without[r - 1] * p) / (1.0 - p)
-            else:
-                without[n - 2] = ranks[n - 1] / p
-                for r in range(n - 2, 0, -1):
-                    without[r - 1] = (ranks[r] - without[r] * (1.0 - p)) / p
-            slope = 0.0
-            for r in range(n - 1):
-                slope += (discount[r + 1] - discount[r]) * without[r]
-            slope *= gains[j] * exp(-z * z) / (2.0 * tau * sqrt(pi)) / ideal
-            factors[i] -= slope
-            factors[j] += slope
+            value += gains[j] * discount[r] * ranks[last - first, r]
+            worth[r] = discount[r]
+        for block in range(blocks - 1, -1, -1):
+            first, last = block * _COINS, min((block + 1) * _COINS, coins)
+            if block < blocks - 1:
+                ranks[0, : first + 1] = kept[block, : first + 1]
+                _tossed(ranks, heads, first, last)
+            for k in range(last - 1, first - 1, -1):
+                slope = _worth_of_heads(ranks[k - first], worth, k + 1, parts) * gains[j] * slopes[k] / ideal
+                factors[others[k]] -= slope
+                factors[j] += slope
+                for r in range(k + 1):
+                    worth[r] = worth[r] * (1.0 - heads[k]) + worth[r + 1] * heads[k]
     return 1.0 - value / ideal
 
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.special
 
 import ltr
 from ltr.data.queries import Queries, canonical
 from ltr.linear.linear_ranker import minimise
-from ltr.linear.listwise import LOSSES, listwise_cost
+from ltr.linear.listwise import LOSSES, listwise_cost, softrank
 from tests.conftest import make_queries
 
 
@@ -82,6 +83,39 @@ def test_softrank_by_drawing_ranks():
         dcg += (2 ** y[j] - 1) / np.log2(2 + beaten)
     ideal = sum((2**l - 1) / np.log2(2 + r) for r, l in enumerate(sorted(y, reverse=True)))
     assert listwise_cost("softrank", queries, tau=tau)(scores)[0] == pytest.approx(1 - dcg.mean() / ideal, abs=0.003)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 129, 130, 257])
+@pytest.mark.parametrize("tau", [0.02, 0.5])
+def test_softrank_coin_by_coin(n, tau):
+    """Each document's rank as the sum of its coins, and for each slope the sum without that coin, on both sides of a kept distribution."""
+    rng = np.random.default_rng(n)
+    scores, gains = rng.normal(size=n), 2.0 ** rng.integers(0, 3, n) - 1
+    gains[0], gains[np.flatnonzero(gains)[12:]] = 3.0, 0.0
+    discount = 1 / np.log2(np.arange(2.0, n + 2))
+    ideal, value, expected = np.sort(gains)[::-1] @ discount, 0.0, np.zeros(n)
+    apart = (scores[:, None] - scores) / (2 * tau)
+    heads = 0.5 * (1 + scipy.special.erf(apart))
+    for j in np.flatnonzero(gains):
+        before = [np.ones(1)]
+        for i in range(n):
+            before.append(before[-1] if i == j else np.convolve(before[-1], [1 - heads[i, j], heads[i, j]]))
+        value += gains[j] * before[-1] @ discount
+        after = np.ones(1)
+        for i in range(n - 1, -1, -1):
+            if i != j:
+                slope = (
+                    gains[j]
+                    * np.diff(discount)
+                    @ np.convolve(before[i], after)
+                    * np.exp(-(apart[i, j] ** 2))
+                    / (2 * tau * np.sqrt(np.pi))
+                )
+                expected[[i, j]] += np.array([-slope, slope]) / ideal
+                after = np.convolve(after, [1 - heads[i, j], heads[i, j]])
+    factors = np.empty(n)
+    assert softrank(scores, gains, np.array([tau]), factors) == pytest.approx(1 - value / ideal, abs=1e-12)
+    np.testing.assert_allclose(factors, expected, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
