@@ -163,28 +163,26 @@ def softrank(scores: Floats, gains: Floats, extra: Floats, factors: Floats) -> f
 
 @njit(cache=True)
 def boltzrank(scores: Floats, gains: Floats, extra: Floats, factors: Floats) -> float:
-    """1 − E[NDCG] of these gains over the permutations of the module's distribution. `extra` has a uniform number for each document of each permutation,
-    which is their order; the first permutation is by gain instead."""
+    """1 − E[NDCG] of these gains over the permutations of the module's distribution. `extra` has the documents of each permutation in its order."""
     n = len(scores)
     m = len(extra) // n
     best = np.sort(gains)[::-1]
-    ideal = 0.0
+    ideal, discount = 0.0, np.empty(n)
     for r in range(n):
-        ideal += best[r] / np.log2(2.0 + r)
+        discount[r] = np.log2(2.0 + r)
+        ideal += best[r] / discount[r]
     factors[:] = 0.0
     if ideal <= 0.0 or n < 2:
         return 0.0
     weight = 2.0 / (n * (n - 1))
     ranks, energy, value = np.empty((m, n), np.int64), np.empty(m), np.zeros(m)
     for s in range(m):
-        order = np.argsort(extra[s * n : (s + 1) * n])
-        if s == 0:
-            order = np.argsort(-gains, kind="mergesort")
         energy[s] = 0.0
         for r in range(n):
-            ranks[s, order[r]] = r
-            energy[s] += weight * (n - 1 - 2 * r) * scores[order[r]]
-            value[s] += gains[order[r]] / np.log2(2.0 + r) / ideal
+            d = int(extra[s * n + r])
+            ranks[s, d] = r
+            energy[s] += weight * (n - 1 - 2 * r) * scores[d]
+            value[s] += gains[d] / discount[r] / ideal
     share = np.exp(energy - energy.max())
     share /= share.sum()
     expected: float = (share * value).sum()
@@ -219,6 +217,13 @@ def _all(
         values[q] = _loss_kernel(loss)(scores[a:b], labels[a:b], extra[places[q, 0] : places[q, 1]], factors[a:b])
 
 
+def _orders(gains: Floats, samples: int, rng: np.random.Generator) -> Floats:
+    """Permutations of a query's documents for `boltzrank`, one behind the other: the one by gain, and drawn ones."""
+    orders = np.argsort(rng.random((samples, len(gains))), axis=1)
+    orders[0] = np.argsort(-gains, kind="stable")
+    return orders.ravel().astype(np.float64)
+
+
 def listwise_cost(
     loss: str, queries: Queries, tau: float = 0.5, samples: int = 100, seed: int = 1, conventions: Conventions | None = None
 ) -> Cost:
@@ -243,8 +248,16 @@ def listwise_cost(
         sizes = np.diff(queries.offsets) * samples
         ends = np.cumsum(sizes)
         places = np.column_stack((ends - sizes, ends))
-        drawn = [np.random.default_rng([seed, int(key)]).random(size) for key, size in zip(queries.keys, sizes, strict=True)]
-        extra = np.concatenate(drawn)
+        extra = np.concatenate(
+            [
+                _orders(
+                    labels[queries.offsets[q] : queries.offsets[q + 1]],
+                    samples,
+                    np.random.default_rng([seed, int(queries.keys[q])]),
+                )
+                for q in range(n)
+            ]
+        )
     values = np.empty(n)
     kernel = address(LOSSES[loss], _LOSS)
     drive = ready(_all, types.void(F8_1D, F8_1D, I8_1D, F8_1D, I8_2D, I8, F8_1D, F8_1D))
