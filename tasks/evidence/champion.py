@@ -55,6 +55,7 @@ class Challenge(Found):
         name, version: of the registered model; `champion`: the version it met, None where there was none.
         verdict: ``first``, ``same``, ``better``, ``worse``, ``open``, or ``not comparable``; `why`: in words.
         promoted: it is champion now.
+        latest: the version that stays challenger, where it is a later one.
         tiers: of the comparison; `drift`: how the data moved since the champion was trained.
     """
 
@@ -67,12 +68,15 @@ class Challenge(Found):
     verdict: str
     why: str
     promoted: bool
+    latest: str | None = None
     tiers: tuple[TierResult, ...] = ()
     drift: tuple[Drift, ...] = ()
 
     def text(self) -> str:
         """What became of it, in words."""
         became = "stays champion" if self.verdict == "same" else "is champion now" if self.promoted else "stays challenger"
+        if self.latest:
+            became = f"is not champion, and version {self.latest} stays challenger"
         return f"{self.ranker}, version {self.version} of {self.name}, {became}: {self.why}"
 
     def tags(self) -> dict[str, str]:
@@ -176,8 +180,10 @@ def challenge(rule: Champion, run_id: str, challenger: Trained, was_finished: bo
         registry.remove_alias(rule.name, registry.CHALLENGER)
     elif found.verdict not in ("first", "same"):
         latest = registry.version_of(rule.name, registry.CHALLENGER)
-        if latest is None or int(latest.number) < int(own.number):  # a run of an earlier night that is repeated is none of today's
+        if latest is None or int(latest.number) <= int(own.number):
             own.set_alias(registry.CHALLENGER)
+        else:  # a run of an earlier night that is repeated, or a model that came back, is none of today's
+            found = replace(found, latest=latest.number)
     return found
 
 

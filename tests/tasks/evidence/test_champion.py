@@ -85,7 +85,7 @@ def test_a_finished_run_that_is_repeated_later_says_the_same_everywhere(prefect_
     assert found.why in stored.data.tags["mlflow.note.content"]
     kept = Path(client.download_artifacts(first.run_id, "report.html")).read_text("utf-8")
     assert kept == (workplace / report_page(again)).read_text("utf-8")
-    assert "stays challenger" in kept
+    assert f"version 1 of search, is not champion, and version {latest.evidence[0].version} stays challenger: worse" in kept
     version = client.get_model_version("search", "1")
     assert version.tags["verdict"] == "worse"
     assert version.description.endswith("Before: there was no champion")
