@@ -29,6 +29,7 @@ ASKED_BY = {"ltr/rankers/estimator.py": {"sklearn"}}
 NOT_IN_CORE = {"logging", "os", "sys", "subprocess", "socket", "pickle", "shutil", "tempfile"}
 KNOWS_THE_ENVIRONMENT = {
     "ltr/kernels/threads.py": {"os"},
+    "ltr/kernels/workqueue.py": {"os"},
     "ltr/kernels/cache.py": {"os", "shutil", "tempfile"},
     "ltr/kernels/beside.py": {"os", "subprocess", "sys"},
 }

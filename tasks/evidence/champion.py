@@ -177,7 +177,9 @@ def challenge(rule: Champion, run_id: str, challenger: Trained, was_finished: bo
         own.note(tags, f"{found.why}{_listed(found.tiers)}")
     if found.promoted:
         own.set_alias(registry.CHAMPION)
-        registry.remove_alias(rule.name, registry.CHALLENGER)
+        latest = registry.version_of(rule.name, registry.CHALLENGER) if told else None
+        if latest is None or int(latest.number) <= int(own.number):  # what came after a promotion that is told again stays
+            registry.remove_alias(rule.name, registry.CHALLENGER)
     elif found.verdict not in ("first", "same"):
         latest = registry.version_of(rule.name, registry.CHALLENGER)
         if latest is None or int(latest.number) <= int(own.number):
@@ -277,7 +279,7 @@ def _read_profile(champion: "registry.Version") -> Profile | None:
     older = champion.profile()
     try:
         return Profile.read(older) if older else None
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         return None
 
 

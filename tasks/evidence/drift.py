@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from ltr.data.queries import Queries
 
@@ -42,10 +43,16 @@ class Profile:
 
     @classmethod
     def read(cls, text: str) -> "Profile":
-        """The profile of a text that `as_json` gave."""
-        written = json.loads(text)
-        columns = {kind: {name: Bins(**bins) for name, bins in written[kind].items()} for kind in ("features", "labels")}
-        return cls(written["documents"], written["queries"], **columns)
+        """The profile of a text that `as_json` gave.
+
+        Raises:
+            ValueError: for any other text.
+        """
+        found = TypeAdapter(cls).validate_json(text)
+        for name, bins in (found.features | found.labels).items():
+            if len(bins.counts) != len(bins.edges) + 2:
+                raise ValueError(f"profile: {name!r} has {len(bins.edges)} edges and {len(bins.counts)} counts")
+        return found
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,12 @@ LightGBM keeps a `.bin` file beside the data for this, which a user has to ask f
 data's name, the binning and the core's sources. A training gives the bytes that it gives without (`ltr.Binned`).
 """
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
 import numpy as np
 
 import ltr
@@ -13,7 +19,7 @@ from ltr.trees.binned import BINNING, Binned
 from ltr.trees.binning import Bins
 from tasks.store import state
 from tasks.store.datasets import open_queries
-from tasks.store.seal import is_whole
+from tasks.store.seal import SEAL, is_whole
 from tasks.store.state import core_digest, digest_of, made_whole
 
 LEAST_VALUES = 5_000_000
@@ -32,13 +38,32 @@ def open_for(ranker: ltr.Ranker, name: str) -> Queries | Binned:
         return queries
     asked = {one: getattr(ranker, one) for one in BINNING}
     folder = state.STATE / "binned" / digest_of({"data": name, "core": core_digest(), **asked})[:32]
-    if not is_whole(folder):
-        made = Binned(queries, **asked)
-        with made_whole(folder) as partial:
-            for key in ("edges", "starts", "categorical"):
-                np.save(partial / f"{key}.npy", getattr(made.bins, key), allow_pickle=False)
-            np.save(partial / "binned.npy", made.binned, allow_pickle=False)
-        return made
+    with _alone(folder.parent):
+        if not (folder / SEAL).is_file() or not is_whole(folder):
+            made = Binned(queries, **asked)
+            with suppress(OSError):  # a full disk: this training needs none of it
+                _keep(made, folder)
+            return made
     kept = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in folder.glob("*.npy")}
     bins = Bins(*(np.array(kept[key]) for key in ("edges", "starts", "categorical")))
     return Binned.kept(queries, ranker, bins, np.asarray(kept["binned"]))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """What others do here meanwhile waits, so that cells which begin together bin once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _keep(made: Binned, folder: Path) -> None:
+    with made_whole(folder, replace=folder.is_dir()) as partial:
+        for key in ("edges", "starts", "categorical"):
+            np.save(partial / f"{key}.npy", getattr(made.bins, key), allow_pickle=False)
+        np.save(partial / "binned.npy", made.binned, allow_pickle=False)

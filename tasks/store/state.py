@@ -24,7 +24,7 @@ from tasks.records import DataError, Finding, Fold
 from tasks.store.seal import SEAL, faults, is_whole, sync, write_seal
 
 STATE = Path(".lambdaflow")
-_ROOMS = ("data", "cells", "generated", "pooled", "collections")
+_ROOMS = ("data", "cells", "generated", "pooled", "collections", "binned")
 """Whose folders are sealed, but for those that earlier releases made; others that are sealed may lie anywhere below."""
 
 

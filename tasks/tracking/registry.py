@@ -56,7 +56,7 @@ class Version:
             try:
                 return ltr.load(folder), read_columns(folder) or Columns()
             except ValueError as error:
-                raise DataError(f"{address}: {str(error).removeprefix(f'{folder}: ')}") from None
+                raise DataError(f"{address}: {str(error).removeprefix(f'{folder}: ').replace(f'{folder}/', '')}") from None
 
     def is_whole(self, model: ltr.Ranker, categories: Mapping[str, tuple[str, ...]]) -> bool:
         """Whether its files and its run are still there, and it reads the features that the model reads, and these categories."""
@@ -109,7 +109,7 @@ class Version:
                 raise
             return None
         with TemporaryDirectory() as folder:
-            return Path(self.client.download_artifacts(run_id, name, folder)).read_text(encoding="utf-8")
+            return Path(self.client.download_artifacts(run_id, name, folder)).read_text(encoding="utf-8", errors="replace")
 
     @patient
     def set_alias(self, alias: str) -> None:

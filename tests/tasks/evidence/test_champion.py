@@ -1,5 +1,6 @@
 """Three runs and one registered model: the first is champion, a better one takes its place, a worse one stays challenger."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -319,9 +320,26 @@ def test_a_run_that_was_killed_once_its_model_was_champion_says_so_when_it_goes_
         evidence = Path(client.download_artifacts(outcome.run_id, "champion.json")).read_text()
         assert f'"verdict": "{found.verdict}"' in evidence
         assert client.get_model_version("search", version).description.count(said) == 1
+    client.set_registered_model_alias("search", "challenger", "1")
     (again,) = run(configured(GOOD)).evidence
     assert again.verdict == "same"
+    assert challenge(GOOD, measures=["ndcg_10"]).verdict == "same", "another run came to the same model"
     assert Path(client.download_artifacts(outcome.run_id, "champion.json")).read_text() == evidence, "how it became champion stays"
+
+
+def test_a_promotion_that_is_told_again_leaves_the_challenger_of_today(prefect_server, workplace, monkeypatch):
+    run(configured(POOR))
+    with monkeypatch.context() as killed:
+        killed.setattr(registry, "remove_alias", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        with pytest.raises(RuntimeError, match="killed"):
+            run(configured(GOOD))
+    later = challenge({"trees": {**POOR["trees"], "n_leaves": 3}})
+    assert (later.version, later.promoted) == ("3", False)
+    (found,) = run(configured(GOOD)).evidence
+    assert (found.verdict, found.version) == ("better", "2")
+    client = MlflowClient(tracking_uri())
+    assert client.get_model_version_by_alias("search", "challenger").version == 3
+    assert client.get_model_version_by_alias("search", "champion").version == 2
 
 
 def test_a_champion_that_has_no_score_for_missing_values_stops_no_night(prefect_server, workplace):
@@ -350,7 +368,17 @@ def test_a_champion_that_has_no_score_for_missing_values_stops_no_night(prefect_
 def test_a_champion_whose_files_are_damaged_stops_no_night(prefect_server, workplace):
     challenge(POOR)
     (profile,) = Path("mlruns").rglob("profile.json")
-    profile.write_text(profile.read_text()[:100])
+    whole = json.loads(profile.read_text())
+    damages = [
+        json.dumps(whole)[:100].encode(), b"\xff\xfe{", b"[]", json.dumps({**whole, "features": []}).encode(),
+        json.dumps({**whole, "labels": {"label": {"edges": ["a"], "counts": [1, 2, 3]}}}).encode(),
+        json.dumps({**whole, "labels": {"label": {"edges": [1.0, 2.0], "counts": [1, 2, 3]}}}).encode(),
+        json.dumps({**whole, "labels": {"label": {"edges": [1.0], "counts": None}}}).encode(),
+    ]  # fmt: skip
+    champion = version_of("search", "champion")
+    for damaged in damages:
+        profile.write_bytes(damaged)
+        assert champion_module._read_profile(champion) is None, damaged
     assert challenge(GOOD).drift == ()
     for damaged, told in (("{", "model.json"), ('{"format": 99}', "")):
         number = version_of("search", "champion").number

@@ -1,5 +1,8 @@
 """Binned features on disk."""
 
+import errno
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ import ltr
 from ltr.trees import binned as binning
 from tasks.store import binned, state
 from tasks.store.datasets import keep_queries, open_queries
+from tasks.store.seal import SEAL
 from tests.conftest import make_queries
 
 
@@ -68,6 +72,48 @@ def test_what_was_damaged_is_binned_again(name, counted):
     assert [path.name for path in folders()] == [folder.name]
 
 
+def test_a_folder_that_nobody_sealed_is_not_believed(name, counted):
+    ranker = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=5)
+    whole = ranker.fit(binned.open_for(ranker, name)).digest
+    (folder,) = folders()
+    (folder / SEAL).unlink()
+    written = np.load(folder / "binned.npy")
+    np.save(folder / "binned.npy", written[:, ::-1])
+    assert state.damaged()[1] == 1
+    assert ranker.fit(binned.open_for(ranker, name)).digest == whole
+    assert ranker.fit(binned.open_for(ranker, name)).digest == whole
+    assert len(counted) == 2
+    (folder / SEAL).unlink()
+    for path in folder.iterdir():
+        path.unlink()
+    assert ranker.fit(binned.open_for(ranker, name)).digest == whole
+
+
+def test_other_mathematics_bin_anew(name, counted, monkeypatch):
+    binned.open_for(ltr.LambdaMART(), name)
+    monkeypatch.setattr(binned, "core_digest", lambda: "another")
+    binned.open_for(ltr.LambdaMART(), name)
+    assert len(counted) == len(folders()) == 2
+
+
+def test_a_full_disk_stops_no_training(name, counted, monkeypatch):
+    ranker = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=5)
+    with monkeypatch.context() as full:
+        full.setattr(np, "save", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+        digest = ranker.fit(binned.open_for(ranker, name)).digest
+    assert folders() == []
+    assert ranker.fit(binned.open_for(ranker, name)).digest == digest
+    assert len(folders()) == 1
+
+
+def test_cells_that_begin_together_bin_once(name, counted):
+    ranker = ltr.LambdaMART(n_trees=3, min_docs_in_leaf=5)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: binned.open_for(ranker, name), range(4)))
+    assert len(counted) == 1
+    assert len({ranker.fit(one).digest for one in found}) == 1
+
+
 def test_other_rankers_and_few_values_take_the_queries(name, monkeypatch):
     assert isinstance(binned.open_for(ltr.LambdaRank(), name), ltr.Queries)
     monkeypatch.setattr(binned, "LEAST_VALUES", 10**6)
@@ -78,4 +124,4 @@ def test_other_rankers_and_few_values_take_the_queries(name, monkeypatch):
 def test_categories_of_unknown_features_are_refused(name):
     with pytest.raises(ValueError, match="no feature 'site' in this data set"):
         binned.open_for(ltr.LambdaMART(categorical=["site"]), name)
-    assert not (state.STATE / "binned").exists()
+    assert folders() == []
