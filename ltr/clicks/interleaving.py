@@ -16,11 +16,13 @@ that of the exact sign test over sessions that are no tie, or Student's where pr
 sample size of a mean of such numbers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import isqrt
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr.clicks.click_model import mean_error, sums
 from ltr.kernels.kernel import Array, Floats, Ints
@@ -39,30 +41,36 @@ _SMOOTH = 50
 class Interleaved:
     """One page: documents from the first rank on, and which ranker each was taken from (−1: a balanced page does not say)."""
 
-    document: Ints
+    document: Array
     team: Ints
 
 
-def interleave(rankings: list[Ints], shown: int, method: str, rng: np.random.Generator) -> Interleaved:
+def interleave(rankings: Sequence[ArrayLike], shown: int, method: str, rng: np.random.Generator) -> Interleaved:
     """A page of several rankings of the same documents.
 
     Args:
-        rankings: of each ranker its documents, the best first, ``int64 [any]``.
+        rankings: of each ranker its documents, the best first, by number or by id: ``int64 [any]``, or text. The page has them as they are given.
         shown: results on the page, fewer where there are no more documents.
         method: one of `METHODS`; balanced takes two rankings.
         rng: what is drawn.
 
     Raises:
-        ValueError: for another method, one ranking alone, three for ``balanced``, and a document that a ranking has twice.
+        ValueError: for another method, one ranking alone, three for ``balanced``, a document that a ranking has twice, documents that are neither
+            whole numbers nor text, and rankings of which one has numbers and another has text.
     """
     _check(method, len(rankings))
-    for k, ranking in enumerate(rankings):
+    given = [_documents(k, ranking) for k, ranking in enumerate(rankings)]
+    kinds = {ranking.dtype.kind for ranking in given if len(ranking)}
+    if len(kinds) > 1:
+        raise ValueError("rankings: the documents of one are numbers and those of another are text")
+    for k, ranking in enumerate(given):
         if len(np.unique(ranking)) < len(ranking):
             raise ValueError(f"ranking {k}: it has a document twice")
+    kind = np.str_ if "U" in kinds else np.int64
+    left = [ranking.tolist() for ranking in given]
     if method == "balanced":
-        return _balanced(rankings, shown, rng)
-    left = [list(ranking) for ranking in rankings]
-    document: list[int] = []
+        return _balanced(left, shown, rng, kind)
+    document: list[int | str] = []
     team: list[int] = []
     turn: list[int] = []
     while len(document) < shown and any(left):
@@ -83,7 +91,17 @@ def interleave(rankings: list[Ints], shown: int, method: str, rng: np.random.Gen
         for one in left:
             if picked in one:
                 one.remove(picked)
-    return Interleaved(np.array(document, np.int64), np.array(team, np.int64))
+    return Interleaved(np.array(document, kind), np.array(team, np.int64))
+
+
+def _documents(k: int, ranking: ArrayLike) -> Array:
+    """A ranking's documents, ``int64`` or text."""
+    found = np.asarray(ranking)
+    if found.dtype.kind == "O" and all(isinstance(one, str) for one in found.tolist()):
+        found = found.astype(np.str_)
+    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iuU"):
+        raise ValueError(f"ranking {k}: documents are whole numbers or text, and these are {found.dtype} {found.shape}")
+    return found if found.dtype.kind == "U" else found.astype(np.int64)
 
 
 def _check(method: str, n: int) -> None:
@@ -99,16 +117,16 @@ def _softmax(n: int) -> Floats:
     return chances
 
 
-def _balanced(rankings: list[Ints], shown: int, rng: np.random.Generator) -> Interleaved:
+def _balanced(rankings: list[list[int | str]], shown: int, rng: np.random.Generator, kind: type) -> Interleaved:
     first = int(rng.integers(2))
     order, at = [rankings[first], rankings[1 - first]], [0, 0]
-    document: list[int] = []
+    document: list[int | str] = []
     while len(document) < shown and (at[0] < len(order[0]) or at[1] < len(order[1])):
         own = 0 if (at[0] <= at[1] and at[0] < len(order[0])) or at[1] >= len(order[1]) else 1
         if order[own][at[own]] not in document:
-            document.append(int(order[own][at[own]]))
+            document.append(order[own][at[own]])
         at[own] += 1
-    return Interleaved(np.array(document, np.int64), np.full(len(document), -1, np.int64))
+    return Interleaved(np.array(document, kind), np.full(len(document), -1, np.int64))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 class Named:
     """A base of dataclasses. Fields with ``learned`` in their metadata are set later, and nobody is told of them. What other tools call its
-    parameters, a class may say by ``elsewhere``, a mapping of their names to its own."""
+    parameters, a class may say by ``elsewhere``, a mapping of their names to its own, or to nothing where it has nothing like them."""
 
     def __new__(cls, *given: object, **named: object) -> Self:
         """Refuses unknown parameters.
@@ -22,6 +22,8 @@ class Named:
         for name in named:
             if name not in known:
                 near = [elsewhere[name]] if name in elsewhere else difflib.get_close_matches(name, told, n=2)
+                if near == [""]:
+                    raise TypeError(f"{cls.__name__}: no parameter {name!r}; there is nothing like it here")
                 hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(told)}"
                 raise TypeError(f"{cls.__name__}: no parameter {name!r}; {hint}")
         return super().__new__(cls)

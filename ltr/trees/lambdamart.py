@@ -152,6 +152,8 @@ class LambdaMART(TreeRanker):
         **dict.fromkeys(("colsample_bytree", "feature_fraction"), "feature_share"), "max_bin": "max_bins", "max_bin_by_feature": "max_bins_by_feature", "max_delta_step": "largest_leaf",
         **dict.fromkeys(("subsample", "bagging_fraction"), "query_share"), "sigmoid": "sigma", "random_state": "seed",
         "monotone_constraints": "monotone", "categorical_feature": "categorical", "cat_features": "categorical", "interaction_constraints": "interactions", "lambdarank_norm": "normalise",
+        "lambdarank_normalization": "normalise", "lambdarank_unbiased": "unbiased", "lambda": "l2", "early_stopping": "patience",
+        **dict.fromkeys(("gamma", "min_split_gain", "min_split_loss", "min_child_weight", "max_depth", "alpha", "reg_alpha"), ""),
         **dict.fromkeys(("early_stopping_rounds", "early_stopping_round"), "patience"), **dict.fromkeys(("eval_metric", "metric"), "stop_on"),
         **dict.fromkeys(("init_score", "base_margin"), "base"),
     }  # fmt: skip

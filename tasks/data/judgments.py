@@ -136,7 +136,7 @@ def _table(path: Path, rows: Iterator[Row]) -> tuple[pl.DataFrame, list[str]]:
     if not seen:
         raise DataError(f"{path}: no judgment in it")
     repeated -= len(seen)
-    counts = ((unrated, "document", "without a rating: left out"), (repeated, "rating", "given before: left out"))
+    counts = ((unrated, "document", "with an empty rating: not judged"), (repeated, "rating", "given before: left out"))
     notes = [f"{path.name}: {number_of(len({query for query, _ in seen}), 'query')}, {number_of(len(seen), 'judgment')}"]
     notes += [f"{path.name}: {number_of(count, noun)} {what}" for count, noun, what in counts if count]
     columns = {"query": [q for q, _ in seen], "document": [d for _, d in seen], "label": list(seen.values())}

@@ -35,6 +35,26 @@ def test_team_draft_by_hand():
     assert {int(interleave(rankings, 1, "team-draft", RNG(seed)).document[0]) for seed in range(20)} == {0, 1}
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_documents_are_ids_as_they_are_given(method):
+    """Whole numbers were made of texts: ``0071`` and ``71`` were one document, which a page could show twice."""
+    old, new = ["0071", "71", "12"], ["71", "0071", "13"]
+    for rankings in ([old, new], [np.array(old), np.array(new, object)]):
+        page = interleave(rankings, 4, method, RNG(0))
+        assert sorted(page.document.tolist()) == ["0071", "12", "13", "71"]
+    assert interleave([[3, 1], []], 4, method, RNG(0)).document.tolist() in ([3, 1], [1, 3])
+    assert interleave([[], []], 4, method, RNG(0)).document.dtype == np.int64
+    for wrong, told in (
+        ([1.5, 2.0], "whole numbers or text, and these are float64"),
+        ([b"a"], "text, and these are"),
+        ([["a"]], "and these are"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            interleave([old, wrong], 4, method, RNG(0))
+    with pytest.raises(ValueError, match="the documents of one are numbers and those of another are text"):
+        interleave([old, [1, 2]], 4, method, RNG(0))
+
+
 def test_balanced_pages_hold_the_first_results_of_both():
     rankings = [np.array([0, 1, 2, 3]), np.array([1, 4, 0, 5])]
     pages = {tuple(interleave(rankings, 4, "balanced", RNG(seed)).document.tolist()) for seed in range(20)}

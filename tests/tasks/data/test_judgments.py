@@ -52,7 +52,7 @@ def test_missing_and_repeated_ratings_are_counted(workplace):
     (workplace / "q.csv").write_text("query,docid,rating\na,1,2\na,2,\na,1,2\n")
     table, notes = read_judgments([workplace / "q.csv"])
     assert table.rows() == [("a", "1", 2.0)]
-    assert notes[1:] == ["q.csv: 1 document without a rating: left out", "q.csv: 1 rating given before: left out"]
+    assert notes[1:] == ["q.csv: 1 document with an empty rating: not judged", "q.csv: 1 rating given before: left out"]
 
 
 @pytest.mark.parametrize(
