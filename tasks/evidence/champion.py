@@ -55,8 +55,8 @@ class Challenge(Found):
         name, version: of the registered model; `champion`: the version it met, None where there was none.
         verdict: ``first``, ``same``, ``better``, ``worse``, ``open``, or ``not comparable``; `why`: in words.
         promoted: it is champion now.
-        latest: the version that stays challenger, where it is a later one.
         tiers: of the comparison; `drift`: how the data moved since the champion was trained.
+        latest: the version that stays challenger, where it is a later one.
     """
 
     place: ClassVar[int] = 10
@@ -68,9 +68,9 @@ class Challenge(Found):
     verdict: str
     why: str
     promoted: bool
-    latest: str | None = None
     tiers: tuple[TierResult, ...] = ()
     drift: tuple[Drift, ...] = ()
+    latest: str | None = None
 
     def text(self) -> str:
         """What became of it, in words."""

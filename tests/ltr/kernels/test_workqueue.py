@@ -90,7 +90,10 @@ def run(code, layer):
     )
 
 
-@pytest.mark.parametrize(("layer", "before"), [("workqueue", False), ("workqueue", True), ("omp", False)])
+@pytest.mark.parametrize(
+    ("layer", "before"),
+    [("workqueue", False), *(pytest.param(*one, marks=pytest.mark.long) for one in (("workqueue", True), ("omp", False)))],
+)
 def test_several_threads_train_and_predict_at_once(layer, before):
     """Also where something else had computed before the core was imported."""
     done = run(f"BEFORE = {before}\n{CODE}", layer)

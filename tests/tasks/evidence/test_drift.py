@@ -1,5 +1,7 @@
 """Drift: the index is its formula, and what came or went is named."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,22 @@ def test_features_that_come_and_go_are_named():
 def test_a_profile_is_read_as_it_was_written():
     kept = profile(data(np.arange(8.0).reshape(4, 2), [0, 1, 2, np.nan]))
     assert Profile.read(kept.as_json()) == kept
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"features": []}, {"labels": None}, {"documents": "many"}, {"labels": {"label": {"edges": ["a"], "counts": [1, 2, 3]}}},
+        {"labels": {"label": {"edges": [1.0, 2.0], "counts": [1, 2, 3]}}}, {"labels": {"label": {"edges": [1.0], "counts": None}}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_profile_is_a_value_error(change):
+    """Which a champion's is then as none; other errors ended the night's run."""
+    written = profile(data(np.zeros((3, 2)))).as_json()
+    for text in (json.dumps({**json.loads(written), **change}), written[:40], "[]", "", "\ufffd{"):
+        with pytest.raises(ValueError, match=r"."):
+            Profile.read(text)
 
 
 def test_labels_of_many_values_move_anywhere_in_their_range():
