@@ -42,6 +42,16 @@ def dubey_3_judged(runs: Runs) -> Judged:
     return graded([ahead], columns), told
 
 
+def log_loss_judged(runs: Runs) -> Judged:
+    """C5 beside C11; the paper prints neither's numbers."""
+    pairs = [[run["rankers"][name]["test"][key][0] for name in ("LogLoss-NDCG", "L2-NDCG")] for _, run in runs for key in DUBEY]
+    ahead = sum(log > expected for log, expected in pairs)
+    return (
+        "cannot be compared",
+        f"the log is ahead of the expected loss itself in {ahead} of {len(pairs)} columns; the paper has no number",
+    )
+
+
 def along(path: str, run: Entry) -> dict[float, dict[str, float]]:
     """At each value of what is plotted: means over the folds of the cells that are best on validation MAP."""
     best = {(value, fold): cell for (_, value, fold), cell in chosen_cells(run, path, lambda _: "map").items()}
@@ -181,5 +191,6 @@ BLOCKS = {
     "dubey figure 7": Block(("dubey2009-figure7",), smear, smear_judged, "[figure 7](#dubey-figure-7-smear", SETS),
     "dubey figure 8": Block(("dubey2009-figure7",), objectives, objectives_judged, "[figure 8](#dubey-figure-8", SETS),
     "dubey beside LETOR": Block(("dubey2009-table-graded",), beside_letor, beside_letor_judged, sets=STUDY, whence=lambda runs: whence(runs).removesuffix(" SE in brackets; bold: the highest.")),
+    "dubey equation 5": Block(("dubey2009-equation5",), dubey_3, log_loss_judged, "[eq. 5](#dubey-equation-5", STUDY),
     "dubey figure 3": Block(("dubey2009-table",), dubey_3, dubey_3_judged, "[figure 3](#dubey-figure-3", STUDY),
 }  # fmt: skip
