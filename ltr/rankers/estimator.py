@@ -89,6 +89,8 @@ class Estimator(Named):
         for name in parameters:
             if name not in known:
                 theirs = getattr(type(model), "elsewhere", {}).get(name.removeprefix("model__"))
+                if theirs == "":
+                    raise ValueError(f"Estimator: no parameter {name!r}; there is nothing like it here")
                 near = [f"model__{theirs}"] if theirs else difflib.get_close_matches(name, known, n=2) or known
                 raise ValueError(f"Estimator: no parameter {name!r}; did you mean {' or '.join(near)}?")
         inner = {name.removeprefix("model__"): value for name, value in parameters.items() if name.startswith("model__")}

@@ -38,15 +38,20 @@ def open_for(ranker: ltr.Ranker, name: str) -> Queries | Binned:
         return queries
     asked = {one: getattr(ranker, one) for one in BINNING}
     folder = state.STATE / "binned" / digest_of({"data": name, "core": core_digest(), **asked})[:32]
-    with _alone(folder.parent):
-        if not (folder / SEAL).is_file() or not is_whole(folder):
-            made = Binned(queries, **asked)
-            with suppress(OSError):  # a full disk: this training needs none of it
-                _keep(made, folder)
-            return made
+    if not _is_kept(folder):
+        with _alone(folder.parent):
+            if not _is_kept(folder):
+                made = Binned(queries, **asked)
+                with suppress(OSError):  # a full disk: this training needs none of it
+                    _keep(made, folder)
+                return made
     kept = {path.stem: np.load(path, mmap_mode="c", allow_pickle=False) for path in folder.glob("*.npy")}
     bins = Bins(*(np.array(kept[key]) for key in ("edges", "starts", "categorical")))
     return Binned.kept(queries, ranker, bins, np.asarray(kept["binned"]))
+
+
+def _is_kept(folder: Path) -> bool:
+    return (folder / SEAL).is_file() and is_whole(folder)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -187,24 +187,22 @@ def download_version(address: str, folder: Path) -> Path:
 @patient
 def version_of(name: str, alias: str) -> Version | None:
     """The version an alias points to."""
-    client, _ = opened()
-    try:
-        return _version(client.get_model_version_by_alias(name, alias), client)
-    except MlflowException as error:
-        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
-            raise  # a registry that does not answer is not one without a champion
-        return None
+    return _found(lambda client: client.get_model_version_by_alias(name, alias))
 
 
 @patient
 def version_numbered(name: str, number: str) -> Version | None:
     """The version of this number; None where it was deleted."""
+    return _found(lambda client: client.get_model_version(name, number))
+
+
+def _found(ask: Callable[[MlflowClient], Any]) -> Version | None:
     client, _ = opened()
     try:
-        return _version(client.get_model_version(name, number), client)
+        return _version(ask(client), client)
     except MlflowException as error:
-        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-            raise
+        if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            raise  # a registry that does not answer is not one without such a version
         return None
 
 

@@ -162,6 +162,8 @@ def test_parameters_are_set_in_place_and_strangers_refused():
     for name in ("model__n_estimators", "n_estimators"):
         with pytest.raises(ValueError, match=f"no parameter '{name}'; did you mean model__n_trees\\?"):
             ltr.Estimator(TREES).set_params(**{name: 3})
+    with pytest.raises(ValueError, match="no parameter 'model__gamma'; there is nothing like it here"):
+        ltr.Estimator(TREES).set_params(model__gamma=1.0)
     with pytest.raises(ValueError, match="ridge=-1 is out of range; it is a number from 0"):
         model.set_params(model__ridge=-1)
 
