@@ -45,59 +45,40 @@ def run_of(**rankers: Any) -> dict[str, Any]:
     return {"run": 32 * "0", "data": {"queries": [[1, 2, 3]]}, "cut": "", "select": "map", "rankers": made}
 
 
-def figure_run(*cells: tuple[str, float, float, float]) -> dict[str, Any]:
-    """A recorded run of a figure over shares, by ranker, share, C and validation MAP; what is tested is the share of C."""
-    made = [
-        {"ranker": name, "fold": 0, "point": {"share": share, "C": c}, "valid_map": valid, "test_map": c}
-        for name, share, c, valid in cells
+def test_what_is_at_an_end_of_a_figures_cells_is_counted():
+    def cell(name, share, notes, **settings):
+        return {"ranker": name, "fold": 0, "point": {"share": share, **settings}, "at an end": notes}
+
+    cells = [
+        cell("a", 0.5, ["C 1e-08 is the smallest tried"], C=1e-8, rate=1),
+        cell("a", 1, ["C 10 is the largest tried", "rate 1 is the largest tried"], C=10, rate=1),
+        cell("b", 0.5, [], C=1),
+        cell("f", 1, []),
     ]
-    return {**run_of(), "cells": made}
-
-
-def test_every_value_that_a_figure_draws_has_its_own_choice_and_ends():
-    run = figure_run(
-        ("a", 0.5, 1e-8, 0.3), ("a", 0.5, 1, 0.2), ("a", 0.5, 10, 0.1),
-        ("a", 1, 1e-8, 0.1), ("a", 1, 1, 0.4), ("a", 1, 10, 0.2),
-        ("b", 0.5, 1, 0.1), ("b", 0.5, 10, 0.5),
-    )  # fmt: skip
-    chosen = block.chosen_cells(run, "share", lambda _: "map")
-    assert {place[:2]: cell["point"]["C"] for place, cell in chosen.items()} == {("a", 0.5): 1e-8, ("a", 1): 1, ("b", 0.5): 10}
-    assert block.at_ends(run, "share") == ["of 2 chosen cells C is the smallest in 1"], "of b's two values either is an end"
-    assert "grid: of 2 chosen cells C" in block.whence(Runs({"x": run}), drawn_against="share")
-    assert "at the end" not in block.whence(Runs({"x": run})), "of the run's own choice nothing is at an end"
-    level = figure_run(*[("a", 1, c, 0.3) for c in (1e-8, 1, 10)], ("c", 1, 0.1, 0.1), *[("d", 1, c, 0.3) for c in ("x", "y", "z")])
-    assert block.at_ends(level, "share") == [], "a neighbour is as good; one value; text"
-    for cell in (alone := figure_run(*[("e", 1, c, c) for c in (0.1, 0.2, 0.3)], ("f", 1, 1, 0.1)))["cells"][3:]:
-        del cell["point"]["C"]
-    assert block.at_ends(alone, "share") == ["of 1 chosen cells C is the largest in 1"], "another ranker has no C"
-    apart = figure_run(("a", 1, 1e-8, None), ("a", 1, 1, 0.2), ("a", 1, 10, 0.3))
-    assert block.at_ends(apart, "share") == ["of 1 chosen cells C is the largest in 1"], (
-        "what has no validation value is not chosen"
-    )
+    run = {**run_of(), "cells": cells}
+    assert block.drawn_cells(run, "share")["a", 1, 0] is cells[1]
+    told = ["of 3 chosen cells C is the smallest in 1 and the largest in 1", "of 2 chosen cells rate is the largest in 1"]
+    assert block.at_ends(run) == told
+    assert f"grid: {', '.join(told)}" in block.whence(Runs({"x": run})), "of the run's own choice nothing is told"
+    assert "at the end" not in block.whence(Runs({"x": {**run, "cells": cells[2:]}}))
     assert "2 % of the paper's 50 to train" in block.whence(Runs({"x": run}), of_training=50)
 
 
 def test_nets_count_at_similar_numbers_of_pairs_if_they_beat_random_weights():
-    """Each by the rate that is best on validation queries by its own measure."""
-
-    def cell(name, rate, pairs, valid, test):
+    def cell(name, rate, pairs, test):
         point = {"train_share": 1, "learning_rate": rate}
         return {
             "ranker": name,
             "fold": 0,
             "point": point,
             "effective_pairs": pairs,
-            **{f"valid_{m}": v for m, v in valid.items()},
             "test_mrr": test,
             "test_ndcg_10": test,
         }
 
     cells = [
-        cell("trained-mrr", 0.1, 10, {"mrr": 0.5}, 0.6), cell("trained-mrr", 1, 12, {"mrr": 0.4}, 0.1),
-        cell("trained-mrr-exact", 0.1, 900, {"mrr": 0.3}, 0.21),
-        cell("trained-ndcg", 0.1, 18, {"ndcg": 0.5, "mrr": 0.1}, 0.5), cell("trained-ndcg", 1, 18, {"ndcg": 0.4, "mrr": 0.9}, 0.9),
-        cell("trained-map", 0.1, 21, {"map": 0.5}, 0.7),
-        cell("untrained", 0.1, 0, {"mrr": 0.9}, 0.2),
+        cell("trained-mrr", 0.1, 10, 0.6), cell("trained-mrr-exact", 0.1, 900, 0.21),
+        cell("trained-ndcg", 0.1, 18, 0.5), cell("trained-map", 0.1, 21, 0.7), cell("untrained", 0.1, 0, 0.2),
     ]  # fmt: skip
     run = {"select": "mrr", "cells": cells, "rankers": {"untrained": {"test": {"mrr": [0.2, 0.01], "ndcg_10": [0.2, 0.01]}}}}
     assert donmez2009.pairs_judged(Runs({"x": run})) == (

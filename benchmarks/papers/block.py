@@ -26,11 +26,10 @@ class Runs:
         return bool(self.found)
 
 
-def whence(runs: Runs, drawn_against: str | None = None, of_training: int | None = None) -> str:
+def whence(runs: Runs, of_training: int | None = None) -> str:
     """Which runs the numbers are of, at what size, and which settings were at an end of what was tried.
 
     Args:
-        drawn_against: what a figure is drawn against; each of its cells is chosen alone, and what of them is at an end is counted.
         of_training: training queries of the paper, where a run is told by its share of these.
     """
     parts = []
@@ -40,10 +39,8 @@ def whence(runs: Runs, drawn_against: str | None = None, of_training: int | None
         n_training = run["data"]["queries"][0][0]
         told = f"{100 * n_training / of_training:.2g} % of the paper's {of_training:,} to train" if of_training else run["cut"]
         cut = f", {told}" if told else ""
-        if drawn_against:
-            ends = at_ends(run, drawn_against)
-        else:
-            ends = [f"{name}: {note}" for name, one in run["rankers"].items() for note in one["at an end"]]
+        notes = (f"{name}: {note}" for name, one in run["rankers"].items() for note in one["at an end"])
+        ends = at_ends(run) if run["cells"] else list(notes)
         told_ends = f"; at the end of its grid: {', '.join(ends)}" if ends else ""
         several = f", the first of {folds} folds" if folds > 1 else ""
         parts.append(f"{title}: run `{run['run'][:8]}`, {sizes} training / validation / test queries{several}{cut}{told_ends}")
@@ -80,46 +77,25 @@ class Block:
         return Runs(found)
 
 
-def chosen_cells(run: Entry, drawn_against: str, measure_of: Callable[[str], str]) -> dict[tuple[str, float, int], Entry]:
-    """Of a run's cells the best on validation queries by ranker, value of what is drawn against, and fold.
-
-    Args:
-        measure_of: the measure that a ranker is chosen by.
-    """
-    best: dict[tuple[str, float, int], Entry] = {}
-    for cell in run["cells"]:
-        if drawn_against not in cell["point"]:
-            continue
-        place, valid = (cell["ranker"], cell["point"][drawn_against], cell["fold"]), f"valid_{measure_of(cell['ranker'])}"
-        if cell.get(valid) is not None and (place not in best or cell[valid] > best[place][valid]):
-            best[place] = cell
-    return best
+def drawn_cells(run: Entry, drawn_against: str) -> dict[tuple[str, float, int], Entry]:
+    """A figure's cells by ranker, value of what is drawn against, and fold: each was the best on validation queries."""
+    return {(cell["ranker"], cell["point"][drawn_against], cell["fold"]): cell for cell in run["cells"]}
 
 
-def at_ends(run: Entry, drawn_against: str) -> list[str]:
-    """How many of the chosen cells of a figure have a setting at an end of three or more numbers that were tried. An end whose neighbour is as good
-    on validation queries is none."""
-    chosen = chosen_cells(run, drawn_against, lambda name: measure_by_title(name, run["select"]))
+def at_ends(run: Entry) -> list[str]:
+    """How many of a figure's cells have a setting at an end of what was tried. An end whose neighbour is as good on validation queries is none."""
     told = []
-    for path in dict.fromkeys(path for cell in run["cells"] for path in cell["point"] if path != drawn_against):
-        ends, among = [], 0
-        for (name, _, fold), cell in chosen.items():
-            others = {**cell["point"], path: None}
-            beside = {
-                one["point"][path]: one
-                for one in run["cells"]
-                if (one["ranker"], one["fold"]) == (name, fold) and path in one["point"] and {**one["point"], path: None} == others
-            }
-            tried = sorted(value for value in beside if isinstance(value, int | float) and not isinstance(value, bool))
-            if len(tried) < max(3, len(beside)):
-                continue
-            among += 1
-            for end, neighbour in ((0, 1), (-1, -2)):
-                valid, value = f"valid_{measure_by_title(name, run['select'])}", cell["point"][path]
-                if value == tried[end] and (beside[tried[neighbour]].get(valid) or 0.0) < cell[valid]:
-                    ends.append("largest" if end else "smallest")
-        counts = [f"the {end} in {ends.count(end)}" for end in ("smallest", "largest") if end in ends]
+    for path in dict.fromkeys(path for cell in run["cells"] for path in cell["point"]):
+        ends = [
+            end
+            for cell in run["cells"]
+            for end in ("smallest", "largest")
+            for note in cell["at an end"]
+            if note.startswith(f"{path} ") and end in note
+        ]
+        counts = [f"the {end} in {ends.count(end)}" for end in dict.fromkeys(sorted(ends, reverse=True))]
         if counts:
+            among = sum(path in cell["point"] for cell in run["cells"])
             told.append(f"of {among} chosen cells {path} is {' and '.join(counts)}")
     return told
 

@@ -11,13 +11,12 @@ from benchmarks.papers.block import (
     Entry,
     Judged,
     Runs,
-    chosen_cells,
+    drawn_cells,
     graded,
     head,
     measure_by_title,
     number,
     shown,
-    whence,
 )
 from benchmarks.results import line
 
@@ -272,8 +271,7 @@ def pairs_table(runs: Runs) -> list[str]:
 
 def at_shares(run: Entry) -> dict[tuple[str, float, int], Entry]:
     """The best cells on validation queries of what is trained, at each share of the training queries."""
-    found = chosen_cells(run, "train_share", lambda name: measure_by_title(name, run["select"]))
-    return {place: cell for place, cell in found.items() if place[0] != "untrained"}
+    return {place: cell for place, cell in drawn_cells(run, "train_share").items() if place[0] != "untrained"}
 
 
 def pairs_judged(runs: Runs) -> Judged:
@@ -361,5 +359,5 @@ BLOCKS = {
     "donmez section 7.2": Block(("donmez2009-figure5",), orders_of_pairs, pairs_in_order, "[section 7.2](#donmez-section-72",
         whence=lambda runs: "*The run of figure 5, on all of its training queries.*"),
     "donmez table 4": Block(("donmez2009-table4",), matrix(PAPER_4, "paper, 22K web"), matching, "[table 4](#donmez-table-4"),
-    "donmez figure 5": Block(("donmez2009-figure5",), pairs_table, pairs_judged, "[figure 5](#donmez-figure-5", whence=partial(whence, drawn_against="train_share")),
+    "donmez figure 5": Block(("donmez2009-figure5",), pairs_table, pairs_judged, "[figure 5](#donmez-figure-5"),
 }  # fmt: skip

@@ -1,10 +1,9 @@
 """Dubey 2009: conditional models beside the baselines, and how their sampler is set."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from benchmarks.papers.block import Block, Entry, Judged, Runs, chosen_cells, graded, head, number, whence
+from benchmarks.papers.block import Block, Entry, Judged, Runs, drawn_cells, graded, head, number, whence
 from benchmarks.results import line
 
 DUBEY = ("jk_ndcg_1", "jk_ndcg_5", "jk_ndcg_10", "map")
@@ -54,7 +53,7 @@ def log_loss_judged(runs: Runs) -> Judged:
 
 def along(path: str, run: Entry) -> dict[float, dict[str, float]]:
     """At each value of what is plotted: means over the folds of the cells that are best on validation MAP."""
-    best = {(value, fold): cell for (_, value, fold), cell in chosen_cells(run, path, lambda _: "map").items()}
+    best = {(value, fold): cell for (_, value, fold), cell in drawn_cells(run, path).items()}
     values = dict.fromkeys(value for value, _ in best)
     keys = ("test_ndcg_10", "test_map")
     return {v: {k: sum(c[k] for (w, _), c in best.items() if w == v) / sum(w == v for w, _ in best) for k in keys} for v in values}
@@ -185,9 +184,9 @@ STUDY = {"-OHSUMED": "OHSUMED", "-MQ2008": "MQ2008"}
 
 
 BLOCKS = {
-    "dubey figure 4": Block(("dubey2009-figure4",), series("samples"), rises("samples"), "[figure 4](#dubey-figure-4-rankings-drawn", SETS, partial(whence, drawn_against="samples")),
-    "dubey figure 5": Block(("dubey2009-figure5",), series("restart"), best_at("restart", 0.9, 0.005), "[figure 5](#dubey-figure-5-where", SETS, partial(whence, drawn_against="restart")),
-    "dubey figure 6": Block(("dubey2009-figure6",), series("skew", SKEW), best_at("skew", -20, 0.1), "[figure 6](#dubey-figure-6-skew", SETS, partial(whence, drawn_against="skew")),
+    "dubey figure 4": Block(("dubey2009-figure4",), series("samples"), rises("samples"), "[figure 4](#dubey-figure-4-rankings-drawn", SETS),
+    "dubey figure 5": Block(("dubey2009-figure5",), series("restart"), best_at("restart", 0.9, 0.005), "[figure 5](#dubey-figure-5-where", SETS),
+    "dubey figure 6": Block(("dubey2009-figure6",), series("skew", SKEW), best_at("skew", -20, 0.1), "[figure 6](#dubey-figure-6-skew", SETS),
     "dubey figure 7": Block(("dubey2009-figure7",), smear, smear_judged, "[figure 7](#dubey-figure-7-smear", SETS),
     "dubey figure 8": Block(("dubey2009-figure7",), objectives, objectives_judged, "[figure 8](#dubey-figure-8", SETS),
     "dubey beside LETOR": Block(("dubey2009-table-graded",), beside_letor, beside_letor_judged, sets=STUDY, whence=lambda runs: whence(runs).removesuffix(" SE in brackets; bold: the highest.")),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.papers.block import Block, Entry, Judged, Runs, chosen_cells, graded, head, number, shown, whence
+from benchmarks.papers.block import Block, Entry, Judged, Runs, drawn_cells, graded, head, number, shown, whence
 from benchmarks.results import line
 
 
@@ -194,7 +194,7 @@ def schedules_judged(runs: Runs) -> Judged:
 
 def shares_of(run: Entry) -> dict[tuple[str, float], Entry]:
     """The best cell on validation NDCG@3 of each ranker at each share of the training queries."""
-    return {(name, share): cell for (name, share, _), cell in chosen_cells(run, "train_share", lambda _: "ndcg_3").items()}
+    return {(name, share): cell for (name, share, _), cell in drawn_cells(run, "train_share").items()}
 
 
 def by_share(runs: Runs) -> list[str]:
@@ -242,5 +242,5 @@ BLOCKS = {
     "svore figure 6": Block(("svore2011-figure6",), tops(), best_schedule, whence=OF_108K),
     "svore same size": Block(("svore2011-trees",), by_trees, same_size, "[same size](#svore-models", whence=OF_108K),
     "svore table 2": Block(("svore2011-table2",), tops(keys=[f"ndcg_{k}" for k in range(1, 11)]), schedules_judged, "[table 2](#svore-table-2", whence=OF_108K),
-    "svore figure 7": Block(("svore2011-figure7",), by_share, by_share_judged, "[figure 7](#svore-figure-7", whence=partial(OF_108K, drawn_against="train_share")),
+    "svore figure 7": Block(("svore2011-figure7",), by_share, by_share_judged, "[figure 7](#svore-figure-7", whence=OF_108K),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 import json
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,23 +43,14 @@ def objective_figures(objectives: Mapping[str, ObjectiveShape]) -> list[str]:
     return [*([svg(draw_weights)] if distinct else []), *([svg(draw_costs)] if len(costs) > 1 else [])]
 
 
-def swept_figures(
-    cells: Sequence[Trained], path: str | None, measures: Sequence[str], select_of: Callable[[str], str]
-) -> list[str]:
-    """Each test measure against a swept parameter, of each ranker's cell that is best on validation queries at that value by the ranker's own
-    measure (`RunConfig.select_of`), mean over the folds (S figure 7, C figures 4–6). Values that are no numbers stand side by side."""
-    swept = [trained for trained in cells if path in trained.cell.point]
-    rankers = list(dict.fromkeys(trained.ranker for trained in swept))
+def swept_figures(drawn: Sequence[Trained], path: str | None, measures: Sequence[str]) -> list[str]:
+    """Each test measure against a swept parameter, mean over the folds (S figure 7, C figures 4–6). Values that are no numbers stand side by side.
 
-    def best(ranker: str, value: Any) -> Sequence[Mapping[str, float]]:
-        own = [t for t in swept if t.ranker == ranker and t.cell.point[str(path)] == value]
-        folds = {trained.fold for trained in own}
-        return [
-            max((t.result.metrics for t in own if t.fold == fold), key=lambda m: m[f"valid_{select_of(ranker)}"])
-            for fold in sorted(folds)
-        ]
-
-    of_all = [t.cell.point[str(path)] for t in swept]
+    Args:
+        drawn: each ranker's cell at each value and fold (`RunOutcome.drawn`).
+    """
+    rankers = list(dict.fromkeys(trained.ranker for trained in drawn))
+    of_all = [t.cell.point[str(path)] for t in drawn]
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in of_all)
 
     def shown(value: Any) -> str:
@@ -67,8 +58,17 @@ def swept_figures(
 
     def draw(axes: Any, measure: str) -> None:
         for k, ranker in enumerate(rankers):
-            values = [*{repr(value): value for t in swept if t.ranker == ranker for value in [t.cell.point[str(path)]]}.values()]
-            means = [_mean([m.get(f"test_{measure}") for m in best(ranker, value)]) for value in values]
+            values = [*{repr(value): value for t in drawn if t.ranker == ranker for value in [t.cell.point[str(path)]]}.values()]
+            means = [
+                _mean(
+                    [
+                        t.result.metrics.get(f"test_{measure}")
+                        for t in drawn
+                        if t.ranker == ranker and t.cell.point[str(path)] == value
+                    ]
+                )
+                for value in values
+            ]
             axes.plot(
                 values if numbers else [shown(value) for value in values],
                 means,
@@ -81,7 +81,7 @@ def swept_figures(
         axes.set(xlabel=str(path), ylabel=f"{title_of(measure)}, test")
         legend(axes)
 
-    return [svg(partial(draw, measure=measure)) for measure in measures] if swept else []
+    return [svg(partial(draw, measure=measure)) for measure in measures] if drawn else []
 
 
 def _mean(values: Sequence[float | None]) -> float:

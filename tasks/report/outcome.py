@@ -1,6 +1,6 @@
 """What came of a run, as the report, MLflow, the terminal and ``--json`` show it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -142,6 +142,11 @@ class RunOutcome:
         return self.config.at_ends(trained.ranker, trained.cell.point, as_good)
 
     @property
+    def drawn(self) -> list[Trained]:
+        """What figures over `plot_by` draw: each ranker's best cell on validation queries at each of its values, in each fold."""
+        return drawn_cells(self.cells, self.config.plot_by, self.config.select_of)
+
+    @property
     def summary(self) -> str:
         """The result in one sentence."""
         as_they_are = ", of clicks as they are, which favour the order they were shown in" if self.by_clicks else ""
@@ -181,6 +186,22 @@ class RunOutcome:
         """What commands call the models of each ranker, fold by fold."""
         run, folds = self.run_id[:8], range(1, len(self.folds) + 1)
         return {name: [f"{run}:{name}:{fold}" for fold in folds] for name in self.models}
+
+
+def drawn_cells(cells: Sequence[Trained], path: str | None, select_of: Callable[[str], str]) -> list[Trained]:
+    """Each ranker's cell that is best on validation queries at each value of a swept parameter, in each fold.
+
+    Args:
+        select_of: the measure that a ranker is chosen by (`RunConfig.select_of`).
+    """
+    best: dict[tuple[str, str, int], Trained] = {}
+    for one in (one for one in cells if path in one.cell.point):
+        place, select = (one.ranker, repr(one.cell.point[str(path)]), one.fold), f"valid_{select_of(one.ranker)}"
+        if one.result.metrics.get(select) is not None and (
+            place not in best or one.result.metrics[select] > best[place].result.metrics[select]
+        ):
+            best[place] = one
+    return list(best.values())
 
 
 class PartlyFailedError(ValueError):

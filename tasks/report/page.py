@@ -149,7 +149,7 @@ def table_columns(outcome: RunOutcome) -> list[Column]:
 def training_figures(outcome: RunOutcome) -> list[str]:
     """Measures against what was swept, and effective pairs."""
     config, measures = outcome.config, outcome.standings.measures
-    swept = swept_figures(outcome.cells, config.plot_by, measures, config.select_of)
+    swept = swept_figures(outcome.drawn, config.plot_by, measures)
     return [figure for figure in (*swept, *pairs_figures(outcome.cells, measures)) if figure]
 
 

@@ -49,7 +49,7 @@ def entry(outcome: RunOutcome, commit: str | None) -> Entry:
         "conventions": {k: v for k, v in config.conventions.model_dump(mode="json").items() if v != _DEFAULTS[k]},
         "select": config.select_key,
         "rankers": {name: _ranker(outcome, name) for name in outcome.config.rankers},
-        "cells": [_cell(trained) for trained in outcome.cells] if config.plot_by else [],
+        "cells": [_cell(outcome, trained) for trained in outcome.drawn],
         "failed": [str(failure) for failure in outcome.failures],
         **{key: found for one in outcome.evidence for key, found in one.numbers().items()},
     })  # fmt: skip
@@ -94,9 +94,10 @@ def _ranker(outcome: RunOutcome, name: str) -> Entry:
     }
 
 
-def _cell(trained: Trained) -> Entry:
-    """What was taken of a cell that is a point of a figure."""
-    return {"ranker": trained.ranker, "fold": trained.fold, "point": dict(trained.cell.point), **trained.result.metrics}
+def _cell(outcome: RunOutcome, trained: Trained) -> Entry:
+    """What was taken of a cell that a figure draws."""
+    whence = {"ranker": trained.ranker, "fold": trained.fold, "point": dict(trained.cell.point)}
+    return {**whence, "at an end": outcome.ends_of(trained), **trained.result.metrics}
 
 
 def _rounded(value: Any) -> Any:

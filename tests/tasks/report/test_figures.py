@@ -13,7 +13,7 @@ from tasks.report.figures import (
     position_bias_lines,
     swept_figures,
 )
-from tasks.report.outcome import ObjectiveShape
+from tasks.report.outcome import ObjectiveShape, drawn_cells
 from tasks.store.cells import CellFolder
 
 
@@ -109,10 +109,13 @@ def test_measures_by_a_swept_parameter():
         return trained("a", {"train_share": share}, {"valid_map": valid, "test_map": test})
 
     cells = [cell(0.1, 0.3, 0.2), cell(0.1, 0.2, 0.9), cell(1.0, 0.5, 0.4)]
-    (figure,) = swept_figures(cells, "train_share", ["map"], lambda ranker: "map")
+    drawn = drawn_cells(cells, "train_share", lambda ranker: "map")
+    assert drawn == [cells[0], cells[2]], "each value has its own best"
+    (figure,) = swept_figures(drawn, "train_share", ["map"])
     assert "train_share" in figure
     assert ">0.9<" not in figure
-    assert swept_figures([trained("a", {}, {})], "train_share", ["map"], lambda ranker: "map") == []
+    assert drawn_cells([trained("a", {}, {})], "train_share", lambda ranker: "map") == []
+    assert swept_figures([], "train_share", ["map"]) == []
 
 
 def test_a_swept_parameter_of_any_kind_and_a_measure_that_a_fold_has_not():
@@ -123,10 +126,10 @@ def test_a_swept_parameter_of_any_kind_and_a_measure_that_a_fold_has_not():
 
     for values in ([{}, {"f1": 1}], [None, "pairwise"], [[], [["f1"]]], [True, False], [1, 2]):
         cells = [cell(value, 0.3, test, fold) for value in values for fold, test in ((0, None), (1, 0.25))]
-        (figure,) = swept_figures(cells, "p", ["map"], lambda ranker: "map")
+        (figure,) = swept_figures(drawn_cells(cells, "p", lambda ranker: "map"), "p", ["map"])
         assert "<svg" in figure
-    by_own, by_run = (
-        swept_figures([cell(1, 0.3, 0.11), cell(1, 0.2, 0.99), cell(2, 0.2, 0.5)], "p", ["map"], lambda ranker, by=by: by)[0]
-        for by in ("err", "map")
-    )
-    assert by_own != by_run
+    cells = [cell(1, 0.3, 0.11), cell(1, 0.2, 0.99), cell(2, 0.2, 0.5)]
+    by_own, by_run = (drawn_cells(cells, "p", lambda ranker, by=by: by) for by in ("err", "map"))
+    assert (by_own, by_run) == ([cells[1], cells[2]], [cells[0], cells[2]])
+    undefined = trained("a", {"p": 1}, {"test_map": 0.9})
+    assert drawn_cells([undefined, *cells], "p", lambda ranker: "map") == by_run, "what has no validation value is not chosen"

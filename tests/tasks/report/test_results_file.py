@@ -50,6 +50,7 @@ def test_small_settings_are_kept(outcome):
     kept = entry(replace(outcome, config=drawn, cells=(first, *outcome.cells[1:]), asked=drawn), None)
     assert kept["configuration"]["rankers"]["a"]["sweep"]["C"] == [1e-8, 1e-7, 1]
     assert kept["cells"][0]["point"] == {"C": 2.5000004e-9}
+    assert kept["cells"][0]["at an end"] == [], "C is what is drawn against"
     noise = replace(first, result=replace(first.result, metrics={"valid_map": 1e-17}))
     assert entry(replace(outcome, config=drawn, cells=(noise,)), None)["cells"][0]["valid_map"] == 0, "what is measured is rounded"
 
@@ -91,8 +92,12 @@ def test_what_is_kept_of_a_run(outcome):
     }  # fmt: skip
     assert kept["cells"] == []
     plotted = replace(outcome, config=CONFIG.model_copy(update={"plot_by": "C"}))
-    point = {"ranker": "a", "fold": 0, "point": {"C": 0.1}, "valid_map": 0.2, "test_map": 0.066667, "test_err": 1}
+    point = {"ranker": "a", "fold": 0, "point": {"C": 0.1}, "at an end": [], "valid_map": 0.2, "test_map": 0.066667, "test_err": 1}
     assert entry(plotted, None)["cells"][0] == point
+    by_rate = CONFIG.model_copy(update={"plot_by": "rate"})
+    tried = [replace(one, cell=replace(one.cell, point={**one.cell.point, "rate": 1})) for one in outcome.cells[:2]]
+    (drawn,) = entry(replace(outcome, config=by_rate, cells=tuple(tried)), None)["cells"]
+    assert (drawn["point"], drawn["at an end"]) == ({"C": 10, "rate": 1}, ["C 10 is the largest tried"])
     assert kept["optimality"][0]["verdict"] == "optimum"
     assert kept["guarantee"]["graded"]["baseline"] == "judged"
     assert kept["microscope"]["graded"]["top"] == 3
