@@ -1,9 +1,10 @@
 """Dubey 2009: conditional models beside the baselines, and how their sampler is set."""
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import mean, stdev
 from typing import Any
 
-from benchmarks.papers.block import Block, Entry, Judged, Runs, drawn_cells, graded, head, number, whence
+from benchmarks.papers.block import Block, Entry, Judged, Runs, drawn_cells, graded, head, number, shown, whence
 from benchmarks.results import line
 
 DUBEY = ("jk_ndcg_1", "jk_ndcg_5", "jk_ndcg_10", "map")
@@ -51,22 +52,33 @@ def log_loss_judged(runs: Runs) -> Judged:
     )
 
 
-def along(path: str, run: Entry) -> dict[float, dict[str, float]]:
-    """At each value of what is plotted: means over the folds of the cells that are best on validation MAP."""
-    best = {(value, fold): cell for (_, value, fold), cell in drawn_cells(run, path).items()}
-    values = dict.fromkeys(value for value, _ in best)
-    keys = ("test_ndcg_10", "test_map")
-    return {v: {k: sum(c[k] for (w, _), c in best.items() if w == v) / sum(w == v for w, _ in best) for k in keys} for v in values}
+def curves(path: str, runs: Runs) -> dict[str, list[dict[float, dict[str, float]]]]:
+    """By data set, one for each seed: at each value of what is plotted the means over the folds of its cells."""
+    found: dict[str, list[dict[float, dict[str, float]]]] = {}
+    for title, run in runs:
+        folds: dict[float, list[Entry]] = {}
+        for (_, value, _), cell in drawn_cells(run, path).items():
+            folds.setdefault(value, []).append(cell)
+        means = {value: {key: sum(c[key] for c in of) / len(of) for key in PLOTTED} for value, of in folds.items()}
+        found.setdefault(title.split(",")[0], []).append(means)
+    return found
+
+
+PLOTTED = ("test_ndcg_10", "test_map")
+
+
+def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and standard error."""
+    return mean(values), stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
 
 
 def series(path: str, paper: Mapping[float, tuple[str, str]] | None = None) -> Callable[[Runs], list[str]]:
     def table(runs: Runs) -> list[str]:
-        rows = head(
-            [path, *(["the paper: NDCG@10", "MAP"] if paper else []), *(f"{t}: {m}" for t, _ in runs for m in ("NDCG@10", "MAP"))]
-        )
-        values = dict.fromkeys(value for _, run in runs for value in along(path, run))
-        for value in values:
-            ours = [number(along(path, run)[value][key]) for _, run in runs for key in ("test_ndcg_10", "test_map")]
+        found = curves(path, runs)
+        columns = [f"{title}: {m}" for title in found for m in ("NDCG@10", "MAP")]
+        rows = head([path, *(["the paper: NDCG@10", "MAP"] if paper else []), *columns])
+        for value in dict.fromkeys(value for seeds in found.values() for one in seeds for value in one):
+            ours = [shown(over_seeds([one[value][key] for one in seeds])) for seeds in found.values() for key in PLOTTED]
             rows.append(line([f"{value:g}", *(paper or {}).get(value, ()), *ours]))
         return rows
 
@@ -77,13 +89,15 @@ def rises(path: str) -> Callable[[Runs], Judged]:
     """C figure 4: accuracy rises with the rankings drawn, and less and less."""
 
     def judge(runs: Runs) -> Judged:
-        found = [(title, list(along(path, run).values())) for title, run in runs]
-        gains = [(title, v[-1]["test_map"] - v[0]["test_map"], v[-1]["test_map"] - v[-2]["test_map"]) for title, v in found]
-        told = "; ".join(
-            f"{t}: MAP {whole:+.4f} from the fewest to the most, {last:+.4f} in the last step" for t, whole, last in gains
-        )
-        yes = sum(whole > 0.005 and abs(last) < whole / 2 for _, whole, last in gains)
-        return graded([yes], len(gains)), told
+        yes, told = 0, []
+        found = curves(path, runs)
+        for title, seeds in found.items():
+            values = [[one["test_map"] for one in curve.values()] for curve in seeds]
+            (whole, error), (last, _) = (over_seeds([one[-1] - one[k] for one in values]) for k in (0, -2))
+            yes += whole > 0.005 and abs(last) < whole / 2
+            over = f" (SE {error:.4f} over {len(seeds)} seeds)" if error is not None else ""
+            told.append(f"{title}: MAP {whole:+.4f}{over} from the fewest to the most, {last:+.4f} in the last step")
+        return graded([yes], len(found)), "; ".join(told)
 
     return judge
 
@@ -93,8 +107,8 @@ def best_at(path: str, value: float, least: float) -> Callable[[Runs], Judged]:
 
     def judge(runs: Runs) -> Judged:
         held, told = [], []
-        for title, run in runs:
-            means = {v: one["test_map"] for v, one in along(path, run).items()}
+        for title, seeds in curves(path, runs).items():
+            means = {v: mean(one[v]["test_map"] for one in seeds) for v in seeds[0]}
             best, spread = max(means, key=lambda v: means[v]), max(means.values()) - min(means.values())
             held.append((best == value) + (best == value and spread >= least))
             told.append(f"{title}: best at {best:g}, {spread:.4f} MAP between best and worst")
@@ -103,19 +117,20 @@ def best_at(path: str, value: float, least: float) -> Callable[[Runs], Judged]:
     return judge
 
 
-def smear(runs: Runs) -> list[str]:
-    rows = head(["", "mean Δ, begun at the best", "in the middle", "at the worst", "correlation of w·φ and Δ"])
+def traces(runs: Runs) -> dict[str, list[Entry]]:
+    """What was traced, by data set and ranker, one for each seed."""
+    found: dict[str, list[Entry]] = {}
     for title, run in runs:
         for name, one in run["trace"].items():
-            rows.append(
-                line(
-                    [
-                        f"{title}: {name}",
-                        *(number(one["mean loss"][begin]) for begin in ("0", "0.5", "1")),
-                        f"{one['correlation']:.2f}",
-                    ]
-                )
-            )
+            found.setdefault(f"{title.split(',')[0]}: {name}", []).append(one)
+    return found
+
+
+def smear(runs: Runs) -> list[str]:
+    rows = head(["", "mean Δ, begun at the best", "in the middle", "at the worst", "correlation of w·φ and Δ"])
+    for name, seeds in traces(runs).items():
+        losses = [shown(over_seeds([one["mean loss"][begin] for one in seeds])) for begin in ("0", "0.5", "1")]
+        rows.append(line([name, *losses, f"{mean(one['correlation'] for one in seeds):.2f}"]))
     return rows
 
 
@@ -129,10 +144,9 @@ def smear_judged(runs: Runs) -> Judged:
 
 def objectives(runs: Runs) -> list[str]:
     rows = head(["", "sampled objective, first iteration", "last", "closed form, first", "last", "correlation of w·φ and Δ"])
-    for title, run in runs:
-        for name, one in run["trace"].items():
-            ends = [f"{value:,.1f}" for value in one["sampled"]] + ([f"{v:,.1f}" for v in one["closed"]] or ["", ""])
-            rows.append(line([f"{title}: {name}", *ends, f"{one['correlation']:.2f}"]))
+    for name, seeds in traces(runs).items():
+        ends = [f"{mean(one[of][k] for one in seeds):,.1f}" if seeds[0][of] else "" for of in ("sampled", "closed") for k in (0, 1)]
+        rows.append(line([name, *ends, f"{mean(one['correlation'] for one in seeds):.2f}"]))
     return rows
 
 
@@ -179,7 +193,11 @@ def beside_letor_judged(runs: Runs) -> Judged:
 
 SKEW = {5: (".041", ".033"), 0: (".124", ".089"), -5: (".815", ".706"), -10: (".905", ".774"), -20: (".918", ".827")}
 FEW = {"-few": "few relevant", "-few-2": "few relevant, world 2", "-few-3": "few relevant, world 3"}
-SETS = {"-MQ2008": "MQ2008", "-OHSUMED": "OHSUMED", **FEW}
+SETS = {
+    f"{run}-{of}": f"{of}{seed}"
+    for of in ("MQ2008", "OHSUMED")
+    for run, seed in {"": "", "-seed-2": ", seed 2", "-seed-3": ", seed 3"}.items()
+} | FEW
 STUDY = {"-OHSUMED": "OHSUMED", "-MQ2008": "MQ2008"}
 
 

@@ -87,7 +87,7 @@ def _ranker(outcome: RunOutcome, name: str) -> Entry:
     return {
         "chosen": [point_title(trained.cell.point) for trained in chosen],
         "at an end": sorted({note for trained in chosen for note in outcome.ends_of(trained)}),
-        "remarks": [trained.result.remarks[0] for trained in chosen if trained.result.remarks],
+        "remarks": ["; ".join(trained.result.remarks) for trained in chosen if trained.result.remarks],
         "models": [trained.result.digest[:12] for trained in chosen],
         "test": {key: [mean.mean, mean.se] for key, mean in row.cells.items()},
         "beats": {key: {letters[a]: level for a, level in mean.beats.items()} for key, mean in row.cells.items() if mean.beats},

@@ -252,6 +252,19 @@ def test_running_again_finds_everything_and_adds_nothing(finished, monkeypatch):
     assert again == finished[1]
 
 
+def test_stored_data_may_be_deleted_and_are_made_again(finished, monkeypatch):
+    """A folder that is trained in every night has the data of every night."""
+    for kind in (ltr.LambdaMART, ltr.LambdaRank):
+        monkeypatch.setattr(kind, "fit", lambda *_: pytest.fail("trained again"))
+    state_folder = finished[0] / ".lambdaflow"
+    kept = {path.name for path in (state_folder / "data").iterdir()}
+    for room in ("data", "generated", "pooled", "collections", "binned"):
+        shutil.rmtree(state_folder / room, ignore_errors=True)
+    assert main(["compare", f"{finished[1].run_id}:trees", f"{finished[1].run_id}:linear"]) == 0
+    assert run(parse(CONFIG)) == finished[1]
+    assert kept >= {path.name for path in (state_folder / "data").iterdir()} != set()
+
+
 def test_what_evidence_says_of_a_log_that_grew_is_told_in_mlflow_too(prefect_server, workplace, monkeypatch):
     rng, pairs = np.random.default_rng(3), [(f"q{q}", f"d{d}") for q in range(40) for d in range(5)]
     table = pl.DataFrame(pairs, schema=["query", "document"], orient="row")

@@ -28,7 +28,7 @@ def outcome(workplace):
 
     def trained(ranker, value, **point):
         result = CellResult(
-            f"{ranker}{value}", 12 * f"{ranker}", {"valid_map": value, "test_map": value / 3, "test_err": 1}, 1.0, ("slow",)
+            f"{ranker}{value}", 12 * f"{ranker}", {"valid_map": value, "test_map": value / 3, "test_err": 1}, 1.0, ("slow", "sure")
         )
         return Trained(Cell(ranker, ranker, 0, point, {}, fold, (), {}), result)
 
@@ -87,7 +87,7 @@ def test_what_is_kept_of_a_run(outcome):
     assert "workers" not in asked
     assert kept["data"]["queries"] == [[6, 3, 4]]
     assert kept["rankers"]["a"] == {
-        "chosen": ["C=10"], "at an end": ["C 10 is the largest tried"], "remarks": ["slow"], "models": [12 * "a"],
+        "chosen": ["C=10"], "at an end": ["C 10 is the largest tried"], "remarks": ["slow; sure"], "models": [12 * "a"],
         "test": {"map": [0.333333, 0.01]}, "beats": {"map": {"b": 95}},
     }  # fmt: skip
     assert kept["cells"] == []
